@@ -33,8 +33,8 @@ from vantage.encoding import Work
 from vantage.evaluate import KNN, LinearCached
 from vantage.frozen.encoder import load
 from vantage.planning.ladder import Rung
-from vantage.planning.sizing import Wishes, composed, quick, sized
-from vantage.planning.speed import measured
+from vantage.planning.sizing import PlanOptions, compose, default_recipe, fit_run
+from vantage.planning.speed import measure_speed
 from vantage.recipes import moco_v1, moco_v2, simclr
 from vantage.training.feed import held_out_part, open_images, training_part
 from vantage.training.loop import train
@@ -77,7 +77,7 @@ CHOICES: dict[str, tuple[Recipe, Backbone]] = {
     "SimCLR, τ .5, growing views": (partial(growing, simclr), NARROW),
     "SimCLR, τ .2, growing views": (partial(growing, partial(at, simclr, 0.2)), NARROW),
     "SimCLR, τ .1, growing views": (partial(growing, partial(at, simclr, 0.1)), NARROW),
-    "the plan: SimCLR, τ .2, growing views, rate .4": (quick, NARROW),
+    "the plan: SimCLR, τ .2, growing views, rate .4": (default_recipe, NARROW),
     "SimCLR, τ .1, growing views, rate .4": (partial(growing, partial(at_rate, partial(at, simclr, 0.1), 0.4)), NARROW),
     "SimCLR, τ .2, growing views, rate .8": (partial(growing, partial(at_rate, partial(at, simclr, 0.2), 0.8)), NARROW),
     "SimCLR, τ .2, four convolutions": (partial(at, simclr, 0.2), FOUR),
@@ -123,10 +123,10 @@ def speeds(options: argparse.Namespace) -> dict[str, float]:
     for _ in range(3 if missing else 0):
         for choice in missing:
             run, source = composition(options.sets[0], choice, 0, options)
-            run = sized(Wishes(), run, 10_000, 20)
+            run = fit_run(PlanOptions(), run, 10_000, 20)
             part = training_part(source, replace(run.data, max_images=10_000))
             with patch("time.monotonic", time.process_time):
-                step = measured(run, part).step
+                step = measure_speed(run, part).step
             best[choice] = max(best.get(choice, 0.0), run.batch_size / step)
     path.write_text(json.dumps(best, indent=2))
     return best
@@ -137,7 +137,7 @@ def composition(name: str, choice: str, seed: int, options: argparse.Namespace) 
     recipe, backbone = CHOICES[choice]
     path, share = SETS[name]
     data = Data(str(options.data.resolve() / path), hold_out=share)
-    run = composed(Wishes(recipe), Rung(backbone, SIDE, 0))
+    run = compose(PlanOptions(recipe), Rung(backbone, SIDE, 0))
     run = replace(run, data=data, seed=seed, hardware=replace(run.hardware, accelerator="cpu"))
     return run, open_images(data)[0]
 
@@ -149,7 +149,7 @@ def trained(name: str, choice: str, seed: int, rate: float, options: argparse.Na
     epochs = max(5, math.ceil(views / most))
     images = min(most, round(views / epochs) // run.batch_size * run.batch_size)
     run = replace(run, data=replace(run.data, max_images=images))
-    run = sized(Wishes(recipe=CHOICES[choice][0]), run, images, epochs)
+    run = fit_run(PlanOptions(recipe=CHOICES[choice][0]), run, images, epochs)
     with TemporaryDirectory(dir=options.work) as folder:
         began = time.process_time()
         train(run, Path(folder) / "run", source=source)

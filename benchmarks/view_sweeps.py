@@ -37,7 +37,7 @@ from vantage.positives import OtherViews
 from vantage.progress import PlainProgress
 from vantage.schedules import CosineByStep
 from vantage.studies.analyse import HeldOutInformation
-from vantage.studies.sweep import ColorSpaces, CropBound, Study, Sweep, study, write_sweep
+from vantage.studies.sweep import ColorSpaces, CropBound, Study, Sweep, run_study, write_sweep
 from vantage.training.feed import open_images
 from vantage.training.optimizers import AdamW
 from vantage.views import ViewMaker, cmc_views, simclr_views
@@ -64,7 +64,9 @@ def main() -> None:
     information, protocols = HeldOutInformation(images=1_500, draws=2), (LINEAR[options.sweep], KNN(k=20))
     small_study = Study(sweep, run, tuple(options.seeds), information, protocols, discard=True)
     train, test = open_images(data)[0], open_source(f"{place}#val")
-    result = study(small_study, train, test, options.work / options.sweep, Work("cpu", num_workers=1), PlainProgress())
+    result = run_study(
+        small_study, train, test, options.work / options.sweep, Work("cpu", num_workers=1), PlainProgress()
+    )
     rows = [{"summary": row} for row in result.table()]
     about = {"axis": result.axis, "what": result.caption(), "base": repr(replace(run, data=vantage.Data()))}
     write_results(f"views_{options.sweep}", [about, *rows, *map(asdict, (*result.rows, *result.baselines))])

@@ -31,7 +31,7 @@ from vantage.evaluate.protocols.detection.shared_steps import SharedSteps
 from vantage.evaluate.protocols.detection.sources.annotated import AnnotatedSource
 from vantage.evaluate.protocols.detection.training import detect, torch_seed
 from vantage.frozen.encoder import FrozenEncoder, random_encoder
-from vantage.sharing import share_of, sum_gradients
+from vantage.sharing import own_slice, sum_gradients
 
 SIZES = Sizes((32, 40), 32, 48, (8, 16, 24, 32, 48), regions=16, proposals=20)
 BATCH = 3  # of which two processes have unequal shares
@@ -75,7 +75,7 @@ def stepped(protocol: DetectorProtocol, encoder: FrozenEncoder, train: Annotated
     detector.train_mode()
     together = SharedSteps(detector, BATCH) if processes.count() > 1 else None
     order, losses = StepOrder(len(train), BATCH, 0), []
-    for step, batch in enumerate(batches_from(train, output, lambda n: order(n)[share_of(BATCH)], 0, range(2), 1)):
+    for step, batch in enumerate(batches_from(train, output, lambda n: order(n)[own_slice(BATCH)], 0, range(2), 1)):
         images = [one.image.double() / 255 for one in batch]
         targets = [{**one.target(device), "boxes": one.box.double()} for one in batch]
         with torch_seed(step, device):

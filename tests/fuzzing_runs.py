@@ -41,8 +41,8 @@ from vantage.storage.provenance import provenance
 from vantage.storage.results import CachedResults
 from vantage.storage.state import KeptState, restore, tensors_of
 from vantage.studies.analyse.networks import trained_networks
-from vantage.studies.sweep.rows import SweepRow, kept_rows
-from vantage.studies.view_learning.course import FILE, read_learning
+from vantage.studies.sweep.rows import SweepRow, stored_rows
+from vantage.studies.view_learning.loop import FILE, read_learning
 from vantage.studies.view_learning.presets import unsupervised
 from vantage.training import checkpoint
 from vantage.training.loop import _check_same_run
@@ -199,7 +199,7 @@ def _kept(folder: Path) -> dict[str, Target]:
     optimizer.step()
     KeptState(folder / "state.safetensors").write(tensors_of({"network": network}, optimizer), {"epoch": 2})
     CachedResults(folder / "results.json").add("a", {"b": [1.0]})
-    rows = kept_rows(folder / "sweep", {"sweep": "s", "values": [1, 2]})
+    rows = stored_rows(folder / "sweep", {"sweep": "s", "values": [1, 2]})
     rows.add("k", SweepRow("c" * 16, "moco_v2", "1", 1.0, 0, {"knn": 50.0}, 2.0, 0.1, ({"bound": 3.0},), 3.0, 1.0, 9.0))
 
     def go_on(file: Path, cache: Path) -> None:
@@ -212,7 +212,7 @@ def _kept(folder: Path) -> dict[str, Target]:
             _ = results["a"]
 
     def sweep(file: Path, cache: Path) -> None:
-        again = kept_rows(file.parent, {"sweep": "s", "values": [1, 2]})
+        again = stored_rows(file.parent, {"sweep": "s", "values": [1, 2]})
         _ = [again[key] for key in again]
 
     return {

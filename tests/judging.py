@@ -34,7 +34,7 @@ from vantage.frozen.encoder import FrozenEncoder, random_encoder
 from vantage.frozen.feature_cache import features_of
 from vantage.learner import Learner
 from vantage.measures.confusion import Confusion
-from vantage.sharing import everywhere
+from vantage.sharing import true_on_all
 from vantage.training.probe import knn_so_far
 
 PROTOCOLS = (KNN(5), NearestNeighbor(), Retrieval(3), LinearCached((1e-3, 1e-2)))
@@ -86,7 +86,7 @@ def segmented(folder: Path, work: Work) -> dict[str, Any]:
     if processes.rank() == 0:
         scenes(folder / "a", 11, 0)
         scenes(folder / "b", 7, 1)
-    assert everywhere(True)  # the images are there
+    assert true_on_all(True)  # the images are there
     train, test = (open_masked(f"{folder / name / 'images'}#{folder / name / 'masks'}") for name in ("a", "b"))
     encoder = random_encoder(tiny.tiny_run(Shared(Encoder(tiny.TinyMaps(), LinearHead(8)))))
     weights, count = list[dict[str, Tensor]](), segmentation._count_pixels

@@ -29,7 +29,7 @@ from vantage.progress import QuietProgress
 from vantage.recipes import RECIPES, cmc, everything, infomin, moco_v2, ring_moco, simclr
 from vantage.records import Keys, Scores
 from vantage.schedules import FollowsLoss
-from vantage.sharing import everywhere, from_first, in_order, own_turns, share_of, whole
+from vantage.sharing import gather_rows, own_parts, own_slice, parts_in_order, true_on_all, value_of_first
 from vantage.training.feed import open_images
 from vantage.training.first_rows import begin
 
@@ -113,12 +113,16 @@ def gathering(folder: Path) -> None:
 def sharing() -> dict[str, Any]:
     """What `sharing` gives: here, on one process or on several."""
     parts = [torch.full((number % 3 + 1, 2), float(number)) for number in range(5)]
-    results: dict[str, Any] = {"in order": list(in_order(iter(own_turns(parts)), 5, (2,)))}
-    results["of none"] = list(in_order(iter([]), 0, (2,)))
+    results: dict[str, Any] = {"in order": list(parts_in_order(iter(own_parts(parts)), 5, (2,)))}
+    results["of none"] = list(parts_in_order(iter([]), 0, (2,)))
     rows = synthetic.vectors(7, 3, 0)
-    results["shares"] = whole(rows[share_of(7)], 7)
-    results["one row"] = whole(rows[share_of(1)], 1)
-    results["everywhere"] = [everywhere(True), everywhere(processes.rank() == 0), from_first(7 + processes.rank())]
+    results["shares"] = gather_rows(rows[own_slice(7)], 7)
+    results["one row"] = gather_rows(rows[own_slice(1)], 1)
+    results["everywhere"] = [
+        true_on_all(True),
+        true_on_all(processes.rank() == 0),
+        value_of_first(7 + processes.rank()),
+    ]
     vector, label = synthetic.vectors(300, 4, 2).float(), torch.arange(300) % 11
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kmeans, "_BYTES", 1000)
@@ -132,7 +136,7 @@ def stopping() -> list[str]:
     words = []
     for failure in ("first", "reads no further", "last"):
         try:
-            for number, _ in enumerate(in_order(_turns(failure), 6, (1,))):
+            for number, _ in enumerate(parts_in_order(_turns(failure), 6, (1,))):
                 if failure == "reads no further" and processes.rank() == 0 and number == 2:
                     raise ValueError(failure)
                 if failure == "last" and processes.rank() == 1 and number == 5:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from vantage.demo import Demonstration, demo, demo_recipe, demo_run
+from vantage.demo import DemoResult, demo, demo_recipe, plan_demo
 from vantage.errors import UserError
 from vantage.planning.speed import Speed
 
@@ -15,7 +15,7 @@ OTHERS = {"raw pixels": (40.0, 45.0), "random encoder": (50.0, 65.0)}
     ("knn", "linear", "won"), [(60.0, 70.0, True), (54.0, 70.0, False), (60.0, 64.0, False), (30.0, 30.0, False)]
 )
 def test_only_a_clear_win_is_called_one(knn: float, linear: float, won: bool):
-    told = Demonstration(Path("run"), {**OTHERS, "trained encoder": (knn, linear)}, 1.0)
+    told = DemoResult(Path("run"), {**OTHERS, "trained encoder": (knn, linear)}, 1.0)
     assert told.won is won
     assert ("wins clearly" in "\n".join(told.lines())) is won
 
@@ -27,7 +27,7 @@ def test_a_folder_that_holds_a_run_is_refused(tmp_path: Path):
 
 
 def test_the_run_is_planned_for_its_images_and_the_machine():
-    fast, slow = (demo_run(lambda run, source, seconds=2.0, step=step: Speed(step)) for step in (0.01, 0.2))
+    fast, slow = (plan_demo(lambda run, source, seconds=2.0, step=step: Speed(step)) for step in (0.01, 0.2))
     assert fast.data.path == slow.data.path == "photographs:train" and fast.data.hold_out == 0.0
     assert fast.views == slow.views == demo_recipe().views
     assert 50 < slow.epochs * (2_592 // slow.batch_size) * 0.2 < 90

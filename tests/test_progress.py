@@ -52,13 +52,13 @@ def test_work_that_may_be_none_is_reported_from_its_first_call(
     monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
     with progress.counting(plain, "decoding images"):
         pass
-    assert plain.what == ""
+    assert plain.name == ""
     with pytest.raises(ValueError), progress.counting(plain, "decoding images") as advance:
         for done in (10, 20):
             advance(done, 100)
             clock[0] += 40
         raise ValueError
-    assert plain.what == "decoding images" and capsys.readouterr().err == "decoding images: 20 of 100, 2:40 left\n"
+    assert plain.name == "decoding images" and capsys.readouterr().err == "decoding images: 20 of 100, 2:40 left\n"
 
 
 def test_quiet_wins_over_the_terminal():

@@ -10,8 +10,8 @@ from vantage.errors import UserError
 from vantage.estimators import InfoNCE
 from vantage.evaluate import KNN, LinearCached, evaluate
 from vantage.planning import plan
-from vantage.planning.speed import measured
-from vantage.planning.trying import SpeedMeasure
+from vantage.planning.speed import measure_speed
+from vantage.planning.trials import SpeedMeasure
 from vantage.progress import Progress, QuietProgress
 from vantage.recipes import simclr
 from vantage.report import write_report
@@ -20,7 +20,7 @@ from vantage.training.loop import train
 from vantage.training.run import Run
 from vantage.views import IMAGENET, Augmentation, ColorJitter, Grayscale, HorizontalFlip, RandomResizedCrop, Views
 
-__all__ = ["MARGIN", "Demonstration", "demo", "demo_recipe", "demo_run"]
+__all__ = ["MARGIN", "DemoResult", "demo", "demo_recipe", "plan_demo"]
 
 _MINUTES = 1.5
 MARGIN = 5.0
@@ -28,7 +28,7 @@ MARGIN = 5.0
 
 
 @dataclass(frozen=True)
-class Demonstration:
+class DemoResult:
     """The results of the demonstration."""
 
     folder: Path
@@ -80,7 +80,7 @@ def demo_recipe(size: int = 32) -> Run:
     return replace(base, recipe="demo", views=Views((view, view)), branches=branches)
 
 
-def demo_run(measure: SpeedMeasure = measured) -> Run:
+def plan_demo(measure: SpeedMeasure = measure_speed) -> Run:
     """The run of the demonstration: `demo_recipe`, planned for a minute and a half of this machine (`vantage.plan`).
 
     `measure` gives the speed of a run in place of the clock. All training patches train, since the test patches judge.
@@ -89,7 +89,7 @@ def demo_run(measure: SpeedMeasure = measured) -> Run:
     return plan(Photographs("train"), _MINUTES, demo_recipe, changes=changes, measure=measure)
 
 
-def demo(folder: Path, progress: Progress | None = None) -> Demonstration:
+def demo(folder: Path, progress: Progress | None = None) -> DemoResult:
     """Train on patches of photographs that come with scikit-image and scikit-learn, compare, and write the page of the
     run on the test patches. Needs no network.
 
@@ -100,7 +100,7 @@ def demo(folder: Path, progress: Progress | None = None) -> Demonstration:
     if (folder / "settings.json").exists():
         raise UserError(f"{folder} already holds a run: name another folder with --out, or remove it")
     progress.line("measuring the speed of this machine")
-    train(demo_run(), folder, progress)
+    train(plan_demo(), folder, progress)
     columns: dict[str, list[float]] = {"raw pixels": [], "random encoder": [], "trained encoder": []}
     for protocol in (KNN(k=20, temperature=0.1), LinearCached(l2=(1e-2,))):
         sources = Photographs("train"), Photographs("test")
@@ -108,7 +108,7 @@ def demo(folder: Path, progress: Progress | None = None) -> Demonstration:
         for name, values in columns.items():
             values.append(result.outcomes["demo" if name == "trained encoder" else name].accuracy.top1)
     accuracies = {name: (knn, linear) for name, (knn, linear) in columns.items()}
-    result = Demonstration(folder, accuracies, 0.0)
+    result = DemoResult(folder, accuracies, 0.0)
     write_report([folder], Photographs("test"), result.page, work=Work(progress=progress))
     progress.stop()
     return replace(result, seconds=time.monotonic() - start)

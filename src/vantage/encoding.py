@@ -22,7 +22,7 @@ from vantage.encoders.activations import largest_output
 from vantage.encoders.backbones import width_of
 from vantage.errors import UserError
 from vantage.progress import Progress, QuietProgress
-from vantage.sharing import in_order, own_turns
+from vantage.sharing import own_parts, parts_in_order
 from vantage.storage.cache import cache_folder
 from vantage.views.evaluation import EvaluationView, Straight
 
@@ -110,11 +110,11 @@ def encode_batches(
         return view.crop(source.image(number))
 
     numbers = range(start, len(source), work.batch_size)
-    turns = numbers if alone else own_turns(numbers)
+    turns = numbers if alone else own_parts(numbers)
     parts = (range(first, min(first + work.batch_size, len(source))) for first in turns)
     crops = in_threads(crop, parts, work.num_workers)
     own = (encode(network, view.finish(part.to(device, non_blocking=True))) for part in crops)
-    each = own if alone else in_order(own, len(numbers), (width_of(network),))
+    each = own if alone else parts_in_order(own, len(numbers), (width_of(network),))
     work.progress.start(f"features, {name}", len(source), start)
     try:
         for first, vector in zip(numbers, each, strict=True):

@@ -20,11 +20,11 @@ _FIRST_LINE, _SECONDS_BETWEEN_LINES = 3.0, 30.0
 class Progress(Protocol):
     """Reports how far a long task is."""
 
-    def start(self, what: str, total: int, done: int = 0) -> None:
+    def start(self, name: str, total: int, completed: int = 0) -> None:
         """Work of `total` parts begins, of which `done` are finished already."""
         ...
 
-    def advance(self, done: int, note: str = "") -> None:
+    def advance(self, completed: int, note: str = "") -> None:
         """`done` parts are finished now; `note` says how it is going."""
         ...
 
@@ -49,32 +49,32 @@ def progress_for(quiet: bool = False) -> Progress:
 
 
 @contextmanager
-def counting(progress: Progress, what: str) -> Iterator[Callable[[int, int], None]]:
+def counting(progress: Progress, name: str) -> Iterator[Callable[[int, int], None]]:
     """A callback (parts done, parts in all) for work that may turn out to be none: its first call starts the progress,
     the end of the block stops it."""
-    started = False
+    is_running = False
 
-    def advance(done: int, total: int) -> None:
-        nonlocal started
-        if not started:
-            progress.start(what, total)
-            started = True
-        progress.advance(done)
+    def advance(completed: int, total: int) -> None:
+        nonlocal is_running
+        if not is_running:
+            progress.start(name, total)
+            is_running = True
+        progress.advance(completed)
 
     try:
         yield advance
     finally:
-        if started:
+        if is_running:
             progress.stop()
 
 
 class QuietProgress:
     """Says nothing but warnings."""
 
-    def start(self, what: str, total: int, done: int = 0) -> None:
+    def start(self, name: str, total: int, completed: int = 0) -> None:
         """Nothing."""
 
-    def advance(self, done: int, note: str = "") -> None:
+    def advance(self, completed: int, note: str = "") -> None:
         """Nothing."""
 
     def line(self, text: str) -> None:
@@ -92,24 +92,26 @@ class PlainProgress:
     """A line from time to time, for logs: parts done, time left, how it is going."""
 
     def __init__(self) -> None:
-        self.what, self.total, self.first = "", 0, 0
-        self.begun = self.last_line = time.monotonic()
+        self.name, self.total, self.initial = "", 0, 0
+        self.start_time = self.last_line = time.monotonic()
         self.wait = _FIRST_LINE
 
-    def start(self, what: str, total: int, done: int = 0) -> None:
+    def start(self, name: str, total: int, completed: int = 0) -> None:
         """Work begins."""
-        self.what, self.total, self.first = what, total, done
-        self.begun = self.last_line = time.monotonic()
+        self.name, self.total, self.initial = name, total, completed
+        self.start_time = self.last_line = time.monotonic()
         self.wait = _FIRST_LINE
 
-    def advance(self, done: int, note: str = "") -> None:
+    def advance(self, completed: int, note: str = "") -> None:
         """A line after 3 seconds, so that the time left is known soon; then fewer, to one every 30 seconds."""
         now = time.monotonic()
-        if now - self.last_line < self.wait or done <= self.first:
+        if now - self.last_line < self.wait or completed <= self.initial:
             return
         self.last_line, self.wait = now, min(3 * self.wait, _SECONDS_BETWEEN_LINES)
-        left = (self.total - done) * (now - self.begun) / (done - self.first)
-        self.line(f"{self.what}: {done:,} of {self.total:,}, {_duration(left)} left{', ' if note else ''}{note}")
+        remaining = (self.total - completed) * (now - self.start_time) / (completed - self.initial)
+        self.line(
+            f"{self.name}: {completed:,} of {self.total:,}, {_duration(remaining)} left{', ' if note else ''}{note}"
+        )
 
     def line(self, text: str) -> None:
         """To standard error, so that results may be piped."""
@@ -139,17 +141,17 @@ class BarProgress:
         self.bar = rich_progress.Progress(*columns, console=self.console, transient=True)
         self.task = None
 
-    def start(self, what: str, total: int, done: int = 0) -> None:
+    def start(self, name: str, total: int, completed: int = 0) -> None:
         """Work begins; a bar before it is taken away."""
         if self.task is not None:
             self.bar.remove_task(self.task)
-        self.task = self.bar.add_task(what, total=total, completed=done, note="")
+        self.task = self.bar.add_task(name, total=total, completed=completed, note="")
         self.bar.start()
 
-    def advance(self, done: int, note: str = "") -> None:
+    def advance(self, completed: int, note: str = "") -> None:
         """Move the bar."""
         if self.task is not None:
-            self.bar.update(self.task, completed=done, note=note)
+            self.bar.update(self.task, completed=completed, note=note)
 
     def line(self, text: str) -> None:
         """Above the bar."""

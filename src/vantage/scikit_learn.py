@@ -72,7 +72,7 @@ class VantageEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         if self.run is not None:
             self.encoder_ = load(Path(self.run), self.network)
         else:
-            self.encoder_ = self._trained(source)
+            self.encoder_ = self._train(source)
         self._n_features_out = self.encoder_.width
         return self
 
@@ -84,7 +84,7 @@ class VantageEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         work = Work(self.device, self.batch_size, workers)
         return embed(self.encoder_, _source_of(X), work).vector.numpy()
 
-    def _trained(self, source: Source) -> FrozenEncoder:
+    def _train(self, source: Source) -> FrozenEncoder:
         run = plan(source, float(self.minutes or 0), changes={"data.hold_out": 0.0})
         with TemporaryDirectory() if self.folder is None else nullcontext(self.folder) as folder:
             train(run, folder, source=source)

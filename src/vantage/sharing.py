@@ -20,34 +20,34 @@ from vantage.errors import UserError
 from vantage.storage.arrays import AT_ONCE, Rows, kept_rows, made_rows, open_rows
 
 __all__ = [
-    "alike",
     "by_first",
-    "everywhere",
-    "from_first",
-    "in_order",
-    "joined",
-    "own_turns",
-    "share_of",
+    "same_on_all",
+    "true_on_all",
+    "value_of_first",
+    "parts_in_order",
+    "gather_parts",
+    "own_parts",
+    "own_slice",
     "shared_rows",
     "sum_gradients",
-    "whole",
-    "written_by_first",
+    "gather_rows",
+    "write_on_first",
 ]
 
 T = TypeVar("T")
 
-_WORDS = "another process of this run stopped: its message says why"
+_STOPPED_MESSAGE = "another process of this run stopped: its message says why"
 
 
-def own_turns(parts: Sequence[T]) -> Sequence[T]:
+def own_parts(parts: Sequence[T]) -> Sequence[T]:
     """The parts that this process makes: every w-th, from its rank on."""
     return parts[processes.rank() :: processes.count()]
 
 
-def in_order(
+def parts_in_order(
     own: Iterator[Shaped[Tensor, "_ *row"]], count: int, row: tuple[int, ...], dtype: torch.dtype = torch.float32
 ) -> Iterator[Shaped[Tensor, "_ *row"]]:
-    """All `count` parts in order, on every process; `own` makes those of `own_turns`. On one process, `own` itself.
+    """All `count` parts in order, on every process; `own` makes those of `own_parts`. On one process, `own` itself.
 
     Every process must call it, and read it to the end. Where one of them fails, or stops reading, the others get a
     `UserError` when they ask for the next parts, so that none waits for it.
@@ -60,8 +60,8 @@ def in_order(
         for first in range(0, count, processes.count()):
             here = min(processes.count(), count - first)
             part = next(own) if processes.rank() < here else nothing
-            yield from joined(part)[:here]
-    except _Stopped:
+            yield from gather_parts(part)[:here]
+    except _OtherProcessStopped:
         raise
     except (Exception, GeneratorExit):
         with contextlib.suppress(RuntimeError):  # the others may have ended too
@@ -70,7 +70,7 @@ def in_order(
     _sizes(0)  # a process that failed over the last parts says so here
 
 
-def joined(part: Shaped[Tensor, "_ *row"]) -> list[Shaped[Tensor, "_ *row"]]:
+def gather_parts(part: Shaped[Tensor, "_ *row"]) -> list[Shaped[Tensor, "_ *row"]]:
     """One part of each process, by rank and on the device of this one; they may differ in their numbers of rows."""
     if processes.count() == 1:
         return [part]
@@ -81,7 +81,7 @@ def joined(part: Shaped[Tensor, "_ *row"]) -> list[Shaped[Tensor, "_ *row"]]:
     return [each[:size].to(part.device) for each, size in zip(parts, sizes, strict=True)]
 
 
-def share_of(count: int, rank: int | None = None) -> slice:
+def own_slice(count: int, rank: int | None = None) -> slice:
     """The rows of this process, or of that of a rank, where `count` rows are shared as equally as they can be, in the
     order of the ranks; all, on every process, where there are fewer rows than processes."""
     if count < processes.count():
@@ -90,27 +90,27 @@ def share_of(count: int, rank: int | None = None) -> slice:
     return slice(*(count * each // processes.count() for each in (rank, rank + 1)))
 
 
-def whole(part: Shaped[Tensor, "_ *row"], count: int) -> Shaped[Tensor, "_ *row"]:
-    """All `count` rows, of which every process has those that `share_of` gives it."""
-    return part if len(part) == count else torch.cat(joined(part))
+def gather_rows(part: Shaped[Tensor, "_ *row"], count: int) -> Shaped[Tensor, "_ *row"]:
+    """All `count` rows, of which every process has those that `own_slice` gives it."""
+    return part if len(part) == count else torch.cat(gather_parts(part))
 
 
-def everywhere(here: bool) -> bool:
+def true_on_all(flag: bool) -> bool:
     """Whether it is true on every process, so that all decide alike."""
-    return from_each(int(here)).count(0) == 0
+    return values_of_all(int(flag)).count(0) == 0
 
 
-def alike(number: int) -> bool:
+def same_on_all(number: int) -> bool:
     """Whether all processes have the same number."""
-    return len(set(from_each(number))) == 1
+    return len(set(values_of_all(number))) == 1
 
 
-def from_first(number: int) -> int:
+def value_of_first(number: int) -> int:
     """The number that the first process has."""
-    return from_each(number)[0]
+    return values_of_all(number)[0]
 
 
-def from_each(number: int) -> list[int]:
+def values_of_all(number: int) -> list[int]:
     """The number that each process has, by rank."""
     return processes.gather(torch.tensor([number], device=processes.device())).tolist()
 
@@ -118,50 +118,50 @@ def from_each(number: int) -> list[int]:
 def by_first(make: Callable[[], T]) -> T | None:
     """What the first process makes, which the others wait for and do not have; if it fails, they get a `UserError`."""
     if processes.rank():
-        if not everywhere(True):
-            raise _Stopped(_WORDS)
+        if not true_on_all(True):
+            raise _OtherProcessStopped(_STOPPED_MESSAGE)
         return None
     try:
         made = make()
     except BaseException:
         with contextlib.suppress(RuntimeError):  # the others may have ended too
-            everywhere(False)
+            true_on_all(False)
         raise
-    everywhere(True)
+    true_on_all(True)
     return made
 
 
-def written_by_first(
+def write_on_first(
     write: Callable[[Callable[[int], Iterator[Tensor]]], None], make: Callable[[int], Generator[Tensor, None, None]]
 ) -> None:
-    """`write(make)` on the first process, while the others take part in `make`, which uses `in_order`.
+    """`write(make)` on the first process, while the others take part in `make`, which uses `parts_in_order`.
 
     `make` gives the parts from a row on, which `write` chooses, and may fail to: the others then have nothing to do.
     """
     if processes.rank():
-        if (start := from_first(0)) >= 0:
+        if (start := value_of_first(0)) >= 0:
             for _ in make(start):
                 pass
-            if from_first(0) < 0:
-                raise _Stopped(_WORDS)
+            if value_of_first(0) < 0:
+                raise _OtherProcessStopped(_STOPPED_MESSAGE)
         return
-    begun: list[Generator[Tensor, None, None]] = []
-    ended: list[bool] = []
+    generators: list[Generator[Tensor, None, None]] = []
+    exhausted: list[bool] = []
 
     def parts(start: int) -> Generator[Tensor, None, None]:
-        begun.append(make(from_first(start)))
-        yield from begun[0]
-        ended.append(True)
+        generators.append(make(value_of_first(start)))
+        yield from generators[0]
+        exhausted.append(True)
 
-    done = False
+    succeeded = False
     try:
         write(parts)
-        done = True
+        succeeded = True
     finally:
-        for each in begun:  # a failure ends the others' work too
+        for each in generators:  # a failure ends the others' work too
             each.close()
-        if ended or not begun:
-            from_first(0 if done and ended else -1)  # what was written is there
+        if exhausted or not generators:
+            value_of_first(0 if succeeded and exhausted else -1)  # what was written is there
 
 
 def shared_rows(
@@ -172,17 +172,17 @@ def shared_rows(
 
     def parts(start: int) -> Generator[Tensor, None, None]:
         each = torch.arange(start, count).split(AT_ONCE)
-        own = (make(numbers) for numbers in own_turns(each))
-        for numbers, rows in zip(each, in_order(own, len(each), tuple(row.shape[1:]), row.dtype), strict=True):
+        own = (make(numbers) for numbers in own_parts(each))
+        for numbers, rows in zip(each, parts_in_order(own, len(each), tuple(row.shape[1:]), row.dtype), strict=True):
             yield rows
             progress(int(numbers[-1]) + 1, count)
 
     def write(parts: Callable[[int], Iterator[Tensor]]) -> None:
         made_rows(file, (count, *row.shape[1:]), row.dtype, {}, parts)
 
-    if processes.count() > 1 and not everywhere(open_rows(file, count) is not None):
+    if processes.count() > 1 and not true_on_all(open_rows(file, count) is not None):
         row = make(torch.arange(min(count, 1)))
-        written_by_first(write, parts)
+        write_on_first(write, parts)
     return kept_rows(make, count, file, resident, progress)
 
 
@@ -191,12 +191,12 @@ def sum_gradients(parameters: Iterable[Tensor]) -> None:
     processes.add_up([parameter.grad for parameter in parameters if parameter.grad is not None])
 
 
-class _Stopped(UserError):
+class _OtherProcessStopped(UserError):
     """What a process raises because another one stopped."""
 
 
 def _sizes(rows: int) -> list[int]:
-    sizes = from_each(rows)
+    sizes = values_of_all(rows)
     if -1 in sizes and rows >= 0:
-        raise _Stopped(_WORDS)
+        raise _OtherProcessStopped(_STOPPED_MESSAGE)
     return sizes

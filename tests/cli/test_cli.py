@@ -28,7 +28,7 @@ from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
 from vantage.estimators import JCL, InfoNCE
 from vantage.negatives import OtherImages, Ring
-from vantage.planning.sizing import overridden
+from vantage.planning.sizing import override
 from vantage.planning.speed import Speed
 from vantage.recipes import RECIPES, VARIANTS, moco_v1, moco_v2, simclr
 from vantage.schedules import CosineByEpoch
@@ -106,7 +106,7 @@ class Trained:
 @pytest.fixture
 def trained(monkeypatch: pytest.MonkeyPatch) -> Trained:
     stand_in = Trained()
-    monkeypatch.setattr("vantage.planning.speed.measured", lambda run, source, seconds=2.0: stand_in.speed)
+    monkeypatch.setattr("vantage.planning.speed.measure_speed", lambda run, source, seconds=2.0: stand_in.speed)
     monkeypatch.setattr("vantage.training.loop.train", stand_in.train)
     monkeypatch.setattr("vantage.training.loop.resume", stand_in.resume)
     return stand_in
@@ -146,11 +146,11 @@ def test_field_help_is_the_text_under_the_field() -> None:
 
 def test_the_learning_rate_follows_batch_and_epochs_unless_it_is_given() -> None:
     fitted = moco_v1(224)
-    run = overridden(fitted, {"batch_size": 512, "epochs": 100})
+    run = override(fitted, {"batch_size": 512, "epochs": 100})
     assert run.learning_rate.base == pytest.approx(0.06) and run.learning_rate.milestones == (60, 80)
-    run = overridden(fitted, {"batch_size": 512, "epochs": 100, "learning_rate.base": 0.5})
+    run = override(fitted, {"batch_size": 512, "epochs": 100, "learning_rate.base": 0.5})
     assert run.learning_rate.base == 0.5 and run.learning_rate.milestones == (60, 80)
-    assert overridden(fitted, {}) == fitted
+    assert override(fitted, {}) == fitted
 
 
 def test_suggestions_look_at_the_whole_and_at_the_last_part() -> None:

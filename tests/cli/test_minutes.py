@@ -98,7 +98,7 @@ def test_where_nothing_is_shown_nothing_is_measured(call: Call, monkeypatch: pyt
     def measured(run: Run, source: object, seconds: float = 2.0) -> Speed:
         raise AssertionError
 
-    monkeypatch.setattr("vantage.planning.speed.measured", measured)
+    monkeypatch.setattr("vantage.planning.speed.measure_speed", measured)
     call("moco_v2", "--epochs", "3", "--quiet")
 
 

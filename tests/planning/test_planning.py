@@ -18,10 +18,10 @@ from vantage.errors import UserError
 from vantage.memory import Queue
 from vantage.planning import plan
 from vantage.planning.ladder import rungs
-from vantage.planning.plan import planned
-from vantage.planning.sizing import Wishes, composed, quick, sized
-from vantage.planning.speed import Speed, measured
-from vantage.planning.words import clock, duration, network_of, rows
+from vantage.planning.plan import make_plan
+from vantage.planning.sizing import PlanOptions, compose, default_recipe, fit_run
+from vantage.planning.speed import Speed, measure_speed
+from vantage.planning.words import clock, describe_networks, duration, rows
 from vantage.recipes import RECIPES, infomin, interclr, moco_v1, moco_v2, simclr
 from vantage.schedules import CosineByStep
 from vantage.training.loop import resume, train
@@ -92,11 +92,11 @@ def seen(run: Run, images: int) -> int:
     return run.epochs * steps_in(count, run.batch_size) * run.batch_size
 
 
-@pytest.mark.parametrize("recipe", [*RECIPES, quick], ids=lambda recipe: recipe.__name__)
+@pytest.mark.parametrize("recipe", [*RECIPES, default_recipe], ids=lambda recipe: recipe.__name__)
 @pytest.mark.parametrize("images", [pytest.param(40, marks=pytest.mark.slow), 600])
 def test_every_recipe_is_sized_to_the_time(recipe: Callable[[int], Run], images: int) -> None:
     source = noise(images)
-    made = planned(source, 5.0, Wishes(recipe), measure=Pace())
+    made = make_plan(source, 5.0, PlanOptions(recipe), measure=Pace())
     run = made.run
     assert run.recipe == recipe(32).recipe and run.data.max_images == 0
     assert made.seconds <= 300 and (made.seconds >= 270 or run.epochs == 1_000)
@@ -132,7 +132,7 @@ def _height(run: Run) -> int:
 @pytest.mark.parametrize("minutes", [1.0, 5.0, 30.0])
 @pytest.mark.parametrize("speed", [30.0, 3_000.0])
 def test_the_time_is_kept_with_room_to_judge(minutes: float, speed: float) -> None:
-    made = planned(LARGE, minutes, measure=Pace(speed))
+    made = make_plan(LARGE, minutes, measure=Pace(speed))
     judging = 4 + min(7_000, made.images) / 3 / made.images_per_second
     assert made.seconds + judging <= 60 * minutes
     assert made.seconds + judging >= 0.8 * 60 * minutes or made.run.epochs == 1_000
@@ -142,8 +142,8 @@ def test_the_time_is_kept_with_room_to_judge(minutes: float, speed: float) -> No
 def test_time_that_is_gone_is_not_planned_again() -> None:
     import time
 
-    fresh = planned(LARGE, 5.0, measure=Pace())
-    late = planned(LARGE, 5.0, measure=Pace(), began=time.monotonic() - 150)
+    fresh = make_plan(LARGE, 5.0, measure=Pace())
+    late = make_plan(LARGE, 5.0, measure=Pace(), start=time.monotonic() - 150)
     assert 120 < late.seconds < 0.6 * fresh.seconds
 
 
@@ -157,7 +157,7 @@ def test_a_set_that_is_too_large_for_the_time_is_made_smaller() -> None:
 
 @pytest.mark.parametrize("speed", [70.0, 130.0, 330.0, 520.0])
 def test_whole_epochs_leave_little_of_the_time(speed: float) -> None:
-    made = planned(LARGE, 5.0, measure=Pace(speed))
+    made = make_plan(LARGE, 5.0, measure=Pace(speed))
     judging = 4 + min(7_000, made.images) / 3 / made.images_per_second
     assert 0.8 * 300 <= made.seconds + judging <= 300 and made.run.epochs >= 5
 
@@ -170,7 +170,7 @@ def test_what_ten_times_the_time_cannot_pay_for_is_not_measured() -> None:
         return Pace(100.0)(run, source)
 
     plan(LARGE, 1.0, measure=pace)
-    assert {network_of(run) for run in measured_runs} == {"Convolutions()"}
+    assert {describe_networks(run) for run in measured_runs} == {"Convolutions()"}
 
 
 @pytest.mark.parametrize(("minutes", "window"), [(1.0, None), (5.0, 6.0), (60.0, 20.0)])
@@ -181,7 +181,7 @@ def test_the_rung_that_is_taken_is_measured_again_where_there_is_time(minutes: f
         windows.append(seconds)
         return Pace(200.0 if seconds == 2.0 else 300.0)(run, source)
 
-    plan_made = planned(LARGE, minutes, measure=faster_for_longer)
+    plan_made = make_plan(LARGE, minutes, measure=faster_for_longer)
     assert plan_made.images_per_second == pytest.approx(
         replace(plan_made, speed=Pace(300.0 if window else 200.0)(plan_made.run, LARGE)).images_per_second
     )
@@ -190,7 +190,7 @@ def test_the_rung_that_is_taken_is_measured_again_where_there_is_time(minutes: f
 
 @pytest.mark.parametrize("count", [8, 10, 33])
 def test_a_handful_of_images_is_planned_for(count: int) -> None:
-    made = planned(noise(count), 30.0, measure=Pace())
+    made = make_plan(noise(count), 30.0, measure=Pace())
     assert made.run.epochs == 1_000 and made.run.batch_size <= count and made.run.data.hold_out == 0
 
 
@@ -215,9 +215,9 @@ def test_views_are_as_large_as_images_and_time_allow(side: int, minutes: float, 
 
 
 def test_photographs_of_mixed_size_are_planned_for() -> None:
-    made = planned(Mixed(), 30.0, measure=Pace())
+    made = make_plan(Mixed(), 30.0, measure=Pace())
     assert made.run.views.evaluation(0).size == 64 and made.run.epochs == 1_000
-    assert planned(Mixed(), 30.0, Wishes(size=128), measure=Pace()).run.recipe == "moco_v2"
+    assert make_plan(Mixed(), 30.0, PlanOptions(size=128), measure=Pace()).run.recipe == "moco_v2"
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,7 @@ def test_what_the_user_sets_wins(changes: dict[str, Any], found: Callable[[Run],
 def test_epochs_follow_the_speed_of_what_was_set() -> None:
     wide = plan(SMALL, 5.0, backbone=ResNet9(64), measure=Pace())
     narrow = plan(SMALL, 5.0, backbone="ResNet9(width=8)", measure=Pace())
-    assert network_of(wide) == "ResNet9()" and wide.epochs < narrow.epochs / 8
+    assert describe_networks(wide) == "ResNet9()" and wide.epochs < narrow.epochs / 8
     assert plan(SMALL, 5.0, size=16, measure=Pace()).epochs > 3 * plan(SMALL, 5.0, size=32, measure=Pace()).epochs
     with pytest.raises(UserError, match="no backbone 'resnet19'"):
         plan(SMALL, 5.0, backbone="resnet19", measure=Pace())
@@ -265,20 +265,20 @@ def test_labeled_images_are_held_out_to_judge_by() -> None:
 
 
 def test_views_grow_where_the_network_takes_any_size() -> None:
-    wishes = Wishes(changes=lambda run: {})
+    wishes = PlanOptions(changes=lambda run: {})
     first = rungs(32, on_gpu=False)[0]
-    grown: Any = composed(wishes, first).resizing
+    grown: Any = compose(wishes, first).resizing
     assert (grown.sides, grown.until) == ((16, 24), (0.5, 0.75))
-    assert composed(wishes, replace(first, backbone=Timm("vit_tiny_patch16_224"))).resizing is None
-    assert composed(wishes, replace(first, size=16)).resizing is None
-    assert composed(Wishes(simclr), first).resizing is None  # a recipe that is named stays as published
-    assert all(branch.estimator.temperature == 0.2 for branch in quick(32).branches)  # pyright: ignore
+    assert compose(wishes, replace(first, backbone=Timm("vit_tiny_patch16_224"))).resizing is None
+    assert compose(wishes, replace(first, size=16)).resizing is None
+    assert compose(PlanOptions(simclr), first).resizing is None  # a recipe that is named stays as published
+    assert all(branch.estimator.temperature == 0.2 for branch in default_recipe(32).branches)  # pyright: ignore
 
 
 def test_short_runs_change_momentum_rate_and_lars() -> None:
     def at(recipe: Callable[[int], Run], epochs: int, **wishes: Any) -> Run:
         rung = replace(rungs(32, on_gpu=False)[0], backbone=None)
-        return sized(Wishes(recipe, **wishes), recipe(rung.size), 2_560, epochs)
+        return fit_run(PlanOptions(recipe, **wishes), recipe(rung.size), 2_560, epochs)
 
     short, long = at(moco_v2, 10), at(moco_v2, 2_000)
     assert isinstance(short.encoders, Momentum) and short.encoders.momentum(0) == pytest.approx(0.9)
@@ -287,11 +287,14 @@ def test_short_runs_change_momentum_rate_and_lars() -> None:
     assert long.learning_rate.base == pytest.approx(0.03) and long.learning_rate.warmup_epochs == 0
     assert isinstance(at(simclr, 10).optimizer, SGD) and at(simclr, 10).learning_rate.base == pytest.approx(0.2)
     assert isinstance(at(simclr, 2_000).optimizer, LARS)
-    assert isinstance(at(simclr, 10, own_optimizer=True).optimizer, LARS)
+    assert isinstance(at(simclr, 10, keep_optimizer=True).optimizer, LARS)
     drops: Any = at(moco_v1, 10).learning_rate
     assert drops.milestones == (6, 8) and drops.warmup_epochs == 1
     rate = CosineByStep(0.01)
-    assert sized(Wishes(changes=lambda run: {"learning_rate": rate}), quick(32), 2_560, 10).learning_rate == rate
+    assert (
+        fit_run(PlanOptions(changes=lambda run: {"learning_rate": rate}), default_recipe(32), 2_560, 10).learning_rate
+        == rate
+    )
 
 
 def test_a_jigsaw_and_groups_of_batchnorm_follow() -> None:
@@ -312,7 +315,7 @@ def test_on_a_gpu_there_are_resnets() -> None:
 
 
 def test_the_words_of_a_plan() -> None:
-    made = planned(noise(2_000, labels=True), 5.0, measure=Pace())
+    made = make_plan(noise(2_000, labels=True), 5.0, measure=Pace())
     said = dict(rows(made, 200))
     assert len(said) == 5 and said["network"] == "ResNet9(width=16), views of 16 → 24 → 32 px"
     assert said["method"] == "simclr, batch 128, SGD at 0.2"
@@ -328,7 +331,7 @@ def test_the_words_of_a_plan() -> None:
 def test_what_surrounds_the_steps_is_measured_too(recipe: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
     run = small_run(recipe, "")
-    speed = measured(run, noise(48, 16), 0.02)
+    speed = measure_speed(run, noise(48, 16), 0.02)
     assert 0 < speed.step < 60 and 0 < speed.epoch and 0 < speed.start
     assert speed.seconds(run, 48) == speed.start + 3 * (6 * speed.step + speed.epoch)
 

@@ -14,7 +14,7 @@ from tiny import images, tiny_run, work
 
 from vantage.report import layout, write
 from vantage.report.gallery import image_facts
-from vantage.report.layout import kept_places, places
+from vantage.report.layout import places, stored_places
 from vantage.report.map_data import images_data, run_data
 from vantage.report.sprite import cells_of, mosaic, sprite_of
 from vantage.report.write import write_report
@@ -30,17 +30,17 @@ def unpacked(text: str, kind: str) -> np.ndarray:
 
 def test_images_of_a_group_lie_together_and_places_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     vector = features()
-    place = kept_places(vector, ("a", "b"), tmp_path / "report", 1)
+    place = stored_places(vector, ("a", "b"), tmp_path / "report", 1)
     assert place.shape == (40, 2) and 0 <= float(place.min()) and float(place.max()) <= 1
     gap = torch.cdist(place, place) + 9 * torch.eye(40)
     nearest = gap.argmin(1)
     assert (nearest[:39] // 10 == torch.arange(39) // 10).double().mean() > 0.9
     monkeypatch.setattr(layout, "places", lambda *_: pytest.fail("laid out again"))
-    assert torch.equal(kept_places(vector, ("a", "b"), tmp_path / "report", 1), place)
+    assert torch.equal(stored_places(vector, ("a", "b"), tmp_path / "report", 1), place)
     (file,) = (tmp_path / "report").iterdir()
     file.write_bytes(b"damaged")
     monkeypatch.undo()
-    assert torch.equal(kept_places(vector, ("a", "b"), tmp_path / "report", 1), place)  # the same seed
+    assert torch.equal(stored_places(vector, ("a", "b"), tmp_path / "report", 1), place)  # the same seed
 
 
 def test_of_many_images_some_are_laid_out_and_the_others_lie_among_them(monkeypatch: pytest.MonkeyPatch) -> None:

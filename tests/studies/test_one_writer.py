@@ -11,9 +11,9 @@ from tiny import TinyBackbone, images
 from vantage.data import Arrays
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.studies.benefit import Benefit, benefit
+from vantage.studies.benefit import BenefitPlan, measure_benefit
 from vantage.studies.reproduce import InfoMinTable4, reproduce
-from vantage.studies.sweep import CropBound, Study, study
+from vantage.studies.sweep import CropBound, Study, run_study
 from vantage.studies.view_learning import learn, unsupervised
 from vantage.training import writer
 
@@ -22,11 +22,11 @@ SOURCE = images(24, 0)
 
 def sweeping(folder: Path) -> object:
     run = small_run("moco_v2", "", epochs=1)
-    return study(Study(CropBound((0.2, 0.6)), run, (0,)), SOURCE, images(12, 1), folder)
+    return run_study(Study(CropBound((0.2, 0.6)), run, (0,)), SOURCE, images(12, 1), folder)
 
 
 def comparing(folder: Path) -> object:
-    return benefit(folder / "run", SOURCE, None, folder, Benefit(), work=Work("cpu"))
+    return measure_benefit(folder / "run", SOURCE, None, folder, BenefitPlan(), work=Work("cpu"))
 
 
 def learning(folder: Path) -> object:

@@ -6,7 +6,7 @@ from itertools import takewhile
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from vantage.cli.console import first_sentence
-from vantage.cli.old_names import meant
+from vantage.cli.old_names import suggest_option
 from vantage.cli.parser import Option, Word, parser_of, without_none
 from vantage.composition.expression import describe, read_value, takes_several
 from vantage.composition.fields import field_help
@@ -46,23 +46,23 @@ def read(command: Command, words: Sequence[str], *groups: Any) -> tuple[Any, ...
     a suggestion), for a value that does not fit, and for a required option that is missing.
     """
     options: list[list[Option]] = []
-    every: dict[str, Option] = {}
+    by_flag: dict[str, Option] = {}
     for group in groups:  # where two options share a name, the flag sets the first; --set reaches the other
-        options.append([option for option in _options(group) if option.flag not in every])
-        every |= {option.flag: option for option in options[-1]}
-    parser = parser_of(command.name, command.about, tuple(every.values()))
+        options.append([option for option in _options(group) if option.flag not in by_flag])
+        by_flag |= {option.flag: option for option in options[-1]}
+    parser = parser_of(command.name, command.about, tuple(by_flag.values()))
     if wants_help(words):
         parser.print_help()
         raise SystemExit(0)
     words = [_plain(word) for word in words]
-    _check_flags(command, every, words)
+    _check_flags(command, by_flag, words)
     texts, rest = parser.parse_known_intermixed_args(words)
     if rest:
-        raise UserError(f"{command.name} has no use for {rest[0]!r}: {_stray(rest[0], words, every)}")
-    ordered = sorted(every.values(), key=lambda option: not option.word.positional)
-    values = {option.name: _value(command, option, vars(texts)[option.name]) for option in ordered}
+        raise UserError(f"{command.name} has no use for {rest[0]!r}: {_stray(rest[0], words, by_flag)}")
+    positionals_first = sorted(by_flag.values(), key=lambda option: not option.word.positional)
+    values = {option.name: _value(command, option, vars(texts)[option.name]) for option in positionals_first}
     pairs = zip(groups, options, strict=True)
-    return tuple(_filled(group, {option.name: values[option.name] for option in own}) for group, own in pairs)
+    return tuple(_build(group, {option.name: values[option.name] for option in own}) for group, own in pairs)
 
 
 def _options(group: Any) -> list[Option]:
@@ -112,7 +112,7 @@ def _value(command: Command, option: Option, words: Any) -> Any:
         raise UserError(f"{problem} (see vantage {command.name} --help)") from None
 
 
-def _filled(group: Any, values: dict[str, Any]) -> Any:
+def _build(group: Any, values: dict[str, Any]) -> Any:
     if isinstance(group, type):
         return group(**values)
     return type(group)(**{f.name: values.get(f.name, getattr(group, f.name)) for f in fields(group) if f.init})
@@ -133,7 +133,9 @@ def _check_flags(command: Command, options: dict[str, Option], words: Sequence[s
         after = [value] if equals else _values_after(words, position)
         flags = [name for name, option in options.items() if not option.word.positional]
         settable = list(command.settable()) if "--set" in flags else []
-        raise UserError(f"{command.name} has no option {flag}{meant(flag, after, flags, settable, command.name)}")
+        raise UserError(
+            f"{command.name} has no option {flag}{suggest_option(flag, after, flags, settable, command.name)}"
+        )
 
 
 def _values_after(words: Sequence[str], position: int) -> list[str]:

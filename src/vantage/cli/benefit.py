@@ -7,14 +7,14 @@ from typing import Annotated
 from vantage.cli.arguments import Command, Word, read
 from vantage.cli.console import INTERRUPTED, Console
 from vantage.cli.files import check_folder
-from vantage.cli.options import Computing, Images, Network, RunOrWeights
+from vantage.cli.options import ComputeOptions, ImageOptions, NetworkOptions, RunOrWeights
 from vantage.errors import UserError
 
 __all__ = ["benefit"]
 
 
 @dataclass(frozen=True)
-class _Comparing:
+class BenefitOptions:
     """The options of `benefit`."""
 
     test: Annotated[str, Word("PATH")] = ""
@@ -55,7 +55,7 @@ def benefit(words: list[str], console: Console) -> int:
     """
     command = Command("benefit", benefit.__doc__ or "")
     run, images, options, network, computing = read(
-        command, words, RunOrWeights, Images, _Comparing, Network, Computing
+        command, words, RunOrWeights, ImageOptions, BenefitOptions, NetworkOptions, ComputeOptions
     )
     folder = check_folder(Path(options.out) if options.out else run.home / "benefit")
     if options.minutes is not None and not options.minutes > 0:
@@ -63,7 +63,7 @@ def benefit(words: list[str], console: Console) -> int:
     from vantage.studies import benefit as study
 
     budget = study.Budget(options.epochs, options.batch_size, options.learning_rates)
-    plan = study.Benefit(tuple(share / 100 for share in options.shares), options.seeds, budget)
+    plan = study.BenefitPlan(tuple(share / 100 for share in options.shares), options.seeds, budget)
     others = tuple(map(Path, options.others))
     study.check(run.folder, folder, others=others, network=network.network)  # before the images are read
     computing.check(images.data, options.test)
@@ -71,7 +71,7 @@ def benefit(words: list[str], console: Console) -> int:
     source = computing.open(images.data, console)
     test = computing.open(options.test, console) if options.test else None
     try:
-        result = study.benefit(
+        result = study.measure_benefit(
             run.folder, source, test, folder, plan,
             others=others, minutes=options.minutes, network=network.network, work=work,
         )  # fmt: skip

@@ -11,7 +11,7 @@ from vantage.cli.console import Console
 from vantage.cli.evaluate.protocols import protocol_named, protocols
 from vantage.cli.evaluate.tasks import TaskImages, kind_of_images
 from vantage.cli.files import check_file
-from vantage.cli.options import Computing, Network
+from vantage.cli.options import ComputeOptions, NetworkOptions
 from vantage.composition.assignments import assign
 from vantage.composition.fields import leaves
 from vantage.composition.suggest import did_you_mean
@@ -28,7 +28,7 @@ _KINDS = {
 
 
 @dataclass(frozen=True)
-class Comparing:
+class CompareOptions:
     """The options of `compare`."""
 
     runs: Annotated[tuple[str, ...], Word("RUN", positional=True)]
@@ -56,7 +56,7 @@ class Comparing:
 
 
 @dataclass(frozen=True)
-class _Judging:
+class _ProtocolTask:
     """One protocol of a comparison, with its own images, trials and measures."""
 
     protocol: Any
@@ -68,7 +68,7 @@ class _Judging:
     measures: tuple[str, ...] = field(default=())
 
 
-_OWN = ("data", "test", "classes", "trials", "measures")
+_TASK_FIELDS = ("data", "test", "classes", "trials", "measures")
 
 
 def compare(words: list[str], console: Console) -> int:
@@ -80,10 +80,10 @@ def compare(words: list[str], console: Console) -> int:
     Papers report detectors as the mean of several trials: --protocols detection-c4 --set detection-c4.trials=5.
     """
     command = Command("compare", compare.__doc__ or "", _settable)
-    options, network, computing = read(command, words, Comparing, Network, Computing)
+    options, network, computing = read(command, words, CompareOptions, NetworkOptions, ComputeOptions)
     out = check_file(Path(options.out), (".md", ".csv", ".tex"), "a table") if options.out else None
-    judgings = _judgings(options)
-    _check_images(judgings, options)
+    protocol_tasks = _protocol_tasks(options)
+    _check_images(protocol_tasks, options)
     from vantage.evaluate.compare.comparison import compare_by
     from vantage.evaluate.compare.table import as_csv, as_latex, as_markdown
     from vantage.evaluate.compare.trials import Refusal
@@ -93,11 +93,13 @@ def compare(words: list[str], console: Console) -> int:
     for folder in folders:
         load(folder, network.network)  # a mistake in a run is reported before the images are read
     work, images = computing.work(console), TaskImages(computing, console)
-    tasks = [_task(images, one, options) for one in judgings]
+    tasks = [_task(images, one, options) for one in protocol_tasks]
     try:
         table = compare_by(folders, tasks, work, console.note, network.network)
     except Refusal as problem:
-        name = next((one.name for one in judgings if one.protocol.name == problem.protocol.name), problem.protocol.name)
+        name = next(
+            (one.name for one in protocol_tasks if one.protocol.name == problem.protocol.name), problem.protocol.name
+        )
         raise UserError(_in_own_words(str(problem), name, problem.protocol)) from problem
     if out is None:
         console.result(as_markdown(table))
@@ -108,22 +110,24 @@ def compare(words: list[str], console: Console) -> int:
     return 0
 
 
-def _judgings(options: Comparing) -> list[_Judging]:
+def _protocol_tasks(options: CompareOptions) -> list[_ProtocolTask]:
     """The protocols, each with what `--set` sets for it."""
     entries = [word.strip() for word in options.protocols.split(",") if word.strip()]
-    plain = {entry: protocol_named(entry) for entry in entries}
-    names = {entry: each.name if entry.endswith(".json") else entry for entry, each in plain.items()}
+    protocols_by_entry = {entry: protocol_named(entry) for entry in entries}
+    names = {entry: each.name if entry.endswith(".json") else entry for entry, each in protocols_by_entry.items()}
     settings: dict[str, list[str]] = {entry: [] for entry in entries}
     for text in options.set:
         entry, setting = _owner(text, names)
         settings[entry].append(setting)
-    judgings = []
+    protocol_tasks = []
     for entry in entries:
-        own = [text for text in settings[entry] if re.split(r"[.=]", text)[0] in _OWN]
-        rest = [text for text in settings[entry] if text not in own]
-        protocol = assign(plain[entry], rest, name=names[entry])
-        judgings.append(assign(_Judging(protocol, names[entry]), own, may_set=_OWN.__contains__))
-    return judgings
+        task_settings = [text for text in settings[entry] if re.split(r"[.=]", text)[0] in _TASK_FIELDS]
+        protocol_settings = [text for text in settings[entry] if text not in task_settings]
+        protocol = assign(protocols_by_entry[entry], protocol_settings, name=names[entry])
+        protocol_tasks.append(
+            assign(_ProtocolTask(protocol, names[entry]), task_settings, may_set=_TASK_FIELDS.__contains__)
+        )
+    return protocol_tasks
 
 
 def _owner(text: str, names: Mapping[str, str]) -> tuple[str, str]:
@@ -133,7 +137,7 @@ def _owner(text: str, names: Mapping[str, str]) -> tuple[str, str]:
     for entry, own in names.items():
         if own == module and ":" in own:
             return entry, text.removeprefix(f"{own}.")
-        if name == own and (entry == own or re.split(r"[.=]", setting)[0] in _OWN):
+        if name == own and (entry == own or re.split(r"[.=]", setting)[0] in _TASK_FIELDS):
             return entry, setting
     if name in names.values():
         raise UserError(
@@ -146,9 +150,9 @@ def _owner(text: str, names: Mapping[str, str]) -> tuple[str, str]:
     raise UserError(f"--set {text}: write NAME.FIELD=VALUE, such as --set {next(iter(names.values()))}.seed=1{near}")
 
 
-def _check_images(judgings: Sequence[_Judging], options: Comparing) -> None:
+def _check_images(protocol_tasks: Sequence[_ProtocolTask], options: CompareOptions) -> None:
     """Raises `UserError` where a protocol has no images, or where --data would have to be of several kinds."""
-    without = [one for one in judgings if not one.data]
+    without = [one for one in protocol_tasks if not one.data]
     if not without:
         return
     first, kind = without[0].name, kind_of_images(without[0].protocol)
@@ -165,7 +169,7 @@ def _check_images(judgings: Sequence[_Judging], options: Comparing) -> None:
             )
 
 
-def _task(images: TaskImages, one: _Judging, options: Comparing) -> Any:
+def _task(images: TaskImages, one: _ProtocolTask, options: CompareOptions) -> Any:
     test = one.test or ("" if one.data else options.test)
     task = images.task(one.protocol, one.data or options.data, test, one.classes, f"--set {one.name}.classes")
     return replace(task, trials=one.trials, measures=one.measures)
@@ -180,4 +184,4 @@ def _in_own_words(message: str, name: str, protocol: Any) -> str:
 def _settable() -> list[str]:
 
     every = [f"{name}.{leaf.path}" for name, kind in protocols().items() for leaf in leaves(kind())]
-    return every + [f"{name}.{own}" for name in protocols() for own in _OWN]
+    return every + [f"{name}.{own}" for name in protocols() for own in _TASK_FIELDS]

@@ -11,7 +11,7 @@ __all__ = ["convert"]
 
 
 @dataclass(frozen=True)
-class Converting:
+class ConvertOptions:
     """The options of `convert`."""
 
     file: Annotated[str, Word("FILE", positional=True)]
@@ -30,13 +30,13 @@ def convert(words: list[str], console: Console) -> int:
     The file is read by torch's weights-only loader: one with anything but tensors in it is refused, and nothing in it
     runs. Of a MoCo checkpoint the query network is written.
     """
-    (options,) = read(Command("convert", convert.__doc__ or ""), words, Converting)
+    (options,) = read(Command("convert", convert.__doc__ or ""), words, ConvertOptions)
     from vantage.frozen.convert import convert as write
 
-    converted = write(Path(options.file), Path(options.out), options.key)
-    without = f", without {converted.prefix!r} before their names" if converted.prefix else ""
-    console.note(f"{len(converted.names):,} tensors{without}")
-    if converted.left_out:
-        console.note(f"{len(converted.left_out):,} beside them are left out, such as {converted.left_out[0]}")
-    console.result(str(converted.file))
+    result = write(Path(options.file), Path(options.out), options.key)
+    without = f", without {result.prefix!r} before their names" if result.prefix else ""
+    console.note(f"{len(result.names):,} tensors{without}")
+    if result.left_out:
+        console.note(f"{len(result.left_out):,} beside them are left out, such as {result.left_out[0]}")
+    console.result(str(result.file))
     return 0

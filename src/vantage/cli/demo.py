@@ -12,7 +12,7 @@ __all__ = ["demo"]
 
 
 @dataclass(frozen=True)
-class Demonstration:
+class DemoOptions:
     """The options of `demo`."""
 
     out: Annotated[str, Word("FOLDER")] = "vantage-demo"
@@ -21,7 +21,7 @@ class Demonstration:
 
 def demo(words: list[str], console: Console) -> int:
     """Train on photographs that come with the installation, and evaluate: vantage demo (takes a few minutes)."""
-    (options,) = read(Command("demo", demo.__doc__ or ""), words, Demonstration)
+    (options,) = read(Command("demo", demo.__doc__ or ""), words, DemoOptions)
     out = check_folder(Path(options.out))
     from vantage.demo import demo as show
 

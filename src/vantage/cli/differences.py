@@ -13,8 +13,8 @@ __all__ = ["show_differences"]
 
 def show_differences(
     recipe: "Run",
-    planned: "Run",
-    fitted: "Run",
+    planned_run: "Run",
+    fitted_run: "Run",
     run: "Run",
     choices: Collection[str],
     console: Console,
@@ -25,12 +25,14 @@ def show_differences(
     from vantage.cli.summary import short
     from vantage.composition.fields import differences
 
-    chosen, fits = ({path for path, *_ in differences(*pair)} for pair in ((recipe, planned), (planned, fitted)))
+    option_paths, fitted_paths = (
+        {path for path, *_ in differences(*pair)} for pair in ((recipe, planned_run), (planned_run, fitted_run))
+    )
     rows = []
     for path, before, after in differences(recipe, run):
         if any(f"{each}.".startswith(f"{path}.") or path.startswith(f"{each}.") for each in choices):
             reason = "given"
-        elif path in fits and path not in chosen and _at(fitted, path) == after:
+        elif path in fitted_paths and path not in option_paths and _at(fitted_run, path) == after:
             reason = "fitted to the images"
         else:
             reason = otherwise

@@ -6,13 +6,13 @@ from typing import Annotated
 
 from vantage.cli.arguments import Command, Word, read
 from vantage.cli.console import Console
-from vantage.cli.options import Images, Network, RunOrWeights, Together
+from vantage.cli.options import ImageOptions, NetworkOptions, RunOrWeights, WorkOptions
 
 __all__ = ["embed"]
 
 
 @dataclass(frozen=True)
-class Embedding:
+class EmbedOptions:
     """The options of `embed`."""
 
     out: Annotated[str, Word("FILE")]
@@ -26,7 +26,7 @@ class Embedding:
 def embed(words: list[str], console: Console) -> int:
     """Write the features of images to a file: vantage embed RUN --data PATH --out FILE."""
     command = Command("embed", embed.__doc__ or "")
-    groups = (RunOrWeights, Images, Embedding, Network, Together)
+    groups = (RunOrWeights, ImageOptions, EmbedOptions, NetworkOptions, WorkOptions)
     run, images, options, network, computing = read(command, words, *groups)
     from vantage.frozen.embedding import check_file, write_embeddings
     from vantage.frozen.embedding_parts import check_folder, write_embedding_parts

@@ -6,13 +6,13 @@ from typing import Annotated, Literal
 
 from vantage.cli.arguments import Command, Word, read
 from vantage.cli.console import Console
-from vantage.cli.options import Network, RunOrWeights
+from vantage.cli.options import NetworkOptions, RunOrWeights
 
 __all__ = ["export"]
 
 
 @dataclass(frozen=True)
-class Exporting:
+class ExportOptions:
     """The options of `export`."""
 
     to: Literal["torchvision", "timm", "safetensors", "detectron2", "onnx", "torch"]
@@ -34,7 +34,7 @@ def export(words: list[str], console: Console) -> int:
     A model card in Markdown lies beside it: images, method, settings, results and origin.
     """
     command = Command("export", export.__doc__ or "")
-    run, options, network = read(command, words, RunOrWeights, Exporting, Network)
+    run, options, network = read(command, words, RunOrWeights, ExportOptions, NetworkOptions)
     from vantage.data import open_source
     from vantage.frozen.export.backbone import ENDINGS
     from vantage.frozen.export.backbone import export as write
@@ -42,9 +42,9 @@ def export(words: list[str], console: Console) -> int:
     which = "" if network.network is None else f"-{network.network}"
     name = f"{'detectron2' if options.to == 'detectron2' else f'backbone-{options.to}'}{which}{ENDINGS[options.to]}"
     source = open_source(options.data) if options.data else None
-    exported = write(run.folder, options.to, Path(options.out or run.home / name), network.network, source)
-    if exported.check:
-        console.note(exported.check.sentence())
-    console.note(f"wrote {exported.file}, described in {exported.card.name}; to use it:\n")
-    console.result(exported.how)
+    result = write(run.folder, options.to, Path(options.out or run.home / name), network.network, source)
+    if result.check:
+        console.note(result.check.sentence())
+    console.note(f"wrote {result.file}, described in {result.card.name}; to use it:\n")
+    console.result(result.how)
     return 0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from vantage.errors import UserError
 
-__all__ = ["check_file", "check_folder", "check_new_run", "file_or_kept"]
+__all__ = ["check_file", "check_folder", "check_new_run", "result_file_or_none"]
 
 
 def check_file(out: Path, endings: Sequence[str] = (), what: str = "", flag: str = "--out") -> Path:
@@ -27,7 +27,7 @@ def check_file(out: Path, endings: Sequence[str] = (), what: str = "", flag: str
     return out
 
 
-def file_or_kept(out: str, run: Path, endings: Sequence[str] = (), what: str = "") -> Path | None:
+def result_file_or_none(out: str, run: Path, endings: Sequence[str] = (), what: str = "") -> Path | None:
     """The file that `--out` names, or `None` if it is omitted: results are then kept in RUN/evaluations.
 
     Raises `UserError` where that folder is not writable, and as `check_file` does.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from vantage.cli.arguments import Command, Word, read, wants_help
 from vantage.cli.console import Console, catalog, paragraphs
 from vantage.cli.files import check_file
-from vantage.cli.options import Computing, Images, Network, RunOrWeights
+from vantage.cli.options import ComputeOptions, ImageOptions, NetworkOptions, RunOrWeights
 from vantage.composition.suggest import no_such
 from vantage.errors import UserError
 
@@ -24,7 +24,7 @@ __all__ = ["find"]
 
 
 @dataclass(frozen=True)
-class _Writing:
+class _OutputOptions:
     """Where results are written."""
 
     out: Annotated[str, Word("FILE")]
@@ -41,7 +41,7 @@ class _Writing:
 
 
 @dataclass(frozen=True)
-class _Duplicates:
+class _DuplicateOptions:
     """The options of `find duplicates`."""
 
     test: Annotated[str, Word("PATH")] = ""
@@ -56,7 +56,7 @@ class _Duplicates:
 
 
 @dataclass(frozen=True)
-class _Representatives:
+class _RepresentativeOptions:
     """The options of `find representatives`."""
 
     count: int = 100
@@ -102,7 +102,7 @@ def _duplicates(words: list[str], console: Console) -> int:
     ones are depends on what the run has learned to ignore: look at the contact sheet.
     """
 
-    def search(options: Any, computing: Computing) -> "Search":
+    def search(options: Any, computing: ComputeOptions) -> "Search":
         from vantage.curation import find_duplicates, find_leaks
 
         if not options.test:
@@ -114,7 +114,7 @@ def _duplicates(words: list[str], console: Console) -> int:
 
         return leaks
 
-    return _search("duplicates", _duplicates.__doc__, _Duplicates(), search, words, console)
+    return _search("duplicates", _duplicates.__doc__, _DuplicateOptions(), search, words, console)
 
 
 def _outliers(words: list[str], console: Console) -> int:
@@ -124,7 +124,7 @@ def _outliers(words: list[str], console: Console) -> int:
     farthest first. Outliers are those above the upper quartile and three times the range between the quartiles.
     """
 
-    def search(options: Any, computing: Computing) -> "Search":
+    def search(options: Any, computing: ComputeOptions) -> "Search":
         from vantage.curation import find_outliers
 
         return find_outliers
@@ -139,12 +139,12 @@ def _representatives(words: list[str], console: Console) -> int:
     nearest to the mean, then always the image farthest from all before: rare images come early, and so do strangers.
     """
 
-    def search(options: Any, computing: Computing) -> "Search":
+    def search(options: Any, computing: ComputeOptions) -> "Search":
         from vantage.curation import find_representatives
 
         return lambda encoder, source, work: find_representatives(encoder, source, options.count, options.by, work)
 
-    return _search("representatives", _representatives.__doc__, _Representatives(), search, words, console)
+    return _search("representatives", _representatives.__doc__, _RepresentativeOptions(), search, words, console)
 
 
 def _mistakes(words: list[str], console: Console) -> int:
@@ -155,7 +155,7 @@ def _mistakes(words: list[str], console: Console) -> int:
     neighbors suggest. It is as good as the features: a run that does not tell the classes apart finds few mistakes.
     """
 
-    def search(options: Any, computing: Computing) -> "Search":
+    def search(options: Any, computing: ComputeOptions) -> "Search":
         from vantage.curation import find_mistakes
 
         return find_mistakes
@@ -167,12 +167,19 @@ def _search(
     kind: str,
     about: str | None,
     settings: Any,
-    search: "Callable[[Any, Computing], Search]",
+    search: "Callable[[Any, ComputeOptions], Search]",
     words: list[str],
     console: Console,
 ) -> int:
     """Read the options, search, and write what comes out."""
-    groups = (RunOrWeights, Images, *([settings] if settings else []), _Writing, Network, Computing)
+    groups = (
+        RunOrWeights,
+        ImageOptions,
+        *([settings] if settings else []),
+        _OutputOptions,
+        NetworkOptions,
+        ComputeOptions,
+    )
     run, images, *options, writing, network, computing = read(Command(f"find {kind}", about or ""), words, *groups)
     table, picture = writing.files()
     from vantage.curation import write_findings

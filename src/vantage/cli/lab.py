@@ -12,14 +12,14 @@ from vantage.composition.suggest import no_such
 from vantage.errors import UserError
 
 if TYPE_CHECKING:
-    from vantage.studies.lab import Entry, Level, Order
-    from vantage.studies.lab.ruling import Ruling
+    from vantage.studies.lab import Entry, Level, WorkOrder
+    from vantage.studies.lab.verdicts import ClaimVerdict
 
-__all__ = ["in_the_lab"]
+__all__ = ["run_lab"]
 
 
 @dataclass(frozen=True)
-class Reproducing:
+class LabOptions:
     """The options of the lab."""
 
     names: Annotated[tuple[str, ...], Word("ENTRY", positional=True)] = ()
@@ -67,106 +67,118 @@ class Reproducing:
         check_device(self.device)
 
 
-def in_the_lab(words: list[str], console: Console, about: str) -> int:
+def run_lab(words: list[str], console: Console, about: str) -> int:
     """Do what the words ask of the lab."""
-    (options,) = read(Command("reproduce", about), words, Reproducing)
+    (options,) = read(Command("reproduce", about), words, LabOptions)
     if not options.names and not options.page and not options.take_in:
         _list(options, console)
         return 0
-    entries = _named(options.names)
+    entries = _select_entries(options.names)
     if options.show or options.level == "paper":
         _show(entries, console)
         return 0
     order = _order(entries, options)
     if options.take_in:
-        from vantage.studies.lab import Lab
+        from vantage.studies.lab import LabFolder
 
-        taken, refused = Lab(order.lab).take_in(Path(options.take_in))
-        console.note(f"{taken} cells taken in from {options.take_in}, {refused} refused: their files do not fit")
-    done = _make(order, options, console) if entries else True
+        added, rejected = LabFolder(order.lab).take_in(Path(options.take_in))
+        console.note(f"{added} cells taken in from {options.take_in}, {rejected} refused: their files do not fit")
+    complete = _make(order, options, console) if entries else True
     if options.page:
         from vantage.studies.lab import ENTRIES, publish
 
         publish(ENTRIES, _results(options), Path(options.page))
         console.note(f"the page is {options.page}")
-    return 0 if done else 130
+    return 0 if complete else 130
 
 
-def _list(options: Reproducing, console: Console) -> None:
+def _list(options: LabOptions, console: Console) -> None:
     """All entries with their state at the level, by the numbers that were collected, and time."""
-    from vantage.studies.lab import ENTRIES, numbers_in, state_of, time_of
+    from vantage.studies.lab import ENTRIES, completion, numbers_in, time_per_seed
 
     folder = _numbers(options)
     rows = [
-        (entry.name, f"{entry.place}: {entry.what}", state_of(entry, numbers_in(folder, entry)), time_of(entry))
+        (
+            entry.name,
+            f"{entry.place}: {entry.summary}",
+            completion(entry, numbers_in(folder, entry)),
+            time_per_seed(entry),
+        )
         for entry in map(_level(options).entry, ENTRIES)
     ]
     console.results("", rows, ("entry", "what", "state", "time of a seed"))
 
 
-def _make(order: "Order", options: Reproducing, console: Console) -> bool:
-    from vantage.studies.lab import expected, make_all, missing, numbers_in, rule, write_collected
+def _make(order: "WorkOrder", options: LabOptions, console: Console) -> bool:
+    from vantage.studies.lab import (
+        estimate_workload,
+        judge_claims,
+        make_all,
+        missing_pieces,
+        numbers_in,
+        write_collected,
+    )
 
     maker = order.maker()
-    todo = missing(maker, order.entries, order.seeds)
+    todo = missing_pieces(maker, order.entries, order.seeds)
     if options.missing:
         console.results("", [(p.cell.name, f"seed {p.seed}, {p.measure.name if p.measure else 'toy'}") for p in todo])
         return True
     if todo and not options.collect:
-        console.note(f"to be done: {expected(maker, todo).words(options.jobs)}")
-    finished = options.collect or make_all(order, options.jobs, console.note)
+        console.note(f"to be done: {estimate_workload(maker, todo).words(options.jobs)}")
+    complete = options.collect or make_all(order, options.jobs, console.note)
     for path in write_collected(maker, order.entries, order.seeds, _numbers(options), options.level):
         console.note(f"numbers are in {path}")
     for entry in order.entries:
-        _print(entry, rule(entry, numbers_in(_numbers(options), entry)), console)
-    return finished
+        _print(entry, judge_claims(entry, numbers_in(_numbers(options), entry)), console)
+    return complete
 
 
-def _print(entry: "Entry", rulings: "tuple[Ruling, ...]", console: Console) -> None:
+def _print(entry: "Entry", verdicts: "tuple[ClaimVerdict, ...]", console: Console) -> None:
     from vantage.studies.lab import ours_in_words
 
-    rows = [(f"{one.claim.name}. {one.claim.words}", ours_in_words(one), one.verdict) for one in rulings]
-    console.results(f"{entry.name}: {entry.what}", rows, ("claim", "here", "verdict"))
+    rows = [(f"{one.claim.name}. {one.claim.text}", ours_in_words(one), one.verdict) for one in verdicts]
+    console.results(f"{entry.name}: {entry.summary}", rows, ("claim", "here", "verdict"))
 
 
 def _show(entries: "tuple[Entry, ...]", console: Console) -> None:
     """What is claimed, and the commands of the paper's scale."""
     for entry in entries:
-        console.results(entry.name, [(claim.name, f"{claim.words} ({claim.place})") for claim in entry.claims])
+        console.results(entry.name, [(claim.name, f"{claim.text} ({claim.place})") for claim in entry.claims])
         for line in entry.commands or ("# no command: see the page of claims",):
             console.result(line)
 
 
-def _order(entries: "tuple[Entry, ...]", options: Reproducing) -> "Order":
-    from vantage.studies.lab import Order, smoke
+def _order(entries: "tuple[Entry, ...]", options: LabOptions) -> "WorkOrder":
+    from vantage.studies.lab import WorkOrder, smoke
 
     small = options.level == "smoke"
-    data = tuple(_pair(word) for word in options.data)
+    data = tuple(_name_and_path(word) for word in options.data)
     folder = check_folder(Path(options.out))
     if options.jobs < 1:
         raise UserError(f"--jobs {options.jobs}: give at least 1")
-    made = tuple(map(smoke if small else _level(options).entry, entries))
-    return Order(made, _seeds(options.seeds), folder, data, small, options.device)
+    scaled_entries = tuple(map(smoke if small else _level(options).entry, entries))
+    return WorkOrder(scaled_entries, _seeds(options.seeds), folder, data, small, options.device)
 
 
-def _results(options: Reproducing) -> Path:
+def _results(options: LabOptions) -> Path:
     smoke = "smoke-results" if options.level == "smoke" else "results"
     return Path(options.results) if options.results else Path(options.out) / smoke
 
 
-def _numbers(options: Reproducing) -> Path:
+def _numbers(options: LabOptions) -> Path:
     """Where numbers of the level are, in the folder of results."""
     return _level(options).folder(_results(options))
 
 
-def _level(options: Reproducing) -> "Level":
+def _level(options: LabOptions) -> "Level":
     """The level that is judged; for smoke, which has results of its own, the first."""
     from vantage.studies.lab import LEVELS
 
     return next((each for each in LEVELS if each.name == options.level), LEVELS[0])
 
 
-def _named(names: tuple[str, ...]) -> "tuple[Entry, ...]":
+def _select_entries(names: tuple[str, ...]) -> "tuple[Entry, ...]":
     from vantage.studies.lab import ENTRIES
 
     groups: dict[str, Any] = {entry.name: (entry,) for entry in ENTRIES}
@@ -179,7 +191,7 @@ def _named(names: tuple[str, ...]) -> "tuple[Entry, ...]":
     return tuple({entry.name: entry for name in names for entry in groups[name]}.values())
 
 
-def _pair(word: str) -> tuple[str, str]:
+def _name_and_path(word: str) -> tuple[str, str]:
     name, equals, path = word.partition("=")
     if not equals or not name or not path:
         raise UserError(f"--data {word}: write NAME=PATH, such as tiny-imagenet-50=tiny-imagenet-50.tar.gz")

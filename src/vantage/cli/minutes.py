@@ -14,23 +14,23 @@ from vantage.errors import UserError
 
 if TYPE_CHECKING:
     from vantage.data import Source
-    from vantage.planning.sizing import Wishes
+    from vantage.planning.sizing import PlanOptions
     from vantage.training.run import Data, Run
 
-__all__ = ["expect", "planned_run", "show_worth", "whole"]
+__all__ = ["show_expected_time", "plan_run", "show_worth", "without_hold_out"]
 
 _PLAN = "VANTAGE_PLANNED_RUN"
 """Environment variable by which the first process hands its plan to those that it starts."""
 _LONG = 3 * 3600
 
 
-def whole(data: "Data") -> "Data":
+def without_hold_out(data: "Data") -> "Data":
     """The same images, none held out."""
     return replace(data, hold_out=0.0, max_images=0)
 
 
-def planned_run(
-    minutes: float, wishes: "Wishes", open_source: "Callable[[], Source]", console: Console, began: float
+def plan_run(
+    minutes: float, options: "PlanOptions", open_source: "Callable[[], Source]", console: Console, start: float
 ) -> "Run":
     """The run for some minutes, after a table that shows it.
 
@@ -39,7 +39,7 @@ def planned_run(
     """
     from vantage.composition.codec import decode, encode
     from vantage.planning import speed
-    from vantage.planning.plan import planned
+    from vantage.planning.plan import make_plan
     from vantage.planning.words import rows
     from vantage.training.feed import held_out_part
     from vantage.training.run import Run
@@ -53,9 +53,9 @@ def planned_run(
         return decode(json.loads(os.environ[_PLAN]), Run)
     source = open_source()
     console.note("measuring the speed of this machine on these images")
-    plan = planned(source, minutes, wishes, measure=speed.measured, began=began)
-    apart = len(held_out_part(source, plan.run.data)) if plan.run.data.hold_out else 0
-    console.notes(f"plan for {minutes:g} minutes", rows(plan, apart))
+    plan = make_plan(source, minutes, options, measure=speed.measure_speed, start=start)
+    held_out_images = len(held_out_part(source, plan.run.data)) if plan.run.data.hold_out else 0
+    console.notes(f"plan for {minutes:g} minutes", rows(plan, held_out_images))
     if plan.run.hardware.devices > 1:
         os.environ[_PLAN] = json.dumps(encode(plan.run))
     return plan.run
@@ -66,17 +66,17 @@ def _is_one_of_several() -> bool:
     return any(name in os.environ for name in ("RANK", "LOCAL_RANK", "NODE_RANK", "TORCHELASTIC_RUN_ID"))
 
 
-def expect(run: "Run", source: "Source", console: Console) -> None:
+def show_expected_time(run: "Run", source: "Source", console: Console) -> None:
     """Note how long a run will take, by a short trial, and how to plan for less where it is long."""
     if console.silent:
         return
     from vantage.planning import speed
     from vantage.planning.words import clock, duration
 
-    measured = speed.measured(run, source, 1.0)
-    seconds = measured.seconds(run, len(source))
+    measurement = speed.measure_speed(run, source, 1.0)
+    seconds = measurement.seconds(run, len(source))
     console.note(
-        f"training will take about {duration(seconds)} ({run.batch_size / measured.step:,.1f} images/s here), until"
+        f"training will take about {duration(seconds)} ({run.batch_size / measurement.step:,.1f} images/s here), until"
         f" {clock(seconds)}"
     )
     if seconds > _LONG:
@@ -92,15 +92,15 @@ def show_worth(run: "Run", folder: Path, console: Console) -> None:
 
     data, here = shlex.quote(run.data.path), shlex.quote(str(folder))
     try:
-        source, _ = look_at(whole(run.data), console)
+        source, _ = look_at(without_hold_out(run.data), console)
         judgement = sanity_check(folder, source, Work(num_workers=max(1, run.data.num_workers)))
     except UserError as problem:
         console.note(f"whether training helped was not judged: {problem}")
         return
     for line in judgement.lines:
         console.note(line)
-    more = f"vantage pretrain --data {data} --minutes {10 * max(1, round(run.monitoring.minutes)):g}"
+    longer = f"vantage pretrain --data {data} --minutes {10 * max(1, round(run.monitoring.minutes)):g}"
     use = (f"vantage embed {here} --data {data} --out features.parquet", f"vantage export {here} --to safetensors")
     look = f"vantage evaluate retrieval {here} --data {data}"
-    for line in (*use, more) if judgement.beats_baselines else (look, more):
+    for line in (*use, longer) if judgement.beats_baselines else (look, longer):
         console.note(f"next: {line}")

@@ -5,7 +5,7 @@ from difflib import SequenceMatcher
 
 from vantage.composition.suggest import did_you_mean
 
-__all__ = ["meant"]
+__all__ = ["suggest_option"]
 
 EVERYWHERE = ("--quiet", "--import", "--help")
 """Flags that every verb takes."""
@@ -67,7 +67,7 @@ _FIELDS = {
 """Other names of fields."""
 
 
-def _now_called(flag: str) -> tuple[str, str]:
+def _current_names(flag: str) -> tuple[str, str]:
     """The flag that a name may stand for, and the path of the field, under the names of today."""
     plain = flag.lstrip("-")
     parts = plain.replace("-", "_").split(".")
@@ -75,9 +75,9 @@ def _now_called(flag: str) -> tuple[str, str]:
     return f"--{_FLAGS.get(plain, plain)}", "data.max_images" if path == "data.images" else path
 
 
-def meant(flag: str, values: Sequence[str], flags: Sequence[str], paths: Sequence[str], verb: str) -> str:
+def suggest_option(flag: str, values: Sequence[str], flags: Sequence[str], paths: Sequence[str], verb: str) -> str:
     """A suggestion for an unknown flag: another flag, or a path for `--set`."""
-    name, path = _now_called(flag)
+    name, path = _current_names(flag)
     for near in (name, f"{name}s"):
         if near in flags:
             return f"; did you mean {near}?"

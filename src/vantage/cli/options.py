@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     from vantage.training.run import Data, Hardware
 
 __all__ = [
-    "Computing",
-    "Devices",
-    "Images",
-    "Loading",
-    "Network",
-    "Reading",
+    "ComputeOptions",
+    "DeviceOptions",
+    "ImageOptions",
+    "LoadingOptions",
+    "NetworkOptions",
+    "ReadingOptions",
     "RunFolder",
     "RunOrWeights",
-    "Together",
+    "WorkOptions",
     "absolute",
     "assignments",
     "check_device",
     "check_devices",
-    "is_there",
+    "exists_on_disk",
     "look_at",
 ]
 
@@ -62,7 +62,7 @@ class RunOrWeights(RunFolder):
 
 
 @dataclass(frozen=True)
-class Network:
+class NetworkOptions:
     """One network of a run, or all of them."""
 
     network: int | None = None
@@ -70,7 +70,7 @@ class Network:
 
 
 @dataclass(frozen=True)
-class Images:
+class ImageOptions:
     """The images that a verb works on."""
 
     data: Annotated[str, Word("PATH")]
@@ -79,7 +79,7 @@ class Images:
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadingOptions:
     """How a verb reads its images."""
 
     on_bad_image: Annotated[Literal["skip", "stop"], Word("HOW")] = "skip"
@@ -114,7 +114,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Computing(Reading):
+class ComputeOptions(ReadingOptions):
     """How a verb reads its images, and what it computes on."""
 
     device: Annotated[str, Word("DEVICE")] = "auto"
@@ -132,7 +132,7 @@ class Computing(Reading):
 
 
 @dataclass(frozen=True)
-class Together(Computing):
+class WorkOptions(ComputeOptions):
     """How a verb reads its images, and the devices that share the work."""
 
     devices: int | None = None
@@ -148,14 +148,14 @@ class Together(Computing):
 
     def work(self, console: Console, batch_size: int = 256) -> "Work":
         """The same, after the processes have met."""
-        from vantage.cli.together import join
+        from vantage.cli.launch import join_processes
 
-        one = replace(self, device=join(self.devices, self.device))
-        return Computing.work(one, console, batch_size)
+        one = replace(self, device=join_processes(self.devices, self.device))
+        return ComputeOptions.work(one, console, batch_size)
 
 
 @dataclass(frozen=True)
-class Loading:
+class LoadingOptions:
     """How a training loads its images."""
 
     num_workers: int | None = None
@@ -166,7 +166,7 @@ class Loading:
 
 
 @dataclass(frozen=True)
-class Devices:
+class DeviceOptions:
     """What a training computes on."""
 
     devices: int | None = None
@@ -216,10 +216,10 @@ def look_at(data: "Data", console: Console) -> "tuple[Source, str]":
 def absolute(path: str) -> str:
     """A path on this disk made absolute, so that a run finds its images from any folder; other names as they are."""
     file, mark, part = (path, "", "") if Path(path).exists() else path.partition("#")
-    return f"{Path(file).absolute()}{mark}{part}" if file and is_there(file) else path
+    return f"{Path(file).absolute()}{mark}{part}" if file and exists_on_disk(file) else path
 
 
-def is_there(path: str) -> bool:
+def exists_on_disk(path: str) -> bool:
     """Whether this disk has the path, or the first file that it names with braces."""
     if Path(path).exists() or "{" not in path:
         return Path(path).exists()

@@ -127,5 +127,5 @@ def _default(option: Option) -> str:
     if option.default in (None, "", (), MISSING) or option.default is False:
         return ""
     default = "yes" if option.default is True else option.default
-    shown = " ".join(map(str, default)) if isinstance(default, tuple) else default
-    return f" (default: {shown})"
+    text = " ".join(map(str, default)) if isinstance(default, tuple) else default
+    return f" (default: {text})"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from vantage.data import Source
     from vantage.training.run import Run
 
-__all__ = ["in_learned_views", "settable", "suited", "with_named_parts"]
+__all__ = ["with_learned_views", "settable", "view_size", "with_named_parts"]
 
 
 def with_named_parts(recipe: "Callable[[int], Run]", size: int, *, backbone: str = "", optimizer: str = "") -> "Run":
@@ -36,32 +36,32 @@ def with_named_parts(recipe: "Callable[[int], Run]", size: int, *, backbone: str
 
 def settable(words: list[str]) -> Iterable[str]:
     """The paths that `--set` may change, if the first word is a recipe."""
-    from vantage.planning.sizing import quick
+    from vantage.planning.sizing import default_recipe
 
     name = next(iter(words), "")
     try:
-        recipe = find_recipe(name) if name and not name.startswith("-") else quick
+        recipe = find_recipe(name) if name and not name.startswith("-") else default_recipe
         return [setting.path for setting in settings_in(recipe(224))]
     except UserError:
         return []
 
 
-def suited(size: int | None, source: "Source", console: Console) -> int:
+def view_size(size: int | None, source: "Source", console: Console) -> int:
     """The size of views that an option gives, or else the one that suits the images."""
     if size is not None:
         return size
-    from vantage.planning.ladder import suited_size
+    from vantage.planning.ladder import suitable_size
     from vantage.training.feed import usual_size
 
     side, _ = usual_size(source)
-    size = suited_size(side)
+    size = suitable_size(side)
     console.note(
         f"the short side of the images is {side} px (median), so views are {size} px wide; --size sets another size"
     )
     return size
 
 
-def in_learned_views(recipe: "Callable[[int], Run]", folder: str) -> "Callable[[int], Run]":
+def with_learned_views(recipe: "Callable[[int], Run]", folder: str) -> "Callable[[int], Run]":
     """The recipe on the learned views of a folder; the recipe itself if no folder is named.
 
     Raises `UserError` where the folder has none, or the recipe's views have no color space.
@@ -74,9 +74,9 @@ def in_learned_views(recipe: "Callable[[int], Run]", folder: str) -> "Callable[[
     space = learned_space(folder)
 
     @wraps(recipe)
-    def changed(size: int) -> "Run":
+    def in_learned_space(size: int) -> "Run":
         run = recipe(size)
         return replace(run, views=in_space(run.views, space))
 
-    changed(224)
-    return changed
+    in_learned_space(224)
+    return in_learned_space

@@ -12,9 +12,17 @@ from vantage.cli.arguments import Command, Repeated, Word, read
 from vantage.cli.console import INTERRUPTED, Console
 from vantage.cli.differences import show_differences
 from vantage.cli.files import check_folder, check_new_run
-from vantage.cli.minutes import expect, planned_run, show_worth, whole
-from vantage.cli.options import Devices, Images, Loading, absolute, assignments, check_devices, look_at
-from vantage.cli.planning import in_learned_views, settable, suited, with_named_parts
+from vantage.cli.minutes import plan_run, show_expected_time, show_worth, without_hold_out
+from vantage.cli.options import (
+    DeviceOptions,
+    ImageOptions,
+    LoadingOptions,
+    absolute,
+    assignments,
+    check_devices,
+    look_at,
+)
+from vantage.cli.planning import settable, view_size, with_learned_views, with_named_parts
 from vantage.cli.recipes import find_recipe
 from vantage.composition.assignments import read_assignments
 from vantage.composition.fields import replace_at, settings_in
@@ -24,14 +32,14 @@ if TYPE_CHECKING:
     from vantage.training.loop import TrainingOutcome
     from vantage.training.run import Run
 
-__all__ = ["ended", "pretrain"]
+__all__ = ["report_end", "pretrain"]
 
 _MINUTES = 30.0
 """Time that is planned for where neither a recipe nor minutes are given."""
 
 
 @dataclass(frozen=True)
-class Pretraining(Images):
+class PretrainOptions(ImageOptions):
     """The options of `pretrain`."""
 
     recipe: Annotated[str, Word("RECIPE", positional=True)] = ""
@@ -83,33 +91,38 @@ def pretrain(words: list[str], console: Console) -> int:
     it is trained. A recipe alone is fitted to the images (batch size, epochs, learning rate, memory), and a table shows
     what changed. Options given here take precedence. vantage recipes RECIPE lists every path that --set may change.
     """
-    began = time.monotonic()
+    start = time.monotonic()
     command = Command("pretrain", pretrain.__doc__ or "", partial(settable, words))
-    options, devices, loading = read(command, words, Pretraining, Devices, Loading)
-    from vantage.planning.sizing import early, overridden
+    options, devices, loading = read(command, words, PretrainOptions, DeviceOptions, LoadingOptions)
+    from vantage.planning.sizing import early_changes, override
 
-    recipe = in_learned_views(find_recipe(options.recipe) if options.recipe else _quick(), options.learned)
+    recipe = with_learned_views(find_recipe(options.recipe) if options.recipe else _quick(), options.learned)
     plan = partial(with_named_parts, recipe, backbone=options.backbone, optimizer=options.optimizer)
     out = check_new_run(Path(options.out)) if options.out else _free_folder(options.recipe and recipe.__name__)
     settings = (*options.set, *_settings(options, devices, loading))
-    first = early(_first_changes(plan, options.size, settings, options.recipe or "the plan"))
+    first = early_changes(_first_changes(plan, options.size, settings, options.recipe or "the plan"))
     check_devices(replace_at(plan(224), first).hardware)
     if options.init:
         from vantage.training.warm_start import read_start
 
         read_start(options.init)  # a mistake is reported before millions of images are read
     if options.minutes is not None or not options.recipe:
-        return _train_planned(plan, options, settings, first, out, console, began)
+        return _train_planned(plan, options, settings, first, out, console, start)
     source, _ = look_at(replace_at(plan(224), first).data, console)
-    size = suited(options.size, source, console)
-    planned, changes = replace_at(plan(size), first), _changes(plan(size), settings)
-    fitted = planned.fit(len(source), changes.get("batch_size"))
-    run = overridden(fitted, changes)
+    size = view_size(options.size, source, console)
+    planned_run, changes = replace_at(plan(size), first), _changes(plan(size), settings)
+    fitted_run = planned_run.fit(len(source), changes.get("batch_size"))
+    run = override(fitted_run, changes)
     show_differences(
-        replace_at(recipe(size), first), planned, fitted, run, {*changes, *_named(planned, options)}, console
+        replace_at(recipe(size), first),
+        planned_run,
+        fitted_run,
+        run,
+        {*changes, *_named_part_paths(planned_run, options)},
+        console,
     )
     console.notes("run", _summary(run, len(source)))
-    expect(run, source, console)
+    show_expected_time(run, source, console)
     return _train(run, out, options.init or None, console)
 
 
@@ -120,49 +133,49 @@ def _summary(run: "Run", images: int) -> list[tuple[str, str]]:
 
 
 def _quick() -> "Callable[[int], Run]":
-    from vantage.planning.sizing import quick
+    from vantage.planning.sizing import default_recipe
 
-    return quick
+    return default_recipe
 
 
 def _train_planned(
     plan: "Callable[[int], Run]",
-    options: Pretraining,
+    options: PretrainOptions,
     settings: Sequence[str],
     early: Mapping[str, Any],
     out: Path,
     console: Console,
-    began: float,
+    start: float,
 ) -> int:
     """Plan for the minutes, show it and what it changes in a recipe, and train."""
-    from vantage.planning.sizing import Wishes
+    from vantage.planning.sizing import PlanOptions
 
-    wishes = Wishes(
+    plan_options = PlanOptions(
         plan,
         options.size,
         bool(options.backbone or options.init),
         bool(options.optimizer),
         lambda run: _changes(run, settings),
     )
-    data = whole(replace_at(plan(224), early).data)
+    data = without_hold_out(replace_at(plan(224), early).data)
     minutes = _MINUTES if options.minutes is None else options.minutes
-    run = planned_run(minutes, wishes, lambda: look_at(data, console)[0], console, began)
+    run = plan_run(minutes, plan_options, lambda: look_at(data, console)[0], console, start)
     if options.recipe:
         size = run.views.evaluation(0).size
         before = replace_at(plan(size), early)
-        choices = {*wishes.changes(run), *_named(run, options)}
+        choices = {*plan_options.changes(run), *_named_part_paths(run, options)}
         show_differences(before, before, before, run, choices, console, f"planned for {minutes:g} minutes")
     return _train(run, out, options.init or None, console)
 
 
-def _settings(options: Pretraining, devices: Devices, loading: Loading) -> list[str]:
+def _settings(options: PretrainOptions, devices: DeviceOptions, loading: LoadingOptions) -> list[str]:
     """`PATH=VALUE` for the options that set a field."""
     fields = {"data.path": absolute(options.data), "learning_rate.base": options.learning_rate}
     fields |= {name: getattr(options, name) for name in ("batch_size", "epochs", "seed")}
     return [*assignments(fields), *assignments(vars(devices), "hardware."), *assignments(vars(loading), "data.")]
 
 
-def _named(run: "Run", options: Pretraining) -> Iterator[str]:
+def _named_part_paths(run: "Run", options: PretrainOptions) -> Iterator[str]:
     """The paths of the parts that options choose by name."""
     if options.optimizer:
         yield "optimizer"
@@ -203,10 +216,10 @@ def _free_folder(recipe: str) -> Path:
 def _train(run: "Run", out: Path, init: str | None, console: Console) -> int:
     from vantage.training.loop import train
 
-    return ended(train(run, out, console.progress(), init=init), run, console)
+    return report_end(train(run, out, console.progress(), init=init), run, console)
 
 
-def ended(outcome: "TrainingOutcome", run: "Run", console: Console) -> int:
+def report_end(outcome: "TrainingOutcome", run: "Run", console: Console) -> int:
     """Print how a training ended, and of a planned run whether it helped; returns the exit status."""
     if not outcome.finished:
         console.note(f"stopped at step {outcome.step:,}; continue with: vantage resume {outcome.folder}")

@@ -128,19 +128,19 @@ def _run(words: list[str]) -> int:
         print(f"vantage {__version__}")
         return 0
     words, console = _global(words)
-    named = {verb.__name__: verb for verb in VERBS}
+    verbs = {verb.__name__: verb for verb in VERBS}
     if not words:
-        raise UserError(f"no verb is given (verbs: {', '.join(named)})")
-    if words[0] not in named:
-        raise no_such("verb", words[0], named)
+        raise UserError(f"no verb is given (verbs: {', '.join(verbs)})")
+    if words[0] not in verbs:
+        raise no_such("verb", words[0], verbs)
     sleep_soon()
     keep_freed_memory()
     _import(console.imports)
     if not console.imports:
-        return named[words[0]](words[1:], console)
+        return verbs[words[0]](words[1:], console)
 
     with allowing(*console.imports):
-        return named[words[0]](words[1:], console)
+        return verbs[words[0]](words[1:], console)
 
 
 def _verb_lines() -> Iterator[str]:

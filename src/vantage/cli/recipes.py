@@ -23,7 +23,7 @@ __all__ = ["find_recipe", "first_line", "recipes"]
 
 
 @dataclass(frozen=True)
-class Recipes:
+class RecipeOptions:
     """The options of `recipes`."""
 
     name: Annotated[str, Word("NAME", positional=True)] = ""
@@ -35,7 +35,7 @@ class Recipes:
 
 def recipes(words: list[str], console: Console) -> int:
     """List the recipes, or show one in full: vantage recipes [NAME] [--size PIXELS]."""
-    (options,) = read(Command("recipes", recipes.__doc__ or ""), words, Recipes)
+    (options,) = read(Command("recipes", recipes.__doc__ or ""), words, RecipeOptions)
     if options.name:
         _show(find_recipe(options.name), options.size, console)
         return 0
@@ -69,8 +69,8 @@ def _show(recipe: "Callable[[int], Run]", size: int, console: Console) -> None:
     for setting in settings_in(run):
         if setting.path != "recipe":
             value = in_a_line(setting.value)
-            shown = value if len(value) <= 60 else f"{value[:57]}…"
-            console.result(f"{setting.path}={shown}\n    {setting.help}")
+            text = value if len(value) <= 60 else f"{value[:57]}…"
+            console.result(f"{setting.path}={text}\n    {setting.help}")
 
 
 def find_recipe(name: str) -> "Callable[[int], Run]":

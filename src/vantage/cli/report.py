@@ -7,13 +7,13 @@ from typing import Annotated
 from vantage.cli.arguments import Command, Word, read
 from vantage.cli.console import Console
 from vantage.cli.files import check_file
-from vantage.cli.options import Computing, Images, Network
+from vantage.cli.options import ComputeOptions, ImageOptions, NetworkOptions
 
 __all__ = ["report"]
 
 
 @dataclass(frozen=True)
-class Reporting:
+class ReportOptions:
     """The options of `report`."""
 
     runs: Annotated[tuple[str, ...], Word("RUN", positional=True)]
@@ -34,7 +34,7 @@ def report(words: list[str], console: Console) -> int:
     results beside the baselines, and settings. One file below 8 MB, which needs no network and no server. Several runs
     stand side by side.
     """
-    groups = (Reporting, Images, Network, Computing)
+    groups = (ReportOptions, ImageOptions, NetworkOptions, ComputeOptions)
     options, images, network, computing = read(Command("report", report.__doc__ or ""), words, *groups)
     from vantage.facts.run_facts import facts_of
     from vantage.frozen.encoder import load

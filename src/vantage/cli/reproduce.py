@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from vantage.cli.arguments import Command, Repeated, Word, read, wants_help
 from vantage.cli.console import Console
 from vantage.cli.files import check_folder
-from vantage.cli.options import Computing
+from vantage.cli.options import ComputeOptions
 from vantage.composition.assignments import assign
 from vantage.composition.fields import settings_in
 from vantage.composition.suggest import did_you_mean
@@ -16,7 +16,7 @@ __all__ = ["reproduce"]
 
 
 @dataclass(frozen=True)
-class Reproducing:
+class ReproduceOptions:
     """The options of every entry, other than its images."""
 
     out: Annotated[str, Word("FOLDER")]
@@ -35,20 +35,20 @@ def reproduce(words: list[str], console: Console) -> int:
     paper prints the commands of the paper's own scale. infomin-table-4 is also made alone, at any scale, on digits and
     backgrounds of one's own: vantage reproduce infomin-table-4 --digits …
     """
-    from vantage.cli.lab import Reproducing as InTheLab
-    from vantage.cli.lab import in_the_lab
+    from vantage.cli.lab import LabOptions as InTheLab
+    from vantage.cli.lab import run_lab
 
     if not words or words[0].startswith("-"):
-        return in_the_lab(words, console, reproduce.__doc__ or "")
+        return run_lab(words, console, reproduce.__doc__ or "")
     from vantage.studies.reproduce import ENTRIES
 
     alone: dict[str, Any] = {kind.name: kind for kind in ENTRIES}
-    if words[0] in alone and _asks_alone(alone[words[0]], words, InTheLab):
+    if words[0] in alone and _is_alone(alone[words[0]], words, InTheLab):
         return _reproduce(alone[words[0]], words[1:], console)
-    return in_the_lab(words, console, reproduce.__doc__ or "")
+    return run_lab(words, console, reproduce.__doc__ or "")
 
 
-def _asks_alone(kind: Any, words: list[str], lab: type) -> bool:
+def _is_alone(kind: Any, words: list[str], lab: type) -> bool:
     """Whether an entry with images of its own is meant, or its help: a flag names such images, or nearly."""
     own, others = ([f"--{each.name.replace('_', '-')}" for each in names] for names in (kind.paths, fields(lab)))
     flags = {word.partition("=")[0].replace("_", "-") for word in words if word.startswith("--")}
@@ -60,7 +60,7 @@ def _reproduce(kind: Any, words: list[str], console: Console) -> int:
 
     images = make_dataclass("Paths", [(path.name, Annotated[str, Word("PATH", help=path.help)]) for path in kind.paths])
     command = Command(f"reproduce {kind.name}", kind.__doc__ or "", lambda: [one.path for one in settings_in(kind())])
-    paths, options, entry, computing = read(command, words, images, Reproducing, kind(), Computing)
+    paths, options, entry, computing = read(command, words, images, ReproduceOptions, kind(), ComputeOptions)
     entry = assign(entry, options.set, name=kind.name)
     folder = check_folder(Path(options.out))
     work = computing.work(console)

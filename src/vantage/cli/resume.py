@@ -7,8 +7,8 @@ from typing import Annotated
 
 from vantage.cli.arguments import Command, Repeated, Word, read
 from vantage.cli.console import Console
-from vantage.cli.options import Devices, Loading, RunFolder, assignments, check_devices, is_there
-from vantage.cli.pretrain import ended
+from vantage.cli.options import DeviceOptions, LoadingOptions, RunFolder, assignments, check_devices, exists_on_disk
+from vantage.cli.pretrain import report_end
 from vantage.composition.assignments import read_assignments
 from vantage.composition.fields import replace_at, settings_in
 from vantage.errors import UserError
@@ -17,7 +17,7 @@ __all__ = ["resume"]
 
 
 @dataclass(frozen=True)
-class Resuming(RunFolder):
+class ResumeOptions(RunFolder):
     """The options of `resume`."""
 
     data: Annotated[str, Word("PATH")] = ""
@@ -33,21 +33,21 @@ def resume(words: list[str], console: Console) -> int:
     Hardware, monitoring and data may be changed; all other settings stay as they are.
     """
     command = Command("resume", resume.__doc__ or "", partial(_settable, words))
-    options, devices, loading = read(command, words, Resuming, Devices, Loading)
+    options, devices, loading = read(command, words, ResumeOptions, DeviceOptions, LoadingOptions)
     from vantage.training import loop, settings
     from vantage.training.run import refuse_conflicts
 
-    stored = settings.read(options.folder)
-    written = [*options.set, *assignments({"data.path": options.data or None})]
-    written += [*assignments(vars(loading), "data."), *assignments(vars(devices), "hardware.")]
-    run = replace_at(stored, read_assignments(stored, written, name="the run"))
-    refuse_conflicts(stored, run)
+    previous = settings.read(options.folder)
+    changes = [*options.set, *assignments({"data.path": options.data or None})]
+    changes += [*assignments(vars(loading), "data."), *assignments(vars(devices), "hardware.")]
+    run = replace_at(previous, read_assignments(previous, changes, name="the run"))
+    refuse_conflicts(previous, run)
     check_devices(run.hardware)
     path = run.data.path
-    moved = ":" not in path and not (is_there(path) or is_there(path.partition("#")[0]))
-    if moved and path == stored.data.path:
+    is_missing = ":" not in path and not (exists_on_disk(path) or exists_on_disk(path.partition("#")[0]))
+    if is_missing and path == previous.data.path:
         raise UserError(f"the images of the run are not at {path}: give their new location with --data PATH")
-    return ended(loop.resume(options.folder, run, console.progress()), run, console)
+    return report_end(loop.resume(options.folder, run, console.progress()), run, console)
 
 
 def _settable(words: list[str]) -> list[str]:

@@ -16,7 +16,7 @@ _ENDINGS = (".png", ".svg", ".pdf")
 
 
 @dataclass(frozen=True)
-class Drawing:
+class ShotsOptions:
     """The options of `shots`."""
 
     results: Annotated[tuple[str, ...], Word("RUN", positional=True)]
@@ -28,13 +28,13 @@ class Drawing:
 
 def shots(words: list[str], console: Console) -> int:
     """Show low-shot results of several runs in one table and one picture: vantage shots RUN [RUN …] --out shots.png."""
-    (options,) = read(Command("shots", shots.__doc__ or ""), words, Drawing)
+    (options,) = read(Command("shots", shots.__doc__ or ""), words, ShotsOptions)
     out = check_file(Path(options.out), _ENDINGS, "a picture")
     from vantage.evaluate.protocols.svm.shots import read_shots
 
-    drawn = read_shots([Path(path) for path in options.results])
-    for line in drawn.lines():
+    curves = read_shots([Path(path) for path in options.results])
+    for line in curves.lines():
         console.result(line)
-    write_result(out, picture(drawn.figure(), out.suffix[1:]), "the picture")
+    write_result(out, picture(curves.figure(), out.suffix[1:]), "the picture")
     console.note(f"saved in {out}")
     return 0

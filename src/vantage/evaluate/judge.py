@@ -13,7 +13,7 @@ from vantage.evaluate.result import Outcome, Result, find_outcome, path_of, save
 from vantage.evaluate.task import EvaluationProtocol, Task, task_of
 from vantage.frozen.encoder import FrozenEncoder, load, random_encoder, raw_pixels
 from vantage.frozen.outside import home_of
-from vantage.sharing import everywhere
+from vantage.sharing import true_on_all
 
 __all__ = ["evaluate", "judge", "judge_once", "result_of", "with_baselines"]
 
@@ -84,7 +84,7 @@ def judge_once(
     outcome = find_outcome(records, encoder.name, empty)
     if outcome is None and beside is not None and beside is not encoder:
         outcome = find_outcome(records, encoder.name, result_of(task, beside, {}, work))
-    if not everywhere(outcome is not None):
+    if not true_on_all(outcome is not None):
         outcome = None
     report(outcome is not None)
     if outcome is None:

@@ -22,7 +22,7 @@ from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.frozen.features import batches
-from vantage.sharing import written_by_first
+from vantage.sharing import write_on_first
 from vantage.storage.arrays import RowsFile, draft_of, fill, finish, forget_note
 from vantage.storage.files import not_written, written_whole
 
@@ -76,7 +76,7 @@ def write_embeddings(encoder: FrozenEncoder, source: Source, file: Path, work: W
             forget_note(draft)
 
     try:
-        written_by_first(write, parts)
+        write_on_first(write, parts)
     except OSError as problem:
         then = f"Finished rows are kept in {draft.name}: make" if draft.exists() else "Make"
         then += " room and run the same again"

@@ -13,7 +13,7 @@ from vantage.data.sources.source import Source, cache_key
 from vantage.encoding import Work
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.frozen.features import batches, embed
-from vantage.sharing import everywhere, written_by_first
+from vantage.sharing import true_on_all, write_on_first
 from vantage.storage.arrays import made_rows, open_rows
 from vantage.storage.cache import hash_of
 
@@ -39,10 +39,10 @@ def features_of(encoder: FrozenEncoder, source: Source, work: Work) -> Float[Ten
         made_rows(file, shape, torch.float32, alike, parts)
 
     rows = open_rows(file, len(source))
-    if not everywhere(rows is not None):
-        written_by_first(make, parts)
+    if not true_on_all(rows is not None):
+        write_on_first(make, parts)
         rows = open_rows(file, len(source))
-    if not everywhere(rows is not None) or rows is None:
+    if not true_on_all(rows is not None) or rows is None:
         return embed(encoder, source, work).vector
     return rows.part(0, rows.count) if rows.bytes <= work.resident_bytes else rows.mapped()
 

@@ -19,7 +19,7 @@ from torch import Tensor
 from vantage import processes
 from vantage.errors import UserError
 from vantage.memory.rows import Rows
-from vantage.sharing import share_of, whole
+from vantage.sharing import gather_rows, own_slice
 
 __all__ = ["Closeness", "Distance", "InnerProduct", "add_rows", "kmeans", "nearest", "sums"]
 
@@ -63,11 +63,11 @@ def nearest(
     if isinstance(vector, Rows):
         own = vector.own
     else:
-        share = share_of(-(-len(vector) // chunk))
+        share = own_slice(-(-len(vector) // chunk))
         own = vector[chunk * share.start : chunk * share.stop]
     best = [closeness(part, centroid).max(1) for part in own.split(chunk)]
     label, close = torch.cat([part.indices for part in best]), torch.cat([part.values for part in best])
-    return whole(label, len(vector)), whole(close, len(vector))
+    return gather_rows(label, len(vector)), gather_rows(close, len(vector))
 
 
 def sums(
@@ -87,9 +87,9 @@ def sums(
     room = max(1, _BYTES // (vector.shape[1] * dtype.itemsize))
     parts = [(place, times)] if 0 < len(place) <= room else list(_in_parts(place, times, room))
     own = [vector.new_zeros(0, vector.shape[1], dtype=dtype)]
-    for rows, many in parts[share_of(len(parts))]:
+    for rows, many in parts[own_slice(len(parts))]:
         own.append(torch.segment_reduce(vector[rows].to(dtype), "sum", lengths=many, axis=0))
-    return unique, whole(torch.cat(own), len(unique)), times
+    return unique, gather_rows(torch.cat(own), len(unique)), times
 
 
 def _sums_of_shares(

@@ -15,7 +15,7 @@ from torch.nn.functional import normalize
 from vantage import processes
 from vantage.memory.store import Store
 from vantage.records import Keys, rows_here
-from vantage.sharing import share_of
+from vantage.sharing import own_slice
 
 __all__ = ["Rows", "RowStore", "at_first", "random_rows"]
 
@@ -59,7 +59,7 @@ class RowStore(Store):
         super().__init__()
         self.images, self._share = images, slice(0, images)
         if sharded and 1 < processes.count() <= images:
-            self._share = share_of(images)
+            self._share = own_slice(images)
             self.register_state_dict_post_hook(_make_whole)
             self.register_load_state_dict_pre_hook(_take_share)
         self.register_buffer("vector", random_rows(images, width, self.share))
@@ -110,7 +110,7 @@ def at_first(own: Shaped[Tensor, "s *row"], count: int) -> Shaped[Tensor, "m *ro
         return own.new_empty(count, *own.shape[1:])
     first = processes.rank() == 0
     everything = torch.empty(count, *own.shape[1:], dtype=own.dtype, device="cpu" if first else "meta")
-    shares = [share_of(count, rank) for rank in range(processes.count())]
+    shares = [own_slice(count, rank) for rank in range(processes.count())]
     longest = max(share.stop - share.start for share in shares)
     for begin in range(0, longest, _AT_ONCE):
         part = own[begin : begin + _AT_ONCE]

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from vantage.encoders import Backbone, Convolutions, ResNet, ResNet9, backbone_named
 
-__all__ = ["Rung", "rungs", "suited_size"]
+__all__ = ["Rung", "rungs", "suitable_size"]
 
 SIZES = ((48, 32), (96, 64))
 """Images whose short side is up to the first are seen at the second, in pixels; larger ones at 224."""
@@ -49,27 +49,27 @@ which half a million images are needed before SimCLR on a ResNet-18 is better th
 published curves alone."""
 
 
-def suited_size(side: int) -> int:
+def suitable_size(side: int) -> int:
     """The size of views for images of this short side where time does not matter: 32, 64 or 224 pixels."""
     return next((size for most, size in SIZES if side <= most), 224)
 
 
-def rungs(side: int, on_gpu: bool, size: int | None = None, own_network: bool = False) -> list[Rung]:
+def rungs(side: int, on_gpu: bool, size: int | None = None, keep_network: bool = False) -> list[Rung]:
     """The rungs for images of a short side, from the cheapest.
 
     Views are never larger than suits the images, and never become smaller on the way up. With `size` all rungs have
-    this one. With `own_network`, the network is chosen already and rungs differ in their size alone.
+    this one. With `keep_network`, the network is fixed and rungs differ only in size.
     """
-    most = suited_size(side) if size is None else size
+    most = suitable_size(side) if size is None else size
     ladder: list[Rung] = []
     for rung in _GPU if on_gpu else _CPU:
         rung = rung if size is None else _at(rung, size)
-        rung = replace(rung, backbone=None) if own_network else rung
+        rung = replace(rung, backbone=None) if keep_network else rung
         pairs = {(one.backbone, one.size) for one in ladder}
         largest = ladder[-1].size if ladder else 0
         if largest <= rung.size <= most and (rung.backbone, rung.size) not in pairs:
             ladder.append(rung)
-    return ladder or [Rung(None if own_network else Convolutions(), most, 0)]
+    return ladder or [Rung(None if keep_network else Convolutions(), most, 0)]
 
 
 def _at(rung: Rung, size: int) -> Rung:

@@ -11,14 +11,23 @@ from typing import Any
 from vantage.data import Source
 from vantage.encoders import Backbone, backbone_named
 from vantage.errors import UserError
-from vantage.planning.sizing import Wishes, quick, sized, with_network
-from vantage.planning.speed import Speed, measured
-from vantage.planning.trying import LONGER, MOST_EPOCHS, SpeedMeasure, Tried, climb, filled, measured_again, worth_it
-from vantage.planning.words import network_of
+from vantage.planning.sizing import PlanOptions, default_recipe, fit_run, with_network
+from vantage.planning.speed import Speed, measure_speed
+from vantage.planning.trials import (
+    LONGER,
+    MOST_EPOCHS,
+    SpeedMeasure,
+    Trial,
+    best_trial,
+    climb,
+    fill_time,
+    measured_again,
+)
+from vantage.planning.words import describe_networks
 from vantage.training.feed import open_images
 from vantage.training.run import Data, Run
 
-__all__ = ["Plan", "plan", "planned"]
+__all__ = ["Plan", "plan", "make_plan"]
 
 _LEAST_STEPS, _LEAST_SEEN = 30, 1_000  # below these nothing is learned
 
@@ -53,54 +62,58 @@ class Plan:
         return self.run.batch_size / self.speed.step
 
 
-def planned(
+def make_plan(
     source: Source,
     minutes: float,
-    wishes: Wishes | None = None,
+    options: PlanOptions | None = None,
     *,
-    measure: SpeedMeasure = measured,
-    began: float | None = None,
+    measure: SpeedMeasure = measure_speed,
+    start: float | None = None,
 ) -> Plan:
     """What `vantage.plan` returns, with what is known of it.
 
     `measure` gives the speed of a run on some images. `began` is the `time.monotonic` at which the minutes began; if
     omitted, now.
     """
-    wishes, began = wishes or Wishes(), time.monotonic() if began is None else began
+    options, start = options or PlanOptions(), time.monotonic() if start is None else start
     if not 0 < minutes < math.inf:
         raise UserError(f"a plan for {minutes} minutes was asked for: give a number above 0")
 
-    def left() -> float:
-        return 60 * minutes - (time.monotonic() - began)
+    def seconds_left() -> float:
+        return 60 * minutes - (time.monotonic() - start)
 
-    tried = climb(source, wishes, measure, left)
-    best = measured_again(worth_it(tried, left()), source, measure, left())
-    changes = wishes.changes(best.unfitted)
+    trials = climb(source, options, measure, seconds_left)
+    best = measured_again(best_trial(trials, seconds_left()), source, measure, seconds_left())
+    changes = options.changes(best.recipe_run)
     if {"epochs", "data.max_images"} & set(changes):
-        epochs = changes.get("epochs", math.floor(best.epochs(left())))
+        epochs = changes.get("epochs", math.floor(best.epochs(seconds_left())))
     else:
-        best, epochs = filled(best, source, wishes, measure, left)
-    seconds = left()
+        best, epochs = fill_time(best, source, options, measure, seconds_left)
+    seconds = seconds_left()
     short = epochs * best.steps < _LEAST_STEPS or epochs * best.images < _LEAST_SEEN
     if "epochs" not in changes and short and epochs < MOST_EPOCHS:
         raise _too_short(best, minutes, seconds)
-    run = sized(wishes, best.unfitted, best.images, epochs)
+    run = fit_run(options, best.recipe_run, best.images, epochs)
     if "monitoring.minutes" not in changes:
-        expected = math.ceil(best.speed.seconds(run, best.images)) / 60
-        run = replace(run, monitoring=replace(run.monitoring, minutes=expected))
+        minutes_of_run = math.ceil(best.speed.seconds(run, best.images)) / 60
+        run = replace(run, monitoring=replace(run.monitoring, minutes=minutes_of_run))
     more = LONGER * 60 * minutes
-    after = worth_it(tried, more)
-    longer = sized(wishes, after.unfitted, after.images, max(1, math.floor(after.epochs(more))))
+    longer_trial = best_trial(trials, more)
+    longer = fit_run(
+        options, longer_trial.recipe_run, longer_trial.images, max(1, math.floor(longer_trial.epochs(more)))
+    )
     return Plan(run, best.images, best.speed, minutes, longer)
 
 
-def _too_short(tried: Tried, minutes: float, seconds: float) -> UserError:
+def _too_short(trial: Trial, minutes: float, seconds: float) -> UserError:
     """What to do about a time in which nothing can be learned."""
-    rate = tried.run.batch_size / tried.speed.step
-    need = 60 * minutes - seconds + tried.needed(max(_LEAST_STEPS, math.ceil(_LEAST_SEEN / tried.run.batch_size)))
+    rate = trial.run.batch_size / trial.speed.step
+    seconds_needed = (
+        60 * minutes - seconds + trial.seconds_for(max(_LEAST_STEPS, math.ceil(_LEAST_SEEN / trial.run.batch_size)))
+    )
     return UserError(
-        f"{minutes:g} minutes are too short to learn anything: {network_of(tried.run)} sees {rate:,.1f} images/s here."
-        f" Give {math.ceil(need / 60) + 1} minutes or more, a smaller network, or fewer pixels"
+        f"{minutes:g} minutes are too short to learn anything: {describe_networks(trial.run)} sees {rate:,.1f} images/s"
+        f" here. Give {math.ceil(seconds_needed / 60) + 1} minutes or more, a smaller network, or fewer pixels"
     )
 
 
@@ -112,7 +125,7 @@ def plan(
     size: int | None = None,
     backbone: Backbone | str | None = None,
     changes: Mapping[str, Any] | None = None,
-    measure: SpeedMeasure = measured,
+    measure: SpeedMeasure = measure_speed,
 ) -> Run:
     """The run that makes the best of some minutes on these images and this machine: an ordinary `Run`.
 
@@ -131,15 +144,15 @@ def plan(
     and resumed as any other. Torch's default generator is left as it was. Raises `UserError` where the minutes are too
     short, the images too few, or something set does not fit.
     """
-    settled = dict(changes or {})
+    fixed = dict(changes or {})
     if isinstance(source, Path | str):
-        settled["data.path"] = str(source)
+        fixed["data.path"] = str(source)
         source, _ = open_images(Data(str(source)))
-    method = recipe or quick
+    method = recipe or default_recipe
     if backbone is not None:
         method = partial(_on, method, backbone)
-    wishes = Wishes(method, size, own_network=backbone is not None, changes=lambda run: settled)
-    return planned(source, minutes, wishes, measure=measure).run
+    options = PlanOptions(method, size, keep_network=backbone is not None, changes=lambda run: fixed)
+    return make_plan(source, minutes, options, measure=measure).run
 
 
 def _on(recipe: Callable[[int], Run], backbone: Backbone | str, size: int) -> Run:

@@ -18,7 +18,16 @@ from vantage.training.optimizers import LARS, SGD
 from vantage.training.run import Run
 from vantage.views import ProgressiveResizing
 
-__all__ = ["Wishes", "composed", "early", "least_epochs", "overridden", "quick", "sized", "with_network"]
+__all__ = [
+    "PlanOptions",
+    "compose",
+    "early_changes",
+    "least_epochs",
+    "override",
+    "default_recipe",
+    "fit_run",
+    "with_network",
+]
 
 _EARLY = ("data", "hardware", "monitoring", "accumulate")
 """What is set before a run is fitted, since the choice of a batch needs it."""
@@ -31,7 +40,7 @@ _LEAST_GROWN = 32  # pixels; half of less is too small for a network that halves
 _SHORT_LARS = 0.2  # of SGD in place of LARS
 
 
-def quick(size: int = 224) -> Run:
+def default_recipe(size: int = 224) -> Run:
     """What is planned where no recipe is named: up to 96 pixels SimCLR at τ .2 by SGD at .4, on views that grow to
     their size from half of it; above, MoCo v2, whose queue does not need the large batches that such networks leave no
     memory for.
@@ -52,36 +61,36 @@ def _nothing(run: Run) -> Mapping[str, Any]:
 
 
 @dataclass(frozen=True)
-class Wishes:
+class PlanOptions:
     """What is settled before a plan is made."""
 
-    recipe: Callable[[int], Run] = quick
+    recipe: Callable[[int], Run] = default_recipe
     """The method, by the size of its views."""
 
     size: int | None = None
     """Side of a view in pixels; if omitted, planned."""
 
-    own_network: bool = False
+    keep_network: bool = False
     """Whether the recipe's network stays."""
 
-    own_optimizer: bool = False
+    keep_optimizer: bool = False
     """Whether the recipe's optimizer stays, however short the run."""
 
     changes: Callable[[Run], Mapping[str, Any]] = _nothing
     """Values by path that win over all that is planned, for a run of this composition."""
 
 
-def composed(wishes: Wishes, rung: Rung) -> Run:
+def compose(options: PlanOptions, rung: Rung) -> Run:
     """The recipe at a rung, not yet fitted, with the data and hardware that were set."""
-    run = wishes.recipe(rung.size)
+    run = options.recipe(rung.size)
     if rung.backbone is not None:
         run = with_network(run, rung.backbone)
     if any(not isinstance(part.backbone, _ANY_SIZE) for part in parts_of(run.encoders) if isinstance(part, Encoder)):
         run = replace(run, resizing=None)
-    return replace_at(run, early(wishes.changes(run)))
+    return replace_at(run, early_changes(options.changes(run)))
 
 
-def early(changes: Mapping[str, Any]) -> dict[str, Any]:
+def early_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the changes that are made before a run is fitted."""
     return {path: value for path, value in changes.items() if path.partition(".")[0] in _EARLY}
 
@@ -94,10 +103,10 @@ def with_network(run: Run, backbone: Backbone) -> Run:
     return replace(run, encoders=encoders)
 
 
-def overridden(fitted: Run, changes: Mapping[str, Any]) -> Run:
+def override(run: Run, changes: Mapping[str, Any]) -> Run:
     """A fitted run with the user's values, which take precedence; the learning rate follows batch size and epochs."""
-    resized = fitted.rescale(changes.get("batch_size"), changes.get("epochs"))
-    return replace_at(resized if {"batch_size", "epochs"} & set(changes) else fitted, changes)
+    resized_run = run.rescale(changes.get("batch_size"), changes.get("epochs"))
+    return replace_at(resized_run if {"batch_size", "epochs"} & set(changes) else run, changes)
 
 
 def least_epochs(run: Run) -> int:
@@ -107,7 +116,7 @@ def least_epochs(run: Run) -> int:
     return 10 if banks else 5
 
 
-def sized(wishes: Wishes, planned: Run, images: int, epochs: int) -> Run:
+def fit_run(options: PlanOptions, base: Run, images: int, epochs: int) -> Run:
     """A run fitted to `images` images and brought to `epochs` epochs, unless the user set another number.
 
     `Run.fit` fits batch, queue, negatives and clusters to the images; whatever is counted in epochs is stretched. Short
@@ -115,31 +124,31 @@ def sized(wishes: Wishes, planned: Run, images: int, epochs: int) -> Run:
     momentum is at most 1 − 10 / steps); SGD has a learning rate of at least .12 for a batch of 256, after a warm-up;
     and LARS, which needs many steps, gives way to SGD at .2.
     """
-    changes = wishes.changes(planned)
+    changes = options.changes(base)
     epochs = changes.get("epochs", epochs)
-    run = overridden(planned.fit(images, changes.get("batch_size")), changes).rescale(None, epochs)
+    run = override(base.fit(images, changes.get("batch_size")), changes).rescale(None, epochs)
     steps = epochs * steps_in(images, run.batch_size)
-    run = replace(run, encoders=everywhere(run.encoders, lambda part: _quicker(part, steps)))
+    run = replace(run, encoders=everywhere(run.encoders, lambda part: _shorten_momentum(part, steps)))
     if steps < _FEW_STEPS:
-        run = _short(run, wishes.own_optimizer)
-    return replace_at(run, wishes.changes(run))
+        run = _short(run, options.keep_optimizer)
+    return replace_at(run, options.changes(run))
 
 
-def _quicker(part: Any, steps: int) -> Any:
+def _shorten_momentum(part: Any, steps: int) -> Any:
     """A slow network that follows within a tenth of the run, where its momentum is one number."""
     if isinstance(part, Momentum) and isinstance(part.momentum, Constant):
         return replace(part, momentum=Constant(min(part.momentum.value, max(0.5, 1 - 10 / steps))))
     return part
 
 
-def _short(run: Run, own_optimizer: bool) -> Run:
+def _short(run: Run, keep_optimizer: bool) -> Run:
     rate: Any = run.learning_rate
-    optimizer, own = run.optimizer, getattr(rate, "base", 0.0) * 256 / run.batch_size
-    if isinstance(optimizer, LARS) and not own_optimizer:
+    optimizer, own_rate = run.optimizer, getattr(rate, "base", 0.0) * 256 / run.batch_size
+    if isinstance(optimizer, LARS) and not keep_optimizer:
         optimizer = SGD(optimizer.momentum, optimizer.weight_decay)
-        rate = rate.scale(_SHORT_LARS / own) if own else rate
-    elif isinstance(optimizer, SGD) and 0 < own < _SHORT_RATE:
-        rate = rate.scale(_SHORT_RATE / own)
+        rate = rate.scale(_SHORT_LARS / own_rate) if own_rate else rate
+    elif isinstance(optimizer, SGD) and 0 < own_rate < _SHORT_RATE:
+        rate = rate.scale(_SHORT_RATE / own_rate)
     if isinstance(optimizer, SGD) and getattr(rate, "warmup_epochs", None) == 0 and run.epochs >= 4:
         milestones = getattr(rate, "milestones", ()) or (run.epochs,)
         rate = replace(rate, warmup_epochs=min(max(1, round(0.05 * run.epochs)), milestones[0]))

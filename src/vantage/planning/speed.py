@@ -20,14 +20,14 @@ from vantage.records import Keys
 from vantage.training.run import Run
 from vantage.training.session import Session, launch
 
-__all__ = ["SHORT_LOOK", "Speed", "measured"]
+__all__ = ["SHORT_LOOK", "Speed", "measure_speed"]
 
 SHORT_LOOK = 2.0
 """Seconds of training steps by which a run is measured, if nothing else is said."""
 
-_WARM = 0.25  # of the seconds, before the clock starts: the first steps find memory and choose their kernels
+_WARMUP_STEPS = 0.25  # of the seconds, before the clock starts: the first steps find memory and choose their kernels
 _SMALL = 32  # images by which a network is tried that may be slow
-_SHARED = 1.1  # time of a step on several devices, relative to one: they exchange gradients
+_EXCHANGE_FACTOR = 1.1  # time of a step on several devices, relative to one: they exchange gradients
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Speed:
         return self.start + run.epochs * (steps_in(images, run.batch_size) * self.step + self.epoch)
 
 
-def measured(run: Run, source: Source, seconds: float = SHORT_LOOK) -> Speed:
+def measure_speed(run: Run, source: Source, seconds: float = SHORT_LOOK) -> Speed:
     """The speed of a run on the images of `source`, by training steps that take about `seconds`, and a few seconds for
     what surrounds them.
 
@@ -65,13 +65,13 @@ def measured(run: Run, source: Source, seconds: float = SHORT_LOOK) -> Speed:
     )
     with torch.random.fork_rng(devices=[]):
         few = replace(alone, batch_size=_few(alone))
-        speed = _measured(few, source, seconds / 4)
+        speed = _measure(few, source, seconds / 4)
         speed = replace(speed, step=speed.step * alone.batch_size / few.batch_size)
         if few != alone and speed.step <= seconds:
-            speed = _measured(alone, source, seconds)
+            speed = _measure(alone, source, seconds)
     if shares > 1:
         on_cpu = hardware.accelerator == "cpu" or not torch.cuda.is_available()
-        speed = replace(speed, step=speed.step * (hardware.devices if on_cpu else _SHARED))
+        speed = replace(speed, step=speed.step * (hardware.devices if on_cpu else _EXCHANGE_FACTOR))
     return speed
 
 
@@ -85,11 +85,11 @@ def _few(run: Run) -> int:
     return size
 
 
-def _measured(run: Run, source: Source, seconds: float) -> Speed:
-    began = time.monotonic()
+def _measure(run: Run, source: Source, seconds: float) -> Speed:
+    launch_start = time.monotonic()
     fabric, run = launch(run, QuietProgress())
     session = Session(run, fabric, source)
-    start = time.monotonic() - began
+    start = time.monotonic() - launch_start
     waiting = _begin(session)
     batches = _endless(session)
     step, first = _steps(session, batches, seconds)
@@ -108,9 +108,9 @@ def _begin(session: Session) -> float:
         if store.waits:
             count, device = min(store.room, len(session.source)), session.fabric.device
             rows = normalize(torch.randn(count, session.learner.networks.width), dim=1).to(device)
-            began = time.monotonic()
+            start = time.monotonic()
             store.begin(Keys(rows, torch.arange(count, device=device)).rows(store.share))
-            seconds += time.monotonic() - began
+            seconds += time.monotonic() - start
     return seconds
 
 
@@ -125,9 +125,9 @@ def _steps(session: Session, batches: Iterator[Batch], seconds: float) -> tuple[
     """Seconds of a step, and what the first one takes beyond that: on average over sizes, where views grow."""
     run, steps = session.run, session.run.epochs * session.feed.steps
     stages = run.resizing.stages() if run.resizing else ((0.0, 1.0),)
-    timed = [_step(session, batches, seconds, share, math.ceil(begin * steps)) for begin, share in stages]
-    usual = sum(share * step for (_, share), (step, _) in zip(stages, timed, strict=True))
-    return usual, sum(first for _, first in timed)
+    times = [_step(session, batches, seconds, share, math.ceil(begin * steps)) for begin, share in stages]
+    mean_step = sum(share * step for (_, share), (step, _) in zip(stages, times, strict=True))
+    return mean_step, sum(first for _, first in times)
 
 
 def _step(session: Session, batches: Iterator[Batch], seconds: float, share: float, step: int) -> tuple[float, float]:
@@ -136,32 +136,32 @@ def _step(session: Session, batches: Iterator[Batch], seconds: float, share: flo
 
     def take(steps: int, window: float = 0.0) -> float:
         nonlocal step
-        began, loss = time.monotonic(), torch.zeros(())
-        taken = 0
-        while taken < steps or time.monotonic() - began < window:
+        start, loss = time.monotonic(), torch.zeros(())
+        count = 0
+        while count < steps or time.monotonic() - start < window:
             loss = session.step(next(batches).to(device), step)
-            step, taken = step + 1, taken + 1
+            step, count = step + 1, count + 1
         float(loss)  # waits for the device
-        return (time.monotonic() - began) / taken
+        return (time.monotonic() - start) / count
 
     first = take(1)
     if first > seconds:
         return first, 0.0
-    take(1, _WARM * share * seconds)
+    take(1, _WARMUP_STEPS * share * seconds)
     usual = take(2, share * seconds)
     return usual, max(0.0, first - usual)
 
 
 def _epoch(session: Session) -> float:
     """Seconds of the end of an epoch."""
-    began = time.monotonic()
+    start = time.monotonic()
     session.monitor.read()
     with TemporaryDirectory() as folder:
         session.save(Path(folder), 1, 0.0)
-    seconds = time.monotonic() - began
+    seconds = time.monotonic() - start
     for store in session.learner.stores.values():
         assert isinstance(store, Store)
-        began = time.monotonic()
+        start = time.monotonic()
         times = store.rehearse()
-        seconds += times * (time.monotonic() - began)
+        seconds += times * (time.monotonic() - start)
     return seconds

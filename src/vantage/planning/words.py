@@ -12,7 +12,7 @@ from vantage.training.run import Run
 if TYPE_CHECKING:
     from vantage.planning.plan import Plan
 
-__all__ = ["clock", "duration", "network_of", "rows"]
+__all__ = ["clock", "duration", "describe_networks", "rows"]
 
 
 def rows(plan: "Plan", held_out: int = 0) -> list[tuple[str, str]]:
@@ -22,18 +22,21 @@ def rows(plan: "Plan", held_out: int = 0) -> list[tuple[str, str]]:
     optimizer = f"{type(run.optimizer).__name__}{f' at {rate:.2g}' if rate else ''}"
     apart = f", {held_out:,} held out to judge by" if held_out else ""
     return [
-        ("network", f"{network_of(run)}, views of {_grown(run)} px"),
+        ("network", f"{describe_networks(run)}, views of {_view_sides(run)} px"),
         ("method", f"{run.recipe}, batch {run.batch_size:,}, {optimizer}"),
         ("epochs", f"{run.epochs:,} of {plan.images:,} images{apart}"),
         (
             "speed",
             f"{plan.images_per_second:,.0f} images/s here: {duration(plan.seconds)}, until {clock(plan.seconds)}",
         ),
-        ("in ten times the time", f"{network_of(more)}, views of {_grown(more)} px, {more.epochs:,} epochs"),
+        (
+            "in ten times the time",
+            f"{describe_networks(more)}, views of {_view_sides(more)} px, {more.epochs:,} epochs",
+        ),
     ]
 
 
-def network_of(run: Run) -> str:
+def describe_networks(run: Run) -> str:
     """The backbones of a run."""
     each = [in_a_line(part.backbone) for part in parts_of(run.encoders) if isinstance(part, Encoder)]
     return " and ".join(dict.fromkeys(each)) or in_a_line(run.encoders)
@@ -55,7 +58,7 @@ def clock(seconds: float) -> str:
     return time.strftime(form, time.localtime(time.time() + seconds))
 
 
-def _grown(run: Run) -> str:
+def _view_sides(run: Run) -> str:
     sides = run.resizing.sides if run.resizing else ()
     return " → ".join(map(str, (*sides, _pixels(run))))
 

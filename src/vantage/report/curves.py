@@ -19,7 +19,7 @@ class Chart:
 
     title: str
     """What it shows."""
-    about: str
+    caption: str
     """How to read it, in a sentence."""
     drawing: Markup
     """The SVG."""

@@ -43,19 +43,19 @@ class Zone:
 def chart(title: str, lines: Sequence[Line], across: str, zone: Zone | None = None, log: bool = False) -> Markup:
     """A chart of curves over the same axes, with a zone, which the axes reach to. `log`: both axes are logarithmic, and
     points at 0 or below are left out; a zone is then given in logarithms. Empty where no line has a point."""
-    drawn = [_scaled(line, log) for line in lines]
-    drawn = [line for line in drawn if line.points]
-    if not drawn:
+    scaled_lines = [_scale(line, log) for line in lines]
+    scaled_lines = [line for line in scaled_lines if line.points]
+    if not scaled_lines:
         return Markup("")
-    across_axis = _Axis.around([x for line in drawn for x, _ in line.points], _LEFT, WIDTH - _RIGHT, 0.0)
-    heights = [y for line in drawn for _, y in line.points] + ([zone.low, zone.high] if zone else [])
+    across_axis = _Axis.around([x for line in scaled_lines for x, _ in line.points], _LEFT, WIDTH - _RIGHT, 0.0)
+    heights = [y for line in scaled_lines for _, y in line.points] + ([zone.low, zone.high] if zone else [])
     up_axis = _Axis.around(heights, HEIGHT - _BOTTOM, _TOP, 0.0 if zone else 0.06)
     parts = [Markup(f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">')]
-    parts.append(Markup("<title>{}</title>").format(_spoken(title, lines, across)))
+    parts.append(Markup("<title>{}</title>").format(_in_words(title, lines, across)))
     if zone is not None:
         parts.append(_zone(zone, up_axis))
     parts += _axes(across_axis, up_axis, across, log)
-    parts += (_curve(line, across_axis, up_axis) for line in drawn)
+    parts += (_curve(line, across_axis, up_axis) for line in scaled_lines)
     parts.append(Markup("</svg>"))
     return Markup("").join(parts)
 
@@ -90,7 +90,7 @@ class _Axis:
         return self.first + (value - self.low) / (self.high - self.low) * (self.last - self.first)
 
 
-def _scaled(line: Line, log: bool) -> Line:
+def _scale(line: Line, log: bool) -> Line:
     if not log:
         return line
     points = [(math.log10(x), math.log10(y)) for x, y in line.points if x > 0 and y > 0]
@@ -141,7 +141,7 @@ def _number(value: Number, log: bool) -> str:
     return f"{10**value:.3g}" if log else f"{round(value, 10):,.4g}"
 
 
-def _spoken(title: str, lines: Sequence[Line], across: str) -> str:
+def _in_words(title: str, lines: Sequence[Line], across: str) -> str:
     """The chart in words, for those who do not see it."""
     each = (
         f"{line.name}: from {line.points[0][1]:.4g} at {across} {line.points[0][0]:g} "

@@ -16,9 +16,9 @@ from vantage.report.clusters import Clusters
 from vantage.report.image_facts import Spectrum, best_and_worst, spectrum
 from vantage.report.pictures import Thumbnails
 
-__all__ = ["Gallery", "ImageFacts", "Query", "Shown", "gallery", "image_facts"]
+__all__ = ["Gallery", "ImageFacts", "Query", "PageImage", "gallery", "image_facts"]
 
-QUERIES, NEAREST, SHOWN = 6, 6, 12
+QUERIES, NEAREST, MOST_SHOWN = 6, 6, 12
 """Queries of a kind, neighbors shown beside each, and pictures of every other kind."""
 
 
@@ -41,7 +41,7 @@ class ImageFacts:
 
 
 @dataclass(frozen=True)
-class Shown:
+class PageImage:
     """One image on the page."""
 
     name: str
@@ -58,9 +58,9 @@ class Shown:
 class Query:
     """An image with others beside it."""
 
-    image: Shown
+    image: PageImage
     """The image."""
-    others: list[Shown]
+    others: list[PageImage]
     """Those beside it."""
 
 
@@ -74,9 +74,9 @@ class Gallery:
     """Queries with the worst neighbors."""
     duplicates: list[Query]
     """Pairs of near-duplicates."""
-    outliers: list[Shown]
+    outliers: list[PageImage]
     """The images farthest from all others."""
-    clusters: list[tuple[int, int, list[Shown]]]
+    clusters: list[tuple[int, int, list[PageImage]]]
     """Number, size and some images of the largest clusters."""
 
 
@@ -92,28 +92,29 @@ def image_facts(vector: Float[Tensor, "n d"], source: Source) -> ImageFacts:
 def gallery(facts: ImageFacts, source: Source, thumbnails: Thumbnails, clusters: Clusters | None) -> Gallery:
     """The pictures for a run's facts and clusters."""
 
-    def shown(number: int, caption: str = "", beside: int | None = None) -> Shown:
+    def page_image(number: int, caption: str = "", beside: int | None = None) -> PageImage:
         own, other = source.label(number), None if beside is None else source.label(beside)
         right = None if own is None or other is None else own == other
-        return Shown(text_of(source.name(number)), thumbnails(number), caption or class_of(source, number), right)
+        return PageImage(text_of(source.name(number)), thumbnails(number), caption or class_of(source, number), right)
 
     def query(number: int) -> Query:
         near = facts.neighbors.number[number, :NEAREST].tolist()
         cosines = facts.neighbors.cosine[number, :NEAREST].tolist()
         return Query(
-            shown(number), [shown(one, f"{value:.2f}", number) for one, value in zip(near, cosines, strict=True)]
+            page_image(number),
+            [page_image(one, f"{value:.2f}", number) for one, value in zip(near, cosines, strict=True)],
         )
 
-    duplicates, most = facts.duplicates, 0 if facts.duplicates.same else SHOWN
+    duplicates, most = facts.duplicates, 0 if facts.duplicates.same else MOST_SHOWN
     pairs = zip(duplicates.pair[:most].tolist(), duplicates.distance[:most].tolist(), strict=True)
     scores, groups = facts.outliers.score, clusters.largest(8) if clusters else []
     return Gallery(
         [query(number) for number in facts.best],
         [query(number) for number in facts.worst],
-        [Query(shown(one), [shown(other, f"{gap:.4f}")]) for (one, other), gap in pairs],
-        [shown(number, f"{float(scores[number]):.3f}") for number in facts.outliers.number[:SHOWN]],
+        [Query(page_image(one), [page_image(other, f"{gap:.4f}")]) for (one, other), gap in pairs],
+        [page_image(number, f"{float(scores[number]):.3f}") for number in facts.outliers.number[:MOST_SHOWN]],
         [
-            (number, size, [shown(one) for one in _members(clusters, number)])
+            (number, size, [page_image(one) for one in _members(clusters, number)])
             for number, size in groups
             if clusters is not None
         ],

@@ -32,7 +32,7 @@ class Spectrum:
 
 
 def best_and_worst(
-    neighbors: Neighbors, label: Int[Tensor, "n"], count: int, excluded: set[int] | None = None
+    neighbors: Neighbors, label: Int[Tensor, "n"], count: int, exclude: set[int] | None = None
 ) -> tuple[list[int], list[int]]:
     """Numbers of the `count` queries with the best and with the worst neighbors.
 
@@ -51,7 +51,7 @@ def best_and_worst(
     else:
         best, worst, classes = -mean.double(), mean.double(), torch.zeros_like(label)
     best = best.clone()
-    best[sorted(excluded or ())] = torch.inf
+    best[sorted(exclude or ())] = torch.inf
     return _in_turn(best, classes, count), _in_turn(worst, classes, count)
 
 
@@ -60,10 +60,10 @@ def spectrum(vector: Float[Tensor, "n d"]) -> Spectrum:
     outer, total = torch.zeros(vector.shape[1], vector.shape[1], dtype=torch.float64), 0.0
     unit, mean = torch.zeros_like(outer), vector.double().mean(0)
     for part in vector.split(4096):
-        centered = part.double() - mean
-        outer += centered.T @ centered
-        scaled = torch.nn.functional.normalize(part.double(), dim=1)
-        unit += scaled.T @ scaled
+        deviations = part.double() - mean
+        outer += deviations.T @ deviations
+        unit_rows = torch.nn.functional.normalize(part.double(), dim=1)
+        unit += unit_rows.T @ unit_rows
     variance = torch.linalg.eigvalsh(outer).clamp(min=0).flip(0)
     total = float(variance.sum())
     even = total > 1e-12 * float(mean.square().sum()) * len(vector)  # more than the rounding of equal features
@@ -75,9 +75,9 @@ def _in_turn(cost: Float[Tensor, "n"], classes: Int[Tensor, "n"], count: int) ->
     """The numbers with the lowest finite cost, one of each class in turn."""
     order = [number for number in cost.argsort(stable=True).tolist() if bool(cost[number] < torch.inf)]
     turn: dict[int, int] = {}
-    keyed = []
+    by_turn = []
     for place, number in enumerate(order):
-        kind = int(classes[number])
-        keyed.append((turn.get(kind, 0), place, number))
-        turn[kind] = turn.get(kind, 0) + 1
-    return [number for _, _, number in sorted(keyed)[:count]]
+        class_number = int(classes[number])
+        by_turn.append((turn.get(class_number, 0), place, number))
+        turn[class_number] = turn.get(class_number, 0) + 1
+    return [number for _, _, number in sorted(by_turn)[:count]]

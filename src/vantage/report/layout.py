@@ -15,7 +15,7 @@ from vantage.measures import nearest
 from vantage.storage.arrays import open_rows
 from vantage.storage.cache import hash_of, try_write
 
-__all__ = ["FEWEST", "MOST_LAID_OUT", "kept_places", "places"]
+__all__ = ["FEWEST", "MOST_LAID_OUT", "stored_places", "places"]
 
 FEWEST = 5
 """Images below which there is nothing to lay out."""
@@ -27,7 +27,7 @@ _VERSION, _VERSION_OF_MANY = "tsne-1", "tsne-and-medians-1"
 _DIRECTIONS, _GUIDES = 50, 10
 
 
-def kept_places(
+def stored_places(
     vector: Float[Tensor, "n d"], facts: tuple[str, ...], folder: Path, num_workers: int
 ) -> Float[Tensor, "n 2"]:
     """`places`, from a file of `folder` if these features were laid out before. `facts` say which features they are:
@@ -36,15 +36,15 @@ def kept_places(
     file = folder / f"map-{hash_of(fact.encode() for fact in (*facts, version))[:16]}.npy"
     rows = open_rows(file, len(vector))  # of this many rows, or not read at all
     if rows is not None and rows.row == (2,) and rows.dtype == np.float32:
-        kept = rows.part(0, rows.count)
-        if bool(torch.isfinite(kept).all()):
-            return kept
-    fresh = places(vector, num_workers)
+        places_before = rows.part(0, rows.count)
+        if bool(torch.isfinite(places_before).all()):
+            return places_before
+    new_places = places(vector, num_workers)
     content = io.BytesIO()
-    np.save(content, fresh.numpy())
+    np.save(content, new_places.numpy())
     folder.mkdir(parents=True, exist_ok=True)
     try_write(file, content.getvalue())
-    return fresh
+    return new_places
 
 
 def places(vector: Float[Tensor, "n d"], num_workers: int = 1) -> Float[Tensor, "n 2"]:

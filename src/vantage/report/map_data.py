@@ -31,9 +31,9 @@ def images_data(source: Source) -> dict[str, Any]:
         "count": len(source),
         "names": [name for _, _, name in parts],
         "folders": folders,
-        "folder": packed(np.array([place[folder] for folder, _, _ in parts]), "<u2"),
+        "folder": pack(np.array([place[folder] for folder, _, _ in parts]), "<u2"),
         "classes": [text_of(name) for name in source.classes],
-        "label": packed(label, "<i4") if bool((label >= 0).any()) else None,
+        "label": pack(label, "<i4") if bool((label >= 0).any()) else None,
     }
 
 
@@ -42,19 +42,19 @@ def run_data(name: str, place: Float[Tensor, "n 2"], facts: ImageFacts, clusters
     0 to 255 between the least and the limit above which an image counts as an outlier, and clusters."""
     number, cosine = facts.neighbors.number[:, :NEAREST], facts.neighbors.cosine[:, :NEAREST]
     score, least = facts.outliers.score, float(facts.outliers.score.min())
-    scaled = (score - least) / max(facts.outliers.limit - least, 1e-12) * 255
+    scores = (score - least) / max(facts.outliers.limit - least, 1e-12) * 255
     label = clusters.label if clusters is not None else None
     return {
         "name": name,
-        "place": packed((place * 65_535).round().clamp(0, 65_535).numpy(), "<u2"),
-        "near": packed(number.numpy(), "<u2"),
+        "place": pack((place * 65_535).round().clamp(0, 65_535).numpy(), "<u2"),
+        "near": pack(number.numpy(), "<u2"),
         "nearest": number.shape[1],
-        "cosine": packed((cosine * 100 + 100).round().clamp(0, 200).numpy(), "u1"),
-        "score": packed(scaled.round().clamp(0, 255).numpy(), "u1"),
-        "cluster": None if label is None else packed(label.numpy(), "<i4"),
+        "cosine": pack((cosine * 100 + 100).round().clamp(0, 200).numpy(), "u1"),
+        "score": pack(scores.round().clamp(0, 255).numpy(), "u1"),
+        "cluster": None if label is None else pack(label.numpy(), "<i4"),
     }
 
 
-def packed(values: np.ndarray, kind: str) -> str:
+def pack(values: np.ndarray, kind: str) -> str:
     """Numbers as base64 of their bytes, row by row."""
     return base64.b64encode(np.ascontiguousarray(values).astype(kind).tobytes()).decode()

@@ -19,15 +19,15 @@ class Thumbnails:
 
     def __init__(self, source: Source, side: int) -> None:
         self.source, self.side = source, side
-        self._made: dict[int, str] = {}
+        self._uris: dict[int, str] = {}
 
     def __call__(self, number: int) -> str:
         """The picture of an image, at most `side` pixels wide and high."""
-        if number not in self._made:
+        if number not in self._uris:
             image = pixels_of(self.source.image(number))
             image.thumbnail((self.side, self.side))
-            self._made[number] = data_uri(image, 72)
-        return self._made[number]
+            self._uris[number] = data_uri(image, 72)
+        return self._uris[number]
 
 
 def views_picture(views: ViewMaker, source: Source, count: int, seed: int) -> str:

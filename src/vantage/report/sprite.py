@@ -65,12 +65,12 @@ def cells_of(source: Source, work: Work) -> Cells:
 
     parts = [numbers[start : start + 256] for start in range(0, len(numbers), 256)]
     work.progress.start("thumbnails", len(numbers))
-    pixels, done = [], 0
+    pixels, count = [], 0
     try:
         for part in prefetch(small, parts, work.num_workers, 2):
             pixels.append(torch.stack(part))
-            done += len(part)
-            work.progress.advance(done)
+            count += len(part)
+            work.progress.advance(count)
     finally:
         work.progress.stop()
     return Cells(torch.cat(pixels), step)
@@ -95,15 +95,15 @@ def mosaic(cells: Cells, place: Float[Tensor, "n 2"], side: int = 720) -> str:
     """The map as a picture: a grid in which each square shows the image that lies nearest to its middle, if one lies in
     the square."""
     squares = side // 24
-    own = place[:: cells.step]
-    position = (own * squares).clamp(0, squares - 1e-3)
+    places = place[:: cells.step]
+    position = (places * squares).clamp(0, squares - 1e-3)
     column, row = position.floor().long().unbind(1)
     off_center = (position - position.floor() - 0.5).square().sum(1)
-    shown: dict[tuple[int, int], int] = {}
+    nearest: dict[tuple[int, int], int] = {}
     for number in off_center.argsort(stable=True).tolist():
-        shown.setdefault((int(column[number]), int(row[number])), number)
+        nearest.setdefault((int(column[number]), int(row[number])), number)
     whole = Image.new("RGBA", (side, side))
-    for (x, y), number in shown.items():
+    for (x, y), number in nearest.items():
         cell = pixels_of(cells.pixels[number])
         whole.paste(cell.resize((24, 24)), (24 * x, 24 * y))
     return data_uri(whole, 70)

@@ -16,7 +16,7 @@ from vantage.frozen.encoder import load
 from vantage.frozen.feature_cache import features_of
 from vantage.report.clusters import Clusters, clusters_of
 from vantage.report.gallery import gallery, image_facts
-from vantage.report.layout import FEWEST, kept_places
+from vantage.report.layout import FEWEST, stored_places
 from vantage.report.map_data import images_data, run_data
 from vantage.report.page import MapSection, RunSections, render
 from vantage.report.pictures import Thumbnails, views_picture
@@ -59,9 +59,9 @@ def write_report(
     numbers = sample_of(len(source), images)
     sample = source if len(numbers) == len(source) else SourceSubset(source, numbers)
     thumbnails = Thumbnails(sample, 80 if len(runs) == 1 else 64)
-    chosen = _Images(source, numbers, sample, thumbnails, cells_of(sample, work))
-    sections = [_sections(facts, chosen, network, work) for facts in runs]
-    write_result(out, _fitting(sections, chosen), "the report")
+    page_images = _Images(source, numbers, sample, thumbnails, cells_of(sample, work))
+    sections = [_sections(facts, page_images, network, work) for facts in runs]
+    write_result(out, _render_within_limit(sections, page_images), "the report")
     return runs
 
 
@@ -76,7 +76,7 @@ class _Images:
     cells: Cells
 
 
-def _fitting(sections: list[RunSections], images: _Images) -> bytes:
+def _render_within_limit(sections: list[RunSections], images: _Images) -> bytes:
     """The page with as many thumbnails on the map as it may hold. Raises `UserError` where even none are too many."""
     runs = [{**one.map_data, "number": number} for number, one in enumerate(sections) if one.map_data is not None]
     facts, page = images_data(images.sample), b""
@@ -129,14 +129,14 @@ def _sections(facts: RunFacts, images: _Images, network: int | None, work: Work)
     clusters = clusters_of(facts.folder, images.source)
     if clusters is not None and clusters.label is not None:
         clusters = Clusters(clusters.label[images.numbers])
-    measured = image_facts(vector, sample)
+    facts_of_images = image_facts(vector, sample)
     sections = RunSections(
-        facts, views, problem, measured, clusters, gallery(measured, sample, images.thumbnails, clusters)
+        facts, views, problem, facts_of_images, clusters, gallery(facts_of_images, sample, images.thumbnails, clusters)
     )
-    if len(sample) < FEWEST or measured.spectrum.most == 0:
+    if len(sample) < FEWEST or facts_of_images.spectrum.most == 0:
         return sections
     work.progress.line(f"{facts.name}: laying out {len(sample):,} images")
     source_facts = (encoder.digest(), repr(encoder.view), cache_key(sample))
-    place = kept_places(vector, source_facts, facts.folder / "report", work.num_workers)
-    data = run_data(facts.name, place, measured, clusters)
+    place = stored_places(vector, source_facts, facts.folder / "report", work.num_workers)
+    data = run_data(facts.name, place, facts_of_images, clusters)
     return replace(sections, mosaic=mosaic(images.cells, place), map_data=data)

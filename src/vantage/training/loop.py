@@ -16,7 +16,7 @@ from vantage import processes
 from vantage.data import Source
 from vantage.errors import UserError
 from vantage.progress import Progress, QuietProgress, counting
-from vantage.sharing import by_first, everywhere
+from vantage.sharing import by_first, true_on_all
 from vantage.storage.files import write_json
 from vantage.storage.metrics import Metrics
 from vantage.storage.provenance import provenance, read_provenance
@@ -122,7 +122,7 @@ def _train(
     with only_writer(folder), _remove_on_failure(folder):
         if not resumed:  # another process may have begun meanwhile
             refuse_a_run(folder)
-            everywhere(True)  # all have looked before one writes
+            true_on_all(True)  # all have looked before one writes
         by_first(lambda: _write_settings(run, folder, data, resumed, origin))
         step, clock = session.restore(newest) if newest else (0, 0.0)
         if not newest:

@@ -8,7 +8,7 @@ from vantage.encoding import Work, encode_all, in_evaluation
 from vantage.errors import UserError
 from vantage.learner import Learner
 from vantage.measures import accuracy, vote
-from vantage.sharing import share_of, whole
+from vantage.sharing import gather_rows, own_slice
 from vantage.training.backbone import backbone_of, evaluation_view
 from vantage.training.run import Run
 
@@ -47,5 +47,5 @@ def knn_so_far(learner: Learner, run: Run, source: Source, device: torch.device)
         vector = encode_all(backbone, evaluation_view(run), part, work, run.recipe)
     classes, k = int(label.max()) + 1, min(_NEIGHBORS, int((~query).sum()))
     queries = vector[query]
-    guess = vote(vector[~query], label[~query], queries[share_of(len(queries))], classes, k, _TEMPERATURE)
-    return accuracy(whole(guess, len(queries)), label[query], classes).top1
+    guess = vote(vector[~query], label[~query], queries[own_slice(len(queries))], classes, k, _TEMPERATURE)
+    return accuracy(gather_rows(guess, len(queries)), label[query], classes).top1

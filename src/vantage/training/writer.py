@@ -8,7 +8,7 @@ from pathlib import Path
 
 from vantage import processes
 from vantage.errors import UserError
-from vantage.sharing import everywhere
+from vantage.sharing import true_on_all
 from vantage.training import checkpoint, settings
 
 __all__ = ["only_writer", "refuse_a_run"]
@@ -28,7 +28,7 @@ def only_writer(folder: Path, doing: str = "training the run in") -> Iterator[No
     new = not folder.exists()
     handle = _open(folder) if processes.rank() == 0 else None
     try:
-        if not everywhere(handle is None or _try_lock(handle)):
+        if not true_on_all(handle is None or _try_lock(handle)):
             raise UserError(f"another process is {doing} {folder}: wait until it ends, or name another folder")
         yield
     finally:

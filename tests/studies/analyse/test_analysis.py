@@ -59,7 +59,7 @@ def test_table_and_picture_are_saved_and_replaced(run: tuple[Path, Source], tmp_
     for count in (6, 5):
         done = analyse(Similarity(images=count, augmentations=3), [run[0]], run[1], work=work())
         kept_table = json.loads(done.table_file.read_text())
-        assert kept_table["rows"] == done.findings.table() and kept_table["settings"]["images"] == count
+        assert kept_table["rows"] == done.result.table() and kept_table["settings"]["images"] == count
     assert done.table_file == run[0] / "analyses" / "similarity.json"
     assert kept_table["runs"] == [{"name": "ring_moco", "folder": str(run[0]), "step": 12}]
     assert kept_table["images"] == run[1].fingerprint() and "torch" in kept_table["versions"]
@@ -67,7 +67,7 @@ def test_table_and_picture_are_saved_and_replaced(run: tuple[Path, Source], tmp_
     shutil.copytree(run[0], tmp_path / "ring_moco")
     folders = [run[0], tmp_path / "ring_moco"]
     findings = analyse(QUICK, folders, run[1], work=work(), out=tmp_path / "out")
-    assert [row["encoder"] for row in findings.findings.table()[:2]] == list(map(str, folders))
+    assert [row["encoder"] for row in findings.result.table()[:2]] == list(map(str, folders))
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["similarity.json", "similarity.png"]
 
 
@@ -165,7 +165,7 @@ def test_every_analysis_keeps_a_table_that_is_plain_json_and_a_picture(
 ) -> None:
     folder, source = clustered_run
     done = analyse(analysis, [folder], source, work=work(), out=tmp_path)
-    assert json.loads(done.table_file.read_text())["rows"] == done.findings.table() != []
+    assert json.loads(done.table_file.read_text())["rows"] == done.result.table() != []
     assert done.table_file.name == f"{analysis.name}.json" and done.picture_file.name == f"{analysis.name}.png"
     assert matplotlib.image.imread(done.picture_file).std() > 0.01
 

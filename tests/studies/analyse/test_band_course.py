@@ -13,7 +13,7 @@ from vantage.errors import UserError
 from vantage.negatives import AbsoluteRing, Ball, Ring, Rule
 from vantage.schedules import Constant, FollowsLoss, Linear
 from vantage.studies.analyse.augmentation import draw_numbers
-from vantage.studies.analyse.band import Band, Bands, Cuts, OneBand, course
+from vantage.studies.analyse.band import Band, BandTable, Cuts, RunBand, epoch_rows
 from vantage.studies.analyse.networks import TrainedNetworks, trained_networks
 from vantage.studies.analyse.queries import queries
 from vantage.training.loop import train
@@ -32,7 +32,7 @@ def ruled(one: TrainedNetworks, *rules: Rule, epochs: int = 2) -> TrainedNetwork
 def test_percentiles_follow_the_schedules(run: tuple[Path, Source]) -> None:
     one = trained_networks(run[0])
     assert one.steps_per_epoch == 6
-    rows = course(ruled(one, Ring(Linear(1.0, 0.5, 12), Constant(0.1))), 0, 0, 1000)
+    rows = epoch_rows(ruled(one, Ring(Linear(1.0, 0.5, 12), Constant(0.1))), 0, 0, 1000)
     assert [row["epoch"] for row in rows] == [0, 1, 2]
     assert [row["keep"] for row in rows] == pytest.approx([1.0, 0.75, 0.5])
     assert [(row["inner_rank"], row["outer_rank"]) for row in rows] == [(100, 1000), (75, 750), (50, 500)]
@@ -44,7 +44,7 @@ def test_each_kind_of_band_has_its_own_percentiles(run: tuple[Path, Source]) -> 
     one, fifth = trained_networks(run[0]), Constant(0.2)
     expected = {Ring(fifth, fifth): (80, 96), AbsoluteRing(fifth, Constant(0.1)): (80, 90), Ball(fifth): (80, 100)}
     for rule, percentiles in expected.items():
-        last = course(ruled(one, rule), 0, 0, 1000)[-1]
+        last = epoch_rows(ruled(one, rule), 0, 0, 1000)[-1]
         assert (last["w_l"], last["w_u"]) == pytest.approx(percentiles), rule
         assert last["drop"] == (None if isinstance(rule, Ball) else pytest.approx(rule.drop(0)))
 
@@ -56,8 +56,8 @@ def test_cosines_at_the_cuts_are_those_of_a_sort(run: tuple[Path, Source]) -> No
     ordered = (query.vector @ one.pool(0).vector.T).sort(dim=1, descending=True).values
     assert band.cuts is not None
     assert torch.allclose(band.cuts.inner, ordered[:, 6]) and torch.allclose(band.cuts.outer, ordered[:, 23])
-    assert int(band.cuts.all.sum()) == 9 * 48
-    assert band.epochs[-1]["keys"] == 48 and band.now == 2.0
+    assert int(band.cuts.histogram.sum()) == 9 * 48
+    assert band.epochs[-1]["keys"] == 48 and band.current_epoch == 2.0
 
 
 def test_a_run_on_a_bank_has_a_table_and_lines(run: tuple[Path, Source]) -> None:
@@ -79,7 +79,7 @@ def test_earlier_rules_leave_fewer_keys(tmp_path: Path) -> None:
     label = one.pool(0).clusters[:, 0]
     counts = torch.tensor([int((label != mine).sum()) for mine in label])
     assert band.epochs[0]["keys"] == int(counts.median()) < 48
-    assert band.cuts is not None and int(band.cuts.all.sum()) == int(counts.sum())
+    assert band.cuts is not None and int(band.cuts.histogram.sum()) == int(counts.sum())
 
 
 def test_keys_of_the_batch_leave_no_cosines(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_of_numbers_that_adapt_only_the_past_is_known(run: tuple[Path, Source], 
     adapted.value.fill_(0.7)
     one.learner.adapted.append(adapted)
     one = replace(one, folder=tmp_path)
-    assert [(row["epoch"], row["keep"]) for row in course(one, 0, 0, 100)] == [(0, 1.0), (1, 0.8)]
+    assert [(row["epoch"], row["keep"]) for row in epoch_rows(one, 0, 0, 100)] == [(0, 1.0), (1, 0.8)]
     assert one.branches[0].negatives == (Ring(Constant(0.7)),)
 
 
@@ -129,7 +129,7 @@ def test_a_run_without_a_band_is_refused(run: tuple[Path, Source]) -> None:
 def test_the_picture_has_a_row_for_each_band() -> None:
     epochs = [{"epoch": n, "keep": 0.5, "drop": 0.1, "keys": 9, "w_l": 50.0, "w_u": 90.0 + n} for n in range(3)]
     cuts = Cuts(torch.rand(8) / 2, 0.5 + torch.rand(8) / 2, torch.ones(400))
-    figure = Bands((OneBand("one", epochs, 1.5, cuts), OneBand("two", epochs, 2.0, cuts))).figure()
+    figure = BandTable((RunBand("one", epochs, 1.5, cuts), RunBand("two", epochs, 2.0, cuts))).figure()
     assert len(figure.axes) == 4
     upper = figure.axes[0].lines[0]
     assert upper.get_ydata().tolist() == [90, 91, 92] and upper.get_label() == "$w_u$: inner cut"

@@ -14,7 +14,7 @@ from vantage.draws import query_seeds
 from vantage.errors import UserError
 from vantage.negatives import Rule
 from vantage.records import Keys
-from vantage.studies.analyse.false_negative_table import ChosenNegatives, FalseNegativeTable
+from vantage.studies.analyse.false_negative_table import FalseNegativeTable, RuleNegatives
 from vantage.studies.analyse.false_negatives import FalseNegatives, shares
 from vantage.studies.analyse.networks import trained_networks
 
@@ -91,9 +91,9 @@ def test_a_query_without_negatives_is_left_out() -> None:
     alone = replace(pool, cluster=torch.arange(IMAGES)[:, None])
     count, share = shares(query, alone, dict(FalseNegatives().rules())["own cluster"], true, 0)
     assert count.tolist() == [0] * ASKED and bool(share.isnan().all())
-    row = ChosenNegatives("x", "y", 0.0, share).row()
+    row = RuleNegatives("x", "y", 0.0, share).row()
     assert (row["queries"], row["false_%"], row["error_%"]) == (0, None, None)
-    half = ChosenNegatives("x", "y", 1.0, torch.tensor([0.0, 1.0, torch.nan]))
+    half = RuleNegatives("x", "y", 1.0, torch.tensor([0.0, 1.0, torch.nan]))
     assert (half.mean, half.row()["queries"]) == (50.0, 2) and half.error == pytest.approx(50.0)
 
 
@@ -143,8 +143,8 @@ def test_settings_that_make_no_sense_are_refused(field: str, value: float) -> No
 
 def test_the_picture_has_a_panel_for_each_encoder() -> None:
     same = torch.tensor([0.2, 0.4])
-    rows = tuple(ChosenNegatives(e, r, 3.0, same) for e in ("one", "two") for r in ("all", "ring"))
-    figure = FalseNegativeTable((*rows, ChosenNegatives("two", "own", 0.0, same * torch.nan))).figure()
+    rows = tuple(RuleNegatives(e, r, 3.0, same) for e in ("one", "two") for r in ("all", "ring"))
+    figure = FalseNegativeTable((*rows, RuleNegatives("two", "own", 0.0, same * torch.nan))).figure()
     assert [panel.get_title() for panel in figure.axes] == ["one", "two"]
     assert [bar.get_width() for bar in figure.axes[0].patches] == pytest.approx([30, 30])
     assert [text.get_text() for text in figure.axes[1].texts] == ["30.0", "30.0", "none"]

@@ -128,9 +128,9 @@ def test_too_few_held_out_images_are_refused(runs: dict[str, TrainedNetworks]) -
 
 
 def test_without_a_number_all_others_are_negatives() -> None:
-    assert HeldOutInformation().among(300) == 299
-    assert HeldOutInformation().among(100_000) == 4_095
-    assert HeldOutInformation(images=50).among(100_000) == 49
+    assert HeldOutInformation().negative_count(300) == 299
+    assert HeldOutInformation().negative_count(100_000) == 4_095
+    assert HeldOutInformation(images=50).negative_count(100_000) == 49
 
 
 @pytest.mark.gpu

@@ -78,7 +78,7 @@ def test_the_labels_of_a_run_are_compared_with_the_classes(run: tuple[Path, Sour
     assert row["purity"] == pytest.approx(slow_purity(label.tolist(), true))
     assert row["churn"] == pytest.approx(churn(before.pool(0).clusters[:, 0], label))
     assert (row["churn_steps"], row["images"], row["clusters"]) == (1, 48, len(label.unique()))
-    assert sorted(labeling.shuffled.tolist()) == sorted(label.tolist())
+    assert sorted(labeling.chance_label.tolist()) == sorted(label.tolist())
     assert "interclr" in findings.lines()[1]
 
 

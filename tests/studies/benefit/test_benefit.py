@@ -17,14 +17,23 @@ from vantage.evaluate.protocols.finetune.finetune import share_of_each_class
 from vantage.frozen.encoder import load, random_encoder, raw_pixels
 from vantage.progress import QuietProgress
 from vantage.storage.files import write_json
-from vantage.studies.benefit import Benefit, BenefitResult, Budget, benefit, course
-from vantage.studies.benefit.timing import Job, Pace, expected, fitted
-from vantage.studies.benefit.ways import FROZEN, PIXELS, RANDOM, SCRATCH, TUNED, Labeled, ways_of, worth
+from vantage.studies.benefit import BenefitPlan, BenefitResult, Budget, comparison, measure_benefit
+from vantage.studies.benefit.timing import Job, UnitTimes, estimate_seconds, fit_budget
+from vantage.studies.benefit.ways import (
+    FROZEN,
+    PIXELS,
+    RANDOM,
+    SCRATCH,
+    TUNED,
+    LabeledSplit,
+    all_ways,
+    train_classifier,
+)
 
 BUDGET = Budget(1, 16, (0.05,), (1e-2,))
-PLAN = Benefit((0.25, 1.0), (0, 1), BUDGET)
+PLAN = BenefitPlan((0.25, 1.0), (0, 1), BUDGET)
 SOURCE = images(60, 0, noise=90.0)
-PACE = Pace(0.01, 0.001, 1e-6, 0.5)
+PACE = UnitTimes(0.01, 0.001, 1e-6, 0.5)
 
 
 class Heard(QuietProgress):
@@ -53,9 +62,11 @@ def whole(place: Path) -> tuple[BenefitResult, list[str]]:
     """A comparison, and what was told meanwhile."""
     heard = Heard()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(course, "measured", lambda *_: PACE)
-        patch.setattr(course, "write_benefit", lambda *_: [])  # pictures take long
-        result = benefit(place / "run", SOURCE, None, place / "out", PLAN, work=replace(work(place), progress=heard))
+        patch.setattr(comparison, "measure_unit_times", lambda *_: PACE)
+        patch.setattr(comparison, "write_benefit", lambda *_: [])  # pictures take long
+        result = measure_benefit(
+            place / "run", SOURCE, None, place / "out", PLAN, work=replace(work(place), progress=heard)
+        )
     return result, heard.lines
 
 
@@ -64,7 +75,7 @@ def test_every_way_is_judged_with_every_number_of_labels(whole: tuple[BenefitRes
     assert result.ways == (TUNED, FROZEN, SCRATCH, RANDOM, PIXELS)
     assert (result.images.train, result.images.test, result.labels) == (48, 12, [12, 48])
     wanted = {(way, labels, seed) for way in result.ways for labels in (12, 48) for seed in (0, 1)}
-    assert {(cell.way, cell.labels, cell.seed) for cell in result.cells} == wanted
+    assert {(cell.way, cell.labels, cell.seed) for cell in result.classifiers} == wanted
     assert any("20 of 20 classifiers are to be made, by 1 epochs or more: about" in line for line in lines)
     assert [path.name for path in (place / "out").iterdir() if not path.name.startswith("leaks")] == ["benefit.json"]
 
@@ -93,19 +104,19 @@ def test_what_is_done_is_not_made_again(
     whole: tuple[BenefitResult, list[str]], place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def again(shares: tuple[float, ...], minutes: float | None = None, epochs: int = 1) -> BenefitResult:
-        plan = Benefit(shares, (0, 1), replace(BUDGET, epochs=epochs))
-        return benefit(place / "run", SOURCE, None, place / "out", plan, minutes=minutes, work=work(place))
+        plan = BenefitPlan(shares, (0, 1), replace(BUDGET, epochs=epochs))
+        return measure_benefit(place / "run", SOURCE, None, place / "out", plan, minutes=minutes, work=work(place))
 
-    monkeypatch.setattr(course, "write_benefit", lambda *_: [])
-    monkeypatch.setattr(course, "worth", lambda *_: pytest.fail("it was made again"))
-    monkeypatch.setattr(course, "measured", lambda *_: pytest.fail("it was timed again"))
+    monkeypatch.setattr(comparison, "write_benefit", lambda *_: [])
+    monkeypatch.setattr(comparison, "train_classifier", lambda *_: pytest.fail("it was made again"))
+    monkeypatch.setattr(comparison, "measure_unit_times", lambda *_: pytest.fail("it was timed again"))
     assert again((1.0, 0.25)) == whole[0]
     assert again((0.25, 1.0), minutes=5.0, epochs=9) == whole[0]  # the epochs of before
-    assert again((1.0,)).cells == tuple(cell for cell in whole[0].cells if cell.labels == 48)
+    assert again((1.0,)).classifiers == tuple(cell for cell in whole[0].classifiers if cell.labels == 48)
     with pytest.raises(UserError, match=r"out holds another comparison with pretraining: budget.epochs is 1 there, 9"):
         again((1.0,), epochs=9)
     with pytest.raises(UserError, match="holds no comparison with pretraining"):
-        benefit(place / "run", SOURCE, None, place / "run", PLAN, work=work(place))
+        measure_benefit(place / "run", SOURCE, None, place / "run", PLAN, work=work(place))
 
 
 @pytest.mark.slow
@@ -115,13 +126,15 @@ def test_a_stopped_comparison_goes_on(
     records = json.loads((place / "out" / "benefit.json").read_text())
     gone = records["rows"].pop(7)
     write_json(tmp_path / "out" / "benefit.json", records)
-    made, real = [], worth
-    monkeypatch.setattr(course, "worth", lambda *arguments: made.append(arguments[0].name) or real(*arguments))
-    monkeypatch.setattr(course, "measured", lambda *_: PACE)
-    result = benefit(place / "run", SOURCE, None, tmp_path / "out", PLAN, work=work(place))
+    made, real = [], train_classifier
+    monkeypatch.setattr(
+        comparison, "train_classifier", lambda *arguments: made.append(arguments[0].name) or real(*arguments)
+    )
+    monkeypatch.setattr(comparison, "measure_unit_times", lambda *_: PACE)
+    result = measure_benefit(place / "run", SOURCE, None, tmp_path / "out", PLAN, work=work(place))
     assert [gone["way"]] == made
-    assert [replace(cell, seconds=0.0) for cell in result.cells] == [
-        replace(cell, seconds=0.0) for cell in whole[0].cells
+    assert [replace(cell, seconds=0.0) for cell in result.classifiers] == [
+        replace(cell, seconds=0.0) for cell in whole[0].classifiers
     ]
 
 
@@ -130,19 +143,19 @@ def test_the_learning_rate_is_chosen_on_images_held_out(place: Path) -> None:
     run, own, budget = tiny_run(), work(place), Budget(1, 16, (1e-6, 0.05, 1e30), (1e-2,))
     train, test, _ = train_and_test(SOURCE, None)
     label = labels_of(train)
-    data, rows = Labeled(train, label, test, labels_of(test)), share_of_each_class(label, 0.5, 0)
-    scratch = ways_of(load(place / "run"), {}, None)[2]
-    _, chosen = worth(scratch, 0, data, rows, budget, own)
+    data, rows = LabeledSplit(train, label, test, labels_of(test)), share_of_each_class(label, 0.5, 0)
+    scratch = all_ways(load(place / "run"), {}, None)[2]
+    _, chosen = train_classifier(scratch, 0, data, rows, budget, own)
     mask = hold_out_mask(label[rows], 0.2, 0)
     rest, out = SourceSubset(train, rows[~mask]), SourceSubset(train, rows[mask])
     trials = [one(random_encoder(run, 0), rest, out, own).accuracy.top1 for one in budget.trainings(len(rows), 0)[:2]]
     assert chosen["held_out_top1"] == pytest.approx([*trials, 0.0])  # the last one diverges
     best = max(range(2), key=lambda number: (trials[number], number))  # of equals the middle one
     assert chosen["learning_rate"] == budget.learning_rates[best]
-    _, chosen = worth(scratch, 0, data, torch.tensor([0, 1, 2]), budget, own)  # one image of each class
+    _, chosen = train_classifier(scratch, 0, data, torch.tensor([0, 1, 2]), budget, own)  # one image of each class
     assert (chosen["learning_rate"], chosen["held_out_top1"]) == (0.05, [0.0, 0.0, 0.0])
     with pytest.raises(UserError, match="diverges at every learning rate"):
-        worth(scratch, 0, data, rows, Budget(1, 16, (1e30,)), own)
+        train_classifier(scratch, 0, data, rows, Budget(1, 16, (1e30,)), own)
 
 
 @pytest.mark.slow
@@ -150,13 +163,15 @@ def test_other_weights_and_leaks_are_told(place: Path, tmp_path: Path) -> None:
     kept_run(tmp_path / "other", tiny_run(), seed=5)
     train = SourceSubset(SOURCE, range(48))
     test = SourceSubset(SOURCE, [*range(48, 60), 0, 1])
-    plan, heard = Benefit((0.01, 0.02, 1.0), (0, 1), BUDGET), Heard()
+    plan, heard = BenefitPlan((0.01, 0.02, 1.0), (0, 1), BUDGET), Heard()
     own = replace(work(tmp_path), progress=heard)
     record = {"data": {"fingerprint": train.fingerprint(), "images": 48}}
     write_json(tmp_path / "run" / "provenance.json", [record])
     shutil.copytree(place / "run", tmp_path / "run", dirs_exist_ok=True)
-    result = benefit(tmp_path / "run", train, test, tmp_path / "out", plan, others=[tmp_path / "other"], work=own)
-    assert result.images.seen is None  # names of another set say nothing
+    result = measure_benefit(
+        tmp_path / "run", train, test, tmp_path / "out", plan, others=[tmp_path / "other"], work=own
+    )
+    assert result.images.in_pretraining is None  # names of another set say nothing
     assert result.ways[5:] == ("other, fine-tuned", "other, frozen") and result.labels == [3, 48]
     assert "2 % are the same 3 labels as 1 %" in heard.lines
     assert {12, 13} <= set(result.images.leaks)
@@ -165,7 +180,7 @@ def test_other_weights_and_leaks_are_told(place: Path, tmp_path: Path) -> None:
     assert "other, frozen: with 3 labels (1 %) " in text
     assert (tmp_path / "out" / "leaks.csv").is_file() and (tmp_path / "out" / "leaks.png").is_file()
     with pytest.raises(UserError, match="other is named twice"):
-        benefit(place / "run", train, test, tmp_path / "new", plan, others=[tmp_path / "other"] * 2, work=own)
+        measure_benefit(place / "run", train, test, tmp_path / "new", plan, others=[tmp_path / "other"] * 2, work=own)
     assert not (tmp_path / "new").exists()
 
 
@@ -174,40 +189,42 @@ def test_images_of_pretraining_are_counted(place: Path, tmp_path: Path) -> None:
     whole_run = replace(encoder.run, data=replace(encoder.run.data, hold_out=0.1))
     encoder = replace(encoder, run=whole_run)
     test = train_and_test(SOURCE, None)[1]
-    assert course._seen(tmp_path, encoder, SOURCE, test) is None  # no record
-    for source, count in ((course.training_part(SOURCE, whole_run.data), 6), (images(60, 1), None)):
+    assert comparison._count_pretraining_images(tmp_path, encoder, SOURCE, test) is None  # no record
+    for source, count in ((comparison.training_part(SOURCE, whole_run.data), 6), (images(60, 1), None)):
         write_json(tmp_path / "provenance.json", [{"data": {"fingerprint": source.fingerprint(), "images": 54}}])
-        assert course._seen(tmp_path, encoder, SOURCE, test) == count  # half of the fifth was held out of the run too
+        assert (
+            comparison._count_pretraining_images(tmp_path, encoder, SOURCE, test) == count
+        )  # half of the fifth was held out of the run too
 
 
 def test_expected_time_is_the_sum_of_its_parts(place: Path) -> None:
-    ways, budget = ways_of(load(place / "run"), {}, None), Budget(2, 16)
+    ways, budget = all_ways(load(place / "run"), {}, None), Budget(2, 16)
     tuned, probed = Job(ways[0], 0, 0.5, 40, True), Job(ways[4], 0, 0.5, 40, True)
-    seconds = expected([tuned, probed], {"": PACE}, budget, 80, 20)
+    seconds = estimate_seconds([tuned, probed], {"": PACE}, budget, 80, 20)
     steps = 7 * 40 * (1 + 0.8 * 3)  # 7 epochs of 3 steps are at least 20 steps
     assert seconds[tuned] == pytest.approx(0.01 * steps + 0.001 * (20 + 40 * 4) + 0.5 * 4)
     assert seconds[probed] == pytest.approx(1e-6 * 3072 * 40 * 40 * 6 + 0.001 * 100)
-    plan = Benefit((0.5, 1.0), (0, 1), budget)
+    plan = BenefitPlan((0.5, 1.0), (0, 1), budget)
     for minutes in (1.0, 2.0, 1e6):
-        epochs = fitted(plan, [tuned, probed], {"": PACE}, 80, 20, 60 * minutes).epochs
-        totals = [sum(expected([tuned, probed], {"": PACE}, replace(budget, epochs=each), 80, 20).values())
+        epochs = fit_budget(plan, [tuned, probed], {"": PACE}, 80, 20, 60 * minutes).epochs
+        totals = [sum(estimate_seconds([tuned, probed], {"": PACE}, replace(budget, epochs=each), 80, 20).values())
                   for each in (epochs, epochs + 1)]  # fmt: skip
         assert totals[0] <= 60 * minutes and (epochs == 200 or totals[1] > 60 * minutes)
     with pytest.raises(UserError, match="the minutes do not suffice: with 5 epochs 2 classifiers take about 0.9 more"):
-        fitted(plan, [tuned, probed], {"": PACE}, 80, 20, 3.0)
+        fit_budget(plan, [tuned, probed], {"": PACE}, 80, 20, 3.0)
 
 
 @pytest.mark.parametrize(
     "mistake, words",
     [
-        (lambda: Benefit(shares=()), "shares"),
-        (lambda: Benefit(shares=(0.0, 1.0)), "shares of the labels: 0 100 %"),
-        (lambda: Benefit(shares=(1.5,)), "150 %"),
-        (lambda: Benefit(seeds=(0,)), "at least two"),
-        (lambda: Benefit(seeds=(0, 0)), "each named once"),
+        (lambda: BenefitPlan(shares=()), "shares"),
+        (lambda: BenefitPlan(shares=(0.0, 1.0)), "shares of the labels: 0 100 %"),
+        (lambda: BenefitPlan(shares=(1.5,)), "150 %"),
+        (lambda: BenefitPlan(seeds=(0,)), "at least two"),
+        (lambda: BenefitPlan(seeds=(0, 0)), "each given once"),
         (lambda: Budget(epochs=0), "at least 1 epoch"),
         (lambda: Budget(batch_size=1), "2 images"),
-        (lambda: Budget(learning_rates=(0.1, 0.1)), "different finite numbers"),
+        (lambda: Budget(learning_rates=(0.1, 0.1)), "all different, finite"),
         (lambda: Budget(penalties=()), "at least one"),
     ],
 )

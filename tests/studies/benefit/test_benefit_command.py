@@ -8,8 +8,8 @@ import torch
 from tiny import images, kept_run, tiny_run
 
 from vantage.cli import main
-from vantage.studies.benefit import course, timing
-from vantage.studies.benefit.timing import Pace
+from vantage.studies.benefit import comparison, timing
+from vantage.studies.benefit.timing import UnitTimes
 
 QUICK = "--shares 25 100 --seeds 0 1 --epochs 1 --batch-size 16 --learning-rates 0.05 --device cpu --num-workers 1"
 
@@ -30,7 +30,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Work in the folder, with its own cache, and little time for measuring the speed."""
-    monkeypatch.setattr(timing, "_SECONDS", 0.0)
+    monkeypatch.setattr(timing, "_TRAINING_SECONDS", 0.0)
     monkeypatch.setenv("VANTAGE_CACHE", str(folder / "cache"))
     monkeypatch.chdir(folder)
 
@@ -56,8 +56,8 @@ def test_who_stops_it_may_go_on(
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(course, "worth", stop)
-    monkeypatch.setattr(course, "measured", lambda *_: Pace(0.01, 0.001, 1e-6, 0.5))
+    monkeypatch.setattr(comparison, "train_classifier", stop)
+    monkeypatch.setattr(comparison, "measure_unit_times", lambda *_: UnitTimes(0.01, 0.001, 1e-6, 0.5))
     assert main(f"benefit run --data images.npz {QUICK} --out stopped".split()) == 130
     assert "the same command continues" in capsys.readouterr().err
     assert not (folder / "stopped").exists()

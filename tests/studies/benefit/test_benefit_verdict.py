@@ -9,22 +9,24 @@ import torch
 from scipy import stats
 
 from vantage.measures.significance import interval
-from vantage.studies.benefit import BenefitResult, Budget, Cell, Gap, Images, benefit_figure, sentences
-from vantage.studies.benefit.result import packed
+from vantage.studies.benefit import BenefitResult, Budget, ClassifierResult, Gap, SplitImages, benefit_figure, sentences
+from vantage.studies.benefit.result import pack_bits
 from vantage.studies.benefit.verdict import markdown
 from vantage.studies.benefit.ways import FROZEN, PIXELS, RANDOM, SCRATCH, TUNED
 
 TEST, SEEDS = 400, 4
 
 
-def cells(way: str, labels: int, accuracy: float) -> list[Cell]:
+def cells(way: str, labels: int, accuracy: float) -> list[ClassifierResult]:
     """Cells of every seed that are right on about a share of the test images, mostly the easier ones."""
     ease = np.random.default_rng(0).uniform(size=TEST)
     made = []
     for seed in range(SEEDS):
         chance = np.random.default_rng([seed, labels, len(way)])
         right = ease + 0.05 * chance.standard_normal(TEST) < accuracy
-        made.append(Cell(way, labels / 1000, labels, seed, packed(torch.from_numpy(right)), {"l2": 0.1}, 1.0))
+        made.append(
+            ClassifierResult(way, labels / 1000, labels, seed, pack_bits(torch.from_numpy(right)), {"l2": 0.1}, 1.0)
+        )
     return made
 
 
@@ -32,7 +34,7 @@ def result_of(few: dict[str, float], every: dict[str, float], leaks: tuple[int, 
     """A result with accuracies at 10 labels and at all 1,000."""
     made = [cell for labels, each in ((10, few), (1000, every)) for way, one in each.items()
             for cell in cells(way, labels, one)]  # fmt: skip
-    return BenefitResult(tuple(made), tuple(few), Images(1000, TEST, "a set of its own", leaks, 7), Budget())
+    return BenefitResult(tuple(made), tuple(few), SplitImages(1000, TEST, "a set of its own", leaks, 7), Budget())
 
 
 FEW = {TUNED: 0.6, FROZEN: 0.5, SCRATCH: 0.4, RANDOM: 0.3, PIXELS: 0.45}
@@ -41,7 +43,7 @@ EVERY = {TUNED: 0.8, FROZEN: 0.6, SCRATCH: 0.8, RANDOM: 0.5, PIXELS: 0.7}
 
 def test_bits_come_back() -> None:
     right = torch.from_numpy(np.random.default_rng(0).uniform(size=13) < 0.5)
-    assert Cell(TUNED, 1.0, 5, 0, packed(right), {}, 0.0).hits(13).tolist() == right.double().tolist()
+    assert ClassifierResult(TUNED, 1.0, 5, 0, pack_bits(right), {}, 0.0).hits(13).tolist() == right.double().tolist()
 
 
 def test_an_interval_adds_up_seeds_and_test_images() -> None:
@@ -127,7 +129,9 @@ def test_the_split_is_told() -> None:
 def test_tables_hold_the_means() -> None:
     result = result_of(FEW, EVERY)
     text = markdown(result)
-    top1 = np.array([100 * cell.hits(TEST).mean() for cell in result.cells if (cell.way, cell.labels) == (TUNED, 10)])
+    top1 = np.array(
+        [100 * cell.hits(TEST).mean() for cell in result.classifiers if (cell.way, cell.labels) == (TUNED, 10)]
+    )
     assert f"{top1.mean():.1f} ± {top1.std(ddof=1):.1f}" in text
     assert result.gap(TUNED, SCRATCH, 10).words in text
     rows = list(csv.DictReader(result.csv().splitlines()))

@@ -82,7 +82,7 @@ def test_every_pretraining_at_the_papers_scale_takes_a_step(tmp_path: Path, monk
         images(tmp_path / word.replace("#", "/"))
     few = open_source(tmp_path / "IMAGENET" / "train")
     monkeypatch.setattr(pretrain, "look_at", lambda *_: (Repeated(few), ""))
-    monkeypatch.setattr(pretrain, "expect", lambda *_: None)
+    monkeypatch.setattr(pretrain, "show_expected_time", lambda *_: None)
     monkeypatch.setattr(pretrain, "_train", stepped(few))
     for line in LINES:
         assert main(line.split()[1:]) == 0, line

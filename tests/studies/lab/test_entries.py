@@ -12,12 +12,24 @@ from vantage.composition.fitting import everywhere, parts_of
 from vantage.encoders import Convolutions, ResNet9
 from vantage.memory import Queue
 from vantage.negatives import Sample
-from vantage.studies.lab import ENTRIES, Arm, Entry, Order, make_all, missing, numbers_in, page, rule, smoke, state_of
+from vantage.studies.lab import (
+    ENTRIES,
+    Arm,
+    Entry,
+    WorkOrder,
+    completion,
+    judge_claims,
+    make_all,
+    missing_pieces,
+    numbers_in,
+    page,
+    smoke,
+)
 from vantage.studies.lab.levels import LEVELS, one_gpu
-from vantage.studies.lab.making import arms_of, composition
+from vantage.studies.lab.maker import arm_chain, composition
 from vantage.studies.lab.page import scale_of
 from vantage.studies.lab.results import read_results, write_collected
-from vantage.studies.lab.ruling import VERDICTS
+from vantage.studies.lab.verdicts import VERDICTS
 from vantage.training.run import Run
 
 RESULTS = "benchmarks/results/claims"
@@ -37,22 +49,27 @@ def test_every_table_and_figure_has_an_entry_and_claims() -> None:
 def test_claims_that_nobody_asks_say_why() -> None:
     for entry in ENTRIES:
         for claim in entry.claims:
-            assert claim.by or claim.why, f"{entry.name}, {claim.name}"
-            assert not (claim.by and not claim.predicates)
-            assert not (claim.accuracy and claim.by) or entry.gate is not None
+            assert claim.measure or claim.note, f"{entry.name}, {claim.name}"
+            assert not (claim.measure and not claim.predicates)
+            assert not (claim.accuracy and claim.measure) or entry.gate is not None
 
 
 def test_what_is_asked_can_be_measured() -> None:
     for entry in ENTRIES:
-        made = {cell.name for cell in entry.made}
-        for claim in (claim for claim in entry.claims if claim.by):
+        made = {cell.name for cell in entry.runnable_cells}
+        for claim in (claim for claim in entry.claims if claim.measure):
             terms = {term.partition(" @ ")[0] for predicate in claim.predicates for term in predicate.terms}
             assert terms <= made, f"{entry.name}, {claim.name}: {terms - made}"
 
 
 def test_the_papers_contradictions_are_found() -> None:
     entries = (named(name) for name in ("jcl-table-1", "jcl-table-2", "cnce-table-1"))
-    against = {(e.name, one.claim.name): one.against for e in entries for one in rule(e, {}) if one.against}
+    against = {
+        (e.name, one.claim.name): one.contradictions
+        for e in entries
+        for one in judge_claims(e, {})
+        if one.contradictions
+    }
     assert set(against) == {
         ("jcl-table-1", "5"),
         ("jcl-table-2", "2"),
@@ -67,9 +84,9 @@ def test_the_papers_contradictions_are_found() -> None:
 
 
 def test_printed_gains_are_those_of_the_cells() -> None:
-    by_name = {one.claim.name: one for one in rule(named("jcl-table-1"), {})}
+    by_name = {one.claim.name: one for one in judge_claims(named("jcl-table-1"), {})}
     assert by_name["1"].paper[0].values == pytest.approx((1.1,))  # §4.2
-    means = {one.claim.name: one for one in rule(named("cnce-table-3"), {})}["1"].paper
+    means = {one.claim.name: one for one in judge_claims(named("cnce-table-3"), {})}["1"].paper
     assert [each.values[0] for each in means] == pytest.approx([0.411, 1.122, 1.067], abs=2e-3)
 
 
@@ -93,8 +110,8 @@ def test_one_gpu_asks_the_same_of_a_larger_network() -> None:
     """Arms differ in what they differed in; numbers of one level never count at the other."""
     for entry in (named("jcl-table-1"), named("cnce-table-1")):
         larger = one_gpu(entry)
-        for small, large in zip(entry.made, larger.made, strict=True):
-            for arm, more in zip(arms_of(small.made), arms_of(large.made), strict=True):
+        for small, large in zip(entry.runnable_cells, larger.runnable_cells, strict=True):
+            for arm, more in zip(arm_chain(small.experiment), arm_chain(large.experiment), strict=True):
                 assert more.run.epochs == 10 * arm.run.epochs and more.run.data.max_images == 22_500
                 assert backbones(more.run) == {ResNet9(32)} and backbones(arm.run) == {Convolutions((32, 64, 128, 256))}
                 assert everywhere(more.run.branches, sizes) == everywhere(arm.run.branches, sizes)
@@ -119,19 +136,19 @@ def sizes(part: Any) -> Any:
 
 def test_toys_are_not_made_on_a_gpu() -> None:
     toy = next(entry for entry in ENTRIES if entry.name == "cnce-appendix-c")
-    assert toy.made and not one_gpu(toy).made
+    assert toy.runnable_cells and not one_gpu(toy).runnable_cells
 
 
 def test_scale_and_state_are_told() -> None:
     entry = named("jcl-table-1")
     assert "7,500 training images at 32 px; 29,952 images of warm base, 7,488 of each branch" in scale_of(entry)
     assert (
-        state_of(entry, {}) == "0 of its seeds are complete"
-        and state_of(named("jcl-table-2"), {}) == "not asked on two cores"
+        completion(entry, {}) == "0 of its seeds are complete"
+        and completion(named("jcl-table-2"), {}) == "not asked on two cores"
     )
     row = {0: 1.0, 1: 1.0}
-    numbers = {cell.name: {"linear-cached": row} for cell in entry.made if cell.name != "JCL"}
-    assert state_of(entry, numbers) == "2 of its seeds are complete; to be made: JCL"
+    numbers = {cell.name: {"linear-cached": row} for cell in entry.runnable_cells if cell.name != "JCL"}
+    assert completion(entry, numbers) == "2 of its seeds are complete; to be made: JCL"
 
 
 @pytest.mark.slow
@@ -159,7 +176,7 @@ def test_the_list_shows_the_state_of_a_level_by_the_results_that_are_named(
 ) -> None:
     entry = next(each for each in LEVELS if each.name == level).entry(named("jcl-table-1"))
     folder = next(each for each in LEVELS if each.name == level).folder(Path(RESULTS))
-    state = state_of(entry, numbers_in(folder, entry))
+    state = completion(entry, numbers_in(folder, entry))
     assert main(["reproduce", "--level", level, "--results", RESULTS]) == 0
     assert f"state {state}" in capsys.readouterr().out.splitlines()[0] and not state.startswith("0")
 
@@ -206,18 +223,18 @@ def test_commands_of_the_papers_scale_are_read(capsys: pytest.CaptureFixture[str
 @pytest.mark.slow
 def test_every_cell_of_every_entry_can_be_made(tmp_path: Path) -> None:
     entries = tuple(smoke(entry) for entry in ENTRIES)
-    order = Order(entries, (0,), tmp_path, (), True, "cpu")
+    order = WorkOrder(entries, (0,), tmp_path, (), True, "cpu")
     assert make_all(order)
     maker = order.maker()
-    assert missing(maker, entries, (0,)) == []
+    assert missing_pieces(maker, entries, (0,)) == []
     write_collected(maker, entries, (0,), tmp_path / "results")
     for entry in entries:
-        rulings = rule(entry, numbers_in(tmp_path / "results", entry))
+        rulings = judge_claims(entry, numbers_in(tmp_path / "results", entry))
         assert all(one.verdict in VERDICTS for one in rulings)
-        assert all(one.judged for one in rulings if one.claim.by), entry.name
+        assert all(one.results for one in rulings if one.claim.measure), entry.name
         assert not any(one.verdict in ("supported", "refuted") for one in rulings)  # one seed
 
 
 def test_arms_of_an_entry_share_their_base() -> None:
-    arms = [cell.made for cell in named("jcl-table-1").made if isinstance(cell.made, Arm)]
+    arms = [cell.experiment for cell in named("jcl-table-1").runnable_cells if isinstance(cell.experiment, Arm)]
     assert len({repr(arm.start) for arm in arms if arm.start}) == 1 and len(arms) == 5

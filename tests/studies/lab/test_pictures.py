@@ -10,11 +10,11 @@ from vantage.errors import UserError
 from vantage.measures.significance import interval
 from vantage.studies.lab import ENTRIES, Cell, Claim, Entry, Gate
 from vantage.studies.lab.entry import paper
-from vantage.studies.lab.figure import arranged, drawn, figure_of, in_words
-from vantage.studies.lab.page import PICTURES, pictured
+from vantage.studies.lab.figure import arrange, draw, figure_of, in_words
+from vantage.studies.lab.page import PICTURES, picture_boxes
 from vantage.studies.lab.panel import Panel
 from vantage.studies.lab.points import PAPER, Box, boxes
-from vantage.studies.lab.ruling import Numbers
+from vantage.studies.lab.verdicts import Numbers
 
 WEIGHTS = {"λ 0": 0.0, "λ .5": 0.5, "λ 1": 1.0}
 ENTRY = Entry(
@@ -22,13 +22,13 @@ ENTRY = Entry(
     "A",
     "Figure 1",
     "a weight",
-    claims=(Claim("1", "none", "§1", (), why="a toy"),),
+    claims=(Claim("1", "none", "§1", (), note="a toy"),),
     cells=(*paper("mAP", ("λ 0", 60.0), ("λ 1", 62.0)), Cell("λ .5"), Cell("base"), Cell("raw")),
     gate=Gate("base", ("raw",), "knn"),
     panels=(
-        Panel("knn", {"": WEIGHTS}, "λ", columns=("mAP",), theirs="VOC (%)", lines=("base",)),
+        Panel("knn", {"": WEIGHTS}, "λ", paper_columns=("mAP",), paper_label="VOC (%)", reference_lines=("base",)),
         Panel("knn", {"": ("base", *WEIGHTS)}),
-        Panel("knn", {"": tuple(WEIGHTS)}, against="I_NCE"),
+        Panel("knn", {"": tuple(WEIGHTS)}, x_measure="I_NCE"),
     ),
 )
 SEEDS = {
@@ -87,8 +87,8 @@ def shapes(points: tuple[Box, ...]) -> list[Any]:
 
 
 def test_the_same_results_give_the_same_bytes_and_say_every_number() -> None:
-    content = drawn(shown())
-    assert content == drawn(shown()) and b"<dc:date>" not in content
+    content = draw(shown())
+    assert content == draw(shown()) and b"<dc:date>" not in content
     assert described(content) == in_words(shown())
     assert "by λ, two cores, 1 to 3 seeds: λ 0 11, λ .5 16, λ 1 12." in in_words(shown())
 
@@ -106,10 +106,10 @@ def test_too_few_points_are_no_picture() -> None:
 def test_boxes_stand_at_most_three_in_a_row() -> None:
     line, theirs, rows, shared = shown()
     gpu = [replace(box, source="one GPU") for box in (line, rows, shared)]
-    assert arranged((line, theirs)) == [[line, theirs]]
-    assert arranged((line, theirs, rows, shared)) == [[line, theirs, rows], [shared]]
+    assert arrange((line, theirs)) == [[line, theirs]]
+    assert arrange((line, theirs, rows, shared)) == [[line, theirs, rows], [shared]]
     ours = (line, gpu[0], rows, gpu[1], shared, gpu[2])
-    assert arranged(ours) == [[line, rows, shared], gpu]
+    assert arrange(ours) == [[line, rows, shared], gpu]
 
 
 def test_a_picture_of_no_cell_is_refused() -> None:
@@ -123,7 +123,7 @@ def test_the_page_links_every_picture_that_exists_and_each_shows_the_results(rep
     files = {str(path.relative_to(pages)) for path in (pages / PICTURES).iterdir()}
     assert links and len(set(links)) == len(links) and set(links) == files
     for entry in ENTRIES:
-        if points := pictured(entry, results):
+        if points := picture_boxes(entry, results):
             content = (pages / PICTURES / f"{entry.name}.svg").read_bytes()
             assert described(content) == in_words(points), "run vantage reproduce --page docs/claims.md"
             assert len(content) < 100_000

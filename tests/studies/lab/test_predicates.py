@@ -3,9 +3,9 @@ import pytest
 from scipy.stats import spearmanr
 
 from vantage.errors import UserError
-from vantage.studies.lab.judgement import judge
+from vantage.studies.lab.contrasts import judge_contrasts
 from vantage.studies.lab.predicates import Above, Beats, Close, Highest, Order, Predicate
-from vantage.studies.lab.shapes import Correlated, Gains, InteriorPeak, spearman
+from vantage.studies.lab.shapes import Correlation, Gains, InteriorPeak, spearman
 
 CHANCE = np.random.default_rng(3)
 
@@ -19,7 +19,7 @@ def cells(**means: float) -> dict[str, tuple[float, ...]]:
 def verdict(predicate: Predicate, rows: dict[str, tuple[float, ...]]) -> str:
     contrasts = predicate.contrasts(rows.get)
     assert {term for term in predicate.terms} <= set(rows)
-    return predicate.decided([one.verdict for one in judge(contrasts)])
+    return predicate.overall_verdict([one.verdict for one in judge_contrasts(contrasts)])
 
 
 @pytest.mark.parametrize(
@@ -62,11 +62,11 @@ def test_rank_correlation_is_scipys_and_has_a_sign() -> None:
         assert spearman(tuple(x), tuple(y)) == pytest.approx(float(spearmanr(x, y).statistic))
     assert spearman((1.0, 1.0, 1.0), (1.0, 2.0, 3.0)) == 0.0
     rows = {name: tuple(CHANCE.normal(n, 0.8, 6)) for n, name in enumerate("abcdef")}
-    rising = Correlated(tuple("abcdef"), (1.0, 2.0, 3.0, 4.0, 5.0, 6.0))
-    falling = Correlated(tuple("abcdef"), (1.0, 2.0, 3.0, 4.0, 5.0, 6.0), negative=True)
+    rising = Correlation(tuple("abcdef"), (1.0, 2.0, 3.0, 4.0, 5.0, 6.0))
+    falling = Correlation(tuple("abcdef"), (1.0, 2.0, 3.0, 4.0, 5.0, 6.0), negative=True)
     assert verdict(rising, rows) == "supported" and verdict(falling, rows) == "refuted"
     both = {**{f"{name} @ x": tuple(-v for v in row) for name, row in rows.items()}, **rows}
-    (rho,) = Correlated(tuple("abcdef"), "x").contrasts(both.get)
+    (rho,) = Correlation(tuple("abcdef"), "x").contrasts(both.get)
     assert rho.values == pytest.approx((-1.0,) * 6)
 
 

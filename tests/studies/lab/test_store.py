@@ -4,13 +4,13 @@ from pathlib import Path
 import pytest
 
 from vantage.errors import UserError
-from vantage.studies.lab.store import Lab, digest
+from vantage.studies.lab.store import LabFolder, digest
 
 ABOUT = {"made": {"part": "Run"}, "seed": 3}
 
 
 def test_numbers_are_found_by_all_that_they_depend_on(tmp_path: Path) -> None:
-    lab = Lab(tmp_path)
+    lab = LabFolder(tmp_path)
     assert lab.result(ABOUT) is None
     lab.keep(ABOUT, {"knn": 12.5}, 3.0, {"torch": "2"})
     kept = lab.result({"seed": 3, "made": {"part": "Run"}})  # whatever the order
@@ -21,7 +21,7 @@ def test_numbers_are_found_by_all_that_they_depend_on(tmp_path: Path) -> None:
 
 
 def test_a_damaged_or_renamed_cell_counts_as_none(tmp_path: Path) -> None:
-    lab = Lab(tmp_path)
+    lab = LabFolder(tmp_path)
     lab.keep(ABOUT, {"knn": 12.5}, 3.0, {})
     (path,) = (tmp_path / "cells").iterdir()
     path.rename(path.with_name(f"{digest({**ABOUT, 'seed': 4})}.json"))
@@ -32,15 +32,15 @@ def test_a_damaged_or_renamed_cell_counts_as_none(tmp_path: Path) -> None:
 
 
 def test_what_another_holds_is_passed_over(tmp_path: Path) -> None:
-    lab = Lab(tmp_path)
-    with lab.held("key") as first, lab.held("key") as second, lab.held("other") as third:
+    lab = LabFolder(tmp_path)
+    with lab.lock("key") as first, lab.lock("key") as second, lab.lock("other") as third:
         assert (first, second, third) == (True, False, True)
-    with lab.held("key") as again:
+    with lab.lock("key") as again:
         assert again
 
 
 def test_cells_from_elsewhere_are_checked(tmp_path: Path) -> None:
-    theirs = Lab(tmp_path / "theirs")
+    theirs = LabFolder(tmp_path / "theirs")
     for seed in range(4):
         theirs.keep({**ABOUT, "seed": seed}, {"knn": 10.0 + seed}, 1.0, {})
     paths = sorted((theirs.folder / "cells").glob("*.json"))
@@ -49,5 +49,5 @@ def test_cells_from_elsewhere_are_checked(tmp_path: Path) -> None:
     broken["numbers"] = {"knn": "many"}
     paths[0].write_text(json.dumps(forged))
     paths[1].write_text(json.dumps(broken))
-    mine = Lab(tmp_path / "mine")
+    mine = LabFolder(tmp_path / "mine")
     assert mine.take_in(theirs.folder) == (2, 2) and mine.take_in(theirs.folder) == (0, 2)

@@ -4,14 +4,14 @@ import numpy as np
 import torch
 
 from vantage.data.sources.arrays import Arrays
-from vantage.studies.moving_mnist import Stock
+from vantage.studies.moving_mnist import ImageSet
 
 
-def small_stock(images: int, channels: int, side: int, classes: int = 10, seed: int = 0) -> Stock:
+def small_stock(images: int, channels: int, side: int, classes: int = 10, seed: int = 0) -> ImageSet:
     """Random pixels, labels in turn."""
     generator = torch.Generator().manual_seed(seed)
     pixels = torch.randint(0, 256, (images, channels, side, side), generator=generator, dtype=torch.uint8)
-    return Stock(pixels, torch.arange(images) % classes, tuple(map(str, range(classes))))
+    return ImageSet(pixels, torch.arange(images) % classes, tuple(map(str, range(classes))))
 
 
 def bars(images: int, classes: int = 10, seed: int = 0) -> "np.ndarray":

@@ -12,10 +12,10 @@ from vantage.studies.moving_mnist import (
     SameClass,
     Scene,
     SharedFactors,
-    backgrounds_of,
-    composed,
-    digits_of,
-    normalized,
+    compose_frames,
+    load_backgrounds,
+    load_digits,
+    normalize_pixels,
 )
 
 
@@ -107,7 +107,7 @@ def test_compositing_at_the_corners_of_the_canvas() -> None:
     digit = torch.randint(0, 256, (1, 28, 28), dtype=torch.uint8)
     ground = torch.randint(0, 256, (1, 3, 64, 64), dtype=torch.uint8)
     corners = torch.tensor([[[0, 0], [36, 0], [0, 36], [36, 36], [7, 21]]])
-    frames = composed(digit, ground, corners)
+    frames = compose_frames(digit, ground, corners)
     for frame, (x, y) in enumerate(corners[0].tolist()):
         assert torch.equal(frames[0, frame], composite(digit[0], ground[0], x, y))
 
@@ -123,27 +123,27 @@ def test_the_same_class_shares_the_class_and_draws_every_picture_of_it() -> None
 
 
 def test_any_source_gives_digits_and_backgrounds() -> None:
-    digits = digits_of(source(bars(20)))
+    digits = load_digits(source(bars(20)))
     assert digits.pixels.shape == (20, 1, 28, 28) and torch.equal(
         digits.pixels[:, 0], torch.from_numpy(bars(20))
     )  # gray stays what it was
-    wide = backgrounds_of(source(tints(20, side=64).repeat(2, axis=2)))
+    wide = load_backgrounds(source(tints(20, side=64).repeat(2, axis=2)))
     assert wide.pixels.shape == (20, 3, 96, 96)
     exact = tints(12, side=96)
-    assert torch.equal(backgrounds_of(source(exact)).pixels, torch.from_numpy(exact).permute(0, 3, 1, 2))
-    few = backgrounds_of(source(exact), classes=3)
+    assert torch.equal(load_backgrounds(source(exact)).pixels, torch.from_numpy(exact).permute(0, 3, 1, 2))
+    few = load_backgrounds(source(exact), classes=3)
     assert set(few.label.tolist()) == {0, 1, 2} and few.classes == ("0", "1", "2")
     frames, _ = Clips(digits, wide).frames(0, torch.arange(20))
-    assert normalized(frames).amin() >= -1 and normalized(frames).amax() <= 1
+    assert normalize_pixels(frames).amin() >= -1 and normalize_pixels(frames).amax() <= 1
 
 
 def test_unusable_settings_are_reported() -> None:
     with pytest.raises(DataError, match="28 by 28"):
-        digits_of(source(tints(20, side=32)))
+        load_digits(source(tints(20, side=32)))
     with pytest.raises(DataError, match="no labels"):
-        digits_of(source(bars(20), labeled=False))
+        load_digits(source(bars(20), labeled=False))
     with pytest.raises(DataError, match="4 classes, and 10"):
-        backgrounds_of(source(tints(20), classes=4))
+        load_backgrounds(source(tints(20), classes=4))
     with pytest.raises(UserError, match="canvas of 64"):
         Clips(small_stock(4, 1, 28), small_stock(4, 3, 32))
     with pytest.raises(UserError, match="share at least one"):

@@ -4,7 +4,7 @@ import pytest
 import torch
 from references.moving import walk
 
-from vantage.studies.moving_mnist import places, reflected
+from vantage.studies.moving_mnist import digit_positions, reflect
 
 
 @hypothesis.given(st.integers(0, 2**31), st.floats(0.1, 100.0), st.floats(1.0, 60.0))
@@ -12,7 +12,7 @@ def test_reflections_equal_a_walk_frame_by_frame(seed: int, speed: float, room: 
     generator = torch.Generator().manual_seed(seed)
     start = torch.rand(4, 2, dtype=torch.float64, generator=generator) * room
     direction = torch.rand(4, dtype=torch.float64, generator=generator) * 2 * torch.pi
-    way = places(start, direction, 20, speed, room)
+    way = digit_positions(start, direction, 20, speed, room)
     slow = [
         walk((float(x), float(y)), float(angle), 20, speed, room)
         for (x, y), angle in zip(start, direction, strict=True)
@@ -21,11 +21,11 @@ def test_reflections_equal_a_walk_frame_by_frame(seed: int, speed: float, room: 
 
 
 def test_motion_is_straight_and_of_constant_speed_until_it_meets_a_wall() -> None:
-    way = places(torch.tensor([[10.0, 10.0]]), torch.tensor([0.0]), 6, 6.4, 36.0)[0]
+    way = digit_positions(torch.tensor([[10.0, 10.0]]), torch.tensor([0.0]), 6, 6.4, 36.0)[0]
     torch.testing.assert_close(way[:, 0], torch.tensor([10.0, 16.4, 22.8, 29.2, 35.6, 30.0]))
     assert (way[:, 1] == 10).all()
 
 
 @pytest.mark.parametrize(("free", "where"), [(0.0, 0.0), (36.0, 36.0), (37.0, 35.0), (-1.0, 1.0), (73.0, 1.0)])
 def test_walls_turn_the_motion_round(free: float, where: float) -> None:
-    assert reflected(torch.tensor(free), 36.0).item() == where
+    assert reflect(torch.tensor(free), 36.0).item() == where

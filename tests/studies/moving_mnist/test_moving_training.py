@@ -16,7 +16,7 @@ from vantage.studies.moving_mnist import (
     ClipEncoder,
     Clips,
     ClipTraining,
-    Contrasted,
+    ContrastiveRow,
     DigitClass,
     Factors,
     FrameEncoder,
@@ -24,13 +24,13 @@ from vantage.studies.moving_mnist import (
     Location,
     Scene,
     SharedFactors,
-    Supervised,
-    backgrounds_of,
+    SupervisedTraining,
     chance,
-    digits_of,
-    normalized,
+    frame_features,
+    load_backgrounds,
+    load_digits,
+    normalize_pixels,
     picture,
-    seen_frames,
 )
 from vantage.training.optimizers import AdamW
 
@@ -43,8 +43,8 @@ def ignore(step: int, loss: float) -> None:
 
 def clips(images: int, seed: int = 0) -> Clips:
     """Three classes of digits and of backgrounds that are easy to tell."""
-    digits = digits_of(source(bars(images, 3, seed), 3), 3)
-    return Clips(digits, backgrounds_of(source(tints(30, 3, seed=seed), 3), classes=3), Scene(seen=3), seed)
+    digits = load_digits(source(bars(images, 3, seed), 3), 3)
+    return Clips(digits, load_backgrounds(source(tints(30, 3, seed=seed), 3), classes=3), Scene(seen=3), seed)
 
 
 @pytest.mark.parametrize(("count", "temperature"), [(2, 0.1), (9, 1.0)])
@@ -121,7 +121,7 @@ def test_shared_factors_are_learned_and_training_is_reproducible() -> None:
 )
 def test_the_supervised_baseline_learns(task: DigitClass | BackgroundClass | Location) -> None:
     train, test = (Clips(one.digits, one.backgrounds, Scene(canvas=40), one.seed) for one in (clips(96), clips(48, 5)))
-    baseline = Supervised(FrameEncoder((8, 16, 32)), replace(BRIEF, epochs=12, batch_size=16))
+    baseline = SupervisedTraining(FrameEncoder((8, 16, 32)), replace(BRIEF, epochs=12, batch_size=16))
     errors = baseline.measure(train, test, task, 0, ignore)
     limit = {"digit": 20.0, "background": 10.0, "location": 3.6}[task.name]  # chance is 67, 67 and 4.6
     assert list(errors) == [task.name] and errors[task.name] < limit
@@ -146,8 +146,8 @@ def test_linear_heads_reach_the_least_squares_that_a_solver_finds() -> None:
     network = FrameEncoder((4, 8)).build()
     course = ClipTraining(epochs=150, batch_size=64, optimizer=AdamW(weight_decay=0.0), learning_rate=CosineByStep(0.1))
     measures = LinearHeads(course).measure(network, train, test, 0, ignore, (DigitClass(), Location()))
-    features, factors = seen_frames(network, train)
-    test_features, test_factors = seen_frames(network, test)
+    features, factors = frame_features(network, train)
+    test_features, test_factors = frame_features(network, test)
     ones = [torch.cat([vector, torch.ones(len(vector), 1)], 1).double() for vector in (features, test_features)]
     weight = torch.linalg.lstsq(ones[0], Location().answer(factors, train).double()).solution
     errors = Location().errors((ones[1] @ weight).float(), Location().answer(test_factors, test), test)
@@ -157,20 +157,20 @@ def test_linear_heads_reach_the_least_squares_that_a_solver_finds() -> None:
 def test_chance_is_the_best_guess_without_looking() -> None:
     some_clips = clips(300)
     heads = LinearHeads()
-    bench = Bench(some_clips, some_clips, ClipContrast(course=BRIEF), Supervised(course=BRIEF), heads, 0, 64)
+    bench = Bench(some_clips, some_clips, ClipContrast(course=BRIEF), SupervisedTraining(course=BRIEF), heads, 0, 64)
     errors = chance(bench)
     assert errors["digit"] == pytest.approx(200 / 3, abs=0.1)
     assert errors["background"] == pytest.approx(200 / 3, abs=10)
     assert errors["location"] == pytest.approx(13.77, abs=1.0)
-    assert Contrasted(SharedFactors(digit=True)).work(bench) == 9 * 32 * 4 + 150
+    assert ContrastiveRow(SharedFactors(digit=True)).work(bench) == 9 * 32 * 4 + 150
 
 
 def test_features_are_those_of_the_last_frames() -> None:
     some_clips = clips(12)
     network = FrameEncoder((4, 8)).build().eval()
-    vector, factors = seen_frames(network, some_clips, 7)
+    vector, factors = frame_features(network, some_clips, 7)
     frames, expected = some_clips.frames(0, torch.arange(7))
-    torch.testing.assert_close(vector, network(normalized(frames)))
+    torch.testing.assert_close(vector, network(normalize_pixels(frames)))
     assert torch.equal(factors.place, expected.place) and len(factors) == 7
 
 

@@ -31,11 +31,11 @@ from vantage.studies.sweep import (
     Study,
     Sweep,
     SweepResult,
-    study,
+    run_study,
     sweep_figure,
     write_sweep,
 )
-from vantage.studies.sweep.overall import Within
+from vantage.studies.sweep.nested_progress import NestedProgress
 from vantage.studies.sweep.rows import RANDOM, RAW, SweepRow, digest
 from vantage.training import loop
 from vantage.training.run import Run
@@ -74,7 +74,7 @@ def study_of(place: str, sweep: Sweep = CROPS, recipe: str = "moco_v2", epochs: 
 def result_of(what: Study, folder: Path, test: Source = TEST) -> SweepResult:
     """The study made on the CPU, without a cache of its neighbors."""
     work = Work("cpu", num_workers=1, cache=folder.parent / "cache")
-    return study(what, open_source(what.base.data.path), test, folder, work)
+    return run_study(what, open_source(what.base.data.path), test, folder, work)
 
 
 @pytest.fixture(scope="module")
@@ -216,15 +216,15 @@ def test_an_interrupted_training_resumes(place: str, whole: tuple[SweepResult, P
     what = replace(study_of(place), seeds=(0,), baselines=False)
     work = Work("cpu", num_workers=1, cache=tmp_path / "cache")
     train, progress = open_source(place), Signalling(at=STEPS + 3)
-    first = study(what, train, TEST, tmp_path / "sweep", work, Signalling(at=2))
+    first = run_study(what, train, TEST, tmp_path / "sweep", work, Signalling(at=2))
     assert (first.finished, first.rows) == (False, ())
-    stopped = study(what, train, TEST, tmp_path / "sweep", work, progress)
+    stopped = run_study(what, train, TEST, tmp_path / "sweep", work, progress)
     assert not stopped.finished
     assert [(row.label, row.seed) for row in stopped.rows] == [("0.2", 0)]
     (half,) = (tmp_path / "sweep" / "runs").glob("0.6-seed-0-*")
     assert 0 < trained_networks(half).step < STEPS
     last = Signalling(at=-1)
-    result = study(what, train, TEST, tmp_path / "sweep", work, last)
+    result = run_study(what, train, TEST, tmp_path / "sweep", work, last)
     assert result.finished
     assert last.lines[0] > STEPS and last.lines == sorted(last.lines) and last.lines[-1] == 2 * STEPS
     for row, same in zip(result.rows, whole[0].rows[::2], strict=True):
@@ -276,7 +276,7 @@ def test_misfits_are_reported_before_training(place: str, tmp_path: Path) -> Non
         result_of(study_of(place), folder, unlabeled)
     with pytest.raises(UserError, match="ask for fewer negatives, or hold out more images"):
         result_of(replace(study_of(place), information=HeldOutInformation(negatives=30)), folder)
-    with pytest.raises(UserError, match="give at least one, and each once"):
+    with pytest.raises(UserError, match="give at least one, and each only once"):
         replace(study_of(place), seeds=(1, 1))
     assert not folder.exists()
 
@@ -323,8 +323,8 @@ def test_keys_follow_settings_and_images_but_not_the_machine(place: str) -> None
 
 def test_a_part_moves_the_bar_of_the_whole() -> None:
     whole = Signalling(at=-1)
-    part = Within(whole, before=30, name="0.2, seed 0")
-    part.start("moco_v2", 10, done=4)
+    part = NestedProgress(whole, before=30, name="0.2, seed 0")
+    part.start("moco_v2", 10, completed=4)
     part.advance(7, "loss")
     part.stop()
     assert whole.lines == [34, 37]

@@ -23,7 +23,7 @@ from vantage.studies.sweep import (
     Operations,
     PatchDistance,
     Sweep,
-    field_of,
+    parse_fields,
 )
 from vantage.training.run import Run
 from vantage.views import Channels, ColorJitter, Frequencies, Patches, RandomResizedCrop, WithJigsaw
@@ -153,21 +153,21 @@ def test_the_ladder_ends_at_infomin_and_operations_at_the_run() -> None:
 )
 def test_any_field_by_the_end_of_its_path(words: str, changed: set[str]) -> None:
     base = vantage.moco_v2(64)
-    (point,) = field_of(words).points(base)
+    (point,) = parse_fields(words).points(base)
     assert paths(base, point.run) == changed
 
 
 def test_values_of_fields_are_read_as_python_writes_them() -> None:
-    assert field_of("a.b = 1, 0.5,(1,2),[3,(4,5)],word") == Field("a.b", ("1", "0.5", "(1,2)", "[3,(4,5)]", "word"))
-    points = field_of("crop.scale=(0.1,1),(0.3,1)").points(vantage.moco_v2(64))
+    assert parse_fields("a.b = 1, 0.5,(1,2),[3,(4,5)],word") == Field("a.b", ("1", "0.5", "(1,2)", "[3,(4,5)]", "word"))
+    points = parse_fields("crop.scale=(0.1,1),(0.3,1)").points(vantage.moco_v2(64))
     assert [(point.label, point.number) for point in points] == [("(0.1,1)", None), ("(0.3,1)", None)]
-    (whole,) = field_of("crop.size=32").points(vantage.moco_v2(64))
+    (whole,) = parse_fields("crop.size=32").points(vantage.moco_v2(64))
     assert (whole.label, whole.number) == ("32", 32.0)
 
 
 def test_several_fields_move_together_value_by_value() -> None:
     base = vantage.moco_v2(64)
-    sweep = field_of("estimator=InfoNCE(0.1),JCL(0.2)", "epochs=100,200")
+    sweep = parse_fields("estimator=InfoNCE(0.1),JCL(0.2)", "epochs=100,200")
     assert sweep == Fields(("estimator", "epochs"), (("InfoNCE(0.1)", "100"), ("JCL(0.2)", "200")))
     first, second = sweep.points(base)
     assert (first.run.branches[0].estimator, first.run.epochs) == (InfoNCE(0.1), 100)
@@ -178,27 +178,27 @@ def test_several_fields_move_together_value_by_value() -> None:
 CASES: list[tuple[Callable[[], object], str]] = [
     (lambda: CropBound((0.0,)).points(vantage.moco_v2(64)), r"crop cannot be 0: a crop's scale"),
     (lambda: CropBound(()).points(vantage.moco_v2(64)), "give at least one"),
-    (lambda: CropBound((0.1, 0.1)).points(vantage.moco_v2(64)), "each once"),
+    (lambda: CropBound((0.1, 0.1)).points(vantage.moco_v2(64)), "each only once"),
     (lambda: JitterStrength((3.0,)).points(vantage.moco_v2(64)), "jitter cannot be 3: give strengths from 0 to 2.5"),
     (lambda: JitterStrength().points(vantage.cmc(64)), "views of cmc hold no ColorJitter"),
     (lambda: BlurWidth((0.0,)).points(vantage.simclr(64)), "blur cannot be 0"),
     (lambda: ColorSpaces(("Lba",)).points(vantage.cmc(64)), "no color space 'Lba'; did you mean Lab?"),
     (lambda: ColorSpaces().points(vantage.moco_v2(64)), "are not channels of a color space: take a recipe such as"),
-    (lambda: ColorSpaces(("Lab", "Lab")).points(vantage.cmc(64)), "each once"),
-    (lambda: Ladder((6,)).points(vantage.moco_v2(64)), r"steps from 0 to 5, but \(6,\)"),
+    (lambda: ColorSpaces(("Lab", "Lab")).points(vantage.cmc(64)), "each only once"),
+    (lambda: Ladder((6,)).points(vantage.moco_v2(64)), r"steps 0 to 5, but \(6,\)"),
     (lambda: Ladder().points(vantage.cmc(64)), "the ladder replaces views that are augmentations of one image"),
     (lambda: Operations().points(PatchDistance((4,)).points(vantage.simclr(64))[0].run), "added one by one"),
-    (lambda: field_of("crop.scale.0").points(vantage.moco_v2(64)), "names no field and values"),
-    (lambda: field_of("crop.scael=0.1").points(vantage.moco_v2(64)), "no field 'crop.scael'; did you mean"),
-    (lambda: field_of("crop.scale.0=2").points(vantage.moco_v2(64)), r"crop.scale.0 cannot be 2: a crop's scale"),
-    (lambda: field_of("crop.size=a").points(vantage.moco_v2(64)), "expected a whole number, found a"),
-    (lambda: field_of("crop.size=1,1").points(vantage.moco_v2(64)), "each once"),
+    (lambda: parse_fields("crop.scale.0").points(vantage.moco_v2(64)), "names no field and values"),
+    (lambda: parse_fields("crop.scael=0.1").points(vantage.moco_v2(64)), "no field 'crop.scael'; did you mean"),
+    (lambda: parse_fields("crop.scale.0=2").points(vantage.moco_v2(64)), r"crop.scale.0 cannot be 2: a crop's scale"),
+    (lambda: parse_fields("crop.size=a").points(vantage.moco_v2(64)), "expected a whole number, found a"),
+    (lambda: parse_fields("crop.size=1,1").points(vantage.moco_v2(64)), "each only once"),
     (
-        lambda: field_of("estimator=Ring()").points(vantage.moco_v2(64)),
+        lambda: parse_fields("estimator=Ring()").points(vantage.moco_v2(64)),
         "estimator: expected Estimator .*found the part Ring",
     ),
-    (lambda: field_of("epochs=1,2", "crop.size=8"), "as many values each, but epochs has 2, crop.size has 1"),
-    (lambda: field_of("seed=1,2").points(vantage.moco_v2(64)), "no field 'seed'"),
+    (lambda: parse_fields("epochs=1,2", "crop.size=8"), "the same number of values, but epochs has 2, crop.size has 1"),
+    (lambda: parse_fields("seed=1,2").points(vantage.moco_v2(64)), "no field 'seed'"),
 ]
 
 

@@ -178,8 +178,8 @@ def test_the_flow_goes_down_the_gradient_that_the_critics_go_up(updates) -> None
     game = Game(settings, CLASSES)
     moved(game.players)
     everything, some, rate = channels(), labeled(), 1e-3
-    down = [p for group in game.down.param_groups for p in group["params"]]
-    game.down, game.up = torch.optim.SGD(down, lr=rate), torch.optim.SGD(game.critics, lr=rate)
+    down = [p for group in game.descent.param_groups for p in group["params"]]
+    game.descent, game.ascent = torch.optim.SGD(down, lr=rate), torch.optim.SGD(game.critics, lr=rate)
     shared = next(iter(game.players.each_term()))
 
     before = [p.detach().clone() for p in game.critics]
@@ -204,10 +204,12 @@ def test_the_flow_goes_down_the_gradient_that_the_critics_go_up(updates) -> None
 
 def test_rates_reach_the_right_players() -> None:
     game = Game(learning(critics(), classifiers(), rates=SWAPPED), CLASSES)
-    assert [group["lr"] for group in game.down.param_groups] == [6e-4, 2e-4]
-    assert game.up is not None and [group["lr"] for group in game.up.param_groups] == [2e-4]
-    assert all(group["betas"] == (0.5, 0.999) for group in game.down.param_groups)
-    sizes = [sum(p.numel() for p in group["params"]) for group in (*game.down.param_groups, *game.up.param_groups)]
+    assert [group["lr"] for group in game.descent.param_groups] == [6e-4, 2e-4]
+    assert game.ascent is not None and [group["lr"] for group in game.ascent.param_groups] == [2e-4]
+    assert all(group["betas"] == (0.5, 0.999) for group in game.descent.param_groups)
+    sizes = [
+        sum(p.numel() for p in group["params"]) for group in (*game.descent.param_groups, *game.ascent.param_groups)
+    ]
     assert sum(sizes) == sum(p.numel() for p in game.players.parameters())
 
 

@@ -8,7 +8,7 @@ from vantage.cli.analyse.sweep import sweep
 from vantage.cli.arguments import Command, Repeated, Word, read, wants_help
 from vantage.cli.console import Console, catalog, paragraphs
 from vantage.cli.files import check_folder
-from vantage.cli.options import Computing, Images
+from vantage.cli.options import ComputeOptions, ImageOptions
 from vantage.composition.assignments import assign
 from vantage.composition.fields import settings_in
 from vantage.composition.suggest import no_such
@@ -18,7 +18,7 @@ __all__ = ["analyse"]
 
 
 @dataclass(frozen=True)
-class Analyzing:
+class AnalysisOptions:
     """The options of every analysis of runs."""
 
     runs: Annotated[tuple[str, ...], Word("RUN", positional=True)]
@@ -32,7 +32,7 @@ class Analyzing:
 
 
 @dataclass(frozen=True)
-class Toy:
+class ToyOptions:
     """The options of every toy."""
 
     out: Annotated[str, Word("FOLDER")] = "analyses"
@@ -68,7 +68,7 @@ def analyse(words: list[str], console: Console) -> int:
 
 def _analyze(kind: Any, words: list[str], console: Console) -> int:
     command = Command(f"analyse {kind.name}", kind.__doc__ or "")
-    groups = (Analyzing, Images, kind(), Computing)
+    groups = (AnalysisOptions, ImageOptions, kind(), ComputeOptions)
     options, images, analysis, computing = read(command, words, *groups)
     from vantage.studies.analyse.analysis import analyse as analyze
     from vantage.studies.analyse.networks import trained_networks
@@ -86,13 +86,13 @@ def _calculate(kind: Any, words: list[str], console: Console) -> int:
     from vantage.studies.analyse.analysis import experiment
 
     command = Command(f"analyse {kind.name}", kind.__doc__ or "", lambda: [one.path for one in settings_in(kind())])
-    options, toy = read(command, words, Toy, kind())
+    options, toy = read(command, words, ToyOptions, kind())
     toy = assign(toy, options.set, name=kind.name)
     return _show(experiment(toy, check_folder(Path(options.out))), console)
 
 
 def _show(outcome: Any, console: Console) -> int:
-    for line in outcome.findings.lines():
+    for line in outcome.result.lines():
         console.result(line)
     console.note(f"saved in {outcome.table_file} and {outcome.picture_file}")
     return 0

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from vantage.cli.arguments import Command, Repeated, Word, read, wants_help
 from vantage.cli.console import INTERRUPTED, Console, paragraphs
 from vantage.cli.files import check_folder
-from vantage.cli.options import Computing, Images, absolute, assignments, look_at
-from vantage.cli.planning import suited, with_named_parts
+from vantage.cli.options import ComputeOptions, ImageOptions, absolute, assignments, look_at
+from vantage.cli.planning import view_size, with_named_parts
 from vantage.cli.recipes import find_recipe
 from vantage.composition.assignments import assign, read_assignments
 from vantage.composition.fields import settings_in
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 __all__ = ["sweep"]
 
 _HELD_OUT = 0.2  # of each class, if no test set is named, as in `evaluate`
-_NOT_THESE = ("recipe", "seed", "epochs", "data")
+_NEVER_VARY = ("recipe", "seed", "epochs", "data")
 
 
 @dataclass(frozen=True)
-class Sweeping:
+class SweepOptions:
     """The options of `analyse views`."""
 
     out: Annotated[str, Word("FOLDER")]
@@ -84,28 +84,28 @@ def sweep(words: list[str], console: Console) -> int:
     about = (sweep.__doc__ or "").replace("SWEEPS", ", ".join(sweeps))
     if not words or words[0].startswith("-"):
         return _explain(words, about, console)
-    chosen, rest = _sweep(words, sweeps)
-    field = not hasattr(type(chosen), "__dataclass_fields__") or hasattr(chosen, "path") or hasattr(chosen, "paths")
+    choice, rest = _sweep(words, sweeps)
+    field = not hasattr(type(choice), "__dataclass_fields__") or hasattr(choice, "path") or hasattr(choice, "paths")
     name = " ".join(["analyse views", *words[: len(words) - len(rest)]])
-    command = Command(name, about if field else type(chosen).__doc__ or "", partial(_settable, chosen))
-    groups = (Images, Sweeping, Computing, *(() if field else (chosen,)))
+    command = Command(name, about if field else type(choice).__doc__ or "", partial(_settable, choice))
+    groups = (ImageOptions, SweepOptions, ComputeOptions, *(() if field else (choice,)))
     images, options, computing, *own = read(command, rest, *groups)
-    from vantage.planning.sizing import overridden
+    from vantage.planning.sizing import override
 
-    chosen = own[0] if own else chosen
+    choice = own[0] if own else choice
     check_folder(Path(options.out))
-    plan = partial(with_named_parts, find_recipe(options.recipe or chosen.recipe), backbone=options.backbone)
+    plan = partial(with_named_parts, find_recipe(options.recipe or choice.recipe), backbone=options.backbone)
     information = [text.partition(".")[2] for text in options.set if text.startswith("information.")]
-    of_run = [text for text in options.set if not text.startswith("information.")]
+    run_settings = [text for text in options.set if not text.startswith("information.")]
     first = plan(224 if options.size is None else options.size)
-    _changes(first, of_run, options)  # a mistake is reported before the images are read
+    _changes(first, run_settings, options)  # a mistake is reported before the images are read
     work = computing.work(console)
     source, data = _open(images, options, computing, console)
-    planned = plan(suited(options.size, source, console))
-    changes = _changes(planned, of_run, options)
-    fitted = planned.fit(len(source), changes.get("batch_size")).rescale(epochs=options.epochs)
-    run = replace(overridden(fitted, changes), data=data)
-    study = _study(chosen, run, options, information, len(source))
+    planned_run = plan(view_size(options.size, source, console))
+    changes = _changes(planned_run, run_settings, options)
+    fitted_run = planned_run.fit(len(source), changes.get("batch_size")).rescale(epochs=options.epochs)
+    run = replace(override(fitted_run, changes), data=data)
+    study = _study(choice, run, options, information, len(source))
     return _run(study, source, _test(images, options, computing, console), Path(options.out), work, console)
 
 
@@ -122,10 +122,10 @@ def _explain(words: list[str], about: str, console: Console) -> int:
 
 def _run(plan: "Study", source: "Source", test: "Source", out: Path, work: "Work", console: Console) -> int:
     from vantage.cli.summary import summary
-    from vantage.studies.sweep import study, write_sweep
+    from vantage.studies.sweep import run_study, write_sweep
 
     console.notes("every run", summary(plan.base, len(source)))
-    result = study(plan, source, test, out, work, console.progress())
+    result = run_study(plan, source, test, out, work, console.progress())
     if result.rows:
         for line in result.lines():
             console.result(line)
@@ -136,17 +136,19 @@ def _run(plan: "Study", source: "Source", test: "Source", out: Path, work: "Work
     return 0
 
 
-def _study(sweep: "Sweep", run: "Run", options: Sweeping, information: list[str], images: int) -> "Study":
+def _study(sweep: "Sweep", run: "Run", options: SweepOptions, information: list[str], images: int) -> "Study":
     from vantage.evaluate import KNN, LinearCached
     from vantage.studies.analyse.held_out import HeldOutInformation
     from vantage.studies.sweep import Study
 
-    shared = assign(HeldOutInformation(), information, name="information")
+    estimate = assign(HeldOutInformation(), information, name="information")
     protocols = (LinearCached(), KNN(k=min(20, images)))
-    return Study(sweep, run, options.seeds, shared, protocols, options.baselines, options.discard)
+    return Study(sweep, run, options.seeds, estimate, protocols, options.baselines, options.discard)
 
 
-def _open(images: Images, options: Sweeping, computing: Computing, console: Console) -> "tuple[Source, Data]":
+def _open(
+    images: ImageOptions, options: SweepOptions, computing: ComputeOptions, console: Console
+) -> "tuple[Source, Data]":
     """The images to train on, and the settings by which a run loads them."""
     from vantage.training.run import Data
 
@@ -159,7 +161,7 @@ def _open(images: Images, options: Sweeping, computing: Computing, console: Cons
     return source, data
 
 
-def _test(images: Images, options: Sweeping, computing: Computing, console: Console) -> "Source":
+def _test(images: ImageOptions, options: SweepOptions, computing: ComputeOptions, console: Console) -> "Source":
     """The test images: those of --test, or the ones that `Data.hold_out` leaves out of training."""
     from vantage.data.splits import split
     from vantage.training.run import Data
@@ -169,10 +171,10 @@ def _test(images: Images, options: Sweeping, computing: Computing, console: Cons
     return split(look_at(Data(images.data, computing.on_bad_image), console)[0], _HELD_OUT)[1]
 
 
-def _changes(run: "Run", settings: list[str], options: Sweeping) -> dict[str, Any]:
+def _changes(run: "Run", settings: list[str], options: SweepOptions) -> dict[str, Any]:
 
     settings = [*settings, *assignments({"batch_size": options.batch_size})]
-    return read_assignments(run, settings, lambda path: path.partition(".")[0] not in _NOT_THESE, run.recipe)
+    return read_assignments(run, settings, lambda path: path.partition(".")[0] not in _NEVER_VARY, run.recipe)
 
 
 def _sweeps() -> "dict[str, Callable[[], Sweep]]":
@@ -184,11 +186,11 @@ def _sweeps() -> "dict[str, Callable[[], Sweep]]":
 
 def _sweep(words: list[str], sweeps: "dict[str, Callable[[], Sweep]]") -> "tuple[Sweep, list[str]]":
     """The sweep, and the words after it."""
-    from vantage.studies.sweep import field_of
+    from vantage.studies.sweep import parse_fields
 
     count = next((n for n, word in enumerate(words) if "=" not in word or word.startswith("-")), len(words))
     if count:
-        return field_of(*words[:count]), words[count:]
+        return parse_fields(*words[:count]), words[count:]
     if words[0] not in sweeps:
         near = did_you_mean(words[0], sweeps)
         raise UserError(f"there is no sweep {words[0]!r}{near} (sweeps: {', '.join(sweeps)}, or PATH=VALUE,VALUE)")

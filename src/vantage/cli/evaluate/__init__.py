@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from vantage.cli.arguments import Command, Repeated, Word, read, wants_help
 from vantage.cli.console import Console, catalog, paragraphs
-from vantage.cli.evaluate.protocols import described, protocol_named, protocols
+from vantage.cli.evaluate.protocols import protocol_help, protocol_named, protocols
 from vantage.cli.evaluate.tasks import TaskImages, kind_of_images
-from vantage.cli.files import file_or_kept
-from vantage.cli.options import Images, Network, RunOrWeights, Together
+from vantage.cli.files import result_file_or_none
+from vantage.cli.options import ImageOptions, NetworkOptions, RunOrWeights, WorkOptions
 from vantage.composition.assignments import assign
 from vantage.composition.suggest import no_such
 from vantage.errors import UserError
@@ -21,7 +21,7 @@ __all__ = ["evaluate", "show_result"]
 
 
 @dataclass(frozen=True)
-class AnnotatedImages:
+class AnnotatedOptions:
     """The images of a detector."""
 
     data: Annotated[str, Word("PATH")]
@@ -31,7 +31,7 @@ class AnnotatedImages:
 
 
 @dataclass(frozen=True)
-class MaskedImages:
+class MaskedOptions:
     """The images of a segmentation."""
 
     data: Annotated[str, Word("PATH")]
@@ -43,7 +43,7 @@ class MaskedImages:
 
 
 @dataclass(frozen=True)
-class Evaluating:
+class EvaluateOptions:
     """The options of every protocol."""
 
     test: Annotated[str, Word("PATH")] = ""
@@ -84,16 +84,16 @@ def evaluate(words: list[str], console: Console) -> int:
 
 
 def _evaluate(name: str, protocol: Any, words: list[str], console: Console) -> int:
-    images = {"boxes": AnnotatedImages, "masks": MaskedImages, "classes": Images}[kind_of_images(protocol)]
-    command = Command(f"evaluate {name}", described(type(protocol)))
-    groups = (RunOrWeights, images, Evaluating, protocol, Network, Together)
+    images = {"boxes": AnnotatedOptions, "masks": MaskedOptions, "classes": ImageOptions}[kind_of_images(protocol)]
+    command = Command(f"evaluate {name}", protocol_help(type(protocol)))
+    groups = (RunOrWeights, images, EvaluateOptions, protocol, NetworkOptions, WorkOptions)
     run, images, options, protocol, network, computing = read(command, words, *groups)
     from vantage.evaluate import evaluate as run_protocol
     from vantage.frozen.encoder import load
 
     protocol = assign(protocol, options.set, name=name)
     load(run.folder, network.network)  # a mistake in the run is reported before the images are read
-    out = file_or_kept(options.out, run.home)
+    out = result_file_or_none(options.out, run.home)
     if kind_of_images(protocol) == "classes":
         computing.check(images.data, options.test)
     classes = getattr(images, "classes", "")
@@ -128,7 +128,7 @@ def _list_protocols(console: Console) -> None:
 
     console.result(paragraphs(evaluate.__doc__) + "\n")
     kinds = protocols()
-    about = {name: described(kind) for name, kind in (*kinds.items(), ("transfer", transfer))}
+    about = {name: protocol_help(kind) for name, kind in (*kinds.items(), ("transfer", transfer))}
     about |= {name: f"Short for {kind.name}." for name, kind in kinds.items() if kind.name != name}  # pyright: ignore
     console.result(catalog(about))
     console.result("\nvantage evaluate PROTOCOL --help shows its options; your own is MODULE:NAME.")

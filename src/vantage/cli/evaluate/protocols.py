@@ -13,7 +13,7 @@ from vantage.composition.names import external_part
 from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
 
-__all__ = ["described", "protocol_named", "protocols"]
+__all__ = ["protocol_help", "protocol_named", "protocols"]
 
 
 def protocols(labeled_only: bool = False) -> dict[str, type]:
@@ -26,7 +26,7 @@ def protocols(labeled_only: bool = False) -> dict[str, type]:
     return kinds if labeled_only else kinds | {kind.name: kind for kind in (Segmentation, *DETECTORS)}
 
 
-def described(kind: object) -> str:
+def protocol_help(kind: object) -> str:
     """The docstring of a protocol, with names as on the command line."""
     words = inspect.getdoc(kind) or ""
     for name, each in protocols().items():

@@ -6,15 +6,15 @@ from typing import Annotated
 from vantage.cli.arguments import Command, Word, read
 from vantage.cli.console import Console
 from vantage.cli.evaluate import show_result
-from vantage.cli.files import file_or_kept
-from vantage.cli.options import Images, Network, RunOrWeights, Together
+from vantage.cli.files import result_file_or_none
+from vantage.cli.options import ImageOptions, NetworkOptions, RunOrWeights, WorkOptions
 from vantage.storage.files import result_file
 
 __all__ = ["retrieval"]
 
 
 @dataclass(frozen=True)
-class Retrieving:
+class RetrievalOptions:
     """The options of `evaluate retrieval`."""
 
     test: Annotated[str, Word("PATH")] = ""
@@ -43,7 +43,7 @@ def retrieval(words: list[str], console: Console) -> int:
     the mean over all query images. It is saved in RUN/evaluations. Without labels, there is only the picture.
     """
     command = Command("evaluate retrieval", retrieval.__doc__ or "")
-    groups = (RunOrWeights, Images, Retrieving, Network, Together)
+    groups = (RunOrWeights, ImageOptions, RetrievalOptions, NetworkOptions, WorkOptions)
     run, images, options, network, computing = read(command, words, *groups)
     from vantage.data.sources.source import labels_of
     from vantage.data.splits import RenumberedSource, with_labels
@@ -53,7 +53,9 @@ def retrieval(words: list[str], console: Console) -> int:
     from vantage.frozen.encoder import load
 
     protocol, frozen = Retrieval(options.k), load(run.folder, network.network)
-    out = file_or_kept(options.out, run.home, (".png",), "a picture") or run.home / "evaluations" / "retrieval.png"
+    out = (
+        result_file_or_none(options.out, run.home, (".png",), "a picture") or run.home / "evaluations" / "retrieval.png"
+    )
     computing.check(images.data, options.test)
     work, data = computing.work(console), computing.open(images.data, console)
     other = computing.open(options.test, console) if options.test else None

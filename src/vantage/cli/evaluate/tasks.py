@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vantage.cli.console import Console
-from vantage.cli.options import Reading
+from vantage.cli.options import ReadingOptions
 from vantage.errors import UserError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def kind_of_images(protocol: Any) -> str:
 class TaskImages:
     """Images by their paths, each opened once."""
 
-    def __init__(self, reading: Reading, console: Console) -> None:
+    def __init__(self, reading: ReadingOptions, console: Console) -> None:
         self.reading, self.console = reading, console
         self._open: dict[tuple[str, ...], Any] = {}
 
@@ -63,16 +63,16 @@ class TaskImages:
     def _boxes(self, path: str) -> Any:
         from vantage.evaluate.protocols.detection import open_annotated
 
-        return self._once(("boxes", path), lambda: self._noted(open_annotated(path), "annotated images"))
+        return self._once(("boxes", path), lambda: self._note_size(open_annotated(path), "annotated images"))
 
     def _masks(self, path: str, classes: tuple[str, ...]) -> Any:
         from vantage.data.sources.masked import open_masked
 
         return self._once(
-            ("masks", path, *classes), lambda: self._noted(open_masked(path, classes), "images with masks")
+            ("masks", path, *classes), lambda: self._note_size(open_masked(path, classes), "images with masks")
         )
 
-    def _noted(self, source: Any, what: str) -> Any:
+    def _note_size(self, source: Any, what: str) -> Any:
         self.console.note(f"{len(source):,} {what}, {len(source.classes)} classes")
         return source
 

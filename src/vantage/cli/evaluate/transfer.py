@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from vantage.cli.arguments import Command, Repeated, Word, read
 from vantage.cli.console import Console
 from vantage.cli.evaluate.protocols import protocol_named, protocols
-from vantage.cli.files import file_or_kept
-from vantage.cli.options import Network, RunOrWeights, Together
+from vantage.cli.files import result_file_or_none
+from vantage.cli.options import NetworkOptions, RunOrWeights, WorkOptions
 from vantage.composition.assignments import assign
 from vantage.composition.fields import leaves
 from vantage.errors import UserError
@@ -22,7 +22,7 @@ __all__ = ["transfer"]
 
 
 @dataclass(frozen=True)
-class Transferring:
+class TransferOptions:
     """The options of `evaluate transfer`."""
 
     by: Annotated[str, Word("PROTOCOL")] = "linear-cached"
@@ -63,27 +63,27 @@ class Transferring:
 def transfer(words: list[str], console: Console) -> int:
     """Evaluate a run on many labeled sets, each with its own mean and standard deviation, in one table."""
     command = Command("evaluate transfer", transfer.__doc__ or "", _settable)
-    groups = (RunOrWeights, Transferring, Network, Together)
+    groups = (RunOrWeights, TransferOptions, NetworkOptions, WorkOptions)
     run, options, network, computing = read(command, words, *groups)
     from vantage.evaluate.transfer.transfer import transfer as evaluate_all
     from vantage.frozen.encoder import load
 
     protocol = assign(protocol_named(options.by, labeled_only=True), options.set, name=options.by)
     load(run.folder, network.network)  # a mistake in the run is reported before the images are read
-    out, folder = file_or_kept(options.out, run.home, (".md", ".csv"), "a table"), run.home / "evaluations"
+    out, folder = result_file_or_none(options.out, run.home, (".md", ".csv"), "a table"), run.home / "evaluations"
     files = [folder / "transfer.md", folder / "transfer.csv"] if out is None else [out]
-    named, of_suite, absent = _sets(options, console)
+    own_sets, suite_sets, missing = _sets(options, console)
     table = evaluate_all(
         run.folder,
-        named,
+        own_sets,
         protocol,
-        suite=of_suite,
+        suite=suite_sets,
         on_bad_image=computing.on_bad_image,
         baselines=options.baselines,
         network=network.network,
         work=computing.work(console),
     )
-    text = table.markdown() + "".join(f"Not available: {line}\n" for line in absent)
+    text = table.markdown() + "".join(f"Not available: {line}\n" for line in missing)
     for file in files if console.first else ():
         write_result(file, table.comma_separated() if file.suffix == ".csv" else text, "the table")
     console.result(text.rstrip())
@@ -91,21 +91,23 @@ def transfer(words: list[str], console: Console) -> int:
     return 0
 
 
-def _sets(options: Transferring, console: Console) -> "tuple[list[TransferSet], list[TransferSet], list[str]]":
+def _sets(options: TransferOptions, console: Console) -> "tuple[list[TransferSet], list[TransferSet], list[str]]":
     """The sets of --sets, those of the suite that are available, and a line about each of the others."""
     from vantage.evaluate.transfer.sets import META_DATASET, available_sets
 
     statistics = _statistics(options)
-    named = [_set_of(text, statistics) for text in options.sets]
+    own_sets = [_set_of(text, statistics) for text in options.sets]
     available: list[TransferSet] = []
-    absent: list[str] = []
+    missing: list[str] = []
     if options.suite:
-        available, absent = available_sets(META_DATASET, Path(options.root) if options.root else None, options.download)
-    for line in absent:
+        available, missing = available_sets(
+            META_DATASET, Path(options.root) if options.root else None, options.download
+        )
+    for line in missing:
         console.note(f"not available: {line}")
-    if not named and not available:
+    if not own_sets and not available:
         raise UserError("there is no set: name some (--sets NAME=PATH), or a suite and the folder of its sets (--root)")
-    return named, [replace(each, statistics=statistics) for each in available], absent
+    return own_sets, [replace(each, statistics=statistics) for each in available], missing
 
 
 def _settable() -> list[str]:
@@ -113,7 +115,7 @@ def _settable() -> list[str]:
     return sorted({leaf.path for kind in protocols(labeled_only=True).values() for leaf in leaves(kind())})
 
 
-def _statistics(options: Transferring) -> "Statistics | None":
+def _statistics(options: TransferOptions) -> "Statistics | None":
     if not options.mean and not options.std:
         return None
     from vantage.views.colors.statistics import Statistics

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from vantage.cli.arguments import Command, Repeated, Word, read
 from vantage.cli.console import INTERRUPTED, Console
 from vantage.cli.files import check_folder
-from vantage.cli.options import Images, Loading, absolute, assignments, check_device, look_at
-from vantage.cli.planning import suited
+from vantage.cli.options import ImageOptions, LoadingOptions, absolute, assignments, check_device, look_at
+from vantage.cli.planning import view_size
 from vantage.composition.assignments import assign
 from vantage.composition.fields import settings_in
 from vantage.composition.suggest import no_such
@@ -21,7 +21,7 @@ __all__ = ["learn"]
 
 
 @dataclass(frozen=True)
-class Learning(Images):
+class LearnOptions(ImageOptions):
     """The options of `views learn`."""
 
     out: Annotated[str, Word("FOLDER")]
@@ -63,7 +63,7 @@ def learn(words: list[str], console: Console) -> int:
     the label (supervised), or both (semi_supervised). vantage pretrain cmc --learned FOLDER trains on them. The same
     command continues an interrupted learning.
     """
-    options, loading = read(Command("views learn", learn.__doc__ or "", _settable), words, Learning, Loading)
+    options, loading = read(Command("views learn", learn.__doc__ or "", _settable), words, LearnOptions, LoadingOptions)
     out = Path(options.out)
     if (out / "settings.json").exists():
         raise UserError(f"{out} already holds a run: name another folder with --out")
@@ -71,24 +71,24 @@ def learn(words: list[str], console: Console) -> int:
     first = _learning(options, loading, 64 if options.size is None else options.size)
     check_device(first.device)
     source, _ = look_at(first.data, console)
-    size = suited(options.size, source, console)
+    size = view_size(options.size, source, console)
     from vantage.studies.view_learning import learn as train
 
-    learned = train(_learning(options, loading, size), out, console.progress())
-    if not learned.finished:
-        console.note(f"stopped at step {learned.step:,}; the same command continues")
+    outcome = train(_learning(options, loading, size), out, console.progress())
+    if not outcome.finished:
+        console.note(f"stopped at step {outcome.step:,}; the same command continues")
         return INTERRUPTED
-    assert learned.last is not None
+    assert outcome.last is not None
     console.note(
-        f"learned in {learned.step:,} steps; the last state is in {learned.last.file}, the best in"
-        f" {learned.folder / 'best.safetensors'}. Next: vantage pretrain cmc --data IMAGES --learned"
-        f" {learned.last.file}"
+        f"learned in {outcome.step:,} steps; the last state is in {outcome.last.file}, the best in"
+        f" {outcome.folder / 'best.safetensors'}. Next: vantage pretrain cmc --data IMAGES --learned"
+        f" {outcome.last.file}"
     )
-    console.result(learned.last.file)
+    console.result(outcome.last.file)
     return 0
 
 
-def _chosen(options: Learning, size: int) -> "ViewLearning":
+def _method(options: LearnOptions, size: int) -> "ViewLearning":
     """The method with the parts that the options name."""
     from vantage import views
     from vantage.encoders import Convolutions
@@ -109,12 +109,12 @@ def _chosen(options: Learning, size: int) -> "ViewLearning":
     )
 
 
-def _learning(options: Learning, loading: Loading, size: int) -> "ViewLearning":
+def _learning(options: LearnOptions, loading: LoadingOptions, size: int) -> "ViewLearning":
     """The learning that the options describe."""
-    learning = _chosen(options, size)
-    own = assignments({"data.path": absolute(options.data), "epochs": options.epochs})
-    written = (*own, *assignments(vars(loading), "data."))
-    return assign(learning, (*options.set, *written), may_set=lambda path: path != "name", name=learning.name)
+    learning = _method(options, size)
+    settings = assignments({"data.path": absolute(options.data), "epochs": options.epochs})
+    changes = (*settings, *assignments(vars(loading), "data."))
+    return assign(learning, (*options.set, *changes), may_set=lambda path: path != "name", name=learning.name)
 
 
 def _settable() -> list[str]:

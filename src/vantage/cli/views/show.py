@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 from vantage.cli.arguments import Command, Repeated, Word, read
 from vantage.cli.console import Console
 from vantage.cli.files import check_file
-from vantage.cli.options import Images, Reading
-from vantage.cli.planning import in_learned_views, settable, suited
+from vantage.cli.options import ImageOptions, ReadingOptions
+from vantage.cli.planning import settable, view_size, with_learned_views
 from vantage.cli.recipes import find_recipe
 from vantage.composition.assignments import assign
 from vantage.storage.files import result_file
@@ -21,7 +21,7 @@ __all__ = ["show"]
 
 
 @dataclass(frozen=True)
-class Showing(Images):
+class ShowOptions(ImageOptions):
     """The options of `views show`."""
 
     recipe: Annotated[str, Word("RECIPE", positional=True)]
@@ -55,23 +55,23 @@ def show(words: list[str], console: Console) -> int:
     vantage recipes RECIPE lists the paths that --set may change; here, those of the views.
     """
     command = Command("views show", show.__doc__ or "", partial(settable, words))
-    options, reading = read(command, words, Showing, Reading)
+    options, reading = read(command, words, ShowOptions, ReadingOptions)
     from vantage.views.show import picture
 
-    recipe = in_learned_views(find_recipe(options.recipe), options.learned)
+    recipe = with_learned_views(find_recipe(options.recipe), options.learned)
     out = check_file(Path(options.out), (".png",), "a picture")
 
-    def chosen(size: int) -> "Run":
+    def run_at(size: int) -> "Run":
         return assign(recipe(size), options.set, may_set=lambda path: path.startswith("views"), name=recipe.__name__)
 
     if options.size is not None:
-        chosen(options.size)  # a mistake is reported before the images are read
+        run_at(options.size)  # a mistake is reported before the images are read
     source = reading.open(options.data, console)
-    run = chosen(suited(options.size, source, console))
+    run = run_at(view_size(options.size, source, console))
     count = min(max(0, options.images), len(source))
     images = [source.image(number * len(source) // count) for number in range(count)]
-    drawn = picture(run.views, images, options.times, options.seed)
+    drawing = picture(run.views, images, options.times, options.seed)
     with result_file(out, "the picture") as file:
-        drawn.save(file, "PNG")
+        drawing.save(file, "PNG")
     console.result(str(out))
     return 0

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from vantage.cli.arguments import Command, Word, read
 from vantage.cli.console import Console
-from vantage.cli.options import Images, Reading
+from vantage.cli.options import ImageOptions, ReadingOptions
 from vantage.cli.recipes import find_recipe
 from vantage.composition.fields import leaves
 from vantage.composition.fitting import parts_of
@@ -20,7 +20,7 @@ __all__ = ["statistics"]
 
 
 @dataclass(frozen=True)
-class Measuring(Images):
+class StatisticsOptions(ImageOptions):
     """The options of `views statistics`."""
 
     recipe: Annotated[str, Word("RECIPE", positional=True)] = ""
@@ -38,7 +38,9 @@ def statistics(words: list[str], console: Console) -> int:
 
     With a recipe, they are measured in its color space, and the options that set them in pretrain are printed.
     """
-    options, reading = read(Command("views statistics", statistics.__doc__ or ""), words, Measuring, Reading)
+    options, reading = read(
+        Command("views statistics", statistics.__doc__ or ""), words, StatisticsOptions, ReadingOptions
+    )
     run = find_recipe(options.recipe)(224) if options.recipe else None
     space = _space(options.space, run)
     source = reading.open(options.data, console)
@@ -47,14 +49,14 @@ def statistics(words: list[str], console: Console) -> int:
     progress = console.progress()
     progress.start("measuring the images", min(options.images or len(source), len(source)))
     try:
-        measured = measured_statistics(source, space, options.images, progress.advance)
+        result = measured_statistics(source, space, options.images, progress.advance)
     finally:
         progress.stop()
-    mean, std = _numbers(measured.mean), _numbers(measured.std)
+    mean, std = _numbers(result.mean), _numbers(result.std)
     console.results("", [("color space", type(space).__name__), ("mean", mean), ("std", std)])
     if run is not None:
         console.note(f"options for vantage pretrain {run.recipe}:")
-        console.result(" ".join(_assignments(run, measured)))
+        console.result(" ".join(_assignments(run, result)))
     return 0
 
 
@@ -62,21 +64,21 @@ def _space(name: str, run: "Run | None") -> "ColorSpace":
     """The color space of this name, or of the recipe; raises `UserError` where both are given and differ."""
     from vantage import views
 
-    own = [part.space for part in parts_of(run.views if run else ()) if isinstance(part, views.InSpace)]
-    if name and run is not None and type(own[0] if own else views.RGB()).__name__ != name:
-        used = type(own[0]).__name__ if own else "RGB"
-        raise UserError(f"--space {name}, but the views of {run.recipe} are in {used}: omit one of the two")
-    chosen: ColorSpace = getattr(views, name)() if name else own[0] if own else views.RGB()
-    return chosen
+    spaces = [part.space for part in parts_of(run.views if run else ()) if isinstance(part, views.InSpace)]
+    if name and run is not None and type(spaces[0] if spaces else views.RGB()).__name__ != name:
+        name_of_recipe = type(spaces[0]).__name__ if spaces else "RGB"
+        raise UserError(f"--space {name}, but the views of {run.recipe} are in {name_of_recipe}: omit one of the two")
+    space: ColorSpace = getattr(views, name)() if name else spaces[0] if spaces else views.RGB()
+    return space
 
 
-def _assignments(run: "Run", measured: "Statistics") -> list[str]:
+def _assignments(run: "Run", statistics: "Statistics") -> list[str]:
     """The options that set the statistics of every normalization in the recipe's views."""
     words = []
     for leaf in leaves(run):
         part, _, field = leaf.path.rpartition(".")
         if part.startswith("views.") and not part.endswith(".statistics") and field in ("mean", "std"):
-            words.append(f"--set {leaf.path}={_numbers(getattr(measured, field), ',')}")
+            words.append(f"--set {leaf.path}={_numbers(getattr(statistics, field), ',')}")
     return words
 
 

@@ -1,13 +1,13 @@
-"""Analyses of what the papers claim about their objectives: on toys whose truth is known, and on trained runs."""
+"""Analyses of what the papers claim about their objectives: on toys with a known answer, and on trained runs."""
 
 from vantage.measures.information import cnce as cnce
 from vantage.measures.information import i_nce as i_nce
 from vantage.measures.information import nce as nce
 from vantage.measures.information import percentiles as percentiles
 from vantage.studies.analyse.analysis import Analysis as Analysis
-from vantage.studies.analyse.analysis import Analyzed as Analyzed
-from vantage.studies.analyse.analysis import Findings as Findings
-from vantage.studies.analyse.analysis import Toy as Toy
+from vantage.studies.analyse.analysis import AnalysisResult as AnalysisResult
+from vantage.studies.analyse.analysis import SavedAnalysis as SavedAnalysis
+from vantage.studies.analyse.analysis import ToyAnalysis as ToyAnalysis
 from vantage.studies.analyse.analysis import analyse as analyse
 from vantage.studies.analyse.analysis import experiment as experiment
 from vantage.studies.analyse.band import Band as Band

@@ -1,4 +1,4 @@
-"""Analyse runs, and keep the table and the picture."""
+"""Analyze runs, and save the table and the picture."""
 
 import json
 from collections import Counter
@@ -20,15 +20,15 @@ from vantage.studies.analyse.networks import TrainedNetworks, trained_networks
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Analyzed", "Analysis", "Findings", "Toy", "analyse", "experiment"]
+__all__ = ["SavedAnalysis", "Analysis", "AnalysisResult", "ToyAnalysis", "analyse", "experiment"]
 
 
 @runtime_checkable
-class Findings(Protocol):
+class AnalysisResult(Protocol):
     """The results of an analysis."""
 
     def lines(self) -> list[str]:
-        """The table for people."""
+        """The table as text."""
         ...
 
     def table(self) -> list[Row]:
@@ -42,33 +42,33 @@ class Findings(Protocol):
 
 @runtime_checkable
 class Analysis(Protocol):
-    """A frozen way to look at trained runs. Its fields are all of its settings. One that looks at features only, not at
-    what a run remembers, says so by `features_suffice = True`, and takes weights from elsewhere too."""
+    """A frozen analysis of trained runs; its fields are all of its settings. One that needs only features, and not the
+    memory of a run, says so by `features_suffice = True`, and accepts weights from elsewhere too."""
 
     name: ClassVar[str]
 
-    def __call__(self, runs: Sequence[TrainedNetworks], source: Source, work: Work) -> Findings:
+    def __call__(self, runs: Sequence[TrainedNetworks], source: Source, work: Work) -> AnalysisResult:
         """Analyze the runs, and the images through them."""
         ...
 
 
 @runtime_checkable
-class Toy(Protocol):
-    """A frozen experiment whose truth is known; it needs neither runs nor images."""
+class ToyAnalysis(Protocol):
+    """A frozen experiment with a known answer; it needs neither runs nor images."""
 
     name: ClassVar[str]
 
-    def __call__(self) -> Findings:
+    def __call__(self) -> AnalysisResult:
         """Run the experiment."""
         ...
 
 
 @dataclass(frozen=True)
-class Analyzed:
-    """The findings, and the files that hold them."""
+class SavedAnalysis:
+    """The result of an analysis, and the files that hold it."""
 
-    findings: Findings
-    """Table and picture."""
+    result: AnalysisResult
+    """The table and the picture."""
 
     table_file: Path
     """The table as JSON, with all settings."""
@@ -84,54 +84,55 @@ def analyse(
     *,
     work: Work | None = None,
     out: Path | None = None,
-) -> Analyzed:
-    """Analyze the newest checkpoints of runs, and write NAME.json and NAME.png: to the folder `out`, or to `analyses`
-    in the first run's. Running the same analysis again replaces its files.
+) -> SavedAnalysis:
+    """Analyze the newest checkpoints of runs, and write NAME.json and NAME.png to the folder `out`; if omitted, to
+    `analyses` in the folder of the first run. Running the same analysis again replaces its files.
 
     Raises `UserError` if no run is named, a run has no usable checkpoint or nothing to analyze, or the files cannot be
     written; `UnreadableImage` for an image that cannot be decoded.
     """
     if not run_folders:
         raise UserError("an analysis needs at least one run: name its folder")
-    runs = _named_apart([trained_networks(Path(folder)) for folder in run_folders])
-    outside = [one.name for one in runs if one.folder is None]
-    if outside and not getattr(analysis, "features_suffice", False):
+    runs = _with_unique_names([trained_networks(Path(folder)) for folder in run_folders])
+    without_folder = [one.name for one in runs if one.folder is None]
+    if without_folder and not getattr(analysis, "features_suffice", False):
         raise UserError(
-            f"{analysis.name} looks at what a run remembers, and {outside[0]} comes without: name the folders of runs"
+            f"{analysis.name} looks at what a run remembers, and {without_folder[0]} has no memory: name the folders of"
+            " runs"
         )
-    findings = analysis(runs, source, work or Work())
+    result = analysis(runs, source, work or Work())
     record = {
         "analysis": analysis.name,
         "settings": asdict(analysis),  # pyright: ignore[reportArgumentType]
         "runs": [{"name": one.name, "folder": str(one.folder), "step": one.step} for one in runs],
         "images": source.fingerprint(),
         "versions": versions(),
-        "rows": findings.table(),
+        "rows": result.table(),
     }
-    return _write(findings, record, out or home_of(Path(run_folders[0])) / "analyses")
+    return _write(result, record, out or home_of(Path(run_folders[0])) / "analyses")
 
 
-def experiment(toy: Toy, out: Path) -> Analyzed:
+def experiment(toy: ToyAnalysis, out: Path) -> SavedAnalysis:
     """Run an experiment, and write NAME.json and NAME.png to the folder `out`, replacing older ones.
 
     Raises `UserError` if the files cannot be written.
     """
-    findings = toy()
+    result = toy()
     settings = asdict(toy)  # pyright: ignore[reportArgumentType]
     return _write(
-        findings, {"analysis": toy.name, "settings": settings, "versions": versions(), "rows": findings.table()}, out
+        result, {"analysis": toy.name, "settings": settings, "versions": versions(), "rows": result.table()}, out
     )
 
 
-def _named_apart(runs: list[TrainedNetworks]) -> list[TrainedNetworks]:
-    """Runs whose folders share a name are named by their whole paths."""
+def _with_unique_names(runs: list[TrainedNetworks]) -> list[TrainedNetworks]:
+    """The runs, named by their whole paths where their folders have the same name."""
     count = Counter(one.name for one in runs)
     return [one if count[one.name] == 1 else replace(one, name=str(one.folder)) for one in runs]
 
 
-def _write(findings: Findings, record: dict[str, Any], folder: Path) -> Analyzed:
+def _write(result: AnalysisResult, record: dict[str, Any], folder: Path) -> SavedAnalysis:
     table_file, picture_file = folder / f"{record['analysis']}.json", folder / f"{record['analysis']}.png"
-    image = picture(findings.figure(), "png")
+    image = picture(result.figure(), "png")
     write_result(table_file, json.dumps(record, indent=1, allow_nan=False), "the table")
     write_result(picture_file, image, "the picture")
-    return Analyzed(findings, table_file, picture_file)
+    return SavedAnalysis(result, table_file, picture_file)

@@ -22,14 +22,14 @@ __all__ = ["augmented_vectors", "draw_numbers"]
 
 
 def draw_numbers(among: int, count: int, seed: int) -> Int[Tensor, "n"]:
-    """`count` of the numbers from 0 to `among`, drawn without replacement, in order; all where there are no more."""
+    """`count` of the numbers below `among`, drawn without replacement, in order; all of them if there are no more."""
     generator = torch.Generator().manual_seed(draws.mix(seed, 0xA7A1))
     return torch.randperm(among, generator=generator)[:count].sort().values
 
 
 @torch.no_grad()
 def augmented_vectors(
-    one: TrainedNetworks,
+    model: TrainedNetworks,
     source: Source,
     image: Int[Tensor, "n"],
     view: int,
@@ -37,33 +37,33 @@ def augmented_vectors(
     seed: int,
     work: Work,
 ) -> Iterator[Float[Tensor, "g a d"]]:
-    """Unit vectors of `augmentations` independent draws of a run's view, a part of the images at a time.
+    """Unit vectors of `augmentations` independent draws of a run's view, for some of the images at a time.
 
-    The trained networks encode them (of a run with a slow copy, not the copy), in evaluation mode. What is drawn for an
-    image is a function of `seed` and its number alone. Raises `UserError` where the run has no such view,
-    `UnreadableImage` for an image that cannot be decoded.
+    The trained networks (not their slow copies) encode them, in evaluation mode. The draws for an image depend only on
+    `seed` and its number. Raises `UserError` where the run has no such view, `UnreadableImage` for an image that cannot
+    be decoded.
     """
     device = work.resolved_device()
-    networks = one.learner.to(device).networks
-    draw = _Draw(*_only(one.run.views, view), source, augmentations, seed, device)
-    size, numbers, done = max(1, work.batch_size // augmentations), image.tolist(), 0
+    networks = model.learner.to(device).networks
+    draw = _Draw(*_single_view(model.run.views, view), source, augmentations, seed, device)
+    size, numbers, count = max(1, work.batch_size // augmentations), image.tolist(), 0
     parts = [numbers[start : start + size] for start in range(0, len(numbers), size)]
-    work.progress.start(f"augmented views, {one.name}", len(numbers))
+    work.progress.start(f"augmented views, {model.name}", len(numbers))
     try:
         for part, crops in zip(parts, prefetch(draw.crop, parts, work.num_workers, 1), strict=True):
             views = torch.cat([draw.finish(*pair) for pair in zip(part, crops, strict=True)])
             if views.ndim == 4:
                 views = views.contiguous(memory_format=torch.channels_last)
             yield networks.queries({view: views})[view].unflatten(0, (len(part), augmentations))
-            done += len(part)
-            work.progress.advance(done)
+            count += len(part)
+            work.progress.advance(count)
     finally:
         work.progress.stop()
 
 
 @dataclass(frozen=True)
 class _Draw:
-    """How one view of an image is drawn several times."""
+    """Draws one view of an image several times."""
 
     maker: ViewMaker
     place: int
@@ -83,8 +83,8 @@ class _Draw:
         return self.maker.finish(tuple(part.to(self.device) for part in crops), generator)[self.place]
 
 
-def _only(maker: ViewMaker, view: int) -> tuple[ViewMaker, int]:
-    """The maker of that view (of that view alone, where it can be separated), and the view's place in its output."""
+def _single_view(maker: ViewMaker, view: int) -> tuple[ViewMaker, int]:
+    """A maker of the view, without the other views where they can be separated, and its position in the output."""
     if not 0 <= view < maker.count:
         raise UserError(f"view {view} was asked for, but the run makes {maker.count}: choose 0 to {maker.count - 1}")
     return (Views((maker.views[view],)), 0) if isinstance(maker, Views) else (maker, view)

@@ -1,4 +1,4 @@
-"""Estimates of an information that is known, and its exact value: table and picture."""
+"""Estimates of mutual information whose exact value is known: table and picture."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,17 +19,17 @@ class EstimateCurve:
     """Estimates of one kind by percentile, over repetitions."""
 
     name: str
-    """What the estimates are of."""
+    """Name of the curve, such as the pairs that are estimated on."""
 
     mean: tuple[float, ...]
-    """Nats, for each percentile."""
+    """Mean estimate in nats for each percentile."""
 
     deviation: tuple[float, ...]
     """Standard deviation over the repetitions; 0 for a single one."""
 
     @classmethod
     def of(cls, name: str, estimates: Sequence[Sequence[float]]) -> "EstimateCurve":
-        """Of the estimates of each repetition, in the order of the percentiles."""
+        """The curve from the estimates of each repetition, in the order of the percentiles."""
         columns = list(zip(*estimates, strict=True))
         mean = tuple(fmean(column) for column in columns)
         return cls(name, mean, tuple(stdev(column) if len(column) > 1 else 0.0 for column in columns))
@@ -37,7 +37,7 @@ class EstimateCurve:
 
 @dataclass(frozen=True)
 class EstimateCurves:
-    """Estimates of an information that is known, by the percentile w_ℓ of the negatives."""
+    """Estimates of mutual information with a known value, by the percentile w_ℓ of the negatives."""
 
     title: str
     """What was estimated, and how."""
@@ -49,31 +49,32 @@ class EstimateCurves:
     """Percentiles w_ℓ; 0 is NCE."""
 
     curves: tuple[EstimateCurve, ...]
-    """Estimates."""
+    """The curves of estimates."""
 
     def table(self) -> list[Row]:
         """A row for each percentile: mean and deviation of each curve."""
         rows = []
-        for at, lower in enumerate(self.lower):
+        for index, lower in enumerate(self.lower):
             row: dict[str, str | int | float | None] = {"w_l": lower}
             for curve in self.curves:
-                row[curve.name] = curve.mean[at]
-                row[f"{curve.name} ±"] = curve.deviation[at]
+                row[curve.name] = curve.mean[index]
+                row[f"{curve.name} ±"] = curve.deviation[index]
             rows.append(row)
         return rows
 
     def lines(self) -> list[str]:
-        """The table for people, in nats."""
+        """The table as text, in nats."""
         rows: list[Row] = []
-        for at, lower in enumerate(self.lower):
+        for index, lower in enumerate(self.lower):
             cells = {
-                curve.name: mean_and_deviation(curve.mean[at], curve.deviation[at], 5, "+") for curve in self.curves
+                curve.name: mean_and_deviation(curve.mean[index], curve.deviation[index], 5, "+")
+                for curve in self.curves
             }
             rows.append({"w_l": f"{lower:g}" if lower else "0 (NCE)", **cells})
         return [f"{self.title}, in nats (exact: {self.information:.6f})", *aligned(rows)]
 
     def figure(self) -> "Figure":
-        """Estimates by percentile, and the exact value as a line."""
+        """The estimates by percentile, and the exact value as a line."""
         figure, axes = panels(1, 1)
         panel = axes[0, 0]
         panel.axhline(self.information, color="black", linewidth=1, linestyle="--", label="exact")

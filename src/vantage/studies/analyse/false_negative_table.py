@@ -15,12 +15,12 @@ from vantage.storage.tables import Row, aligned
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["ChosenNegatives", "FalseNegativeTable"]
+__all__ = ["RuleNegatives", "FalseNegativeTable"]
 
 
 @dataclass(frozen=True)
-class ChosenNegatives:
-    """The negatives that one rule, or a sequence of rules, chose with one encoder."""
+class RuleNegatives:
+    """The negatives that a rule or a sequence of rules chooses with one encoder."""
 
     encoder: str
     """The encoder."""
@@ -29,20 +29,20 @@ class ChosenNegatives:
     """The rules in words."""
 
     negatives: float
-    """Negatives of a query, on average."""
+    """Mean number of negatives per query."""
 
     same: Float[Tensor, "b"]
-    """Share of each query's negatives that are of its class, 0 to 1; nan where it has no negative."""
+    """Share of each query's negatives that are of its class, from 0 to 1; nan where it has no negatives."""
 
     @property
     def mean(self) -> float | None:
-        """Percent of the negatives that are of the query's class, over the queries that have any."""
+        """Percent of the negatives that are of the query's class, averaged over the queries that have negatives."""
         shares = self.same[~self.same.isnan()]
         return 100 * float(shares.double().mean()) if len(shares) else None
 
     @property
     def error(self) -> float | None:
-        """Its standard error over the queries, in percent; none for one query."""
+        """Standard error of the mean over the queries, in percent; None for a single query."""
         shares = self.same[~self.same.isnan()]
         return round(100 * float(shares.double().std()) / len(shares) ** 0.5, 12) if len(shares) > 1 else None
 
@@ -54,9 +54,9 @@ class ChosenNegatives:
 
 @dataclass(frozen=True)
 class FalseNegativeTable:
-    """The negatives that every rule chose, for each encoder."""
+    """The negatives that every rule chooses, for each encoder."""
 
-    chosen: tuple[ChosenNegatives, ...]
+    chosen: tuple[RuleNegatives, ...]
     """Encoder by encoder, rule by rule."""
 
     def table(self) -> list[Row]:
@@ -64,12 +64,12 @@ class FalseNegativeTable:
         return [one.row() for one in self.chosen]
 
     def lines(self) -> list[str]:
-        """The table for people, and what its columns mean."""
+        """The table as text, with the meaning of its columns."""
         note = "false %: negatives of the query's class, mean over the queries; error %: its standard error over them"
         return [*aligned(self.table()), note, "keys of the query's own image take part in ranks, but are not counted"]
 
     def figure(self) -> "Figure":
-        """A panel for each encoder: a bar for each rule, and a line where all keys are."""
+        """A panel for each encoder: a bar for each rule, and a line at the share among all keys."""
         encoders = list(dict.fromkeys(one.encoder for one in self.chosen))
         figure, axes = panels(len(encoders), 1, width=7.0, height=0.8 + 0.24 * len(self.chosen) / len(encoders))
         figure.suptitle("False negatives by rule (± standard error over queries; dashed: of all keys)", fontsize=9)

@@ -32,7 +32,7 @@ from vantage.negatives import (
 from vantage.records import Keys
 from vantage.schedules import Constant
 from vantage.studies.analyse.augmentation import draw_numbers
-from vantage.studies.analyse.false_negative_table import ChosenNegatives, FalseNegativeTable
+from vantage.studies.analyse.false_negative_table import FalseNegativeTable, RuleNegatives
 from vantage.studies.analyse.networks import TrainedNetworks, random_networks
 from vantage.studies.analyse.queries import queries, tiles
 
@@ -41,37 +41,37 @@ __all__ = ["FalseNegatives", "shares"]
 
 @dataclass(frozen=True)
 class FalseNegatives:
-    """Share of negatives that are of the query's class, by the rule that chose them. No training sees classes.
+    """Share of negatives that are of the query's class, by the rule that chose them. Training never sees classes.
 
-    Queries are augmented images, keys one augmentation of every image, both as the run makes the views of the branch,
-    through the encoder and its head. The rules: all keys; `Sample`; `Ring`, `Ball` and `Hardest` at a share; InterCLR's
-    random, semi-hard, hard and semi-easy draws from other clusters (Xie et al., arXiv 2008.11702, §3.2), and
-    `OwnCluster` (Cave); and each branch's own rules, as they are now, on the same keys in place of its memory. Rules
-    rank and draw as in training, where the own row may take part; keys of the query's own image are not counted.
-    Clusters are the run's own where it keeps some, and then the images must be those that it was trained on; else
-    k-means of the keys.
+    Queries are augmented images and keys are one augmentation of every image, both made by the views of the branch and
+    passed through the encoder and its head. The rules are: all keys; `Sample`; `Ring`, `Ball` and `Hardest` at a share;
+    InterCLR's random, semi-hard, hard and semi-easy draws from other clusters (Xie et al., arXiv 2008.11702, §3.2);
+    `OwnCluster` (Cave); and each branch's own rules in their current state, on the same keys in place of its memory.
+    Rules rank and draw as in training, where the query's own row may take part; keys of the query's own image are not
+    counted. Clusters are those of the run where it has some, and the images must then be those that it was trained on;
+    otherwise they come from k-means of the keys.
     """
 
     name: ClassVar[str] = "false-negatives"
 
     images: int = 1_024
-    """Images that queries are made of, drawn without replacement; all where there are fewer."""
+    """Number of images that queries are made from, drawn without replacement; all if there are fewer."""
 
     share: float = 0.1
-    """Share of the keys that Ring, Ball, Hardest, semi-hard and semi-easy keep, 0 to 1; of Ring, also of its inner
-    cut."""
+    """Share of the keys that Ring, Ball, Hardest, semi-hard and semi-easy keep, 0 to 1; for Ring, also the share that
+    its inner cut drops."""
 
     drawn: int = 256
-    """Keys that rules with a draw choose for each query; fewer where fewer are left."""
+    """Number of keys that rules with a random draw choose for each query; fewer if fewer remain."""
 
     clusters: int = 0
-    """Clusters of k-means where a run keeps none; 0: one for every 128 keys, at least two."""
+    """Clusters of k-means where a run has none; 0: one for every 128 keys, at least two."""
 
     random_encoder: bool = True
     """Whether a random encoder of the first run's architecture is analyzed too."""
 
     seed: int = 0
-    """Decides which images and augmentations are drawn, and where k-means starts."""
+    """Seed of the sample of images, of their augmentations, and of k-means."""
 
     def __post_init__(self) -> None:
         for field, least in (("images", 1), ("drawn", 1), ("clusters", 0)):
@@ -81,26 +81,28 @@ class FalseNegatives:
             raise UserError(f"share is {self.share}: give one above 0, at most 1")
 
     def __call__(self, runs: Sequence[TrainedNetworks], source: Source, work: Work) -> "FalseNegativeTable":
-        """The shares of each run. Raises `UserError` where no image has a class, else as `augmented_vectors`."""
+        """The shares of each run. Raises `UserError` where no image has a class, otherwise as `augmented_vectors`."""
         true = labels_of(source)
         labeled = (true >= 0).nonzero().squeeze(1)
         if not len(labeled):
             raise UserError(f"none of the {len(source)} images has a class to compare with: put classes in folders")
         image = labeled[draw_numbers(len(labeled), self.images, self.seed)]
-        rows: list[ChosenNegatives] = []
-        for one in (*runs, *([random_networks(runs[0], self.seed)] if self.random_encoder else ())):
+        rows: list[RuleNegatives] = []
+        for model in (*runs, *([random_networks(runs[0], self.seed)] if self.random_encoder else ())):
             pairs: dict[tuple[int, int], tuple[Keys, Keys]] = {}
-            for number, branch in enumerate(one.branches):
+            for number, branch in enumerate(model.branches):
                 views = (branch.query, branch.pooled[0])
                 if views not in pairs:
-                    pairs[views] = self._queries_and_keys(one, source, image, views, work)
+                    pairs[views] = self._queries_and_keys(model, source, image, views, work)
                 query, keys = pairs[views]
                 if number == 0:
-                    keys = replace(keys, cluster=self._clusters(one, source, keys.vector))
-                    rows += [_chosen(one, name, query, keys, rules, true) for name, rules in self.rules()]
-                if one.folder is not None:  # the rules of a run, not of a baseline
-                    keys = replace(keys, cluster=_kept_clusters(one, source, number))
-                    rows.append(_chosen(one, _own(one, number), query, keys, branch.negatives, true))
+                    keys = replace(keys, cluster=self._clusters(model, source, keys.vector))
+                    rows += [_rule_negatives(model, name, query, keys, rules, true) for name, rules in self.rules()]
+                if model.folder is not None:  # the rules of a run, not of a baseline
+                    keys = replace(keys, cluster=_memory_clusters(model, source, number))
+                    rows.append(
+                        _rule_negatives(model, _own_rules_name(model, number), query, keys, branch.negatives, true)
+                    )
         return FalseNegativeTable(tuple(rows))
 
     def rules(self) -> list[tuple[str, tuple[Rule, ...]]]:
@@ -121,17 +123,17 @@ class FalseNegatives:
         ]
 
     def _queries_and_keys(
-        self, one: TrainedNetworks, source: Source, image: Int[Tensor, "b"], views: tuple[int, int], work: Work
+        self, model: TrainedNetworks, source: Source, image: Int[Tensor, "b"], views: tuple[int, int], work: Work
     ) -> tuple[Keys, Keys]:
-        """Queries of one view, and as keys a draw of the other for every image: row i is image i."""
-        query = queries(one, source, image, views[0], self.seed, work)
+        """Queries from one view, and keys from a draw of the other view for every image: row i is image i."""
+        query = queries(model, source, image, views[0], self.seed, work)
         every = torch.arange(len(source))
-        return query, queries(one, source, every, views[1], draws.mix(self.seed, 1), work)
+        return query, queries(model, source, every, views[1], draws.mix(self.seed, 1), work)
 
-    def _clusters(self, one: TrainedNetworks, source: Source, vector: Float[Tensor, "m d"]) -> Int[Tensor, "m c"]:
-        """The clusters of the run's first memory that has some, else of k-means."""
-        for number in range(len(one.branches)):
-            if (label := _kept_clusters(one, source, number)) is not None:
+    def _clusters(self, model: TrainedNetworks, source: Source, vector: Float[Tensor, "m d"]) -> Int[Tensor, "m c"]:
+        """The clusters of the run's first memory that has some, otherwise those of k-means."""
+        for number in range(len(model.branches)):
+            if (label := _memory_clusters(model, source, number)) is not None:
                 return label
         clusters = min(self.clusters or max(2, len(vector) // 128), len(vector))
         return kmeans(vector, clusters, self.seed, 20)[0][:, None]
@@ -140,36 +142,36 @@ class FalseNegatives:
 def shares(
     query: Keys, pool: Keys, rules: tuple[Rule, ...], true: Int[Tensor, "m"], step: int
 ) -> tuple[Float[Tensor, "b"], Float[Tensor, "b"]]:
-    """How many negatives the rules choose for each query, those of its own image and those without a class left out,
-    and the share of them that is of its class, nan where there is none. Row i of the pool is image i, `true` its
-    class."""
+    """The number of negatives that the rules choose for each query, not counting its own image and images without a
+    class, and the share of them that are of its class, nan where there are none. Row i of the pool is image i, and
+    `true` holds its class."""
     count, share = [], []
-    for some, scores in tiles(query, pool, rules, step):
-        kind = scores.of(true)
-        counts = scores.keep & (scores.of(pool.image) != some.image[:, None]) & (kind >= 0)
-        same = counts & (kind == true[some.image][:, None])
+    for query_part, scores in tiles(query, pool, rules, step):
+        key_class = scores.of(true)
+        counts = scores.keep & (scores.of(pool.image) != query_part.image[:, None]) & (key_class >= 0)
+        same = counts & (key_class == true[query_part.image][:, None])
         count.append(counts.sum(1).double())
         share.append(same.sum(1).double() / count[-1])
     return torch.cat(count), torch.cat(share)
 
 
-def _chosen(
-    one: TrainedNetworks, name: str, query: Keys, pool: Keys, rules: tuple[Rule, ...], true: Int[Tensor, "m"]
-) -> ChosenNegatives:
-    count, share = shares(query, pool, rules, true.to(query.vector.device), one.step)
-    return ChosenNegatives(one.name, name, float(count.mean()), share.cpu())
+def _rule_negatives(
+    model: TrainedNetworks, name: str, query: Keys, pool: Keys, rules: tuple[Rule, ...], true: Int[Tensor, "m"]
+) -> RuleNegatives:
+    count, share = shares(query, pool, rules, true.to(query.vector.device), model.step)
+    return RuleNegatives(model.name, name, float(count.mean()), share.cpu())
 
 
-def _kept_clusters(one: TrainedNetworks, source: Source, branch: int) -> Int[Tensor, "m c"] | None:
-    """The clusters that a branch's memory keeps of these images."""
-    pool = one.pool(branch)
-    if one.folder is None or pool.cluster is None:
+def _memory_clusters(model: TrainedNetworks, source: Source, branch: int) -> Int[Tensor, "m c"] | None:
+    """The clusters of these images in a branch's memory; None where it has none."""
+    pool = model.pool(branch)
+    if model.folder is None or pool.cluster is None:
         return None
-    one.check_images(source)
+    model.check_images(source)
     return torch.empty_like(pool.cluster).index_copy_(0, pool.image, pool.cluster)
 
 
-def _own(one: TrainedNetworks, number: int) -> str:
-    which = "" if len(one.branches) == 1 else f" {number}"
-    parts = [type(rule).__name__ for rule in one.branches[number].negatives]
+def _own_rules_name(model: TrainedNetworks, number: int) -> str:
+    which = "" if len(model.branches) == 1 else f" {number}"
+    parts = [type(rule).__name__ for rule in model.branches[number].negatives]
     return f"the run's{which}: {', '.join(parts) or 'all'}"

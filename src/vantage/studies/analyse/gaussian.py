@@ -1,4 +1,4 @@
-"""Two numbers of known mutual information, and the optimal critic of the two (arXiv 2010.02037, appendix B).
+"""Two numbers with known mutual information, and their optimal critic (arXiv 2010.02037, appendix B).
 
 b: pairs   m: keys in the pool
 """
@@ -33,10 +33,10 @@ class Gaussian:
     """
 
     variance: float = 2.0
-    """Of each number."""
+    """Variance of each number."""
 
     covariance: float = 0.4
-    """Between the two, within ± variance."""
+    """Covariance of the two, within ± variance."""
 
     def __post_init__(self) -> None:
         if not abs(self.covariance) < self.variance:
@@ -47,12 +47,12 @@ class Gaussian:
 
     @property
     def correlation(self) -> float:
-        """covariance / variance."""
+        """The correlation of the two: covariance / variance."""
         return self.covariance / self.variance
 
     @property
     def information(self) -> float:
-        """I(X; Y) = −½ log(1 − correlation²), in nats."""
+        """The mutual information I(X; Y) = −½ log(1 − correlation²), in nats."""
         return -0.5 * math.log1p(-(self.correlation**2))
 
     def pairs(self, count: int, seed: int) -> tuple[Float[Tensor, "b"], Float[Tensor, "b"]]:
@@ -63,12 +63,13 @@ class Gaussian:
         return first, rho * first + math.sqrt(1 - rho**2) * second
 
     def critic(self, x: Float[Tensor, "b"], y: Float[Tensor, "b"]) -> Float[Tensor, "b"]:
-        """log p(y|x)/p(y), whose mean over pairs is the information: the critic with which NCE bounds it best."""
+        """log p(y|x)/p(y), whose mean over pairs is the information: the critic that makes NCE's bound tightest."""
         return (self.queries(x, 0).vector * self.keys(y).vector).sum(1)
 
     def queries(self, x: Float[Tensor, "b"], seed: int) -> Keys:
-        """One side of `critic`, an inner product of three numbers of x with (1, y, y²). Their draws follow `seed`."""
-        rest = 1 - self.correlation**2  # of the variance of y, what x leaves
+        """One side of `critic`, which is an inner product of three functions of x with (1, y, y²). `seed` decides which
+        negatives they draw."""
+        rest = 1 - self.correlation**2  # the share of y's variance that x does not explain
         by_x, by_y = x**2 * self.correlation**2, torch.full_like(x, -(self.correlation**2))
         scale = 2 * self.variance * rest
         cross = 2 * self.correlation * x
@@ -77,17 +78,17 @@ class Gaussian:
         return Keys(vector, image, seed=draws.query_seeds(seed, 0, image), step_seed=draws.mix(seed, 0))
 
     def keys(self, y: Float[Tensor, "m"]) -> Keys:
-        """The other side of `critic`: (1, y, y²). Numbered −1, since they belong to no image."""
+        """The other side of `critic`: (1, y, y²). Their image number is −1, since they belong to no image."""
         return Keys(torch.stack([torch.ones_like(y), y, y**2], 1), torch.full((len(y),), -1))
 
 
 @dataclass(frozen=True)
 class OptimalToy:
-    """NCE and CNCE of the Gaussian toy with the best critic, by the percentile w_ℓ of its negatives.
+    """NCE and CNCE in the Gaussian toy with the optimal critic, by the percentile w_ℓ of the negatives.
 
-    Nothing is trained, so this shows how loose the bounds are by themselves (CNCE falls below 0, which a trained critic
-    could always avoid by being constant). The mean of the positive term is the information, which is known, and so
-    replaces its estimate; the draw of the pairs then hardly matters.
+    Nothing is trained, so this shows how loose the bounds themselves are (CNCE falls below 0, which a trained critic
+    could always avoid by being constant). The mean of the positive term is the known information, which replaces its
+    estimate, so that the draw of the pairs hardly matters.
     """
 
     name: ClassVar[str] = "optimal-toy"
@@ -99,16 +100,17 @@ class OptimalToy:
     """Percentiles w_ℓ; 0 is NCE."""
 
     negatives: int = 100
-    """Draws for each pair, with replacement."""
+    """Number of negatives drawn for each pair, with replacement."""
 
     pairs: int = 3_000
-    """Pairs of each seed."""
+    """Number of pairs for each seed."""
 
     pool: int = 2_000
-    """Numbers y that negatives are drawn from, and whose percentiles count; independent of the pairs."""
+    """Size of the pool of numbers y that negatives are drawn from and that defines the percentiles; independent of the
+    pairs."""
 
     seeds: int = 3
-    """Repetitions, with seeds 0, 1, …"""
+    """Number of repetitions, with seeds 0, 1, …"""
 
     def __post_init__(self) -> None:
         if not self.lower or min(self.negatives, self.pairs, self.pool, self.seeds) < 1:
@@ -139,6 +141,6 @@ def estimates(
     negatives: int,
     temperature: float = 1.0,
 ) -> list[float]:
-    """Mean estimate over the pairs for each percentile w_ℓ, with `negatives` draws from the pool's tail above it."""
+    """The mean estimate over the pairs for each percentile w_ℓ, with `negatives` draws from the pool above it."""
     rules = [(*percentiles(each), Sample(negatives)) for each in lower]
     return [float(cnce(positive, query, pool, rule, temperature).mean()) for rule in rules]

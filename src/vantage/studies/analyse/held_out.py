@@ -1,9 +1,9 @@
-"""I_NCE of a trained run on held-out images: how much two views share, as its critic estimates it.
+"""I_NCE of a trained run on held-out images: the information that two views share, as estimated by its critic.
 
 InfoMin (Tian et al., arXiv 2005.10243) plots downstream accuracy against it. On the training images the estimate would
-be too high, since the critic has been trained on them. Here the critic is fixed, cosine / τ, and images, views and
-negatives are new to it, so that the mean estimates a lower bound of I(v₁; v₂), in nats, which with K negatives is at
-most log(K + 1).
+be too high, since the critic was trained on them. Here the critic, cosine / τ, is fixed and has not seen the images,
+views and negatives, so the mean estimates a lower bound of I(v₁; v₂) in nats, which with K negatives is at most
+log(K + 1).
 
 b: pairs   c: columns of a tile   d: width   n: images
 """
@@ -29,15 +29,15 @@ from vantage.studies.analyse.networks import TrainedNetworks
 
 __all__ = ["BranchInformation", "HeldOutInformation", "Pairing", "nce_of_pairs", "pairing"]
 
-_PART = 256  # images whose views are finished together, whatever goes through the network at once
+_PART = 256  # images whose views are finished together, independent of the network's batch size
 _ROWS = 1024  # pairs of a tile
-_MOST = 4_095  # negatives, if no number is given
+_MAX_NEGATIVES = 4_095  # used where no number is given
 _DRAW, _ORDER = 0x4E1D, 0x4E1E  # what a seed is for
 
 
 @dataclass(frozen=True)
 class BranchInformation:
-    """How much the two views of a branch share, as its critic estimates it."""
+    """The information that the two views of a branch share, as estimated by its critic."""
 
     branch: int
     """Number of the branch."""
@@ -49,14 +49,14 @@ class BranchInformation:
     """I_NCE of each draw of the views and the negatives, in nats."""
 
     negatives: int
-    """K: negatives of each pair."""
+    """K: the number of negatives of each pair."""
 
     images: int
-    """Held-out images, of each of which a draw makes a pair."""
+    """Number of held-out images; each draw makes one pair from every image."""
 
     @property
     def nats(self) -> float:
-        """Their mean."""
+        """Mean of the estimates."""
         return fmean(self.estimates)
 
     @property
@@ -66,7 +66,7 @@ class BranchInformation:
 
     @property
     def bound(self) -> float:
-        """log(K + 1): what no estimate exceeds, in nats."""
+        """log(K + 1) in nats, which no estimate exceeds."""
         return math.log(self.negatives + 1)
 
 
@@ -75,28 +75,28 @@ class Pairing:
     """Which views a branch compares."""
 
     query: int
-    """Number of the query's view; the run's own network encodes it."""
+    """Number of the query's view, which the run's own network encodes."""
 
     key: int
-    """Number of the key's view, encoded as keys are in training (for MoCo by the slow network)."""
+    """Number of the key's view, encoded as keys are in training (for MoCo, by the slow network)."""
 
     same_draw: bool
-    """Whether both views are of one draw, as where keys are of the same step; if not, the key is of another draw, as a
-    bank's row of the image is of an earlier one."""
+    """Whether both views come from one draw, as when keys are of the same step; otherwise the key comes from another
+    draw, just as a bank's row for an image comes from an earlier one."""
 
     def words(self) -> str:
-        """In words."""
+        """The pairing in words."""
         return f"view {self.query} with view {self.key} of {'the same' if self.same_draw else 'another'} draw"
 
 
 def pairing(branch: Branch) -> Pairing:
-    """The views that stand for the pairs of a branch on images that no memory holds.
+    """The views that represent the pairs of a branch for images that are in no memory.
 
     A branch whose keys are of the same step (`OtherViews`: MoCo, SimCLR; `FixedViews`: JCL) pairs its query with the
-    first of them. One without pairs its image's row in a bank (`Remembered`: instance discrimination, CMC, PIRL): a
-    mean of keys of earlier draws, for which one key of an independent draw stands here. Where other images are
-    positives (`ClusterMate`, `NearMates`) it is the same, since held-out images have no clusters: what two views of one
-    image share is measured then, not what mates do.
+    first of them. A branch without such keys pairs the query with its image's row in a bank (`Remembered`: instance
+    discrimination, CMC, PIRL), which is a mean of keys from earlier draws; here it is represented by one key from an
+    independent draw. The same holds where other images are positives (`ClusterMate`, `NearMates`), since held-out
+    images have no clusters: this measures what two views of one image share, not what mates share.
     """
     if branch.keys:
         return Pairing(branch.query, branch.keys[0], same_draw=True)
@@ -108,17 +108,17 @@ class HeldOutInformation:
     """How I_NCE is estimated on held-out images."""
 
     negatives: int = 0
-    """K: negatives of each pair, keys of other held-out images; 0: all of them, at most 4,095. The bound is
-    log(K + 1) nats."""
+    """K: the number of negatives of each pair, which are keys of other held-out images; 0: all of them, at most 4,095.
+    The bound is log(K + 1) nats."""
 
     images: int = 10_000
-    """How many held-out images are used at most, drawn with the seed."""
+    """Maximum number of held-out images, drawn with the seed."""
 
     draws: int = 3
-    """How often views and negatives are drawn; the error bar is the standard deviation over them."""
+    """Number of times that views and negatives are drawn; the error bar is the standard deviation over these draws."""
 
     seed: int = 0
-    """Of images, views and negatives."""
+    """Seed of images, views and negatives."""
 
     def __post_init__(self) -> None:
         if self.negatives < 0 or self.images < 2 or self.draws < 1:
@@ -127,7 +127,7 @@ class HeldOutInformation:
                 " give no fewer than 0, 2 and 1"
             )
 
-    def among(self, images: int) -> int:
+    def negative_count(self, images: int) -> int:
         """K for a set of `images` held-out images. Raises `UserError` if these are too few."""
         images = min(images, self.images)
         if images < 2 or self.negatives >= images:
@@ -135,25 +135,25 @@ class HeldOutInformation:
                 f"I_NCE with {max(1, self.negatives)} negatives needs {max(1, self.negatives) + 1} held-out images or"
                 f" more, found {images}: ask for fewer negatives, or hold out more images"
             )
-        return self.negatives or min(_MOST, images - 1)
+        return self.negatives or min(_MAX_NEGATIVES, images - 1)
 
-    def __call__(self, one: TrainedNetworks, source: Source, work: Work) -> tuple[BranchInformation, ...]:
+    def __call__(self, model: TrainedNetworks, source: Source, work: Work) -> tuple[BranchInformation, ...]:
         """I_NCE of every branch of a run, on images that it must not have been trained on.
 
         The views are those of the run's own view maker, the critic is cosine / τ without margins, and the networks are
-        in evaluation mode, so that it is one function of a pair. Raises `UserError` where there are too few images,
-        `UnreadableImage` for one that cannot be decoded.
+        in evaluation mode, so that the critic is a fixed function of a pair. Raises `UserError` where there are too few
+        images, `UnreadableImage` for one that cannot be decoded.
         """
-        image, count = draw_numbers(len(source), self.images, self.seed), self.among(len(source))
-        pairings = [pairing(branch) for branch in one.branches]
+        image, count = draw_numbers(len(source), self.images, self.seed), self.negative_count(len(source))
+        pairings = [pairing(branch) for branch in model.branches]
         by_branch: list[list[float]] = [[] for _ in pairings]
         for number in range(self.draws):
-            encode = _Encoding(one, source, image, pairings, work)
+            encode = _ViewEncoder(model, source, image, pairings, work)
             first = encode(draws.mix(self.seed, _DRAW, number, 0))
-            apart = any(not each.same_draw for each in pairings)
-            other = encode(draws.mix(self.seed, _DRAW, number, 1)) if apart else first
+            needs_second_draw = any(not each.same_draw for each in pairings)
+            other = encode(draws.mix(self.seed, _DRAW, number, 1)) if needs_second_draw else first
             order = draws.mix(self.seed, _ORDER, number)
-            for branch, each, estimates in zip(one.branches, pairings, by_branch, strict=True):
+            for branch, each, estimates in zip(model.branches, pairings, by_branch, strict=True):
                 query, key = first.queries[each.query], (first if each.same_draw else other).keys[each.key]
                 pairs = nce_of_pairs(query, key, count, _temperature(branch), order)
                 estimates.append(float(pairs.mean()))
@@ -175,11 +175,11 @@ def _temperature(branch: Branch) -> float:
 def nce_of_pairs(
     query: Float[Tensor, "b d"], key: Float[Tensor, "b d"], negatives: int, temperature: float, seed: int
 ) -> Float[Tensor, "b"]:
-    """NCE of each pair (query i, key i) with the critic query·key / τ, by `negatives` different keys of other pairs.
+    """NCE of each pair (query i, key i) with the critic query·key / τ, and `negatives` different keys of other pairs.
 
-    Pairs are put into a random order drawn with the seed; the negatives of a pair are the keys of those that follow it,
-    in a circle. At most log(negatives + 1) nats each; computed in float64. Raises `UserError` unless there is at least
-    one negative, and more pairs than negatives.
+    The pairs are put into a random order drawn with the seed; the negatives of a pair are the keys of the pairs that
+    follow it, cyclically. Each value is at most log(negatives + 1) nats; computed in float64. Raises `UserError` unless
+    there is at least one negative, and more pairs than negatives.
     """
     count = len(query)
     if not 1 <= negatives < count:
@@ -199,29 +199,29 @@ def nce_of_pairs(
 
 
 @dataclass(frozen=True)
-class _Encoded:
+class _ViewVectors:
     queries: dict[int, Float[Tensor, "n d"]]
     keys: dict[int, Float[Tensor, "n d"]]
 
 
-class _Encoding:
-    """The vectors of some images' views in a run: as queries, and as keys."""
+class _ViewEncoder:
+    """Encodes the views of some images with a run's networks, as queries and as keys."""
 
     def __init__(
-        self, one: TrainedNetworks, source: Source, image: Int[Tensor, "n"], pairings: Iterable[Pairing], work: Work
+        self, model: TrainedNetworks, source: Source, image: Int[Tensor, "n"], pairings: Iterable[Pairing], work: Work
     ) -> None:
         pairings = tuple(pairings)
-        self.one, self.source, self.work = one, source, work
+        self.model, self.source, self.work = model, source, work
         self.query_views = sorted({each.query for each in pairings})
         self.key_views = sorted({each.key for each in pairings})
         self.parts = [part.tolist() for part in image.split(_PART)]
 
     @torch.no_grad()
-    def __call__(self, seed: int) -> _Encoded:
-        """The vectors of one draw of the views: crops are a function of the seed and the image, the rest of the seed
-        and the part."""
-        maker, device = self.one.run.views, self.work.resolved_device()
-        networks = self.one.learner.to(device).networks
+    def __call__(self, seed: int) -> _ViewVectors:
+        """The vectors of one draw of the views: crops depend on the seed and the image, everything else on the seed and
+        the part."""
+        maker, device = self.model.run.views, self.work.resolved_device()
+        networks = self.model.learner.to(device).networks
         queries: dict[int, list[Tensor]] = {number: [] for number in self.query_views}
         keys: dict[int, list[Tensor]] = {number: [] for number in self.key_views}
 
@@ -230,17 +230,17 @@ class _Encoding:
 
         for number, crops in enumerate(prefetch(crop, self.parts, self.work.num_workers, 1)):
             generator = torch.Generator().manual_seed(draws.mix(seed, number, 1))
-            together = tuple(torch.stack(same).to(device) for same in zip(*crops, strict=True))
-            views = maker.finish(together, generator)
-            for some in _split(views, self.work.batch_size):
-                vectors = networks.queries({n: some[n] for n in self.query_views})
+            stacked = tuple(torch.stack(same).to(device) for same in zip(*crops, strict=True))
+            views = maker.finish(stacked, generator)
+            for batch in _split(views, self.work.batch_size):
+                vectors = networks.queries({n: batch[n] for n in self.query_views})
                 _append(queries, vectors)
-                _append(keys, networks.keys({n: some[n] for n in self.key_views}, vectors, seed))
-        return _Encoded(*({n: torch.cat(parts) for n, parts in each.items()} for each in (queries, keys)))
+                _append(keys, networks.keys({n: batch[n] for n in self.key_views}, vectors, seed))
+        return _ViewVectors(*({n: torch.cat(parts) for n, parts in each.items()} for each in (queries, keys)))
 
 
 def _split(views: list[Tensor], size: int) -> Iterator[list[Tensor]]:
-    return (list(some) for some in zip(*(view.split(size) for view in views), strict=True))
+    return (list(batch) for batch in zip(*(view.split(size) for view in views), strict=True))
 
 
 def _append(to: dict[int, list[Tensor]], vectors: dict[int, Tensor]) -> None:

@@ -1,5 +1,5 @@
-"""How a run's clusters agree with the classes: purity and mutual information of its labels, the sizes, and how many
-labels change.
+"""How well a run's clusters agree with the classes: purity and mutual information of its labels, their sizes, and how
+many labels change.
 
 n: images   j: images that have a class   k: clusters in use
 """
@@ -28,20 +28,20 @@ __all__ = ["Labels", "Labelings", "Labeling", "churn", "mutual_information", "pu
 
 
 def purity(label: Int[Tensor, "n"], true: Int[Tensor, "n"]) -> float:
-    """Share of images that are of the most frequent class of their cluster, 0 to 1; 1 where each is a cluster."""
+    """Share of images of the most frequent class of their cluster, 0 to 1; 1 if every image is its own cluster."""
     pair, times = torch.stack([label, true]).unique(dim=1, return_counts=True)
     largest = torch.zeros(int(label.max()) + 1, dtype=torch.int64).scatter_reduce_(0, pair[0], times, "amax")
     return int(largest.sum()) / len(label)
 
 
 def mutual_information(label: Int[Tensor, "n"], true: Int[Tensor, "n"]) -> float:
-    """Mutual information of cluster and class over the mean of their entropies, 0 to 1."""
+    """Mutual information of cluster and class, divided by the mean of their entropies, 0 to 1."""
     return float(normalized_mutual_info_score(true.numpy(), label.numpy()))
 
 
 def churn(before: Int[Tensor, "n"], after: Int[Tensor, "n"]) -> float:
-    """1 − the adjusted Rand index of two clusterings of the same images: 0 where the same images are together, about 1
-    where the two have nothing to do with each other. Names of clusters do not matter."""
+    """1 − the adjusted Rand index of two clusterings of the same images: 0 if the same images are grouped together,
+    about 1 if the two are independent. The names of clusters do not matter."""
     return 1.0 - float(adjusted_rand_score(before.numpy(), after.numpy()))
 
 
@@ -50,22 +50,22 @@ class Labeling:
     """One clustering of one run's memory."""
 
     name: str
-    """The run; where it has several clusterings, with their branch and number."""
+    """The run, with the branch and number where it has several clusterings."""
 
     label: Int[Tensor, "n"]
-    """Label of each image, at the newest checkpoint."""
+    """Cluster of each image at the newest checkpoint."""
 
     true: Int[Tensor, "n"]
     """Class of each image; −1 where it has none."""
 
-    shuffled: Int[Tensor, "j"]
-    """The labels of the images that have a class, dealt to these images by chance: same sizes, no knowledge."""
+    chance_label: Int[Tensor, "j"]
+    """The labels of the images that have a class, randomly permuted among them: a baseline with the same sizes."""
 
     before: Int[Tensor, "n"] | None
-    """Label of each image at the checkpoint before; none where there is none."""
+    """Cluster of each image at the previous checkpoint; None where there is none."""
 
     steps: int
-    """Optimizer steps between the two checkpoints; 0 where there is one."""
+    """Optimizer steps between the two checkpoints; 0 where there is only one."""
 
     def row(self) -> Row:
         """The numbers of the table."""
@@ -79,60 +79,62 @@ class Labeling:
             "median": int(size.median()),
             "largest": int(size[0]),
             "purity": purity(label, true),
-            "purity_by_chance": purity(self.shuffled, true),
+            "purity_by_chance": purity(self.chance_label, true),
             "information": mutual_information(label, true),
-            "information_by_chance": mutual_information(self.shuffled, true),
+            "information_by_chance": mutual_information(self.chance_label, true),
             "churn": None if self.before is None else churn(self.before, self.label),
             "churn_steps": self.steps or None,
         }
 
     def sizes(self) -> Int[Tensor, "k"]:
-        """Images of each cluster in use, the largest first."""
+        """Number of images in each non-empty cluster, the largest first."""
         return self.label.unique(return_counts=True)[1].sort(descending=True).values
 
 
 @dataclass(frozen=True)
 class Labels:
-    """A run's pseudo-labels against the classes (InterCLR, Xie et al., arXiv 2008.11702). No training sees classes.
+    """A run's pseudo-labels against the classes (InterCLR, Xie et al., arXiv 2008.11702). Training never sees classes.
 
-    Of every memory with clusters (`ClusteredBank`, `ReclusteredBank`): how many clusters are in use and how large they
-    are; purity and normalized mutual information with the classes, each beside what the same labels dealt to the
-    images by chance reach, since both grow with the number of clusters; and churn, 1 − the adjusted Rand index of the
-    two checkpoints that a run keeps. The images must be those that the run was trained on.
+    For every memory with clusters (`ClusteredBank`, `ReclusteredBank`): the number of non-empty clusters and their
+    sizes; purity and normalized mutual information with the classes, each with the value for randomly permuted labels,
+    since both grow with the number of clusters; and churn, 1 − the adjusted Rand index of the two checkpoints that a
+    run keeps. The images must be those that the run was trained on.
     """
 
     name: ClassVar[str] = "labels"
 
     seed: int = 0
-    """Decides how labels are dealt by chance."""
+    """Seed of the random permutation of labels."""
 
     def __call__(self, runs: Sequence[TrainedNetworks], source: Source, work: Work) -> "Labelings":
-        """The labels of each run. Raises `UserError` where a run keeps no clusters or was trained on other images, or
-        where no image has a class."""
+        """The labels of each run. Raises `UserError` where a run has no clusters or was trained on other images, or if
+        no image has a class."""
         true = labels_of(source)
         if not bool((true >= 0).any()):
             raise UserError(f"none of the {len(source)} images has a class to compare with: put classes in folders")
         generator = torch.Generator().manual_seed(draws.mix(self.seed, 0x1ABE))
         labelings: list[Labeling] = []
-        for one in runs:
-            now, before = _clusterings(one), one.before()
-            if not now:
-                raise UserError(f"{one.name} keeps no clusters: its branches have no ClusteredBank or ReclusteredBank")
-            true = labels_of(one.trained_on(source))
-            then, steps = (_clusterings(before), one.step - before.step) if before else ({}, 0)
-            for place, label in now.items():
-                name = one.name if len(now) == 1 else f"{one.name} {place}"
+        for model in runs:
+            current, before = _clusterings(model), model.before()
+            if not current:
+                raise UserError(
+                    f"{model.name} keeps no clusters: its branches have no ClusteredBank or ReclusteredBank"
+                )
+            true = labels_of(model.trained_on(source))
+            earlier, steps = (_clusterings(before), model.step - before.step) if before else ({}, 0)
+            for place, label in current.items():
+                name = model.name if len(current) == 1 else f"{model.name} {place}"
                 labels = label[true >= 0]
-                shuffled = labels[torch.randperm(len(labels), generator=generator)]
-                labelings.append(Labeling(name, label, true, shuffled, then.get(place), steps))
+                chance_label = labels[torch.randperm(len(labels), generator=generator)]
+                labelings.append(Labeling(name, label, true, chance_label, earlier.get(place), steps))
         return Labelings(tuple(labelings))
 
 
-def _clusterings(one: TrainedNetworks) -> dict[str, Int[Tensor, "n"]]:
+def _clusterings(model: TrainedNetworks) -> dict[str, Int[Tensor, "n"]]:
     """Labels by branch and number of the clustering, in the order of the images."""
     clusterings = {}
-    for branch in sorted(set(one.learner.owners)):
-        pool = one.pool(branch)
+    for branch in sorted(set(model.learner.owners)):
+        pool = model.pool(branch)
         for number, label in enumerate(pool.cluster.T if pool.cluster is not None else ()):
             clusterings[f"{branch}.{number}"] = torch.empty_like(label).scatter_(0, pool.image, label).cpu()
     return clusterings
@@ -150,7 +152,7 @@ class Labelings:
         return [one.row() for one in self.labelings]
 
     def lines(self) -> list[str]:
-        """The table for people, and what its columns mean."""
+        """The table as text, with the meaning of its columns."""
         return [
             *aligned(self.table()),
             "purity: share of images of the most frequent class of their cluster; information: mutual information with "
@@ -159,7 +161,7 @@ class Labelings:
         ]
 
     def figure(self) -> "Figure":
-        """Purity, information and churn as bars with marks for chance; the sizes of the clusters."""
+        """Purity, information and churn as bars, with marks for chance; and the sizes of the clusters."""
         rows, count = self.table(), len(self.labelings)
         figure, axes = panels(1, 2)
         bars, sizes = axes[0]

@@ -1,4 +1,4 @@
-"""The trained networks of a run, from a checkpoint: with heads and slow copies, and the stores."""
+"""The trained networks of a run from a checkpoint, with their heads, slow copies and stores."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -38,23 +38,23 @@ class TrainedNetworks:
     """Networks, stores and estimators, on the CPU at first; an analysis moves them to its device, in place."""
 
     images: int
-    """How many images it was trained on."""
+    """Number of images that it was trained on."""
 
     step: int
-    """Optimizer steps made."""
+    """Number of optimizer steps so far."""
 
     folder: Path | None = None
-    """Folder of the run; none for a random encoder."""
+    """Folder of the run; None for a random encoder."""
 
     checkpoint: Path | None = None
-    """The file of its tensors; none for a random encoder."""
+    """The file with its tensors; None for a random encoder."""
 
     fingerprint: str = ""
-    """Fingerprint of the images it began on; empty if the folder has no record of it."""
+    """Fingerprint of the images it started on; empty if the folder has no record of it."""
 
     @property
     def steps_per_epoch(self) -> int:
-        """Optimizer steps of an epoch, incomplete batches left out."""
+        """Optimizer steps in an epoch, without incomplete batches."""
         return max(1, self.images // self.run.batch_size)
 
     @property
@@ -64,11 +64,11 @@ class TrainedNetworks:
 
     @property
     def branches(self) -> tuple[Branch, ...]:
-        """The contrasts, with adaptive numbers as they are now."""
+        """The branches, with the current values of adaptive numbers."""
         return self._with(self.learner.reached())
 
     def branches_after(self, epoch: int) -> tuple[Branch, ...] | None:
-        """The contrasts, with adaptive numbers as they were after that many epochs; none if that epoch is not over."""
+        """The branches, with adaptive numbers as they were after that many epochs; None if that epoch is not over."""
         if epoch == 0 or not self.learner.adaptive:
             return self.run.branches
         rows = read_metrics(self.folder) if self.folder else []
@@ -77,7 +77,7 @@ class TrainedNetworks:
         return self._with([float(complete[-1][name]) for name in names]) if complete else None
 
     def pool(self, branch: int) -> Keys:
-        """The keys that a branch's store remembers: none, if it compares within a batch."""
+        """The keys in a branch's store; empty if it compares within a batch."""
         device = next(self.learner.parameters()).device
         none = torch.zeros(0, self.learner.networks.width, device=device)
         pool = self.learner.store(branch).read(Keys(none, torch.zeros(0, dtype=torch.int64, device=device)))
@@ -93,12 +93,12 @@ class TrainedNetworks:
         )
         if not older or self.checkpoint is None or older[0] > self.checkpoint:
             return None
-        learner, step = _filled(self.run, self.images, older[0])
+        learner, step = _load_learner(self.run, self.images, older[0])
         return replace(self, learner=learner, step=step, checkpoint=older[0])
 
     def trained_on(self, source: Source) -> Source:
-        """The images that the run was trained on, which its stores count: these, or those of them that it did not hold
-        out (`Data.hold_out`, `Data.max_images`). Raises `UserError` where neither is so."""
+        """The images that the run was trained on, by which its stores are numbered: either `source`, or the part of it
+        that was not held out (`Data.hold_out`, `Data.max_images`). Raises `UserError` if it is neither."""
         data, whole = self.run.data, source
         if (data.hold_out or data.max_images) and len(source) > self.images:
             source = training_part(source, data)
@@ -106,17 +106,18 @@ class TrainedNetworks:
         return source
 
     def check_images(self, source: Source) -> None:
-        """Raises `UserError` unless these are the images that the run was trained on, which its stores count."""
-        fingerprint, before = source.fingerprint(), self.fingerprint
-        if len(source) != self.images or (before and fingerprint != before):
+        """Raises `UserError` unless these are the images that the run was trained on, which number its stores."""
+        fingerprint, recorded = source.fingerprint(), self.fingerprint
+        if len(source) != self.images or (recorded and fingerprint != recorded):
             raise UserError(
-                f"{self.name} was trained on {self.images:,} images (fingerprint {before[:8] or 'unknown'}), but these "
-                f"are {len(source):,} ({fingerprint[:8]}): name the images it was trained on, which its memory counts"
+                f"{self.name} was trained on {self.images:,} images (fingerprint {recorded[:8] or 'unknown'}), but"
+                f" these are {len(source):,} ({fingerprint[:8]}): name the images it was trained on, which its memory"
+                " counts"
             )
 
-    def _with(self, reached: list[float]) -> tuple[Branch, ...]:
-        value = dict(zip(self.learner.adaptive, reached, strict=True))
-        return everywhere(self.run.branches, lambda p: Constant(value[p]) if isinstance(p, Adaptive) else p)
+    def _with(self, values: list[float]) -> tuple[Branch, ...]:
+        constants = dict(zip(self.learner.adaptive, values, strict=True))
+        return everywhere(self.run.branches, lambda p: Constant(constants[p]) if isinstance(p, Adaptive) else p)
 
 
 def trained_networks(run_folder: Path) -> TrainedNetworks:
@@ -128,7 +129,7 @@ def trained_networks(run_folder: Path) -> TrainedNetworks:
     weights = outside_weights(run_folder)
     if weights is not None:
         run = weights.run()
-        learner = _fresh(run, run.batch_size, run.seed)
+        learner = _new_learner(run, run.batch_size, run.seed)
         weights.fill(learner.networks)
         return TrainedNetworks(weights.name, run, learner, run.batch_size, 0)
     run = settings.read(run_folder)
@@ -136,34 +137,34 @@ def trained_networks(run_folder: Path) -> TrainedNetworks:
     if newest is None:
         raise UserError(f"{run_folder} holds no checkpoint yet: train first, or let it reach the first one")
     records = read_provenance(run_folder)
-    data = records[0]["data"] if records else {"images": _counted(newest, run), "fingerprint": ""}
+    data = records[0]["data"] if records else {"images": _count_images(newest, run), "fingerprint": ""}
     images = int(data["images"])
-    name, (learner, step) = Path(run_folder).absolute().name, _filled(run, images, newest)
+    name, (learner, step) = Path(run_folder).absolute().name, _load_learner(run, images, newest)
     return TrainedNetworks(name, run, learner, images, step, Path(run_folder), newest, str(data["fingerprint"]))
 
 
 def random_networks(like: TrainedNetworks, seed: int = 0) -> TrainedNetworks:
-    """A baseline of the same architecture, freshly initialized from `seed`: the difference is what training added."""
-    return TrainedNetworks("random encoder", like.run, _fresh(like.run, like.images, seed), like.images, 0)
+    """A baseline with the same architecture, freshly initialized from `seed`, to show what training adds."""
+    return TrainedNetworks("random encoder", like.run, _new_learner(like.run, like.images, seed), like.images, 0)
 
 
-def _filled(run: Run, images: int, file: Path) -> tuple[Learner, int]:
+def _load_learner(run: Run, images: int, file: Path) -> tuple[Learner, int]:
     """The learner that a checkpoint holds, and its step."""
     checkpoint.check_fits(file, lambda: Learner(run.encoders, run.branches, images, run.seed), _LEARNER)
     tensors, facts = checkpoint.load(file)
-    learner = _fresh(run, images, run.seed)
+    learner = _new_learner(run, images, run.seed)
     state = {name.removeprefix(_LEARNER): tensor for name, tensor in tensors.items() if name.startswith(_LEARNER)}
     checkpoint.fill(learner, state, file)
     return learner, int(facts["step"])
 
 
-def _counted(file: Path, run: Run) -> int:
-    """How many images a run without a record of them was trained on: a bank has a row for each."""
+def _count_images(file: Path, run: Run) -> int:
+    """The number of images that a run without a record of them was trained on: a bank has a row for each."""
     rows = [len(tensor) for name, tensor in checkpoint.load(file)[0].items() if name.endswith(".image")]
     return max(rows, default=run.batch_size)
 
 
-def _fresh(run: Run, images: int, seed: int) -> Learner:
+def _new_learner(run: Run, images: int, seed: int) -> Learner:
     with torch.random.fork_rng(devices=[]):  # the caller's generator stays where it is
         torch.manual_seed(seed)
         return Learner(run.encoders, run.branches, images, run.seed).eval().requires_grad_(False)

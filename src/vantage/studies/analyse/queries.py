@@ -1,4 +1,4 @@
-"""Queries as a run makes them, and the negatives that its rules leave, in tiles.
+"""Queries made as in a run, and the negatives that rules leave them, in tiles.
 
 b: queries   m: keys in the pool   n: keys scored
 """
@@ -20,12 +20,12 @@ from vantage.records import Keys, Scores
 from vantage.studies.analyse.augmentation import augmented_vectors
 from vantage.studies.analyse.networks import TrainedNetworks
 
-__all__ = ["Tile", "with_clusters", "queries", "tiles"]
+__all__ = ["QueryTile", "with_clusters", "queries", "tiles"]
 
-_PAIRS = 2**23  # of queries and keys that are looked at together: some 64-bit numbers each
+_PAIRS = 2**23  # pairs of queries and keys processed at once: each takes a few 64-bit numbers
 
 
-class Tile(NamedTuple):
+class QueryTile(NamedTuple):
     """Some of the queries, and the negatives that the rules leave them."""
 
     query: Keys
@@ -35,23 +35,22 @@ class Tile(NamedTuple):
     """Their negatives."""
 
 
-def queries(one: TrainedNetworks, source: Source, image: Int[Tensor, "b"], view: int, seed: int, work: Work) -> Keys:
+def queries(model: TrainedNetworks, source: Source, image: Int[Tensor, "b"], view: int, seed: int, work: Work) -> Keys:
     """One draw of a run's view for each of these images, with the random numbers of the run's next step."""
-    vector = torch.cat([part[:, 0] for part in augmented_vectors(one, source, image, view, 1, seed, work)])
+    vector = torch.cat([part[:, 0] for part in augmented_vectors(model, source, image, view, 1, seed, work)])
     image = image.to(vector.device)
-    own = draws.query_seeds(one.run.seed, one.step, image)
-    return Keys(vector, image, seed=own, step_seed=draws.mix(one.run.seed, one.step))
+    seeds = draws.query_seeds(model.run.seed, model.step, image)
+    return Keys(vector, image, seed=seeds, step_seed=draws.mix(model.run.seed, model.step))
 
 
 def with_clusters(query: Keys, pool: Keys) -> Keys:
-    """The queries with their clusters, if the pool keeps any; row i of the pool must be image i."""
+    """The queries with their clusters, if the pool has any; row i of the pool must be image i."""
     return query if pool.cluster is None else replace(query, cluster=pool.cluster[query.image])
 
 
-def tiles(query: Keys, pool: Keys, rules: tuple[Rule, ...], step: int) -> Iterator[Tile]:
-    """The queries, some at a time so that memory stays bounded, and the negatives that the rules leave them in the
-    pool."""
+def tiles(query: Keys, pool: Keys, rules: tuple[Rule, ...], step: int) -> Iterator[QueryTile]:
+    """The queries in parts, so that memory stays bounded, and the negatives in the pool that the rules leave them."""
     query, rows = with_clusters(query, pool), max(1, _PAIRS // max(1, len(pool)))
     for start in range(0, len(query), rows):
-        some = query.rows(slice(start, start + rows))
-        yield Tile(some, negatives_of(some, pool, rules, step))
+        part = query.rows(slice(start, start + rows))
+        yield QueryTile(part, negatives_of(part, pool, rules, step))

@@ -1,4 +1,4 @@
-"""How alike the augmentations of one image are: JCL's histograms of similarities and variances.
+"""How similar the augmentations of an image are: JCL's histograms of similarities and variances.
 
 n: images   g: images of a part   a: augmentations of each   d: width of the vectors
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Similarities", "Similarity", "WithinImages", "within_image"]
 
-_CUT = 4  # a histogram this many times as high as the next is cut off, or the others would be too small to see
+_CUT = 4  # a histogram this many times as high as the next one is cut off, so that the others remain visible
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class WithinImages:
     """The encoder."""
 
     similarity: Float[Tensor, "n"]
-    """Mean cosine of all a × a ordered pairs of an image's vectors, the a self pairs among them."""
+    """Mean cosine of all a × a ordered pairs of an image's vectors, including the a self pairs."""
 
     variance: Float[Tensor, "n"]
     """Mean over the dimensions of the population variance of an image's vectors."""
@@ -44,8 +44,8 @@ class WithinImages:
 def within_image(vector: Float[Tensor, "g a d"]) -> tuple[Float[Tensor, "g"], Float[Tensor, "g"]]:
     """Similarity and variance of each image, from unit vectors of its augmentations.
 
-    The similarity is ‖μ‖² of their mean μ. For vectors of unit length the variance is then (1 − ‖μ‖²)/d: the two
-    histograms hold the same information. Computed separately, in float64.
+    The similarity is ‖μ‖² of their mean μ. For unit vectors the variance is then (1 − ‖μ‖²)/d, so the two histograms
+    hold the same information. They are computed separately, in float64.
     """
     vector = vector.double()
     return vector.mean(1).square().sum(1), vector.var(1, correction=0).mean(1)
@@ -57,21 +57,21 @@ class Similarity:
     all pairs of its augmentations, and the mean of the diagonal of their covariance.
 
     Augmentations are the run's own; vectors are the head's outputs, of unit length. The mean is over all 32 × 32 pairs
-    as in the paper, so the self pairs lift it by (1 − s)/32 over the mean s of distinct pairs. The covariance divides
-    by the number of augmentations, which the paper does not say. The paper takes 32,768 images of ImageNet-100.
+    as in the paper, so the self pairs raise it by (1 − s)/32 above the mean s of distinct pairs. The covariance divides
+    by the number of augmentations, which the paper does not state. The paper uses 32,768 images of ImageNet-100.
     """
 
     name: ClassVar[str] = "similarity"
     features_suffice: ClassVar[bool] = True
 
     images: int = 32_768
-    """Images analyzed, drawn without replacement; all where there are fewer."""
+    """Number of images to analyze, drawn without replacement; all if there are fewer."""
 
     augmentations: int = 32
     """Augmentations of each image."""
 
     view: int = 0
-    """Number of the run's view whose augmentations they are."""
+    """Index of the run's view that makes the augmentations."""
 
     bins: int = 50
     """Bars of a histogram."""
@@ -80,7 +80,7 @@ class Similarity:
     """Whether a random encoder of the first run's architecture is analyzed too."""
 
     seed: int = 0
-    """Decides which images and augmentations are drawn."""
+    """Seed of the sample of images and of their augmentations."""
 
     def __post_init__(self) -> None:
         for field, least in (("images", 1), ("augmentations", 2), ("view", 0), ("bins", 2)):
@@ -88,23 +88,23 @@ class Similarity:
                 raise UserError(f"{field} is {getattr(self, field)}: give at least {least}")
 
     def __call__(self, runs: Sequence[TrainedNetworks], source: Source, work: Work) -> "Similarities":
-        """Both numbers of every image, for each run. Raises as `augmented_vectors`."""
+        """Both numbers for every image and run. Raises the same errors as `augmented_vectors`."""
         encoders = [*runs, random_networks(runs[0], self.seed)] if self.random_encoder else runs
         image = draw_numbers(len(source), self.images, self.seed)
         rows = []
-        for one in encoders:
-            parts = augmented_vectors(one, source, image, self.view, self.augmentations, self.seed, work)
+        for model in encoders:
+            parts = augmented_vectors(model, source, image, self.view, self.augmentations, self.seed, work)
             similarity, variance = zip(*(within_image(part) for part in parts), strict=True)
-            rows.append(WithinImages(one.name, torch.cat(similarity).cpu(), torch.cat(variance).cpu()))
+            rows.append(WithinImages(model.name, torch.cat(similarity).cpu(), torch.cat(variance).cpu()))
         return Similarities(tuple(rows), self.augmentations, self.bins)
 
 
 @dataclass(frozen=True)
 class Similarities:
-    """Similarities and variances of each encoder's images, to be compared."""
+    """Similarities and variances for each encoder."""
 
     encoders: tuple[WithinImages, ...]
-    """One for each run, and perhaps the random encoder's."""
+    """One for each run, and one for the random encoder if it was analyzed."""
 
     augmentations: int
     """Augmentations of each image."""
@@ -122,7 +122,7 @@ class Similarities:
         ]
 
     def lines(self) -> list[str]:
-        """The table for people, and what was averaged."""
+        """The table as text, with the meaning of its numbers."""
         pairs = f"{self.augmentations} × {self.augmentations}"
         return [
             *aligned(self.table()),
@@ -131,7 +131,7 @@ class Similarities:
         ]
 
     def figure(self) -> "Figure":
-        """Both histograms, all encoders in each."""
+        """Both histograms, each with all encoders."""
         figure, axes = panels(1, 2)
         pairs, share = (
             f"{self.augmentations} × {self.augmentations}",
@@ -160,7 +160,7 @@ class Similarities:
 
 
 def _summary(value: Float[Tensor, "n"]) -> dict[str, float]:
-    at = torch.tensor([0.05, 0.5, 0.95], dtype=value.dtype)
-    low, middle, high = value.quantile(at).tolist()
+    shares = torch.tensor([0.05, 0.5, 0.95], dtype=value.dtype)
+    low, middle, high = value.quantile(shares).tolist()
     mean, deviation = float(value.mean()), float(value.std(correction=0))
     return {"mean": mean, "deviation": deviation, "5%": low, "median": middle, "95%": high}

@@ -1,7 +1,7 @@
-"""Bias and variance of NCE and CNCE, by the number of negatives and by where they lie (arXiv 2010.02037, Theorem 3.2).
+"""Bias and variance of NCE and CNCE, by number and percentile of the negatives (arXiv 2010.02037, Theorem 3.2).
 
-Z is the estimate of one pair (u, v₁) with its negatives. The theorem's variance is that over negatives, of one pair: it
-falls as the percentile w_ℓ rises. The variance over everything, pairs included, need not fall with it, and in the
+Z is the estimate for one pair (u, v₁) with its negatives. The theorem is about the variance over the negatives of one
+pair, which falls as the percentile w_ℓ rises. The total variance, over pairs as well, need not fall with it; in the
 Gaussian toy it rises.
 
 b: pairs   r: draws of all negatives of a pair   k: negatives
@@ -34,16 +34,16 @@ _AT_ONCE = 2**22
 
 @dataclass(frozen=True)
 class SpreadRow:
-    """Bias and variances of estimates with one number of negatives from one tail."""
+    """Bias and variances of estimates with a certain number of negatives from above a certain percentile."""
 
     lower: float
     """Percentile w_ℓ above which negatives lie; 0 is NCE."""
 
     negatives: int
-    """Negatives of each pair, k."""
+    """Number of negatives of each pair, k."""
 
     bias: float
-    """Mean estimate less the information, in nats."""
+    """Mean estimate minus the information, in nats."""
 
     conditional: float
     """Variance over the negatives of one pair, averaged over pairs, in nats²."""
@@ -57,7 +57,7 @@ class Spread:
     """Bias and variances by percentile and number of negatives."""
 
     information: float
-    """What is estimated, in nats."""
+    """The estimated quantity, in nats."""
 
     rows: tuple[SpreadRow, ...]
     """A row for each percentile and number of negatives."""
@@ -67,7 +67,7 @@ class Spread:
         return [dict(zip(_HEADS, _values(row), strict=True)) for row in self.rows]
 
     def lines(self) -> list[str]:
-        """The table for people."""
+        """The table as text."""
         rows: list[Row] = [
             {"w_l": f"{row.lower:g}" if row.lower else "0 (NCE)", "negatives": row.negatives}
             | {"bias": f"{row.bias:+.5f}", "variance given the pair": f"{row.conditional:.2e}"}
@@ -77,7 +77,7 @@ class Spread:
         return [f"estimates of {self.information:.6f} nats; variances in nats²", *aligned(rows)]
 
     def figure(self) -> "Figure":
-        """Bias, variance over negatives, and variance over everything, by the number of negatives."""
+        """Bias, variance over negatives, and total variance, by the number of negatives."""
         figure, axes = panels(1, 3)
         for number, lower in enumerate(sorted({row.lower for row in self.rows})):
             rows = [row for row in self.rows if row.lower == lower]
@@ -100,8 +100,8 @@ class SpreadToy:
     """Bias and variances of NCE and CNCE against the number of negatives k, in the Gaussian toy with the optimal critic
     (arXiv 2010.02037, Theorem 3.2).
 
-    The paper measures them on images, where the information is not known. The bias is the mean of Z − log p(y|x)/p(y),
-    whose second term has the information as its mean, so that the draw of the pairs hardly matters.
+    The paper measures them on images, where the information is unknown. The bias is the mean of Z − log p(y|x)/p(y);
+    the mean of its second term is the information, so the draw of the pairs hardly matters.
     """
 
     name: ClassVar[str] = "spread-toy"
@@ -116,16 +116,17 @@ class SpreadToy:
     """Numbers of negatives."""
 
     pairs: int = 500
-    """Pairs."""
+    """Number of pairs."""
 
     draws: int = 16
-    """How often each pair's negatives are drawn."""
+    """Number of times that each pair's negatives are drawn."""
 
     pool: int = 8_192
-    """Numbers y that negatives are drawn from, and whose percentiles count; independent of the pairs."""
+    """Size of the pool of numbers y that negatives are drawn from and that defines the percentiles; independent of the
+    pairs."""
 
     seed: int = 0
-    """Of pairs, pool and draws."""
+    """Seed of pairs, pool and draws."""
 
     def __post_init__(self) -> None:
         if self.draws < 2 or self.pairs < 2 or not self.negatives or min(self.negatives) < 1:
@@ -156,10 +157,10 @@ def estimates_by_count(
     times: int,
     temperature: float = 1.0,
 ) -> list[Float[Tensor, "b r"]]:
-    """Estimates of each pair for each number of negatives, which are drawn `times` times from the tail above w_ℓ.
+    """Estimates for each pair and each number of negatives, which are drawn `times` times from the pool above w_ℓ.
 
-    Smaller sets of negatives are the beginnings of larger ones, so that numbers of negatives are compared on the same
-    draw. The critic is q·k/τ, and `positive` its value at the pairs.
+    Smaller sets of negatives are the first elements of larger ones, so that different numbers of negatives are compared
+    on the same draw. The critic is q·k/τ, and `positive` holds its values at the pairs.
     """
     most = max(negatives)
     rules = (*percentiles(lower), Sample(times * most))

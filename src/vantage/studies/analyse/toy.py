@@ -88,7 +88,7 @@ class TrainedToy:
     """Passes over the training pairs."""
 
     learning_rate: float = 0.003
-    """Of Adam, without weight decay."""
+    """Learning rate of Adam, without weight decay."""
 
     memory: Memory = InBatch()
     """Where a step's pool comes from: `InBatch` embeds all training pairs again at every step, and learns through them;
@@ -123,9 +123,9 @@ class TrainedToy:
     def __call__(self) -> EstimateCurves:
         """The table and the picture."""
         estimates = [[self.estimates(lower, seed) for lower in self.lower] for seed in range(self.seeds)]
-        trained = EstimateCurve.of("training pairs", [[pair[0] for pair in row] for row in estimates])
+        training = EstimateCurve.of("training pairs", [[pair[0] for pair in row] for row in estimates])
         held_out = EstimateCurve.of("held-out pairs", [[pair[1] for pair in row] for row in estimates])
-        curves = (held_out, trained, PUBLISHED) if self.lower == LOWER else (held_out, trained)
+        curves = (held_out, training, PUBLISHED) if self.lower == LOWER else (held_out, training)
         return EstimateCurves("NCE and CNCE with trained critics", self.gaussian.information, self.lower, curves)
 
     def train(self, lower: float, seed: int) -> Critic:
@@ -154,7 +154,7 @@ class TrainedToy:
         return critic
 
     def estimates(self, lower: float, seed: int) -> tuple[float, float]:
-        """With the trained critic, on training pairs and on others."""
+        """Estimates with the trained critic, on training pairs and on held-out pairs."""
         critic = self.train(lower, seed)
         _, other = self.gaussian.pairs(self.pairs, 3 * seed + 1)
         training, held_out = self._training_pairs(seed), self.gaussian.pairs(self.held_out, 3 * seed + 2)
@@ -177,7 +177,7 @@ class TrainedToy:
 
 
 def _network(layers: int, width: int) -> nn.Sequential:
-    """Linear layers with ReLU between them, from one number."""
+    """Linear layers with ReLU between them; the input is one number."""
     parts: list[nn.Module] = [nn.Linear(1, width)]
     for _ in range(layers - 1):
         parts += [nn.ReLU(), nn.Linear(width, width)]

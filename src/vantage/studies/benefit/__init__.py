@@ -1,19 +1,19 @@
-"""Does pretraining help on these images? Fine-tuned and frozen beside scratch, a random network and raw pixels."""
+"""Does pretraining help on these images? A run, fine-tuned and frozen, against scratch, a random network and pixels."""
 
-from vantage.studies.benefit.course import benefit, check
+from vantage.studies.benefit.comparison import check, measure_benefit
 from vantage.studies.benefit.figure import benefit_figure, write_benefit
-from vantage.studies.benefit.plan import Benefit, Budget
-from vantage.studies.benefit.result import BenefitResult, Cell, Gap, Images
+from vantage.studies.benefit.plan import BenefitPlan, Budget
+from vantage.studies.benefit.result import BenefitResult, ClassifierResult, Gap, SplitImages
 from vantage.studies.benefit.verdict import sentences
 
 __all__ = [
-    "Benefit",
+    "BenefitPlan",
     "BenefitResult",
     "Budget",
-    "Cell",
+    "ClassifierResult",
     "Gap",
-    "Images",
-    "benefit",
+    "SplitImages",
+    "measure_benefit",
     "benefit_figure",
     "check",
     "sentences",

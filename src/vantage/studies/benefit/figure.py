@@ -16,8 +16,8 @@ __all__ = ["benefit_figure", "write_benefit"]
 
 
 def benefit_figure(result: BenefitResult) -> "Figure":
-    """Two panels over the number of labels: accuracy of every way, and how far fine-tuning the run is above training
-    from scratch. Bars are 95 % intervals, over seeds and test images."""
+    """Two panels over the number of labels: the accuracy of every way, and how far fine-tuning is above training from
+    scratch. Bars are 95 % intervals, over seeds and test images."""
     figure, axes = panels(1, 2, width=4.8, height=3.8)
     first, second = axes[0]
     labels = result.labels
@@ -38,13 +38,13 @@ def benefit_figure(result: BenefitResult) -> "Figure":
         panel.minorticks_off()
     titled(first, "with pretraining and without", "labels", "top-1 on the test images (%)")
     titled(second, f"{TUNED} − {SCRATCH}", "labels", "points of accuracy")
-    seeds = len({cell.seed for cell in result.cells})
+    seeds = len({cell.seed for cell in result.classifiers})
     figure.suptitle(f"mean of {seeds} seeds, 95 % intervals; {result.images.test:,} test images", fontsize=9)
     return figure
 
 
 def write_benefit(result: BenefitResult, folder: Path) -> list[Path]:
-    """Write the verdict with its table as Markdown, the cells as CSV and the picture as PNG; returns their paths.
+    """Write the verdict with its table as Markdown, all results as CSV and the picture as PNG; returns their paths.
 
     Raises `UserError` if they cannot be written.
     """
@@ -55,7 +55,7 @@ def write_benefit(result: BenefitResult, folder: Path) -> list[Path]:
 
 
 def _aside(labels: list[int], number: int, count: int) -> list[float]:
-    """Places a little beside the numbers of labels, so that bars do not hide each other."""
+    """Positions slightly offset from the numbers of labels, so that bars do not hide each other."""
     return [one * 1.03 ** (number - (count - 1) / 2) for one in labels]
 
 

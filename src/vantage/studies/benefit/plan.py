@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from vantage.errors import UserError
 from vantage.evaluate import FineTune, LinearCached
 
-__all__ = ["Benefit", "Budget"]
+__all__ = ["BenefitPlan", "Budget"]
 
 _STEPS = 10
-"""Least steps of a training for each of the budget's epochs."""
+"""Minimum number of training steps per epoch of the budget."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """What every training may cost, the same whatever the network starts from."""
+    """What every training may cost, whatever the network starts from."""
 
     epochs: int = 30
-    """Passes over the images. With few labels more, so that there are at least ten times as many steps."""
+    """Passes over the images; more with few labels, so that there are at least ten times as many steps."""
 
     batch_size: int = 64
-    """Images of a step."""
+    """Images in a step."""
 
     learning_rates: tuple[float, ...] = (0.01, 0.03, 0.1)
     """Learning rates of the whole network to choose from."""
@@ -38,15 +38,17 @@ class Budget:
             values = getattr(self, name)
             if not values or len(set(values)) < len(values) or not all(0 < one < math.inf for one in values):
                 words = " ".join(f"{one:g}" for one in values) or "empty"
-                raise UserError(f"{name} to choose from: {words}; give different finite numbers above 0, at least one")
+                raise UserError(
+                    f"{name} to choose from: {words}; give at least one number, all different, finite and above 0"
+                )
 
     def epochs_of(self, images: int) -> int:
-        """Passes of a training on this number of images."""
+        """Passes over this number of images."""
         steps = math.ceil(images / self.batch_size)
         return max(self.epochs, math.ceil(_STEPS * self.epochs / steps))
 
     def trainings(self, images: int, seed: int) -> tuple[FineTune, ...]:
-        """A training on all these images at every learning rate."""
+        """Fine-tuning on all of these images, once for each learning rate."""
         epochs = self.epochs_of(images)
         return tuple(
             FineTune(1.0, "", 1, epochs, self.batch_size, rate, rate, seed=seed) for rate in self.learning_rates
@@ -58,7 +60,7 @@ class Budget:
 
 
 @dataclass(frozen=True)
-class Benefit:
+class BenefitPlan:
     """The numbers of labels, the seeds and the budget of a comparison.
 
     Raises `UserError` for shares outside (0, 1], for fewer than two seeds, and for anything named twice.
@@ -68,7 +70,7 @@ class Benefit:
     """Shares of the labels of each class, at least one image of each."""
 
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
-    """Each draws its own subsets, a smaller one inside a larger, and its own random network."""
+    """Seeds; each draws its own subsets, the smaller ones within the larger, and its own random network."""
 
     budget: Budget = Budget()
     """What every training may cost."""
@@ -79,13 +81,13 @@ class Benefit:
             raise UserError(f"shares of the labels: {words} %; give each once, above 0 and at most 100")
         if len(self.seeds) < 2 or len(set(self.seeds)) < len(self.seeds):
             words = " ".join(map(str, self.seeds)) or "none"
-            raise UserError(f"seeds: {words}; an interval needs at least two, each named once")
+            raise UserError(f"seeds: {words}; an interval needs at least two different ones, each given once")
 
-    def each(self) -> Iterator[tuple[int, float]]:
-        """Every seed with every share, seed by seed, so that all shares soon have a number; the smallest first."""
+    def pairs(self) -> Iterator[tuple[int, float]]:
+        """Every seed with every share, seed by seed, so that all shares have results early; the smallest first."""
         return ((seed, share) for seed in self.seeds for share in sorted(self.shares))
 
 
 def middle(values: tuple[float, ...]) -> float:
-    """The middle one of some numbers in order, the lower of two."""
+    """The median of some numbers; of an even number of them, the lower middle one."""
     return sorted(values)[(len(values) - 1) // 2]

@@ -1,4 +1,4 @@
-"""What was measured: numbers of each cell, differences paired by subset, and tables.
+"""The results: those of each classifier, differences paired by subset, and tables.
 
 m: test images
 """
@@ -17,47 +17,47 @@ from vantage.storage.tables import Table, csv_of, mean_and_deviation
 from vantage.studies.benefit.plan import Budget
 from vantage.studies.benefit.ways import SCRATCH, TUNED
 
-__all__ = ["BenefitResult", "Cell", "Gap", "Images", "packed", "signed"]
+__all__ = ["BenefitResult", "ClassifierResult", "Gap", "SplitImages", "pack_bits", "format_points"]
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One classifier."""
+class ClassifierResult:
+    """The result of one classifier."""
 
     way: str
-    """How it was made."""
+    """Name of the way in which it was made."""
 
     share: float
     """Share of the labels of each class."""
 
     labels: int
-    """Labeled images that it was made of."""
+    """Number of labeled images that it was trained on."""
 
     seed: int
     """Seed of the subset."""
 
     right: str
-    """A bit for each test image, 1 where it is right, packed into hexadecimal digits."""
+    """A bit for each test image, 1 where the prediction is right, packed into hexadecimal digits."""
 
     chosen: Mapping[str, Any]
-    """What was chosen on images held out of the subset."""
+    """The settings that were chosen on images held out of the subset."""
 
     seconds: float
-    """What it took."""
+    """Time to train and score it."""
 
     def hits(self, images: int) -> np.ndarray:
-        """1 for each of the test images that is right, 0 for the others."""
+        """1 for each test image with a right prediction, 0 for the others."""
         return np.unpackbits(np.frombuffer(bytes.fromhex(self.right), np.uint8), count=images).astype(float)
 
 
-def packed(right: Bool[Tensor, "m"]) -> str:
-    """Bits as hexadecimal digits, as a `Cell` keeps them."""
+def pack_bits(right: Bool[Tensor, "m"]) -> str:
+    """Bits as hexadecimal digits, as a `ClassifierResult` stores them."""
     return np.packbits(right.numpy()).tobytes().hex()
 
 
 @dataclass(frozen=True)
 class Gap:
-    """How far one way is above another in points of accuracy, or how high one is, with its 95 % interval."""
+    """The difference of two ways in points of accuracy, or the accuracy of one, with a 95 % interval."""
 
     mean: float
     """Mean over the seeds."""
@@ -68,11 +68,11 @@ class Gap:
 
     @classmethod
     def of(cls, points: np.ndarray) -> "Gap":
-        """Of a row for each seed and a column for each test image, in points.
+        """The gap from a table in points: a row for each seed and a column for each test image.
 
-        Both are draws: of subsets and starts, and of images to be judged by. The variance of the mean is the sum of
-        that of the seeds' means and that of the images' means (which counts their interaction twice, so the interval is
-        rather too wide), with Satterthwaite's degrees of freedom for Student's t.
+        Both are random: seeds draw subsets and initial weights, and the test images are a sample. The variance of the
+        mean is the sum of the variance from the seeds' means and that from the images' means (which counts their
+        interaction twice, so the interval is rather too wide), with Satterthwaite's degrees of freedom for Student's t.
         """
         parts = [(axis.var(ddof=1) / len(axis), len(axis) - 1) for axis in (points.mean(1), points.mean(0))]
         variance = float(sum(part for part, _ in parts))
@@ -85,42 +85,42 @@ class Gap:
 
     @property
     def words(self) -> str:
-        """Such as 12.3 [9.8, 14.9]."""
-        return f"{signed(self.mean)} [{signed(self.low)}, {signed(self.high)}]"
+        """The gap as text, such as 12.3 [9.8, 14.9]."""
+        return f"{format_points(self.mean)} [{format_points(self.low)}, {format_points(self.high)}]"
 
     @property
     def reverse(self) -> "Gap":
-        """How far the other is above the one."""
+        """The gap in the other direction."""
         return Gap(-self.mean, -self.high, -self.low)
 
 
 @dataclass(frozen=True)
-class Images:
-    """The images, and what is to be known about their split."""
+class SplitImages:
+    """The number of images, and facts about their split."""
 
     train: int
-    """Labeled training images."""
+    """Number of labeled training images."""
     test: int
-    """Labeled test images."""
+    """Number of labeled test images."""
     split: str
     """Where the test images come from."""
     leaks: tuple[int, ...]
     """Numbers of the test images with a near-duplicate among the training images."""
-    seen: int | None
-    """Test images that the run was pretrained on; None where that is not known."""
+    in_pretraining: int | None
+    """How many test images the run was pretrained on; None if unknown."""
 
 
 @dataclass(frozen=True)
 class BenefitResult:
-    """All cells of a comparison."""
+    """All results of a comparison."""
 
-    cells: tuple[Cell, ...]
-    """A cell for each seed, share and way, the smallest share first."""
+    classifiers: tuple[ClassifierResult, ...]
+    """A result for each seed, share and way, the smallest share first."""
 
     ways: tuple[str, ...]
-    """The ways, those of the run first."""
+    """Names of the ways, starting with those of the run."""
 
-    images: Images
+    images: SplitImages
     """The images."""
 
     budget: Budget
@@ -129,16 +129,16 @@ class BenefitResult:
     @property
     def labels(self) -> list[int]:
         """Numbers of labels, ascending."""
-        return sorted({cell.labels for cell in self.cells})
+        return sorted({cell.labels for cell in self.classifiers})
 
     def share(self, labels: int) -> float:
-        """The share that a number of labels is."""
-        return next(cell.share for cell in self.cells if cell.labels == labels)
+        """The share of the labels that this number is."""
+        return next(cell.share for cell in self.classifiers if cell.labels == labels)
 
     def points(self, way: str, labels: int) -> np.ndarray:
-        """100 where a test image is right and 0 where it is not: a row for each seed."""
-        cells = [cell for cell in self.cells if (cell.way, cell.labels) == (way, labels)]
-        return np.stack([100 * cell.hits(self.images.test) for cell in cells])
+        """100 where the prediction for a test image is right and 0 where it is wrong: a row for each seed."""
+        classifiers = [cell for cell in self.classifiers if (cell.way, cell.labels) == (way, labels)]
+        return np.stack([100 * cell.hits(self.images.test) for cell in classifiers])
 
     def top1(self, way: str, labels: int) -> list[float]:
         """Accuracy of each seed, in percent."""
@@ -165,17 +165,17 @@ class BenefitResult:
         return Table(("labels", "share", *self.ways, "fine-tuned − scratch"), tuple(rows), left=())
 
     def csv(self) -> str:
-        """A row for each cell, with all digits."""
+        """A row for each result, with all digits."""
         rows = []
-        for cell in self.cells:
-            chosen = {name: cell.chosen.get(name) for name in ("learning_rate", "epochs", "l2")}
-            plain = {"way": cell.way, "share": cell.share, "labels": cell.labels, "seed": cell.seed}
+        for cell in self.classifiers:
+            choice = {name: cell.chosen.get(name) for name in ("learning_rate", "epochs", "l2")}
+            columns = {"way": cell.way, "share": cell.share, "labels": cell.labels, "seed": cell.seed}
             rows.append(
-                {**plain, "top-1 (%)": 100 * cell.hits(self.images.test).mean(), **chosen, "seconds": cell.seconds}
+                {**columns, "top-1 (%)": 100 * cell.hits(self.images.test).mean(), **choice, "seconds": cell.seconds}
             )
         return csv_of(rows)
 
 
-def signed(points: float) -> str:
-    """A difference with one digit, and a minus sign that is one."""
+def format_points(points: float) -> str:
+    """A difference with one decimal and a true minus sign."""
     return f"{round(points, 1) + 0.0:.1f}".replace("-", "−")

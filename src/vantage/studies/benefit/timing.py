@@ -1,4 +1,4 @@
-"""How long it will take on this machine, measured on these images before it begins."""
+"""How long a comparison will take on this machine, measured on these images before it starts."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -15,23 +15,23 @@ from vantage.evaluate.protocols.finetune.tuning import TuningSchedule, tune
 from vantage.evaluate.protocols.linear.logistic import fit_logistic
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.progress import QuietProgress
-from vantage.studies.benefit.plan import Benefit, Budget
-from vantage.studies.benefit.ways import Labeled, Way
+from vantage.studies.benefit.plan import BenefitPlan, Budget
+from vantage.studies.benefit.ways import LabeledSplit, Way
 
-__all__ = ["Job", "Pace", "expected", "fitted", "measured"]
+__all__ = ["Job", "UnitTimes", "estimate_seconds", "fit_budget", "measure_unit_times"]
 
-_SECONDS = 2.0  # of training by which the speed is measured
-_ENCODED = 128  # images by which encoding is measured
-_PASSES = 40  # of a linear classifier over its images until it is fitted, as a rule
-_LEAST, _MOST = 5, 200  # epochs that minutes may lead to
+_TRAINING_SECONDS = 2.0  # length of the training that measures the speed
+_ENCODING_IMAGES = 128  # images with which encoding is timed
+_PASSES = 40  # typical number of passes until a linear classifier is fitted
+_LEAST, _MOST = 5, 200  # limits for the epochs that follow from minutes
 
 
 @dataclass(frozen=True)
-class Pace:
-    """Seconds that the parts of the work take."""
+class UnitTimes:
+    """Seconds for each unit of work."""
 
     train: float
-    """Training on one image, once."""
+    """Training on one image once."""
 
     encode: float
     """Decoding and encoding one image."""
@@ -40,15 +40,15 @@ class Pace:
     """One pass of a linear classifier over one image, for each feature."""
 
     start: float
-    """What a training takes before its first step."""
+    """Start of a training, before its first step."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """One classifier that is still to be made."""
+    """One classifier to be trained."""
 
     way: Way
-    """How."""
+    """The way in which it is made."""
 
     seed: int
     """Seed of its subset."""
@@ -57,23 +57,23 @@ class Job:
     """Share of the labels."""
 
     images: int
-    """Images of its subset."""
+    """Number of images in its subset."""
 
     chooses: bool
-    """Whether images can be held out of it."""
+    """Whether images can be held out of the subset."""
 
-    def seconds(self, pace: Pace, budget: Budget, width: int, test: int) -> float:
-        """Expected time, where features are at hand."""
+    def seconds(self, times: UnitTimes, budget: Budget, width: int, test: int) -> float:
+        """Expected time in seconds, given the features."""
         values = budget.learning_rates if self.way.trains else budget.penalties
         trials = len(values) if self.chooses and len(values) > 1 else 0
         if not self.way.trains:
-            return pace.fit * width * _PASSES * self.images * (1 + trials)
-        seen = budget.epochs_of(self.images) * self.images * (1 + 0.8 * trials)
-        return pace.train * seen + pace.encode * (test + self.images * (1 + trials)) + pace.start * (1 + trials)
+            return times.fit * width * _PASSES * self.images * (1 + trials)
+        views = budget.epochs_of(self.images) * self.images * (1 + 0.8 * trials)
+        return times.train * views + times.encode * (test + self.images * (1 + trials)) + times.start * (1 + trials)
 
 
-def measured(encoder: FrozenEncoder, images: Labeled, budget: Budget, work: Work) -> Pace:
-    """The pace of a network, by a training of some seconds on some images, from which nothing is kept."""
+def measure_unit_times(encoder: FrozenEncoder, images: LabeledSplit, budget: Budget, work: Work) -> UnitTimes:
+    """Measure the unit times of a network by training it on some images for a few seconds; nothing is stored."""
     work, source = replace(work, progress=QuietProgress()), images.train
     rows = torch.tensor(list(spread(len(source), 2 * budget.batch_size)))
     part = SourceSubset(source, rows)
@@ -81,19 +81,19 @@ def measured(encoder: FrozenEncoder, images: Labeled, budget: Budget, work: Work
     def train(epochs: int) -> float:
         schedule = TuningSchedule(epochs, budget.batch_size, (1e-3, 1e-3), 0.0, 0.08, 0)
         with TemporaryDirectory() as folder:
-            began = time.monotonic()
+            start = time.monotonic()
             tune(schedule, encoder, part, images.label[rows], images.classes, replace(work, cache=Path(folder)))
-            return time.monotonic() - began
+            return time.monotonic() - start
 
     first, more = train(1), 1
-    while (whole := train(1 + more)) < _SECONDS and more < 1000:
-        more = max(2 * more, round(more * _SECONDS / max(whole, 0.1)))
+    while (whole := train(1 + more)) < _TRAINING_SECONDS and more < 1000:
+        more = max(2 * more, round(more * _TRAINING_SECONDS / max(whole, 0.1)))
     step = max(whole - first, whole / (1 + more) / 2) / more / len(rows)
-    encoded = SourceSubset(source, spread(len(source), _ENCODED))
-    began = time.monotonic()
-    encode_all(encoder.backbone, encoder.view, encoded, work, encoder.name)
-    encode = (time.monotonic() - began) / len(encoded)
-    return Pace(
+    images_to_encode = SourceSubset(source, spread(len(source), _ENCODING_IMAGES))
+    start = time.monotonic()
+    encode_all(encoder.backbone, encoder.view, images_to_encode, work, encoder.name)
+    encode = (time.monotonic() - start) / len(images_to_encode)
+    return UnitTimes(
         step, encode, _fit(encoder.width, images.classes, work), max(0.0, whole - (1 + more) * len(rows) * step)
     )
 
@@ -103,32 +103,36 @@ def _fit(width: int, classes: int, work: Work) -> float:
     images, passes = 1024, 5
     vector = torch.randn(images, width, generator=torch.Generator().manual_seed(0)).to(work.resolved_device())
     label = torch.arange(images, device=vector.device) % classes
-    began = time.monotonic()
+    start = time.monotonic()
     float(fit_logistic(vector, label, classes, 1e-2, passes).bias.sum())  # waits for the device
-    return (time.monotonic() - began) / (images * passes * width)
+    return (time.monotonic() - start) / (images * passes * width)
 
 
-def expected(jobs: Iterable[Job], paces: Mapping[str, Pace], budget: Budget, train: int, test: int) -> dict[Job, float]:
-    """Seconds of each job; the first that needs the features of a network is charged with them. `paces` are by the
-    hash of weights, "" for those of the run's network, whatever its weights."""
-    encoded: set[tuple[str, str, int]] = set()
+def estimate_seconds(
+    jobs: Iterable[Job], unit_times: Mapping[str, UnitTimes], budget: Budget, train: int, test: int
+) -> dict[Job, float]:
+    """Seconds for each job; the first one that needs the features of a network is charged for them. `unit_times` are by
+    the hash of the weights, with "" for the run's network whatever its weights."""
+    charged: set[tuple[str, str, int]] = set()
     seconds: dict[Job, float] = {}
     for job in jobs:
-        pace = paces[job.way.digest]
-        key = (job.way.name, job.way.digest, job.seed if job.way.seeded else 0)
-        first = not job.way.trains and key not in encoded
-        encoded.add(key)
+        times = unit_times[job.way.digest]
+        key = (job.way.name, job.way.digest, job.seed if job.way.per_seed else 0)
+        first = not job.way.trains and key not in charged
+        charged.add(key)
         width = 1 if job.way.trains else job.way.encoder(job.seed).width
-        seconds[job] = job.seconds(pace, budget, width, test) + first * pace.encode * (train + test)
+        seconds[job] = job.seconds(times, budget, width, test) + first * times.encode * (train + test)
     return seconds
 
 
-def fitted(plan: Benefit, jobs: list[Job], paces: Mapping[str, Pace], train: int, test: int, seconds: float) -> Budget:
-    """The budget with as many epochs as fit into the seconds, at most 200. Raises `UserError` where fewer than 5
-    would."""
+def fit_budget(
+    plan: BenefitPlan, jobs: list[Job], unit_times: Mapping[str, UnitTimes], train: int, test: int, seconds: float
+) -> Budget:
+    """The budget with as many epochs as fit into the given seconds, at most 200. Raises `UserError` where fewer than 5
+    would fit."""
 
     def total(epochs: int) -> float:
-        return sum(expected(jobs, paces, replace(plan.budget, epochs=epochs), train, test).values())
+        return sum(estimate_seconds(jobs, unit_times, replace(plan.budget, epochs=epochs), train, test).values())
 
     if (least := total(_LEAST)) > seconds:
         raise UserError(

@@ -7,9 +7,9 @@ __all__ = ["markdown", "sentences"]
 
 
 def sentences(result: BenefitResult) -> list[str]:
-    """What the numbers say; the first sentence answers the question, with few labels and with the most.
+    """The results in sentences; the first one answers the question, for the fewest and for the most labels.
 
-    A difference was seen where its 95 % interval does not contain 0; see `Gap.of`.
+    A difference counts as seen where its 95 % interval does not contain 0; see `Gap.of`.
     """
     return [_benefit(result), _frozen(result), *_better_without(result), *_others(result), *_split(result)]
 
@@ -42,14 +42,14 @@ def _benefit(result: BenefitResult) -> str:
 def _frozen(result: BenefitResult) -> str:
     parts = [
         f"{_with(result, labels)} {'it' if number else 'the run'} is"
-        f" {_compared(result.gap(FROZEN, RANDOM, labels), 'a random network')} and"
-        f" {_compared(result.gap(FROZEN, PIXELS, labels), 'raw pixels')}"
+        f" {_comparison(result.gap(FROZEN, RANDOM, labels), 'a random network')} and"
+        f" {_comparison(result.gap(FROZEN, PIXELS, labels), 'raw pixels')}"
         for number, labels in enumerate(_ends(result))
     ]
     return f"Frozen, under a linear classifier, {'; '.join(parts)}."
 
 
-def _compared(gap: Gap, other: str) -> str:
+def _comparison(gap: Gap, other: str) -> str:
     if gap.low > 0:
         return f"{gap.words} above {other}"
     if gap.high < 0:
@@ -58,14 +58,16 @@ def _compared(gap: Gap, other: str) -> str:
 
 
 def _better_without(result: BenefitResult) -> list[str]:
-    """Where the best way without pretraining has a higher mean than both ways with it."""
+    """A sentence about the numbers of labels where the best way without pretraining is at least as good as the run."""
     parts = []
     for labels in result.labels:
-        best = max((way for way in result.ways if not is_pretrained(way)), key=lambda way: result.mean(way, labels))
-        own = max((TUNED, FROZEN), key=lambda way: result.mean(way, labels))
-        if result.mean(best, labels) >= result.mean(own, labels):
-            numbers = f"{result.mean(best, labels):.1f} % against {result.mean(own, labels):.1f} %"
-            parts.append(f"{_with(result, labels)} ({best}: {numbers})")
+        other_way = max(
+            (way for way in result.ways if not is_pretrained(way)), key=lambda way: result.mean(way, labels)
+        )
+        pretrained_way = max((TUNED, FROZEN), key=lambda way: result.mean(way, labels))
+        if result.mean(other_way, labels) >= result.mean(pretrained_way, labels):
+            numbers = f"{result.mean(other_way, labels):.1f} % against {result.mean(pretrained_way, labels):.1f} %"
+            parts.append(f"{_with(result, labels)} ({other_way}: {numbers})")
     return [_sentence(f"a way without pretraining is as good as the run or better {', '.join(parts)}")] if parts else []
 
 
@@ -73,8 +75,8 @@ def _others(result: BenefitResult) -> list[str]:
     lines = []
     for way in result.ways:
         if is_pretrained(way) and way not in (TUNED, FROZEN):
-            own = TUNED if way.endswith("fine-tuned") else FROZEN
-            parts = [f"{_with(result, labels)} {_compared(result.gap(way, own, labels), own)}"
+            run_way = TUNED if way.endswith("fine-tuned") else FROZEN
+            parts = [f"{_with(result, labels)} {_comparison(result.gap(way, run_way, labels), run_way)}"
                      for labels in _ends(result)]  # fmt: skip
             lines.append(f"{way}: {'; '.join(parts)}.")
     return lines
@@ -90,13 +92,13 @@ def _split(result: BenefitResult) -> list[str]:
                 for labels in _ends(result)]  # fmt: skip
         line += f"; without them pretraining adds {', '.join(gaps)}"
     lines = [f"{line}."]
-    if images.seen:
-        lines.append(f"The run was pretrained on {images.seen:,} of the test images, without their labels.")
+    if images.in_pretraining:
+        lines.append(f"The run was pretrained on {images.in_pretraining:,} of the test images, without their labels.")
     return lines
 
 
 def markdown(result: BenefitResult) -> str:
-    """The verdict, the table, and how it was made."""
+    """The verdict, the table, and how they were made."""
     first, *others = sentences(result)
     how = "\n".join(f"- {line}" for line in _how(result))
     return "\n\n".join([f"**{first}**", " ".join(others), result.table().markdown(), how]) + "\n"
@@ -104,7 +106,7 @@ def markdown(result: BenefitResult) -> str:
 
 def _how(result: BenefitResult) -> list[str]:
     budget, images = result.budget, result.images
-    seeds = ", ".join(str(seed) for seed in sorted({cell.seed for cell in result.cells}))
+    seeds = ", ".join(str(seed) for seed in sorted({cell.seed for cell in result.classifiers}))
     rates, penalties = (", ".join(f"{one:g}" for one in each) for each in (budget.learning_rates, budget.penalties))
     return [
         f"Top-1 in percent, mean ± standard deviation over seeds {seeds}. Brackets are 95 % intervals of the"

@@ -1,4 +1,4 @@
-"""Ways to use some labels, with pretraining and without, and what each is worth.
+"""Ways to use a number of labels, with and without pretraining, and the classifiers that they give.
 
 n: training images   k: those of a subset   m: test images   t: guesses an image
 """
@@ -22,37 +22,37 @@ from vantage.frozen.encoder import FrozenEncoder, random_encoder, raw_pixels
 from vantage.studies.benefit.plan import Budget
 
 __all__ = [
-    "FROZEN", "PIXELS", "RANDOM", "SCRATCH", "TUNED", "Labeled", "Way", "can_choose", "is_pretrained", "ways_of",
-    "worth",
+    "FROZEN", "PIXELS", "RANDOM", "SCRATCH", "TUNED", "LabeledSplit", "Way", "can_choose", "is_pretrained", "all_ways",
+    "train_classifier",
 ]  # fmt: skip
 
 TUNED, FROZEN = "pretrained, fine-tuned", "pretrained, frozen"
 SCRATCH, RANDOM, PIXELS = "from scratch", "random network, frozen", "raw pixels"
-"""What the ways are called."""
+"""Names of the ways."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """One way to make a classifier of some labeled images."""
+    """One way to make a classifier from some labeled images."""
 
     name: str
-    """What tables call it."""
+    """Its name in tables."""
 
     trains: bool
-    """Whether the whole network is trained; otherwise a linear classifier on its features."""
+    """Whether the whole network is trained, rather than a linear classifier on its features."""
 
     encoder: Callable[[int], FrozenEncoder]
-    """The network that it starts from, by the seed."""
+    """Gives the network to start from, by seed."""
 
-    seeded: bool = False
-    """Whether that network is another one for each seed."""
+    per_seed: bool = False
+    """Whether each seed has a network of its own."""
 
     digest: str = ""
-    """Hash of weights that are not those of the run; empty for the others."""
+    """Hash of the weights where they come from elsewhere; empty for the run's own ways and the baselines."""
 
 
-def ways_of(encoder: FrozenEncoder, others: Mapping[str, FrozenEncoder], network: int | None) -> tuple[Way, ...]:
-    """All ways: those of the run, those without pretraining, and those of other weights, by their names."""
+def all_ways(encoder: FrozenEncoder, others: Mapping[str, FrozenEncoder], network: int | None) -> tuple[Way, ...]:
+    """All ways: those of the run, those without pretraining, and those of other weights by their names."""
 
     def scratch(seed: int) -> FrozenEncoder:
         return random_encoder(encoder.run, seed, network)
@@ -75,18 +75,18 @@ def ways_of(encoder: FrozenEncoder, others: Mapping[str, FrozenEncoder], network
 
 
 def is_pretrained(name: str) -> bool:
-    """Whether a way begins with weights that were trained before."""
+    """Whether a way starts from pretrained weights."""
     return name not in (SCRATCH, RANDOM, PIXELS)
 
 
 def can_choose(label: Int[Tensor, "k"]) -> bool:
-    """Whether an image can be held out: a class has two."""
+    """Whether images can be held out: whether some class has at least two."""
     return bool((label.unique(return_counts=True)[1] > 1).any())
 
 
 @dataclass(frozen=True)
-class Labeled:
-    """Labeled images to make classifiers of, and to judge them by."""
+class LabeledSplit:
+    """Labeled images to train classifiers on, and to score them on."""
 
     train: Source
     """Images to train on."""
@@ -95,7 +95,7 @@ class Labeled:
     test: Source
     """Images to score on."""
     test_label: Int[Tensor, "m"]
-    """Their classes, which only score."""
+    """Their classes, which are used only for scoring."""
 
     @property
     def classes(self) -> int:
@@ -103,29 +103,29 @@ class Labeled:
         return max(len(self.test.classes), int(self.label.max()) + 1, int(self.test_label.max()) + 1)
 
 
-def worth(
-    way: Way, seed: int, images: Labeled, rows: Int[Tensor, "k"], budget: Budget, work: Work
+def train_classifier(
+    way: Way, seed: int, images: LabeledSplit, rows: Int[Tensor, "k"], budget: Budget, work: Work
 ) -> tuple[Bool[Tensor, "m"], dict[str, Any]]:
-    """Which test images a classifier made of some of the training images gets right; and what was chosen on images held
-    out of those."""
+    """Train a classifier on some of the training images; returns which test images it gets right, and the settings
+    chosen on images held out of that subset."""
     encoder = way.encoder(seed)
     if way.trains:
-        guess, chosen = _trained(encoder, seed, images, rows, budget, work)
+        guess, choice = _fine_tune(encoder, seed, images, rows, budget, work)
     else:
         bank, queries = labeled_features(encoder, images.train, work), labeled_features(encoder, images.test, work)
         rows = rows.to(bank.label.device)
         subset = LabeledFeatures(bank.vector[rows], bank.label[rows], images.classes)
         probe = budget.probe(seed, can_choose(bank.label[rows]))
-        guess, how = probe.guesses(subset, queries.vector, images.classes, work)
-        chosen = {"l2": how["l2"]}
-    return guess[:, 0].cpu() == images.test_label, chosen
+        guess, settings = probe.guesses(subset, queries.vector, images.classes, work)
+        choice = {"l2": settings["l2"]}
+    return guess[:, 0].cpu() == images.test_label, choice
 
 
-def _trained(
-    encoder: FrozenEncoder, seed: int, images: Labeled, rows: Int[Tensor, "k"], budget: Budget, work: Work
+def _fine_tune(
+    encoder: FrozenEncoder, seed: int, images: LabeledSplit, rows: Int[Tensor, "k"], budget: Budget, work: Work
 ) -> tuple[Int[Tensor, "m t"], dict[str, Any]]:
-    """Guesses of a network trained on the subset, at the learning rate that was best on a fifth held out of it (the one
-    nearest to the middle of equals), or else at the next best that does not diverge."""
+    """Predictions of a network trained on the subset, at the learning rate that is best on a fifth held out of it, or
+    at the next best one that does not diverge; of equal ones, the one closest to the middle."""
     trainings, label = budget.trainings(len(rows), seed), images.label[rows]
     top1 = [0.0] * len(trainings)
     if can_choose(label) and len(trainings) > 1:
@@ -138,12 +138,12 @@ def _trained(
             result = tune(one.schedule(1.0, seed), encoder, subset, label, images.classes, work)
         except Divergence:
             continue
-        chosen = {"learning_rate": one.head_learning_rate, "epochs": one.epochs, "held_out_top1": top1}
-        return result.predict(encoder, images.test, work), chosen
+        choice = {"learning_rate": one.head_learning_rate, "epochs": one.epochs, "held_out_top1": top1}
+        return result.predict(encoder, images.test, work), choice
     raise UserError(f"{encoder.name} diverges at every learning rate of {budget.learning_rates}: give lower ones")
 
 
 def _best_first(top1: Sequence[float]) -> list[int]:
-    """Numbers of the candidates, the best first; of equals the one nearest to the middle, the lower of two."""
+    """Indices of the candidates, the best first; of equals the one closest to the middle, of two such the lower."""
     center = (len(top1) - 1) // 2
     return sorted(range(len(top1)), key=lambda number: (-top1[number], abs(number - center), number))

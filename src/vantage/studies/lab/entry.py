@@ -1,4 +1,4 @@
-"""A table or figure of a paper as data: its cells, their values there, and what the text claims of them."""
+"""A table or figure of a paper as data: its cells, the paper's values for them, and the claims made about them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,36 +15,36 @@ __all__ = ["Arm", "Cell", "Claim", "Entry", "Gate", "Measure", "OfOtherSets", "T
 
 @dataclass(frozen=True)
 class Arm:
-    """A network, trained from the start or continued from another arm's checkpoint."""
+    """A network, trained from scratch or continued from another arm's checkpoint."""
 
     run: Run
-    """The whole composition, with seed 0; its `data` says how many images are held out and trained on."""
+    """The whole composition, with seed 0; its `data` says how many images it trains on and how many are held out."""
 
     images: str = "tiny-imagenet-50"
-    """Name of the set (`vantage.studies.lab.sets`)."""
+    """Name of the image set (`vantage.studies.lab.sets`)."""
 
     start: "Arm | None" = None
-    """The arm whose checkpoint of the same seed it continues: encoders, memory and optimizer where they fit. Pairs of
-    a seed then share the base, the order of images and the crops. None: from scratch."""
+    """The arm whose checkpoint of the same seed this one continues: encoders, memory and optimizer where they fit. Two
+    arms of one seed then share the base, the order of images and the crops. None: trained from scratch."""
 
-    def seeded(self, seed: int) -> Run:
-        """The run of one seed. A branch draws other crops than its base did, and so does a branch of that branch."""
-        return replace(self.run, seed=seed if self.start is None else self.start.seeded(seed).seed + _BRANCH)
+    def with_seed(self, seed: int) -> Run:
+        """The run with this seed. A branch draws different crops from its base, and so does a branch of that branch."""
+        return replace(self.run, seed=seed if self.start is None else self.start.with_seed(seed).seed + _BRANCH)
 
 
 _BRANCH = 1_000
-"""What the seed of a continued arm is larger by."""
+"""Added to the seed of a continued arm."""
 
 
 @dataclass(frozen=True)
 class Untrained:
-    """What an arm's images look like without its training: the gate of every claim about accuracy."""
+    """The baseline without training for an arm's images: the gate for every claim about accuracy."""
 
     arm: Arm
     """The arm it is compared with."""
 
     pixels: bool = False
-    """Whether pixels themselves are judged, instead of a random encoder."""
+    """Whether raw pixels are evaluated instead of a random encoder."""
 
 
 @runtime_checkable
@@ -53,11 +53,11 @@ class Toy(Protocol):
 
     @property
     def name(self) -> str:
-        """In a word."""
+        """A short name."""
         ...
 
-    def measured(self, seed: int) -> dict[str, float]:
-        """Numbers by name."""
+    def measure(self, seed: int) -> dict[str, float]:
+        """The measured numbers by name."""
         ...
 
 
@@ -67,7 +67,7 @@ class Measure(Protocol):
 
     @property
     def name(self) -> str:
-        """In a word."""
+        """A short name."""
         ...
 
     @property
@@ -75,14 +75,14 @@ class Measure(Protocol):
         """Raised when the same settings mean something else."""
         ...
 
-    def __call__(self, seen: Any) -> dict[str, float]:
-        """Numbers by name, of a `vantage.studies.lab.measuring.Seen`."""
+    def __call__(self, subject: Any) -> dict[str, float]:
+        """The numbers by name for one `vantage.studies.lab.measures.Subject`."""
         ...
 
 
 @runtime_checkable
 class OfOtherSets(Measure, Protocol):
-    """A measure that looks at other sets than its cell's, whose images its numbers then depend on."""
+    """A measure that uses image sets other than its cell's own; its numbers then depend on those images too."""
 
     @property
     def others(self) -> tuple[str, ...]:
@@ -91,7 +91,7 @@ class OfOtherSets(Measure, Protocol):
 
     @property
     def data(self) -> Data:
-        """What is taken of each."""
+        """How many images of each set are used."""
         ...
 
 
@@ -100,62 +100,62 @@ class Cell:
     """A row of a table or a point of a figure."""
 
     name: str
-    """As claims name it."""
+    """Its name in claims."""
 
-    made: "Arm | Untrained | Toy | None" = None
-    """How it is made on two cores; none: the paper's value alone."""
+    experiment: "Arm | Untrained | Toy | None" = None
+    """What produces its numbers on two cores; None where only the paper's value is known."""
 
     measures: tuple[Measure, ...] = ()
-    """What is measured of it; a toy measures by itself."""
+    """What is measured on it; a toy measures itself."""
 
     paper: Mapping[str, float] = field(default_factory=dict)
-    """The paper's values, by its columns."""
+    """The paper's values by column."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of a paper that cells can contradict."""
+    """A claim of a paper that cells can contradict."""
 
     name: str
     """Its number within the entry."""
 
-    words: str
+    text: str
     """What is claimed."""
 
     place: str
-    """Where the paper claims it, such as "§4.2"; "ours" for a question that it does not ask."""
+    """Where the paper makes the claim, such as "§4.2"; "ours" for a question that the paper does not ask."""
 
     predicates: tuple[Predicate, ...]
-    """Statements about cells, all of which have to hold."""
+    """Statements about cells, all of which must hold."""
 
     columns: tuple[str, ...] = ()
-    """The paper's columns for which it is claimed; none where the paper gives no number."""
+    """The columns of the paper that the claim is about; none where the paper gives no numbers."""
 
-    by: str = ""
-    """The measure that asks it here; empty: it is not asked."""
+    measure: str = ""
+    """The measure by which the claim is tested here; empty where it is not tested."""
 
     accuracy: bool = False
-    """Whether it is about accuracy, which the gate precedes."""
+    """Whether the claim is about accuracy, so that the gate must be passed first."""
 
-    needs: Predicate | None = None
-    """Without this, by the same measure, the claim is void."""
+    precondition: Predicate | None = None
+    """The claim is void unless this holds, by the same measure."""
 
-    why: str = ""
-    """Why it is not asked here, or what to bear in mind."""
+    note: str = ""
+    """Why the claim is not tested here, or what to bear in mind."""
 
 
 @dataclass(frozen=True)
 class Gate:
-    """A base that has learned something: above raw pixels and above its random encoder."""
+    """The requirement that a base has learned something: it must be above raw pixels and above its random encoder."""
 
     base: str
-    """Cell of the base."""
+    """Name of the base's cell."""
 
     floors: tuple[str, ...]
-    """Cells that it has to be above."""
+    """Names of the cells that the base must be above."""
 
-    by: str
-    """The measure."""
+    measure: str
+    """The measure by which they are compared."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ class Entry:
     """One table or figure."""
 
     name: str
-    """Its word on the command line, such as jcl-table-1."""
+    """Its name on the command line, such as jcl-table-1."""
 
     paper: str
     """JCL, CNCE, InterCLR or InfoMin."""
@@ -171,31 +171,31 @@ class Entry:
     place: str
     """Table 1, Figure 2a, …"""
 
-    what: str
-    """What is compared, in a line."""
+    summary: str
+    """What is compared, in one line."""
 
     claims: tuple[Claim, ...]
-    """What is claimed."""
+    """The claims."""
 
     cells: tuple[Cell, ...] = ()
-    """What it is claimed of."""
+    """The cells that the claims are about."""
 
     commands: tuple[str, ...] = ()
-    """The paper's own scale, as commands that run where its data and hardware are."""
+    """Commands that run it at the paper's own scale, given its data and hardware."""
 
     gate: Gate | None = None
-    """What precedes claims about accuracy."""
+    """The gate that claims about accuracy must pass first."""
 
     scale: str = ""
-    """What the two-cores level leaves out, or why there is none."""
+    """How the two-cores level differs from the paper, or why there is no such level."""
 
     panels: tuple[Panel, ...] = ()
-    """Its picture; none where its cells lie on no axis."""
+    """The panels of its picture; none where its cells lie on no axis."""
 
     def __post_init__(self) -> None:
         names = [cell.name for cell in self.cells]
         if len(set(names)) < len(names) or len({claim.name for claim in self.claims}) < len(self.claims):
-            raise UserError(f"{self.name}: a cell or a claim is named twice")
+            raise UserError(f"{self.name}: two cells or two claims have the same name")
         for claim in self.claims:
             for term in (term for predicate in claim.predicates for term in predicate.terms):
                 if term.partition(" @ ")[0] not in names:
@@ -209,25 +209,25 @@ class Entry:
         return next(cell for cell in self.cells if cell.name == name)
 
     @property
-    def made(self) -> tuple[Cell, ...]:
-        """The cells that two cores can make."""
-        return tuple(cell for cell in self.cells if cell.made is not None)
+    def runnable_cells(self) -> tuple[Cell, ...]:
+        """The cells that can be run on two cores."""
+        return tuple(cell for cell in self.cells if cell.experiment is not None)
 
 
-_Made = TypeVar("_Made", bound=Arm | Untrained)
+_Experiment = TypeVar("_Experiment", bound=Arm | Untrained)
 
 
-def with_runs(made: _Made, change: Callable[[Run], Run]) -> _Made:
-    """An arm with its run changed, and those of the arms that it continues; or the same of what it is compared with."""
-    if isinstance(made, Untrained):
-        return replace(made, arm=with_runs(made.arm, change))
-    start = with_runs(made.start, change) if made.start else None
-    return replace(made, run=change(made.run), start=start)
+def with_runs(experiment: _Experiment, change: Callable[[Run], Run]) -> _Experiment:
+    """The arm with its run changed, and the runs of the arms that it continues; for a baseline, those of its arm."""
+    if isinstance(experiment, Untrained):
+        return replace(experiment, arm=with_runs(experiment.arm, change))
+    start = with_runs(experiment.start, change) if experiment.start else None
+    return replace(experiment, run=change(experiment.run), start=start)
 
 
 def paper(columns: str, *rows: tuple[Any, ...]) -> tuple[Cell, ...]:
-    """Cells that hold the paper's values alone: names of columns between slashes, then rows of a name and values, None
-    where there is none."""
+    """Cells that hold only the paper's values: column names separated by slashes, then rows of a name and its values,
+    None where a value is missing."""
     names = tuple(part.strip() for part in columns.split("/"))
     cells = []
     for name, *values in rows:
@@ -239,7 +239,7 @@ def paper(columns: str, *rows: tuple[Any, ...]) -> tuple[Cell, ...]:
 
 
 def versions_of(value: Any) -> dict[str, int]:
-    """The parts of a composition, each with its version: 1 unless its class has a `version`, which is raised when the
-    same settings come to mean something else."""
+    """The version of each part of a composition: 1 unless its class has a `version`, which is raised when the same
+    settings come to mean something else."""
     kinds = {type(part) for part in parts_of(value) if hasattr(type(part), "__dataclass_fields__")}
     return {kind.__name__: int(getattr(kind, "version", 1)) for kind in sorted(kinds, key=lambda kind: kind.__name__)}

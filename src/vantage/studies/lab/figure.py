@@ -1,4 +1,4 @@
-"""The picture of an entry: its boxes drawn, ours beside the paper's."""
+"""The picture of an entry: its boxes, ours next to the paper's."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -13,13 +13,13 @@ from vantage.studies.lab.points import PAPER, Box, Point
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["arranged", "drawn", "figure_of", "in_words"]
+__all__ = ["arrange", "draw", "figure_of", "in_words"]
 
 _WIDTHS = {1: 4.4, 2: 3.6, 3: 2.43}
-"""Inches of a box, by how many stand side by side: at most 7.3, which are 700 pixels of a page."""
+"""Width of a box in inches, by the number of boxes side by side: at most 7.3 in all, which is 700 pixels on a page."""
 _WIDEST = 3
 _HEIGHT, _ROW, _AROUND = 2.2, 0.2, 0.9
-"""Inches of a box along an axis, of a row, and of what is around rows."""
+"""Height in inches of a box with an x axis, of a row, and of the space around rows."""
 _BELOW = 0.36
 """Inches from an axis to its legend."""
 _GRAY = "#555555"
@@ -27,11 +27,11 @@ _MARKERS = "osD^vP*"
 _LETTERS = ["DejaVu Sans", "Verdana"]
 """Fonts of about the same width."""
 _SMALL = 7.5
-"""Points of the smaller letters."""
+"""Size of the smaller text, in points."""
 
 
-def drawn(boxes: Sequence[Box]) -> bytes:
-    """The picture as SVG, with all of its numbers in words."""
+def draw(boxes: Sequence[Box]) -> bytes:
+    """The picture as SVG, with a description that holds all of its numbers."""
     from matplotlib import rc_context
 
     with rc_context({"svg.fonttype": "none", "font.sans-serif": _LETTERS}):  # letters stay letters: half the size
@@ -39,16 +39,16 @@ def drawn(boxes: Sequence[Box]) -> bytes:
 
 
 def in_words(boxes: Sequence[Box]) -> str:
-    """Every number of a picture."""
+    """A description of a picture with all of its numbers."""
     return " ".join(box.words for box in boxes)
 
 
-def arranged(boxes: Sequence[Box]) -> list[list[Box]]:
-    """Boxes in rows of at most three: those of a panel side by side or, where that needs fewer rows, those of a
+def arrange(boxes: Sequence[Box]) -> list[list[Box]]:
+    """Boxes in rows of at most three: the boxes of a panel side by side or, where that needs fewer rows, the boxes of a
     source."""
     by_panel = [[box for box in boxes if box.panel == panel] for panel in _distinct(box.panel for box in boxes)]
     by_source = [[box for box in boxes if box.source == source] for source in _distinct(box.source for box in boxes)]
-    return min(_packed(by_panel), _packed(by_source), key=len)
+    return min(_pack(by_panel), _pack(by_source), key=len)
 
 
 def _distinct(values: Iterable[Any]) -> list[Any]:
@@ -58,8 +58,8 @@ def _distinct(values: Iterable[Any]) -> list[Any]:
     return distinct
 
 
-def _packed(groups: list[list[Box]]) -> list[list[Box]]:
-    """Groups one after another, each on the row before where it fits whole."""
+def _pack(groups: list[list[Box]]) -> list[list[Box]]:
+    """Groups one after another, each added to the previous row where it fits as a whole."""
     rows: list[list[Box]] = []
     for group in groups:
         if rows and len(rows[-1]) + len(group) <= _WIDEST:
@@ -71,9 +71,9 @@ def _packed(groups: list[list[Box]]) -> list[list[Box]]:
 
 
 def figure_of(boxes: Sequence[Box]) -> "Figure":
-    """Large points are means over seeds with their 95 % t interval, faint lines join the points of a seed, and the
-    paper's points are hollow."""
-    table = arranged(boxes)
+    """The figure: large points are means over seeds with their 95 % t interval, faint lines connect the points of a
+    seed, and the paper's points are hollow."""
+    table = arrange(boxes)
     columns = max(map(len, table))
     figure, axes = panels(len(table), columns, _WIDTHS[columns], max(map(_height, boxes)))
     for row, across in zip(table, axes, strict=True):
@@ -81,8 +81,8 @@ def figure_of(boxes: Sequence[Box]) -> "Figure":
             if place >= len(row):
                 axis.set_visible(False)
             else:
-                named = place == 0 or row[place - 1].panel.rows != row[place].panel.rows
-                _draw(axis, row[place], named)
+                show_names = place == 0 or row[place - 1].panel.rows != row[place].panel.rows
+                _draw(axis, row[place], show_names)
     return figure
 
 
@@ -92,47 +92,47 @@ def _height(box: Box) -> float:
 
 
 def _has_legend(box: Box) -> bool:
-    """Whether curves have to be named: rows name themselves."""
+    """Whether the curves need a legend; rows are labeled already."""
     return len(box.curves) > 1 and (box.source == PAPER or not box.panel.rows)
 
 
-def _draw(axis: Any, box: Box, named: bool) -> None:
+def _draw(axis: Any, box: Box, show_names: bool) -> None:
     panel, rows = box.panel, box.panel.rows
     if panel.log:
         _logarithmic(axis, bool(rows))
     for number, (name, curve) in enumerate(box.curves.items()):
         style = _style(name, number, box)
         places = [_Place.of(point, rows) for point in curve]
-        _seeds(axis, places, style, joined=not panel.against)
-        _means(axis, places, style, joined=not rows and not panel.against)
-        if panel.against and not name:
+        _seeds(axis, places, style, connect=not panel.x_measure)
+        _means(axis, places, style, connect=not rows and not panel.x_measure)
+        if panel.x_measure and not name:
             _labels(
                 axis, [(point.name, fmean(place.x), fmean(place.y)) for point, place in zip(curve, places, strict=True)]
             )
     for name, value in box.lines.items():
         _line(axis, name, value, next(iter(box.curves.values())))
-    _along(axis, box, named)
-    _named(axis, box)
+    _along(axis, box, show_names)
+    _name_axes(axis, box)
     if _has_legend(box):
         _legend(axis, box)
 
 
 def _labels(axis: Any, points: Sequence[tuple[str, float, float]]) -> None:
-    """Names beside their points, on the side where there is room; of neighbors, the next lower name goes below."""
+    """Names next to their points, on the side that has room; where two points are close, the lower name goes below."""
     left, right = axis.get_xlim()
     bottom, top = axis.get_ylim()
     above: dict[bool, float] = {}
     for name, x, y in sorted(points, key=lambda point: -point[2]):
-        on_left = x > (left + right) / 2
-        crowded = on_left in above and above[on_left] - y < 0.1 * (top - bottom)
-        above[on_left] = y
-        place, lie = (-6 if on_left else 6, -6 if crowded else 4), "right" if on_left else "left"
-        axis.annotate(name, (x, y), place, textcoords="offset points", ha=lie, fontsize=_SMALL)
+        leftward = x > (left + right) / 2
+        below = leftward in above and above[leftward] - y < 0.1 * (top - bottom)
+        above[leftward] = y
+        place, alignment = (-6 if leftward else 6, -6 if below else 4), "right" if leftward else "left"
+        axis.annotate(name, (x, y), place, textcoords="offset points", ha=alignment, fontsize=_SMALL)
 
 
 @dataclass(frozen=True)
 class _Place:
-    """A point on an axis: a number for each seed across and up, or one for all of them."""
+    """A point on the axes: x and y for each seed, or one value for all of them."""
 
     x: tuple[float, ...]
     y: tuple[float, ...]
@@ -150,7 +150,7 @@ class _Place:
 
 
 def _style(name: str, number: int, box: Box) -> dict[str, Any]:
-    """A color and a marker for each curve, one for all rows of a source; hollow points are the paper's."""
+    """A color and a marker for each curve, or one for all rows of a source; the paper's points are hollow."""
     theirs = PAPER in (name, box.source)
     if name == PAPER or (theirs and len(box.curves) == 1):
         tint = "black"
@@ -161,29 +161,29 @@ def _style(name: str, number: int, box: Box) -> dict[str, Any]:
     return {"color": tint, "marker": _MARKERS[number % len(_MARKERS)], **hollow}
 
 
-def _seeds(axis: Any, places: Sequence[_Place], style: dict[str, Any], joined: bool) -> None:
-    """A faint line for each seed, through its points; dots where they have no order, or where there is one."""
+def _seeds(axis: Any, places: Sequence[_Place], style: dict[str, Any], connect: bool) -> None:
+    """A faint line through the points of each seed; dots where the points have no order or there is only one."""
     for seed in sorted({seed for place in places for seed in place.seeds}):
         spots = [place.of_seed(seed) for place in places if seed in place.seeds]
-        kind = "-" if joined and len(spots) > 1 else "."
+        kind = "-" if connect and len(spots) > 1 else "."
         axis.plot(*zip(*spots, strict=True), kind, color=style["color"], alpha=0.35, linewidth=0.7, markersize=3)
 
 
-def _means(axis: Any, places: Sequence[_Place], style: dict[str, Any], joined: bool) -> None:
+def _means(axis: Any, places: Sequence[_Place], style: dict[str, Any], connect: bool) -> None:
     x, y = ([fmean(getattr(place, side)) for place in places] for side in "xy")
     across, up = ([_half(getattr(place, side)) for place in places] for side in "xy")
-    line = {"linestyle": "-" if joined else "none", "linewidth": 1.2, "markersize": 4.5}
+    line = {"linestyle": "-" if connect else "none", "linewidth": 1.2, "markersize": 4.5}
     axis.errorbar(x, y, up if any(up) else None, across if any(across) else None, elinewidth=1.2, **line, **style)
 
 
 def _half(values: Sequence[float]) -> float:
-    """Half the 95 % t interval of the mean; 0 for fewer values than tell of a spread."""
+    """Half the 95 % t interval of the mean; 0 where there are too few values for one."""
     low, high = interval(values)
     return (high - low) / 2 if len(values) >= FEWEST else 0.0
 
 
 def _line(axis: Any, name: str, value: float, curve: Sequence[Point]) -> None:
-    """A line across, named where the curve's end is farther away."""
+    """A horizontal line, labeled at the end where the curve is farther away."""
     left, right = (abs(fmean(point.values) - value) for point in (curve[0], curve[-1]))
     end, side = (1.0, "right") if right >= left else (0.0, "left")
     axis.axhline(value, color=_GRAY, linestyle="--", linewidth=1.0)
@@ -198,15 +198,15 @@ def _logarithmic(axis: Any, across: bool) -> None:
     (axis.xaxis if across else axis.yaxis).set_minor_formatter(NullFormatter())
 
 
-def _along(axis: Any, box: Box, named: bool) -> None:
-    """Ticks: of the rows, of the numbers along the axis, or of another measure."""
+def _along(axis: Any, box: Box, show_names: bool) -> None:
+    """Ticks for rows, for numbers along the axis, or for another measure."""
     rows = box.panel.rows
     if not box.panel.log:
         axis.locator_params(axis="x" if rows else "y", nbins=3 if rows else 4)
     if rows:
-        axis.set_yticks(range(len(rows)), rows if named else [""] * len(rows))
+        axis.set_yticks(range(len(rows)), rows if show_names else [""] * len(rows))
         axis.set_ylim(len(rows) - 0.4, -0.6)
-    elif box.panel.against:
+    elif box.panel.x_measure:
         axis.margins(0.15)
         axis.locator_params(axis="x", nbins=4)
     else:
@@ -214,7 +214,7 @@ def _along(axis: Any, box: Box, named: bool) -> None:
 
 
 def _numbers(axis: Any, numbers: Sequence[float]) -> None:
-    """A tick for each number of an axis, and its label where there is room."""
+    """A tick for each number on an axis, with a label where there is room."""
     scaled(axis, numbers)
     ends = axis.transData.transform([(number, 1.0) for number in numbers])[:, 0]
     letter, last, labels = 0.035 * (ends[-1] - ends[0]), -math.inf, []
@@ -225,12 +225,12 @@ def _numbers(axis: Any, numbers: Sequence[float]) -> None:
     axis.set_xticks(numbers, labels)
 
 
-def _named(axis: Any, box: Box) -> None:
-    """Names of the axes; whose points these are, how many seeds, and what they have to be above."""
+def _name_axes(axis: Any, box: Box) -> None:
+    """Axis labels, and a title that names the source, the number of seeds and the floor."""
     panel = box.panel
-    measured = panel.theirs if box.source == PAPER else panel.measured
+    y_axis = panel.paper_label if box.source == PAPER else panel.y_axis
     title = f"{box.title}\nfloor: {box.floor}" if box.floor else box.title
-    titled(axis, title, *((measured, "") if panel.rows else (panel.along, measured)))
+    titled(axis, title, *((y_axis, "") if panel.rows else (panel.x_axis, y_axis)))
     axis.tick_params(labelsize=_SMALL)
     axis.title.set_fontsize(_SMALL + 0.5)
     for label in (axis.xaxis.label, axis.yaxis.label):

@@ -1,4 +1,4 @@
-"""The levels of the lab: entries on two cores, and on a GPU with a larger network for thirty times as many images."""
+"""The levels of the lab: on two cores, and on a GPU with a larger network that sees thirty times as many images."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -10,24 +10,24 @@ from vantage.encoders import Convolutions, ResNet9
 from vantage.memory import Queue
 from vantage.negatives import Sample
 from vantage.studies.lab.entry import Arm, Cell, Entry, Untrained, with_runs
-from vantage.studies.lab.small import QUEUE
+from vantage.studies.lab.two_cores import QUEUE
 from vantage.training.run import Data, Hardware, Run
 
 __all__ = ["LEVELS", "Level", "one_gpu"]
 
 IMAGES, BATCH, KEYS, LONGER = 22_500, 256, 4_096, 10
-"""Training images of a set, images of a step, keys of a queue or a draw, and how many times as many epochs."""
+"""Training images, batch size, keys in a queue or a sample, and the factor by which epochs are multiplied."""
 
 
 def one_gpu(entry: Entry) -> Entry:
-    """The entry with a ResNet-9 of width 32 for four convolutions, three times as many images, ten times as many
-    epochs, batches four times as large with a rate as much larger, and twice as many negatives. Toys are left out."""
-    return replace(entry, cells=tuple(_cell(cell) for cell in entry.cells))
+    """The entry with a ResNet-9 of width 32 in place of four convolutions, three times as many images, ten times as
+    many epochs, batches and learning rates four times as large, and twice as many negatives. Toys are left out."""
+    return replace(entry, cells=tuple(_larger_cell(cell) for cell in entry.cells))
 
 
-def _cell(cell: Cell) -> Cell:
-    made = with_runs(cell.made, _larger) if isinstance(cell.made, Arm | Untrained) else None
-    return replace(cell, made=made)
+def _larger_cell(cell: Cell) -> Cell:
+    experiment = with_runs(cell.experiment, _larger) if isinstance(cell.experiment, Arm | Untrained) else None
+    return replace(cell, experiment=experiment)
 
 
 def _larger(run: Run) -> Run:
@@ -49,22 +49,22 @@ def _larger(run: Run) -> Run:
 
 @dataclass(frozen=True)
 class Level:
-    """A scale at which entries are made and judged."""
+    """A scale at which entries are run and judged."""
 
     name: str
-    """Its word on the command line."""
+    """Its name on the command line."""
 
     words: str
-    """What computes, as a heading."""
+    """The hardware, as a heading."""
 
     entry: Callable[[Entry], Entry]
-    """An entry at this level."""
+    """Turns an entry into its version at this level."""
 
     place: str = ""
-    """Folder of its numbers within that of the two-cores level."""
+    """Folder of its numbers, relative to that of the two-cores level."""
 
     def folder(self, results: Path) -> Path:
-        """Where its numbers are."""
+        """The folder of its numbers."""
         return results / self.place
 
 
@@ -72,4 +72,4 @@ LEVELS = (
     Level("two-cores", "two cores", lambda entry: entry),
     Level("one-gpu", "one GPU", one_gpu, "one-gpu"),
 )
-"""The levels of the page, in its order."""
+"""The levels in the order of the page."""

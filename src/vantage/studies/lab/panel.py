@@ -1,4 +1,4 @@
-"""What lies on the axes of an entry's picture, as data."""
+"""The panels of an entry's picture, as data."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,70 +10,70 @@ _NAMES = {
     "knn": "nearest neighbors, top-1 (%)",
     "I_NCE": "I_NCE on test images (nats)",
 }
-"""Measures as an axis names them."""
+"""Axis labels of measures."""
 
 
 @dataclass(frozen=True)
 class Panel:
     """One panel of a picture. A term names a cell, or a cell and a measure of its own, as in predicates."""
 
-    by: str
-    """The measure on the upright axis; of terms that name none."""
+    measure: str
+    """The measure on the y axis, for terms that do not name one."""
 
     curves: Mapping[str, Mapping[str, float | int] | tuple[str, ...]]
-    """Terms of each curve by its name. With numbers: where each stands along the axis. Without: a row for each term,
-    or, with `against`, a point where that measure puts it. Lines join the seeds of a curve."""
+    """The terms of each curve by its name. With numbers, these are positions along the x axis; without, there is a row
+    for each term or, with `x_measure`, a point at the value of that measure. Lines connect the points of a seed."""
 
-    across: str = ""
-    """Name of the other axis, with its unit; not needed for rows and `against`."""
+    x_label: str = ""
+    """Label of the x axis, with its unit; not needed for rows or with `x_measure`."""
 
-    against: str = ""
-    """The measure on the other axis, such as I_NCE; empty: numbers or rows."""
+    x_measure: str = ""
+    """The measure on the x axis, such as I_NCE; empty for numbers or rows."""
 
-    up: str = ""
-    """Name of what is measured, with its unit; empty: that of the measure."""
+    y_label: str = ""
+    """Label of the y axis, with its unit; empty for the usual label of the measure."""
 
-    columns: tuple[str, ...] = ()
-    """The paper's columns that stand beside."""
+    paper_columns: tuple[str, ...] = ()
+    """Columns of the paper to show next to ours."""
 
-    theirs: str = ""
-    """What the paper's columns measure, with its unit."""
+    paper_label: str = ""
+    """What the paper's columns measure, with the unit."""
 
-    together: bool = False
-    """Whether the paper measured the same in the same unit: its points then stand in ours."""
+    paper_shares_axes: bool = False
+    """Whether the paper measured the same quantity in the same unit, so that its points are drawn on our axes."""
 
-    lines: tuple[str, ...] = ()
-    """Terms that are lines across, such as the base that the others continue; not of rows."""
+    reference_lines: tuple[str, ...] = ()
+    """Terms drawn as horizontal lines, such as the base that the others continue; not for rows."""
 
     log: bool = False
-    """Whether what is measured lies on a logarithmic axis."""
+    """Whether the measure's axis is logarithmic."""
 
     @property
     def terms(self) -> tuple[str, ...]:
         """Every term of its curves and lines."""
-        return (*(term for curve in self.curves.values() for term in curve), *self.lines)
+        return (*(term for curve in self.curves.values() for term in curve), *self.reference_lines)
 
     def name(self, term: str) -> str:
-        """A term as a row names it: its cell, or its measure where all are of one cell."""
+        """The name of a term in a row: its cell, or its measure where all terms are of one cell."""
         cell, _, measure = term.partition(" @ ")
         return measure if measure and len({one.partition(" @ ")[0] for one in self.terms}) == 1 else cell
 
     @property
     def rows(self) -> tuple[str, ...]:
-        """Names of its rows; none along an axis."""
-        return () if self.along else tuple(dict.fromkeys(map(self.name, self.terms)))
+        """Names of the rows; empty where there is an x axis."""
+        return () if self.x_axis else tuple(dict.fromkeys(map(self.name, self.terms)))
 
     @property
-    def measured(self) -> str:
-        """What is measured, with its unit."""
-        return self.up or _NAMES.get(self.by, self.by)
+    def y_axis(self) -> str:
+        """Label of the y axis, with its unit."""
+        return self.y_label or _NAMES.get(self.measure, self.measure)
 
     @property
-    def along(self) -> str:
-        """Name of the other axis; empty for rows."""
-        return self.across or _NAMES.get(self.against, self.against)
+    def x_axis(self) -> str:
+        """Label of the x axis; empty for rows."""
+        return self.x_label or _NAMES.get(self.x_measure, self.x_measure)
 
     @property
     def axes(self) -> str:
         """Both axes in words."""
-        return f"{self.measured} by {self.along}" if self.along else self.measured
+        return f"{self.y_axis} by {self.x_axis}" if self.x_axis else self.y_axis

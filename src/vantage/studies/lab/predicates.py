@@ -1,6 +1,6 @@
-"""What a claim says of the cells of an entry, as values that turn cells into contrasts, for seeds and a paper alike.
+"""Statements about the cells of an entry, as values that turn cells into contrasts, for our seeds and a paper alike.
 
-A term names a cell, or a cell and another column than the claim's: `"JCL"`, `"JCL @ top-5"`.
+A term names a cell, or a cell and a column other than the claim's: `"JCL"`, `"JCL @ top-5"`.
 """
 
 from collections.abc import Callable, Sequence
@@ -8,12 +8,23 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from vantage.errors import UserError
-from vantage.studies.lab.judgement import Contrast
+from vantage.studies.lab.contrasts import SeedContrast
 
-__all__ = ["Above", "Beats", "Close", "Every", "Highest", "Order", "Predicate", "Values", "combined", "needed"]
+__all__ = [
+    "Above",
+    "Beats",
+    "Close",
+    "AllContrasts",
+    "Highest",
+    "Order",
+    "Predicate",
+    "Values",
+    "combine",
+    "require_numbers",
+]
 
 Values = Callable[[str], tuple[float, ...] | None]
-"""The numbers of a term, one for each seed (of a paper one); none where there are none."""
+"""The numbers of a term: one for each seed, or a single one from a paper; None where there are none."""
 
 
 @runtime_checkable
@@ -25,27 +36,27 @@ class Predicate(Protocol):
         """The cells that it is about."""
         ...
 
-    def contrasts(self, values: Values) -> tuple[Contrast, ...]:
-        """What has to lie above 0, or within ±δ."""
+    def contrasts(self, values: Values) -> tuple[SeedContrast, ...]:
+        """The contrasts that must lie above 0, or within ±δ of it."""
         ...
 
-    def decided(self, verdicts: Sequence[str]) -> str:
-        """The verdict of the whole, from those of its contrasts."""
+    def overall_verdict(self, verdicts: Sequence[str]) -> str:
+        """The verdict on the predicate, from the verdicts on its contrasts."""
         ...
 
 
-class Every:
-    """Statements of which every contrast has to hold, and any one that is refuted refutes the whole."""
+class AllContrasts:
+    """Statements that need every contrast to hold; a single refuted contrast refutes the statement."""
 
-    def decided(self, verdicts: Sequence[str]) -> str:
-        """Supported by all, refuted by one."""
+    def overall_verdict(self, verdicts: Sequence[str]) -> str:
+        """Supported if all contrasts are, refuted if one is."""
         if "refuted" in verdicts:
             return "refuted"
         return "supported" if verdicts and set(verdicts) == {"supported"} else "undecided"
 
 
 @dataclass(frozen=True)
-class Beats(Every):
+class Beats(AllContrasts):
     """One cell is above another, by more than `by` (in the unit of the column)."""
 
     first: str
@@ -59,18 +70,18 @@ class Beats(Every):
 
     @property
     def terms(self) -> tuple[str, ...]:
-        """Both."""
+        """Both cells."""
         return (self.first, self.second)
 
-    def contrasts(self, values: Values) -> tuple[Contrast, ...]:
+    def contrasts(self, values: Values) -> tuple[SeedContrast, ...]:
         """Their difference."""
-        gap = combined(values, {self.first: 1.0, self.second: -1.0}, -self.by)
-        return (Contrast(f"{self.first} − {self.second}{f' − {self.by:g}' if self.by else ''}", gap),)
+        gap = combine(values, {self.first: 1.0, self.second: -1.0}, -self.by)
+        return (SeedContrast(f"{self.first} − {self.second}{f' − {self.by:g}' if self.by else ''}", gap),)
 
 
 @dataclass(frozen=True)
-class Above(Every):
-    """A cell lies above a number, or above a number of times another cell; `below` turns it around."""
+class Above(AllContrasts):
+    """A cell lies above a number, or above a multiple of another cell; `below` reverses this."""
 
     cell: str
     """The cell."""
@@ -79,7 +90,7 @@ class Above(Every):
     """The number, or the factor."""
 
     times: str = ""
-    """The cell that the number is a factor of; empty: none."""
+    """The cell that is multiplied by the number; empty where the number stands alone."""
 
     below: bool = False
     """Whether the cell lies below instead."""
@@ -89,17 +100,17 @@ class Above(Every):
         """The cells."""
         return (self.cell, self.times) if self.times else (self.cell,)
 
-    def contrasts(self, values: Values) -> tuple[Contrast, ...]:
-        """How far above."""
+    def contrasts(self, values: Values) -> tuple[SeedContrast, ...]:
+        """How far the cell is above."""
         sign = -1.0 if self.below else 1.0
         parts = {self.cell: sign} | ({self.times: -sign * self.number} if self.times else {})
-        gap = combined(values, parts, 0.0 if self.times else -sign * self.number)
+        gap = combine(values, parts, 0.0 if self.times else -sign * self.number)
         right = f"{self.number:g} × {self.times}" if self.times else f"{self.number:g}"
-        return (Contrast(f"{right} − {self.cell}" if self.below else f"{self.cell} − {right}", gap),)
+        return (SeedContrast(f"{right} − {self.cell}" if self.below else f"{self.cell} − {right}", gap),)
 
 
 @dataclass(frozen=True)
-class Close(Every):
+class Close(AllContrasts):
     """All pairs of some cells are within ±δ of each other."""
 
     cells: tuple[str, ...]
@@ -113,18 +124,18 @@ class Close(Every):
         """The cells."""
         return self.cells
 
-    def contrasts(self, values: Values) -> tuple[Contrast, ...]:
-        """Every pair."""
+    def contrasts(self, values: Values) -> tuple[SeedContrast, ...]:
+        """The difference of every pair."""
         pairs = [(a, b) for place, a in enumerate(self.cells) for b in self.cells[place + 1 :]]
         return tuple(
-            Contrast(f"{a} − {b} within ±{self.delta:g}", combined(values, {a: 1.0, b: -1.0}), self.delta)
+            SeedContrast(f"{a} − {b} within ±{self.delta:g}", combine(values, {a: 1.0, b: -1.0}), self.delta)
             for a, b in pairs
         )
 
 
 @dataclass(frozen=True)
-class Order(Every):
-    """Cells from the lowest to the highest: every neighbor is above the one before."""
+class Order(AllContrasts):
+    """Cells from the lowest to the highest: each is above the one before it."""
 
     cells: tuple[str, ...]
     """Two cells or more."""
@@ -134,14 +145,14 @@ class Order(Every):
         """The cells."""
         return self.cells
 
-    def contrasts(self, values: Values) -> tuple[Contrast, ...]:
-        """Neighbors."""
+    def contrasts(self, values: Values) -> tuple[SeedContrast, ...]:
+        """The differences of neighbors."""
         pairs = zip(self.cells, self.cells[1:], strict=False)
-        return tuple(Contrast(f"{b} − {a}", combined(values, {b: 1.0, a: -1.0})) for a, b in pairs)
+        return tuple(SeedContrast(f"{b} − {a}", combine(values, {b: 1.0, a: -1.0})) for a, b in pairs)
 
 
 @dataclass(frozen=True)
-class Highest(Every):
+class Highest(AllContrasts):
     """One cell is above every other one."""
 
     cell: str
@@ -155,18 +166,18 @@ class Highest(Every):
         """All cells."""
         return (self.cell, *self.others)
 
-    def contrasts(self, values: Values) -> tuple[Contrast, ...]:
-        """The lead over each."""
+    def contrasts(self, values: Values) -> tuple[SeedContrast, ...]:
+        """The lead over each of the others."""
         return tuple(contrast for other in self.others for contrast in Beats(self.cell, other).contrasts(values))
 
 
-def combined(values: Values, parts: dict[str, float], plus: float = 0.0) -> tuple[float, ...]:
-    """A sum of terms with factors, for each seed."""
-    rows = [tuple(factor * value for value in needed(values, term)) for term, factor in parts.items()]
+def combine(values: Values, parts: dict[str, float], plus: float = 0.0) -> tuple[float, ...]:
+    """A linear combination of terms, for each seed."""
+    rows = [tuple(factor * value for value in require_numbers(values, term)) for term, factor in parts.items()]
     return tuple(sum(each) + plus for each in zip(*rows, strict=True))
 
 
-def needed(values: Values, term: str) -> tuple[float, ...]:
+def require_numbers(values: Values, term: str) -> tuple[float, ...]:
     """The numbers of a term. Raises `UserError` where there are none."""
     numbers = values(term)
     if numbers is None:

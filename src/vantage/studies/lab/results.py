@@ -1,5 +1,4 @@
-"""The numbers of an entry as a file that goes into the repository: values by cell, measure and seed, and how they came
-about."""
+"""The numbers of an entry as a file for the repository: values by cell, measure and seed, and how they were made."""
 
 import json
 from pathlib import Path
@@ -9,33 +8,36 @@ from vantage.errors import UserError
 from vantage.storage.files import write_json
 from vantage.storage.provenance import hardware
 from vantage.studies.lab.entry import Entry
-from vantage.studies.lab.making import Maker, arms_of, composition
-from vantage.studies.lab.ruling import Numbers
+from vantage.studies.lab.maker import Maker, arm_chain, composition
 from vantage.studies.lab.store import digest
+from vantage.studies.lab.verdicts import Numbers
 
 __all__ = ["FOLDER", "collect", "numbers_in", "read_results", "write_collected"]
 
 FOLDER = Path("benchmarks/results/claims")
-"""Where the repository keeps them."""
+"""Where the repository stores these files."""
 
 
 def collect(maker: Maker, entry: Entry, seeds: tuple[int, ...], level: str = "two-cores") -> dict[str, Any] | None:
-    """What is done of an entry so far, also while others work on it; none where nothing is."""
+    """What is done of an entry so far, even while other processes work on it; None where nothing is done."""
     values: dict[str, dict[str, dict[str, float]]] = {}
     seconds: dict[str, float] = {}
     computers: list[Any] = []
     for piece in maker.pieces(entry, seeds):
-        kept = maker.lab.result(maker.about(piece))
-        if kept is None:
+        record = maker.lab.result(maker.dependencies(piece))
+        if record is None:
             continue
         cell = values.setdefault(piece.cell.name, {})
-        for name, value in kept["numbers"].items():
+        for name, value in record["numbers"].items():
             cell.setdefault(name, {})[str(piece.seed)] = float(f"{value:.6g}")
-        seconds[digest(kept["about"])] = kept["seconds"]
-        for arm in arms_of(piece.cell.made):
+        seconds[digest(record["about"])] = record["seconds"]
+        for arm in arm_chain(piece.cell.experiment):
             key = maker.run_key(arm, piece.seed)
-            seconds[key] = kept.get("trained", {}).get(key) or maker.lab.seconds(key) or 0.0
-        made_on = kept.get("made_on") or {"hardware": hardware(), "versions": kept["versions"]}  # of earlier versions
+            seconds[key] = record.get("trained", {}).get(key) or maker.lab.seconds(key) or 0.0
+        made_on = record.get("made_on") or {
+            "hardware": hardware(),
+            "versions": record["versions"],
+        }  # of earlier versions
         computers += [made_on] if made_on not in computers else []
     if not values:
         return None
@@ -51,19 +53,19 @@ def collect(maker: Maker, entry: Entry, seeds: tuple[int, ...], level: str = "tw
 def write_collected(
     maker: Maker, entries: tuple[Entry, ...], seeds: tuple[int, ...], folder: Path, level: str = "two-cores"
 ) -> list[Path]:
-    """A file for each entry of which something is done; returns those that are new or changed. A file that holds the
-    same numbers stays as it is."""
-    written = []
+    """Write a file for each entry that has results; returns the files that are new or changed. A file that already
+    holds the same numbers is not touched."""
+    paths = []
     for entry in entries:
         record, path = collect(maker, entry, seeds, level), folder / f"{entry.name}.json"
         if record is not None and (not path.exists() or read_results(path)["cells"] != record["cells"]):
             write_json(path, record)
-            written.append(path)
-    return written
+            paths.append(path)
+    return paths
 
 
 def read_results(path: Path) -> dict[str, Any]:
-    """A results file. Raises `UserError` where it is none."""
+    """The content of a results file. Raises `UserError` for a file that is not one."""
     try:
         record = json.loads(path.read_text())
         if isinstance(record, dict) and isinstance(record["cells"], dict):
@@ -74,12 +76,12 @@ def read_results(path: Path) -> dict[str, Any]:
 
 
 def numbers_in(folder: Path, entry: Entry) -> Numbers:
-    """What a folder of results has on an entry: cells that are made otherwise by now do not count."""
+    """The numbers of an entry in a folder of results, without those of cells whose definition has changed since."""
     path = folder / f"{entry.name}.json"
     if not path.exists():
         return {}
     cells = read_results(path)["cells"]
-    names = {cell.name for cell in entry.made}
+    names = {cell.name for cell in entry.runnable_cells}
     return {
         name: {measure: {int(seed): v for seed, v in row.items()} for measure, row in cell["measures"].items()}
         for name, cell in cells.items()
@@ -88,4 +90,4 @@ def numbers_in(folder: Path, entry: Entry) -> Numbers:
 
 
 def _key(entry: Entry, cell: str) -> str:
-    return digest(composition(entry.cell(cell).made))
+    return digest(composition(entry.cell(cell).experiment))

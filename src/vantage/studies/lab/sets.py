@@ -1,4 +1,4 @@
-"""The image sets of the lab by name: which parts train and test, and a small one that needs no file.
+"""The image sets of the lab by name: which parts are for training and for testing, and a small set without files.
 
 n: images
 """
@@ -18,7 +18,7 @@ from vantage.storage.cache import hash_of
 from vantage.training.feed import training_part
 from vantage.training.run import Data
 
-__all__ = ["SETS", "Joined", "Sets", "Split"]
+__all__ = ["SETS", "ConcatenatedSource", "ImageSets", "Split"]
 
 SETS: Mapping[str, tuple[str, str] | None] = {
     "tiny-imagenet-50": ("train", "val"),
@@ -26,13 +26,13 @@ SETS: Mapping[str, tuple[str, str] | None] = {
     "mnist": ("train", "test"),
     "flowers5": None,
 }
-"""Names of sets, and of the parts that train and test; none where a fifth of the images is held out to test."""
+"""Names of sets, and of their training and test parts; None where a fifth of the images is held out for testing."""
 
-_TESTED = 0.2
-"""Share of a set without parts that tests."""
+_TEST_SHARE = 0.2
+"""Share of the images held out for testing in a set without parts."""
 
 
-class Joined:
+class ConcatenatedSource:
     """Several sources of the same classes, one after the other."""
 
     def __init__(self, *sources: Source) -> None:
@@ -61,7 +61,7 @@ class Joined:
         return self.sources[which].name(own)
 
     def fingerprint(self) -> str:
-        """A hash of all fingerprints."""
+        """A hash of the fingerprints of all sources."""
         return hash_of(source.fingerprint().encode() for source in self.sources)
 
 
@@ -76,21 +76,21 @@ class Split:
     """The images that it trains on, and that classifiers are fitted on."""
 
     test: Source
-    """Held-out training images and the test part, on which classifiers count."""
+    """Held-out training images and the test part, on which classifiers are scored."""
 
     @cached_property
     def fingerprints(self) -> tuple[str, str]:
-        """Those of the training and of the test images."""
+        """The fingerprints of the training and the test images."""
         return self.train.fingerprint(), self.test.fingerprint()
 
 
-class Sets:
-    """Where the sets lie; each is opened once."""
+class ImageSets:
+    """The paths of the image sets; each set is opened once."""
 
     def __init__(self, paths: Mapping[str, str], smoke: bool = False) -> None:
-        """`paths` by name of the set; with `smoke`, patches of photographs stand for every set."""
+        """`paths` are by the name of the set; with `smoke`, patches of photographs replace every set."""
         self.paths, self.smoke = dict(paths), smoke
-        self._open: dict[str, tuple[Source, Source]] = {}
+        self._sources: dict[str, tuple[Source, Source]] = {}
         for name in paths:
             if name not in SETS:
                 raise UserError(f"there is no set {name!r} in the lab (sets: {', '.join(SETS)})")
@@ -99,11 +99,11 @@ class Sets:
         """The images of one cell. Raises `UserError` for a set whose path is not known."""
         whole, test = self._parts(name)
         train = training_part(whole, data)
-        held = split(whole, data.hold_out)[1] if data.hold_out else None
-        return Split(whole, train, test if held is None else Joined(held, test))
+        held_out = split(whole, data.hold_out)[1] if data.hold_out else None
+        return Split(whole, train, test if held_out is None else ConcatenatedSource(held_out, test))
 
     def _parts(self, name: str) -> tuple[Source, Source]:
-        if name not in self._open:
+        if name not in self._sources:
             if self.smoke:
                 parts = [
                     _some(open_source(f"photographs:{part}"), count) for part, count in (("train", 96), ("test", 32))
@@ -111,12 +111,12 @@ class Sets:
             elif name not in self.paths:
                 raise UserError(f"this needs the images {name}: give --data {name}=PATH")
             elif (names := SETS[name]) is None:
-                parts = split(open_source(self.paths[name]), _TESTED)
+                parts = split(open_source(self.paths[name]), _TEST_SHARE)
             else:
                 parts = [open_source(f"{self.paths[name]}#{part}") for part in names]
             whole, test = parts
-            self._open[name] = (whole, RenumberedSource(test, whole.classes))
-        return self._open[name]
+            self._sources[name] = (whole, RenumberedSource(test, whole.classes))
+        return self._sources[name]
 
 
 def _some(source: Source, count: int) -> SourceSubset:

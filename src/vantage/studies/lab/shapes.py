@@ -3,31 +3,31 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from vantage.studies.lab.judgement import Contrast
-from vantage.studies.lab.predicates import Every, Values, combined, needed
+from vantage.studies.lab.contrasts import SeedContrast
+from vantage.studies.lab.predicates import AllContrasts, Values, combine, require_numbers
 
-__all__ = ["Correlated", "Gains", "InteriorPeak", "spearman"]
+__all__ = ["Correlation", "Gains", "InteriorPeak", "spearman"]
 
 
 @dataclass(frozen=True)
 class InteriorPeak:
-    """Along an ordered row of cells, some inner one is above both ends."""
+    """Along an ordered row of cells, at least one inner cell is above both ends."""
 
     cells: tuple[str, ...]
-    """Three cells or more, in the order of what varies."""
+    """Three cells or more, ordered by what varies."""
 
     @property
     def terms(self) -> tuple[str, ...]:
         """The cells."""
         return self.cells
 
-    def contrasts(self, values: Values) -> tuple[Contrast, ...]:
+    def contrasts(self, values: Values) -> tuple[SeedContrast, ...]:
         """Each inner cell against both ends."""
         ends = (self.cells[0], self.cells[-1])
         pairs = [(inner, end) for inner in self.cells[1:-1] for end in ends]
-        return tuple(Contrast(f"{a} − {b}", combined(values, {a: 1.0, b: -1.0})) for a, b in pairs)
+        return tuple(SeedContrast(f"{a} − {b}", combine(values, {a: 1.0, b: -1.0})) for a, b in pairs)
 
-    def decided(self, verdicts: Sequence[str]) -> str:
+    def overall_verdict(self, verdicts: Sequence[str]) -> str:
         """Supported by one inner cell above both ends, refuted where one end is above every inner cell."""
         pairs = list(zip(verdicts[::2], verdicts[1::2], strict=True))
         if any(set(pair) == {"supported"} for pair in pairs):
@@ -37,17 +37,17 @@ class InteriorPeak:
 
 
 @dataclass(frozen=True)
-class Correlated(Every):
-    """Spearman's ρ over cells between what varies, or another column, and the column has a sign."""
+class Correlation(AllContrasts):
+    """Spearman's ρ over cells, between the column and what varies (or another column), has a certain sign."""
 
     cells: tuple[str, ...]
     """Three cells or more."""
 
     against: tuple[float, ...] | str
-    """What varies, a number for each cell; or the name of a column."""
+    """What varies, as a number for each cell; or the name of another column."""
 
     negative: bool = False
-    """Whether ρ lies below 0 instead."""
+    """Whether ρ should be below 0 instead of above."""
 
     @property
     def terms(self) -> tuple[str, ...]:
@@ -58,22 +58,22 @@ class Correlated(Every):
     def _others(self) -> tuple[str, ...]:
         return tuple(f"{cell} @ {self.against}" for cell in self.cells) if isinstance(self.against, str) else ()
 
-    def contrasts(self, values: Values) -> tuple[Contrast, ...]:
+    def contrasts(self, values: Values) -> tuple[SeedContrast, ...]:
         """ρ of each seed."""
-        rows = [needed(values, cell) for cell in self.cells]
+        rows = [require_numbers(values, cell) for cell in self.cells]
         if isinstance(self.against, str):
-            other = [needed(values, term) for term in self._others]
+            other = [require_numbers(values, term) for term in self._others]
         else:
             other = [(number,) * len(rows[0]) for number in self.against]
         sign = -1.0 if self.negative else 1.0
         each = zip(zip(*rows, strict=True), zip(*other, strict=True), strict=True)
-        named = self.against if isinstance(self.against, str) else "what varies"
-        return (Contrast(f"{'−' * self.negative}ρ with {named}", tuple(sign * spearman(y, x) for y, x in each)),)
+        x_name = self.against if isinstance(self.against, str) else "what varies"
+        return (SeedContrast(f"{'−' * self.negative}ρ with {x_name}", tuple(sign * spearman(y, x) for y, x in each)),)
 
 
 @dataclass(frozen=True)
-class Gains(Every):
-    """The gain of one cell over another is larger than the gain of a third over a fourth, or than `by`."""
+class Gains(AllContrasts):
+    """The gain of one cell over another is larger than the gain of a third cell over a fourth."""
 
     larger: tuple[str, str]
     """Cell and base of the larger gain."""
@@ -86,16 +86,16 @@ class Gains(Every):
         """The four cells."""
         return (*self.larger, *self.smaller)
 
-    def contrasts(self, values: Values) -> tuple[Contrast, ...]:
+    def contrasts(self, values: Values) -> tuple[SeedContrast, ...]:
         """Their difference."""
-        rows = [needed(values, term) for term in self.terms]
+        rows = [require_numbers(values, term) for term in self.terms]
         gap = tuple((a - b) - (c - d) for a, b, c, d in zip(*rows, strict=True))
         (a, b), (c, d) = self.larger, self.smaller
-        return (Contrast(f"({a} − {b}) − ({c} − {d})", gap),)
+        return (SeedContrast(f"({a} − {b}) − ({c} − {d})", gap),)
 
 
 def spearman(first: Sequence[float], second: Sequence[float]) -> float:
-    """Spearman's rank correlation, ties sharing their mean rank; 0 where one side does not vary."""
+    """Spearman's rank correlation, with mean ranks for ties; 0 where one side does not vary."""
     from scipy.stats import rankdata  # slow to import
 
     a, b = rankdata(first), rankdata(second)

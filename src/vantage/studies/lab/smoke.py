@@ -1,4 +1,4 @@
-"""The smoke level: the cells of an entry with the same parts, on patches of photographs, for a few steps."""
+"""The smoke level: an entry's cells with the same parts, trained for a few steps on patches of photographs."""
 
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
@@ -13,7 +13,7 @@ from vantage.views.patches import Patches
 
 __all__ = ["smoke"]
 
-_FEW = {
+_UPPER_LIMITS = {
     "images": 24,
     "augmentations": 4,
     "redraws": 4,
@@ -25,30 +25,30 @@ _FEW = {
     "iterations": 10,
     "most": 60,
 }
-"""What fields of measures and toys are lowered to."""
+"""Upper limits for the fields of measures and toys."""
 
 _SIDE = 32
 """Side of a patch of a photograph, in pixels."""
 
 
 def smoke(entry: Entry) -> Entry:
-    """The entry, small enough for a test: it shows that every cell can be made and every claim be judged, and nothing
-    about any of them."""
-    return replace(entry, cells=tuple(_cell(cell) for cell in entry.cells))
+    """The entry, small enough for a test: it shows that every cell can be run and every claim judged, but nothing about
+    whether the claims hold."""
+    return replace(entry, cells=tuple(_shrink_cell(cell) for cell in entry.cells))
 
 
-def _cell(cell: Cell) -> Cell:
-    measures: tuple[Measure, ...] = tuple(lowered(measure) for measure in cell.measures)
-    return replace(cell, made=_made(cell.made), measures=measures)
+def _shrink_cell(cell: Cell) -> Cell:
+    measures: tuple[Measure, ...] = tuple(shrink(measure) for measure in cell.measures)
+    return replace(cell, experiment=_shrink_experiment(cell.experiment), measures=measures)
 
 
-def _made(made: Any) -> Any:
-    match made:
+def _shrink_experiment(experiment: Any) -> Any:
+    match experiment:
         case Arm() | Untrained():
-            return with_runs(made, _smaller)
+            return with_runs(experiment, _smaller)
         case None:
             return None
-    return lowered(made)
+    return shrink(experiment)
 
 
 def _smaller(run: Run) -> Run:
@@ -68,15 +68,15 @@ def _smaller(run: Run) -> Run:
     return replace(run, **parts, data=data, hardware=hardware)
 
 
-def lowered(value: Any) -> Any:
-    """A measure or toy with fewer of everything."""
+def shrink(value: Any) -> Any:
+    """The measure or toy with smaller numbers throughout."""
     if isinstance(value, tuple):
-        return tuple(lowered(one) for one in value)
+        return tuple(shrink(one) for one in value)
     if isinstance(value, LowShotChosen):
         return replace(value, shots=(1, 2), samples=1, negatives=2, costs=(1.0,))
     if not is_dataclass(value) or isinstance(value, type):
         return value
-    held = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
-    changed = {name: min(number, _FEW[name]) for name, number in held.items() if name in _FEW}
-    parts = {name: lowered(held[name]) for name in ("protocol", "protocols") if name in held}
-    return replace(value, **changed, **parts)
+    values = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
+    limits = {name: min(number, _UPPER_LIMITS[name]) for name, number in values.items() if name in _UPPER_LIMITS}
+    parts = {name: shrink(values[name]) for name in ("protocol", "protocols") if name in values}
+    return replace(value, **limits, **parts)

@@ -1,8 +1,8 @@
-"""Where the lab keeps what is done: a folder for each piece of work, named by a digest of all that it depends on.
+"""Where the lab stores finished work: an entry for each piece, named by a digest of everything that it depends on.
 
-LAB/runs/KEY/           a run as the library keeps it; done.json when all epochs are there
-LAB/cells/KEY.json      what one measure found of it
-LAB/locks/KEY           held while somebody works on KEY
+LAB/runs/KEY/           a run folder as usual; it has a done.json when all epochs are finished
+LAB/cells/KEY.json      the numbers of one measure
+LAB/locks/KEY           locked while a process works on KEY
 """
 
 import fcntl
@@ -19,67 +19,69 @@ from vantage.errors import UserError
 from vantage.storage.cache import hash_of, read_json
 from vantage.storage.files import write_json
 
-__all__ = ["Lab", "digest"]
+__all__ = ["LabFolder", "digest"]
 
 _DONE = "done.json"
 
 
-def digest(about: Mapping[str, Any]) -> str:
-    """16 hexadecimal digits that depend on plain facts, whatever their order."""
-    return hash_of([json.dumps(about, sort_keys=True, allow_nan=False).encode()])[:16]
+def digest(facts: Mapping[str, Any]) -> str:
+    """16 hexadecimal digits that identify some plain facts, whatever their order."""
+    return hash_of([json.dumps(facts, sort_keys=True, allow_nan=False).encode()])[:16]
 
 
 @dataclass(frozen=True)
-class Lab:
-    """The folder."""
+class LabFolder:
+    """The folder of a lab."""
 
     folder: Path
-    """It need not exist yet."""
+    """Its path; the folder need not exist yet."""
 
     def run(self, key: str) -> Path:
-        """Folder of a run."""
+        """The folder of a run."""
         return self.folder / "runs" / key
 
-    def trained(self, key: str) -> bool:
-        """Whether all epochs of a run are there."""
+    def is_trained(self, key: str) -> bool:
+        """Whether a run has finished all of its epochs."""
         return (self.run(key) / _DONE).is_file()
 
-    def finish(self, key: str, about: Mapping[str, Any], seconds: float) -> None:
-        """A run is done."""
-        write_json(self.run(key) / _DONE, {"about": about, "seconds": round(seconds, 1)})
+    def finish(self, key: str, dependencies: Mapping[str, Any], seconds: float) -> None:
+        """Mark a run as finished."""
+        write_json(self.run(key) / _DONE, {"about": dependencies, "seconds": round(seconds, 1)})
 
     def seconds(self, key: str) -> float | None:
-        """What the training of a run took."""
-        done = read_json(self.run(key) / _DONE)
-        return float(done["seconds"]) if isinstance(done, dict) else None
+        """How long the training of a run took; None where it has not finished."""
+        record = read_json(self.run(key) / _DONE)
+        return float(record["seconds"]) if isinstance(record, dict) else None
 
-    def result(self, about: Mapping[str, Any]) -> dict[str, Any] | None:
-        """What a measure found, with its seconds and versions; none where it is not done, or the file is damaged."""
-        record = read_json(self._cell(digest(about)))
-        return record if _fits(record, about) else None
+    def result(self, dependencies: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The record of a measurement, with its seconds and versions; None where it is not done or its file is
+        damaged."""
+        record = read_json(self._cell(digest(dependencies)))
+        return record if _fits(record, dependencies) else None
 
     def keep(
         self,
-        about: Mapping[str, Any],
+        dependencies: Mapping[str, Any],
         numbers: Mapping[str, float],
         seconds: float,
         made_on: Any,
-        trained: Mapping[str, float] | None = None,
+        training_seconds: Mapping[str, float] | None = None,
     ) -> None:
-        """Keep what a measure found, with what its own seconds were, those of its trainings by their keys, and where it
-        was made. Raises `UserError` for numbers that are not finite."""
+        """Store the numbers of a measurement, with its own seconds, those of its training runs by key, and where it was
+        made. Raises `UserError` for numbers that are not finite."""
         if not all(math.isfinite(value) for value in numbers.values()):
             raise UserError(f"a measure gave numbers that are not finite: {dict(numbers)}")
-        spent = {"seconds": round(seconds, 1), "trained": dict(trained or {})}
-        record = {"about": about, "numbers": dict(numbers), **spent, "made_on": made_on}
-        write_json(self._cell(digest(about)), record)
+        times = {"seconds": round(seconds, 1), "trained": dict(training_seconds or {})}
+        record = {"about": dependencies, "numbers": dict(numbers), **times, "made_on": made_on}
+        write_json(self._cell(digest(dependencies)), record)
 
     def take_in(self, other: Path) -> tuple[int, int]:
-        """Copy the cells of a lab made elsewhere that this one lacks: how many were taken, and how many refused because
-        their file is damaged, or is not named by what it says it depends on. Raises `UserError` where no lab is."""
+        """Copy the cells that this lab lacks from another one; returns how many were added, and how many were rejected
+        because their file is damaged or its name does not match its content. Raises `UserError` for a folder that is
+        not a lab."""
         if not (other / "cells").is_dir():
             raise UserError(f"{other} is not the folder of a lab: it has no cells")
-        taken = refused = 0
+        added = rejected = 0
         for path in sorted((other / "cells").glob("*.json")):
             record = read_json(path)
             if (
@@ -87,16 +89,16 @@ class Lab:
                 or not _fits(record, record.get("about"))
                 or digest(record["about"]) != path.stem
             ):
-                refused += 1
+                rejected += 1
             elif not self._cell(path.stem).exists():
                 write_json(self._cell(path.stem), record)
-                taken += 1
-        return taken, refused
+                added += 1
+        return added, rejected
 
     @contextmanager
-    def held(self, key: str) -> Iterator[bool]:
-        """Whether the work of this key is ours for a while; not where another process has it. A process that ends, in
-        whatever way, lets go."""
+    def lock(self, key: str) -> Iterator[bool]:
+        """Lock the work on a key for this process; False where another process has locked it. The lock is released when
+        the process ends, however it ends."""
         path = self.folder / "locks" / key
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(path, os.O_CREAT | os.O_RDWR)
@@ -114,11 +116,11 @@ class Lab:
         return self.folder / "cells" / f"{key}.json"
 
 
-def _fits(record: Any, about: Any) -> bool:
+def _fits(record: Any, dependencies: Any) -> bool:
     if (
         not isinstance(record, dict)
-        or not isinstance(about, Mapping)
-        or record.get("about") != json.loads(json.dumps(about))
+        or not isinstance(dependencies, Mapping)
+        or record.get("about") != json.loads(json.dumps(dependencies))
     ):
         return False
     numbers = record.get("numbers")

@@ -1,4 +1,4 @@
-"""Experiments whose truth is known, as cells: no images, no network but a toy's own."""
+"""Experiments with a known answer, as cells: they need no images, and no network but their own."""
 
 from dataclasses import dataclass, replace
 
@@ -10,7 +10,7 @@ __all__ = ["NegativeSpread", "TrainedCritics", "above"]
 
 
 def above(lower: float) -> str:
-    """How the tables here name NCE and CNCE above a percentile."""
+    """The name in tables of NCE, or of CNCE above a percentile."""
     return f"w {lower:g}" if lower else "NCE"
 
 
@@ -28,12 +28,12 @@ class TrainedCritics:
     """Passes over them."""
 
     held_out: int = 10_000
-    """Pairs that estimates are judged on."""
+    """Number of held-out pairs."""
 
     name = "trained critics"
     version = 1
 
-    def measured(self, seed: int) -> dict[str, float]:
+    def measure(self, seed: int) -> dict[str, float]:
         """Estimates in nats: on held-out pairs by percentile, and on training pairs."""
         toy = replace(TrainedToy(), lower=self.lower, pairs=self.pairs, epochs=self.epochs, held_out=self.held_out)
         numbers = {"information": toy.gaussian.information}
@@ -65,7 +65,7 @@ class NegativeSpread:
     name = "spread of negatives"
     version = 1
 
-    def measured(self, seed: int) -> dict[str, float]:
+    def measure(self, seed: int) -> dict[str, float]:
         """|bias| in nats, the variance over the negatives of a pair, and the whole variance, by percentile and k."""
         toy = SpreadToy(
             lower=self.lower, negatives=self.negatives, pairs=self.pairs, draws=self.draws, pool=self.pool, seed=seed

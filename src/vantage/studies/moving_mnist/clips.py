@@ -14,12 +14,12 @@ from torch import Tensor
 
 from vantage import draws
 from vantage.errors import UserError
-from vantage.studies.moving_mnist.factors import Factors, SameDigit, SameImage, joined, number_below
-from vantage.studies.moving_mnist.motion import places
-from vantage.studies.moving_mnist.shared import SharedFactors
-from vantage.studies.moving_mnist.stock import Stock
+from vantage.studies.moving_mnist.factors import Factors, SameDigit, SameImage, combine_factors, number_below
+from vantage.studies.moving_mnist.image_set import ImageSet
+from vantage.studies.moving_mnist.motion import digit_positions
+from vantage.studies.moving_mnist.shared_factors import SharedFactors
 
-__all__ = ["Clips", "Pairs", "Scene", "composed", "normalized"]
+__all__ = ["Clips", "Pairs", "Scene", "compose_frames", "normalize_pixels"]
 
 _NUMBERS = 13  # random numbers of a clip and its second view
 _CLIP = 0xC11B  # what a seed is for
@@ -72,7 +72,7 @@ class Pairs:
 class Clips:
     """One clip for each digit of a stock, drawn again in every epoch."""
 
-    def __init__(self, digits: Stock, backgrounds: Stock, scene: Scene = Scene(), seed: int = 0) -> None:  # noqa: B008
+    def __init__(self, digits: ImageSet, backgrounds: ImageSet, scene: Scene = Scene(), seed: int = 0) -> None:  # noqa: B008
         """Both stocks lie where frames are to be made. Raises `UserError` where they do not fit the canvas."""
         digit, room = digits.pixels.shape[-1], backgrounds.pixels.shape[-1] - scene.canvas
         if digits.pixels.shape[1] != 1 or backgrounds.pixels.shape[1] != 3:
@@ -106,18 +106,20 @@ class Clips:
         seeds = draws.query_seeds(draws.mix(self.seed, _CLIP), epoch, number.cpu())
         # One column for each number, so that what is shared changes nothing about what else is drawn.
         u = draws.uniforms(seeds, _NUMBERS)
-        way = places(u[:, 0:2] * self.room, u[:, 2] * 2 * torch.pi, self.scene.last, self.scene.speed, float(self.room))
-        clip = Factors(number.cpu(), *self._background(u[:, 3:6]), way[:, -1])
+        path = digit_positions(
+            u[:, 0:2] * self.room, u[:, 2] * 2 * torch.pi, self.scene.last, self.scene.speed, float(self.room)
+        )
+        clip = Factors(number.cpu(), *self._background(u[:, 3:6]), path[:, -1])
         new = number_below(u[:, 6], len(self.digits))
         other = Factors(new, *self._background(u[:, 7:10]), u[:, 10:12] * self.room)
         same = self.scene.same_digit(clip.digit, self._label, u[:, 12])
         factors = Factors(same, clip.background, clip.crop, clip.place)
-        return way, clip, joined(factors, other, shared)
+        return path, clip, combine_factors(factors, other, shared)
 
     def pairs(self, epoch: int, number: Int[Tensor, "b"], shared: SharedFactors) -> Pairs:
         """The clips of some digits, with second views that share what `shared` says."""
-        way, clip, other = self.factors(epoch, number, shared)
-        first = self._frames(clip, way[:, : self.scene.seen])
+        path, clip, other = self.factors(epoch, number, shared)
+        first = self._frames(clip, path[:, : self.scene.seen])
         return Pairs(first, self._frames(other, other.place[:, None])[:, 0], clip, other)
 
     def frames(self, epoch: int, number: Int[Tensor, "b"]) -> tuple[UInt8[Tensor, "b 3 s s"], Factors]:
@@ -129,16 +131,16 @@ class Clips:
         room = self.backgrounds.pixels.shape[-1] - self.scene.canvas
         return number_below(u[:, 0], len(self.backgrounds)), number_below(u[:, 1:], room + 1)
 
-    def _frames(self, factors: Factors, way: Float[Tensor, "b t 2"]) -> UInt8[Tensor, "b t 3 s s"]:
+    def _frames(self, factors: Factors, path: Float[Tensor, "b t 2"]) -> UInt8[Tensor, "b t 3 s s"]:
         """Frames with these digits and backgrounds, and the digit at each of these places, rounded to whole pixels as
         the original Moving MNIST does."""
         device, side = self.digits.pixels.device, self.scene.canvas
         digit = self.digits.pixels[factors.digit.to(device), 0]
         background = _cut(self.backgrounds.pixels, factors.background.to(device), factors.crop.to(device), side)
-        return composed(digit, background, way.round().long().to(device))
+        return compose_frames(digit, background, path.round().long().to(device))
 
 
-def composed(
+def compose_frames(
     digit: UInt8[Tensor, "b d d"], background: UInt8[Tensor, "b 3 s s"], corner: Int[Tensor, "b t 2"]
 ) -> UInt8[Tensor, "b t 3 s s"]:
     """Each clip's digit on its background at each of t places (x, y): in every channel the lighter of the two."""
@@ -152,7 +154,7 @@ def composed(
     return torch.maximum(background[:, None], layer[:, :, None])
 
 
-def normalized(frames: UInt8[Tensor, "*b 3 s s"]) -> Float[Tensor, "*b 3 s s"]:
+def normalize_pixels(frames: UInt8[Tensor, "*b 3 s s"]) -> Float[Tensor, "*b 3 s s"]:
     """Pixels from 0 … 255 to −1 … 1, as the network sees them (our choice)."""
     return frames.float().div_(127.5).sub_(1.0)
 

@@ -18,10 +18,10 @@ from vantage.memory import InBatch
 from vantage.negatives import OtherImages
 from vantage.positives import OtherViews
 from vantage.records import Keys
-from vantage.studies.moving_mnist.clips import Clips, normalized
-from vantage.studies.moving_mnist.course import ClipTraining, OnStep
+from vantage.studies.moving_mnist.clips import Clips, normalize_pixels
 from vantage.studies.moving_mnist.networks import ClipEncoder, ClipNetwork
-from vantage.studies.moving_mnist.shared import SharedFactors
+from vantage.studies.moving_mnist.shared_factors import SharedFactors
+from vantage.studies.moving_mnist.training import ClipTraining, OnStep
 
 __all__ = ["ClipContrast"]
 
@@ -50,12 +50,12 @@ class ClipContrast:
 
         def loss(epoch: int, number: Int[Tensor, "b"]) -> Float[Tensor, ""]:
             pairs = clips.pairs(epoch, number, shared)
-            now = self.loss(*network(normalized(pairs.first), normalized(pairs.second)))
-            if not bool(now.isfinite()):
-                raise UserError(f"the loss became {float(now.detach())}: lower the learning rate")
-            return now
+            batch_loss = self.loss(*network(normalize_pixels(pairs.first), normalize_pixels(pairs.second)))
+            if not bool(batch_loss.isfinite()):
+                raise UserError(f"the loss became {float(batch_loss.detach())}: lower the learning rate")
+            return batch_loss
 
-        self.course.follow(network, len(clips), seed, loss, on_step)
+        self.course.train(network, len(clips), seed, loss, on_step)
         return network
 
     def loss(self, first: Float[Tensor, "b d"], second: Float[Tensor, "b d"]) -> Float[Tensor, ""]:
@@ -82,5 +82,5 @@ class ClipContrast:
         losses = []
         for number in torch.arange(count // batch * batch).split(batch):
             pairs = clips.pairs(0, number, shared)
-            losses.append(float(self.loss(*network(normalized(pairs.first), normalized(pairs.second)))))
+            losses.append(float(self.loss(*network(normalize_pixels(pairs.first), normalize_pixels(pairs.second)))))
         return i_nce(fmean(losses), batch - 1)

@@ -11,9 +11,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from vantage.studies.moving_mnist.shared import SharedFactors
+from vantage.studies.moving_mnist.shared_factors import SharedFactors
 
-__all__ = ["Factors", "SameClass", "SameDigit", "SameImage", "joined", "number_below"]
+__all__ = ["Factors", "SameClass", "SameDigit", "SameImage", "combine_factors", "number_below"]
 
 
 @dataclass(frozen=True)
@@ -36,17 +36,17 @@ class Factors:
         return len(self.digit)
 
     @staticmethod
-    def together(parts: Sequence["Factors"]) -> "Factors":
+    def concatenate(parts: Sequence["Factors"]) -> "Factors":
         """Those of several batches, one behind the other."""
         rows = ([getattr(part, f.name) for part in parts] for f in fields(Factors))
         return Factors(*map(torch.cat, rows))
 
 
-def joined(clip: Factors, other: Factors, shared: SharedFactors) -> Factors:
+def combine_factors(clip: Factors, other: Factors, shared: SharedFactors) -> Factors:
     """The shared factors of a clip's last frame, and the others of a frame that has nothing to do with it."""
-    mixed = replace(other, digit=clip.digit) if shared.digit else other
-    mixed = replace(mixed, background=clip.background, crop=clip.crop) if shared.background else mixed
-    return replace(mixed, place=clip.place) if shared.location else mixed
+    factors = replace(other, digit=clip.digit) if shared.digit else other
+    factors = replace(factors, background=clip.background, crop=clip.crop) if shared.background else factors
+    return replace(factors, place=clip.place) if shared.location else factors
 
 
 @runtime_checkable
@@ -83,8 +83,8 @@ class SameClass:
         order = label.argsort(stable=True)
         count = label.bincount()
         first = count.cumsum(0) - count
-        own = label[digit]
-        return order[first[own] + number_below(uniform, count[own])]
+        class_of_clip = label[digit]
+        return order[first[class_of_clip] + number_below(uniform, count[class_of_clip])]
 
 
 def number_below(uniform: Float[Tensor, "*s"], below: int | Int[Tensor, "*s"]) -> Int[Tensor, "*s"]:

@@ -7,10 +7,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-__all__ = ["places", "reflected"]
+__all__ = ["digit_positions", "reflect"]
 
 
-def reflected(place: Float[Tensor, "*s"], room: float) -> Float[Tensor, "*s"]:
+def reflect(place: Float[Tensor, "*s"], room: float) -> Float[Tensor, "*s"]:
     """Where a coordinate is that moves freely along the line, if there are walls at 0 and `room` instead.
 
     Each wall turns the motion round, so the coordinate runs up and down with period 2 · room.
@@ -18,7 +18,7 @@ def reflected(place: Float[Tensor, "*s"], room: float) -> Float[Tensor, "*s"]:
     return room - (place.remainder(2 * room) - room).abs()
 
 
-def places(
+def digit_positions(
     start: Float[Tensor, "b 2"], direction: Float[Tensor, "b"], frames: int, speed: float, room: float
 ) -> Float[Tensor, "b t 2"]:
     """Where a digit is in each frame, as x and y of its upper left corner in pixels.
@@ -28,4 +28,4 @@ def places(
     """
     velocity = speed * torch.stack([direction.cos(), direction.sin()], 1)
     time = torch.arange(frames, dtype=start.dtype, device=start.device)
-    return reflected(start[:, None] + time[:, None] * velocity[:, None], room)
+    return reflect(start[:, None] + time[:, None] * velocity[:, None], room)

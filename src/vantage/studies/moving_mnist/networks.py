@@ -106,7 +106,7 @@ class ClipNetwork(nn.Module):
         )
 
 
-def _layer(entering: int, leaving: int) -> Iterator[nn.Module]:
-    yield nn.Conv2d(entering, leaving, 3, stride=2, padding=1, bias=False)
-    yield nn.BatchNorm2d(leaving)
+def _layer(in_channels: int, out_channels: int) -> Iterator[nn.Module]:
+    yield nn.Conv2d(in_channels, out_channels, 3, stride=2, padding=1, bias=False)
+    yield nn.BatchNorm2d(out_channels)
     yield nn.ReLU(inplace=True)

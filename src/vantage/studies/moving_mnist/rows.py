@@ -10,16 +10,16 @@ from torch import Tensor
 
 from vantage.studies.moving_mnist.clips import Clips
 from vantage.studies.moving_mnist.contrast import ClipContrast
-from vantage.studies.moving_mnist.judging import LinearHeads, Supervised
-from vantage.studies.moving_mnist.shared import SharedFactors
+from vantage.studies.moving_mnist.evaluation import LinearHeads, SupervisedTraining
+from vantage.studies.moving_mnist.shared_factors import SharedFactors
 from vantage.studies.moving_mnist.tasks import TASKS, BackgroundClass, DigitClass, Location
 
-__all__ = ["INFORMATION", "Bench", "Contrasted", "EndToEnd", "Row", "Untrained", "chance"]
+__all__ = ["INFORMATION", "Bench", "ContrastiveRow", "SupervisedRow", "TableRow", "UntrainedRow", "chance"]
 
 INFORMATION = "I_NCE (nats)"
 """The measure that contrasted rows have besides the tasks."""
 
-_EVALUATED = 4  # a frame that is only looked at costs about this much less than one that is learned from
+_EVALUATION_DISCOUNT = 4  # a frame that is only looked at costs about this much less than one that is learned from
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Bench:
     contrast: ClipContrast
     """How views are contrasted."""
 
-    supervised: Supervised
+    supervised: SupervisedTraining
     """How the baseline is trained."""
 
     heads: LinearHeads
@@ -47,17 +47,17 @@ class Bench:
     information_clips: int
     """Test clips that I_NCE is measured on."""
 
-    def judged(self) -> int:
+    def evaluation_frames(self) -> int:
         """The work of measuring one frozen network, in frames learned from."""
-        return ((self.heads.frames or len(self.train)) + (self.test_frames or len(self.test))) // _EVALUATED
+        return ((self.heads.frames or len(self.train)) + (self.test_frames or len(self.test))) // _EVALUATION_DISCOUNT
 
 
-Worked = Callable[[int, str], None]
+ReportFrames = Callable[[int, str], None]
 """Called as work goes on with the number of frames of this row that are done and a note."""
 
 
 @runtime_checkable
-class Row(Protocol):
+class TableRow(Protocol):
     """One row of a table."""
 
     @property
@@ -69,13 +69,13 @@ class Row(Protocol):
         """About how much work there is, in frames that are learned from."""
         ...
 
-    def __call__(self, bench: Bench, seed: int, worked: Worked) -> dict[str, float]:
+    def __call__(self, bench: Bench, seed: int, report: ReportFrames) -> dict[str, float]:
         """Measures by name: the error of each task, and what else there is."""
         ...
 
 
 @dataclass(frozen=True)
-class Contrasted:
+class ContrastiveRow:
     """A network that was contrasted on views with some factors in common, frozen, with a linear layer for each task."""
 
     shared: SharedFactors
@@ -89,21 +89,26 @@ class Contrasted:
     def work(self, bench: Bench) -> int:
         """Training frames, and a share of those looked at."""
         course = bench.contrast.course
-        return course.steps(len(bench.train)) * course.batch_size * bench.train.frames_of_a_pair + bench.judged()
+        return (
+            course.steps(len(bench.train)) * course.batch_size * bench.train.frames_of_a_pair
+            + bench.evaluation_frames()
+        )
 
-    def __call__(self, bench: Bench, seed: int, worked: Worked) -> dict[str, float]:
+    def __call__(self, bench: Bench, seed: int, report: ReportFrames) -> dict[str, float]:
         """Train, measure I_NCE on test clips, then the tasks."""
-        each = bench.contrast.course.batch_size * bench.train.frames_of_a_pair
+        frames_per_step = bench.contrast.course.batch_size * bench.train.frames_of_a_pair
         network = bench.contrast.train(
-            bench.train, self.shared, seed, lambda step, loss: worked(step * each, f"loss {loss:.3f}")
+            bench.train, self.shared, seed, lambda step, loss: report(step * frames_per_step, f"loss {loss:.3f}")
         )
         information = bench.contrast.information(network, bench.test, self.shared, bench.information_clips)
-        measures = bench.heads.measure(network.frame, bench.train, bench.test, seed, _nobody, TASKS, bench.test_frames)
+        measures = bench.heads.measure(
+            network.frame, bench.train, bench.test, seed, _ignore_step, TASKS, bench.test_frames
+        )
         return {**measures, INFORMATION: information}
 
 
 @dataclass(frozen=True)
-class Untrained:
+class UntrainedRow:
     """A network with its initial weights, frozen, with a linear layer for each task."""
 
     name: str = "nothing (random network)"
@@ -111,19 +116,19 @@ class Untrained:
 
     def work(self, bench: Bench) -> int:
         """A share of the frames looked at."""
-        return bench.judged()
+        return bench.evaluation_frames()
 
-    def __call__(self, bench: Bench, seed: int, worked: Worked) -> dict[str, float]:
+    def __call__(self, bench: Bench, seed: int, report: ReportFrames) -> dict[str, float]:
         """Measure the tasks."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             network = bench.contrast.encoder.build().frame
         network.to(bench.train.digits.pixels.device)
-        return bench.heads.measure(network, bench.train, bench.test, seed, _nobody, TASKS, bench.test_frames)
+        return bench.heads.measure(network, bench.train, bench.test, seed, _ignore_step, TASKS, bench.test_frames)
 
 
 @dataclass(frozen=True)
-class EndToEnd:
+class SupervisedRow:
     """A network for each task, trained end to end with labels."""
 
     name: str = "supervised"
@@ -134,14 +139,14 @@ class EndToEnd:
         course = bench.supervised.course
         return len(TASKS) * course.steps(len(bench.train)) * course.batch_size
 
-    def __call__(self, bench: Bench, seed: int, worked: Worked) -> dict[str, float]:
+    def __call__(self, bench: Bench, seed: int, report: ReportFrames) -> dict[str, float]:
         """Train and measure the three, one after the other."""
         course, measures = bench.supervised.course, {}
         for number, task in enumerate(TASKS):
             before = number * course.steps(len(bench.train))
 
             def on_step(step: int, loss: float, before: int = before, name: str = task.name) -> None:
-                worked((before + step) * course.batch_size, f"{name}, loss {loss:.3f}")
+                report((before + step) * course.batch_size, f"{name}, loss {loss:.3f}")
 
             measures |= bench.supervised.measure(bench.train, bench.test, task, seed, on_step, bench.test_frames)
         return measures
@@ -166,5 +171,5 @@ def _wrong(answer: Tensor, training: Tensor) -> float:
     return 100.0 * float((answer != most).float().mean())
 
 
-def _nobody(step: int, loss: float) -> None:
+def _ignore_step(step: int, loss: float) -> None:
     """Heads train quickly, so their steps are not reported."""

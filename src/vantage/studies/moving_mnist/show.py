@@ -9,7 +9,7 @@ from PIL import Image, ImageDraw
 from torch import Tensor
 
 from vantage.studies.moving_mnist.clips import Clips
-from vantage.studies.moving_mnist.shared import COMBINATIONS
+from vantage.studies.moving_mnist.shared_factors import COMBINATIONS
 
 __all__ = ["picture"]
 
@@ -27,7 +27,7 @@ def picture(clips: Clips, count: int = 2) -> Image.Image:
     whole = Image.new("RGB", (_WORDS + len(heads) * step + 2 * _EDGE, _HEADER + rows * step + _EDGE), "white")
     draw = ImageDraw.Draw(whole)
     for column, words in enumerate(heads):
-        draw.text((_left(column, len(frames), step), 2), words, fill="black")
+        draw.text((_column_start(column, len(frames), step), 2), words, fill="black")
     top = _HEADER
     for shared in COMBINATIONS:
         pairs = clips.pairs(0, number, shared)
@@ -35,12 +35,12 @@ def picture(clips: Clips, count: int = 2) -> Image.Image:
         draw.text((_EDGE, top + side // 2 - 6), shared.name, fill="black")
         for first, frame, second in zip(pairs.first, last, pairs.second, strict=True):
             for column, pixels in enumerate((*first, frame, second)):
-                whole.paste(_image(pixels), (_left(column, len(frames), step), top))
+                whole.paste(_image(pixels), (_column_start(column, len(frames), step), top))
             top += step
     return whole
 
 
-def _left(column: int, frames: int, step: int) -> int:
+def _column_start(column: int, frames: int, step: int) -> int:
     """Where a column begins; what is not the first view stands a little apart."""
     return _WORDS + column * step + _EDGE * (column >= frames) + _EDGE * (column > frames)
 

@@ -1,19 +1,19 @@
-"""Tables and figures of papers, reproduced: one frozen value for each, with the paper's numbers beside ours."""
+"""Tables and figures of papers, reproduced: one frozen value for each, with the paper's numbers next to ours."""
 
-from vantage.studies.reproduce.entry import DataPath, Entry, Measured, Report, Reproduced, reproduce
 from vantage.studies.reproduce.infomin_table_4 import PUBLISHED, InfoMinTable4
+from vantage.studies.reproduce.paper_table import DataPath, PaperTable, Report, Reproduction, RowMeasures, reproduce
 
 __all__ = [
     "ENTRIES",
     "PUBLISHED",
-    "Entry",
+    "PaperTable",
     "InfoMinTable4",
-    "Measured",
+    "RowMeasures",
     "DataPath",
     "Report",
-    "Reproduced",
+    "Reproduction",
     "reproduce",
 ]
 
-ENTRIES: tuple[type[Entry], ...] = (InfoMinTable4,)
+ENTRIES: tuple[type[PaperTable], ...] = (InfoMinTable4,)
 """What can be reproduced."""

@@ -14,14 +14,28 @@ from vantage.storage.results import KeptResults
 from vantage.storage.tables import mean_and_deviation
 from vantage.studies.moving_mnist.clips import Clips, Scene
 from vantage.studies.moving_mnist.contrast import ClipContrast
-from vantage.studies.moving_mnist.course import ClipTraining
-from vantage.studies.moving_mnist.judging import LinearHeads, Supervised
+from vantage.studies.moving_mnist.evaluation import LinearHeads, SupervisedTraining
+from vantage.studies.moving_mnist.image_set import (
+    ImageSet,
+    check_backgrounds,
+    check_digits,
+    load_backgrounds,
+    load_digits,
+)
 from vantage.studies.moving_mnist.networks import ClipEncoder
-from vantage.studies.moving_mnist.rows import INFORMATION, Bench, Contrasted, EndToEnd, Row, Untrained, chance
-from vantage.studies.moving_mnist.shared import COMBINATIONS
+from vantage.studies.moving_mnist.rows import (
+    INFORMATION,
+    Bench,
+    ContrastiveRow,
+    SupervisedRow,
+    TableRow,
+    UntrainedRow,
+    chance,
+)
+from vantage.studies.moving_mnist.shared_factors import COMBINATIONS
 from vantage.studies.moving_mnist.show import picture
-from vantage.studies.moving_mnist.stock import Stock, backgrounds_of, check_backgrounds, check_digits, digits_of
-from vantage.studies.reproduce.entry import DataPath, Measured, Report
+from vantage.studies.moving_mnist.training import ClipTraining
+from vantage.studies.reproduce.paper_table import DataPath, Report, RowMeasures
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -48,13 +62,13 @@ PUBLISHED: Mapping[str, tuple[float, float, float]] = MappingProxyType(
 
 @dataclass(frozen=True)
 class InfoMinTable4:
-    """Table 4 of InfoMin: what the views of a clip share decides what is learned of it (arXiv 2005.10243).
+    """Table 4 of InfoMin: what the views of a clip share decides what is learned from it (arXiv 2005.10243).
 
-    A digit moves over a photograph. The first view is the clip's beginning; the second is one image that shares some of
-    the digit, its place and the background with a later frame. Networks contrasted on each of the seven combinations
-    are judged by linear layers that name digit, background and place of single frames. Beside them: an untrained
-    network, networks trained with labels, and chance. The defaults are the paper's: 200 epochs of 60,000 clips take
-    days on a CPU, `--epochs 2 --clips 6400` some minutes a row.
+    A digit moves over a photograph. The first view is the start of the clip; the second is a single image that shares
+    some of the digit, its position and the background with a later frame. For each of the seven combinations a network
+    is trained by contrast and evaluated by linear layers that predict the digit, background and position of single
+    frames. The baselines are an untrained network, networks trained with labels, and chance. The defaults are the
+    paper's: 200 epochs of 60,000 clips take days on a CPU, `--epochs 2 --clips 6400` a few minutes per row.
     """
 
     name: ClassVar[str] = "infomin-table-4"
@@ -69,13 +83,13 @@ class InfoMinTable4:
     """The clips."""
 
     background_side: int = 96
-    """Side in pixels that backgrounds are scaled to before a crop is taken: that of STL-10's images."""
+    """Side in pixels to which backgrounds are scaled before cropping; the default is that of STL-10."""
 
     digit_classes: int = 10
-    """Number of digit classes: the first ones of the set."""
+    """Number of digit classes; the first ones of the set are used."""
 
     background_classes: int = 10
-    """Number of background classes: the first ones of the set. STL-10 has ten."""
+    """Number of background classes; the first ones of the set are used. STL-10 has ten."""
 
     encoder: ClipEncoder = ClipEncoder()
     """The networks."""
@@ -87,16 +101,16 @@ class InfoMinTable4:
     """How networks are trained, both by contrast and with labels."""
 
     heads: LinearHeads = field(default_factory=LinearHeads)
-    """How frozen networks are measured."""
+    """How frozen networks are evaluated."""
 
     test_frames: int = 0
-    """Test frames; 0 is one for every test digit."""
+    """Number of test frames; 0: one for every test digit."""
 
     information_clips: int = 1_280
-    """Test clips that I_NCE is measured on, at least a batch."""
+    """Number of test clips on which I_NCE is measured, at least a batch."""
 
     seeds: int = 1
-    """Repetitions, with seeds 0, 1, …; more may be added later."""
+    """Number of repetitions, with seeds 0, 1, …; more may be added later."""
 
     def __post_init__(self) -> None:
         if self.seeds < 1 or min(self.test_frames, self.information_clips) < 0:
@@ -108,17 +122,17 @@ class InfoMinTable4:
             raise UserError(f"{self.name}: with fewer than 2 classes there is nothing to distinguish; give at least 2")
 
     @property
-    def rows(self) -> tuple[Row, ...]:
-        """Everything that is trained, in the table's order."""
-        return (*map(Contrasted, COMBINATIONS), Untrained(), EndToEnd())
+    def rows(self) -> tuple[TableRow, ...]:
+        """The rows to train, in the order of the table."""
+        return (*map(ContrastiveRow, COMBINATIONS), UntrainedRow(), SupervisedRow())
 
-    def unsaid(self) -> Mapping[str, Any]:
-        """More seeds change nothing about earlier ones."""
+    def free_settings(self) -> Mapping[str, Any]:
+        """The number of seeds: more seeds change nothing about earlier ones."""
         return {"seeds": "any"}
 
     def check(self, sources: Mapping[str, Source]) -> None:
-        """Raises `DataError` for images without labels, of fewer classes, of other classes in the test set, or digits
-        of another size."""
+        """Raises `DataError` for images without labels, for too few classes, for a test set with other classes, and for
+        digits of another size."""
         for part in ("digits", "test_digits"):
             check_digits(sources[part], self.digit_classes, part.replace("_", " "))
         for part in ("backgrounds", "test_backgrounds"):
@@ -132,54 +146,59 @@ class InfoMinTable4:
                 )
 
     def __call__(
-        self, sources: Mapping[str, Source], results: KeptResults[Measured], work: Work
+        self, sources: Mapping[str, Source], results: KeptResults[RowMeasures], work: Work
     ) -> "tuple[Report, Image]":
-        """Train and measure every row and seed that is not kept yet."""
+        """Train and measure every row and seed that is not stored yet."""
         pairs = [(row, seed) for seed in range(self.seeds) for row in self.rows]
         missing = [(row, seed) for row, seed in pairs if _key(row.name, seed) not in results]
-        stocks = self._stocks(sources, work)
-        total = sum(row.work(self._bench(stocks, seed)) for row, seed in pairs)
-        done = total - sum(row.work(self._bench(stocks, seed)) for row, seed in missing)
+        image_sets = self._image_sets(sources, work)
+        total = sum(row.work(self._bench(image_sets, seed)) for row, seed in pairs)
+        completed_frames = total - sum(row.work(self._bench(image_sets, seed)) for row, seed in missing)
         if missing:
-            work.progress.start("frames", total, done)
+            work.progress.start("frames", total, completed_frames)
         for row, seed in missing:
-            bench, start, before, key = self._bench(stocks, seed), time.perf_counter(), done, _key(row.name, seed)
+            bench, start, frames_before, key = (
+                self._bench(image_sets, seed),
+                time.perf_counter(),
+                completed_frames,
+                _key(row.name, seed),
+            )
 
-            def worked(frames: int, note: str, before: int = before, words: str = key) -> None:
-                work.progress.advance(before + frames, f"{words}: {note}")
+            def report_frames(frames: int, note: str, frames_before: int = frames_before, name: str = key) -> None:
+                work.progress.advance(frames_before + frames, f"{name}: {note}")
 
-            measures = row(bench, seed, worked)
-            results.add(key, Measured(row.name, seed, measures, round(time.perf_counter() - start, 1)))
-            done += row.work(bench)
+            measures = row(bench, seed, report_frames)
+            results.add(key, RowMeasures(row.name, seed, measures, round(time.perf_counter() - start, 1)))
+            completed_frames += row.work(bench)
             work.progress.line(f"{key}: {_words(measures)}")
         work.progress.stop()
-        bench = self._bench(stocks, 0)
+        bench = self._bench(image_sets, 0)
         rows = {row.name: [results[_key(row.name, seed)].measures for seed in range(self.seeds)] for row in self.rows}
         return self._report({**rows, _CHANCE: [chance(bench)]}), picture(bench.train)
 
-    def _stocks(self, sources: Mapping[str, Source], work: Work) -> dict[str, Stock]:
-        device, stocks = work.resolved_device(), {}
+    def _image_sets(self, sources: Mapping[str, Source], work: Work) -> dict[str, ImageSet]:
+        device, image_sets = work.resolved_device(), {}
         work.progress.start("reading images", len(self.paths))
         for number, path in enumerate(self.paths):
             source = sources[path.name]
             if "digits" in path.name:
-                stock = digits_of(source, self.digit_classes, work.num_workers)
+                image_set = load_digits(source, self.digit_classes, work.num_workers)
             else:
-                stock = backgrounds_of(source, self.background_side, self.background_classes, work.num_workers)
-            stocks[path.name] = stock.to(device)
+                image_set = load_backgrounds(source, self.background_side, self.background_classes, work.num_workers)
+            image_sets[path.name] = image_set.to(device)
             work.progress.advance(number + 1, path.name.replace("_", " "))
         work.progress.stop()
-        return stocks
+        return image_sets
 
-    def _bench(self, stocks: Mapping[str, Stock], seed: int) -> Bench:
+    def _bench(self, image_sets: Mapping[str, ImageSet], seed: int) -> Bench:
         """Test clips are the same for every seed."""
-        train = Clips(stocks["digits"], stocks["backgrounds"], self.scene, seed)
-        test = Clips(stocks["test_digits"], stocks["test_backgrounds"], self.scene, _TEST)
+        train = Clips(image_sets["digits"], image_sets["backgrounds"], self.scene, seed)
+        test = Clips(image_sets["test_digits"], image_sets["test_backgrounds"], self.scene, _TEST)
         return Bench(
             train,
             test,
             ClipContrast(self.encoder, self.temperature, self.course),
-            Supervised(self.encoder.frame, self.course),
+            SupervisedTraining(self.encoder.frame, self.course),
             self.heads,
             self.test_frames,
             self.information_clips,
@@ -215,8 +234,8 @@ def _row(name: str, measures: Sequence[Mapping[str, float]]) -> tuple[str, ...]:
         digits = 2 if task == "location" else 1
         paper = PUBLISHED.get(name)
         cells += [_spread([one[task] for one in measures], digits), f"{paper[place]:g}" if paper else "–"]
-    shared = [one[INFORMATION] for one in measures if INFORMATION in one]
-    return (*cells, _spread(shared, 2) if shared else "–")
+    information = [one[INFORMATION] for one in measures if INFORMATION in one]
+    return (*cells, _spread(information, 2) if information else "–")
 
 
 def _numbers(name: str, measures: Sequence[Mapping[str, float]]) -> dict[str, Any]:
@@ -225,9 +244,9 @@ def _numbers(name: str, measures: Sequence[Mapping[str, float]]) -> dict[str, An
         values = [one[task] for one in measures]
         row |= {words: round(fmean(values), 3), f"{words}, deviation": round(_deviation(values), 3)}
         row[f"{words}, paper"] = PUBLISHED[name][place] if name in PUBLISHED else None
-    shared = [one[INFORMATION] for one in measures if INFORMATION in one]
-    row[INFORMATION] = round(fmean(shared), 4) if shared else None
-    row[f"{INFORMATION}, deviation"] = round(_deviation(shared), 4) if shared else None
+    information = [one[INFORMATION] for one in measures if INFORMATION in one]
+    row[INFORMATION] = round(fmean(information), 4) if information else None
+    row[f"{INFORMATION}, deviation"] = round(_deviation(information), 4) if information else None
     return row
 
 

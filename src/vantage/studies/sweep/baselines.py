@@ -1,4 +1,4 @@
-"""What a sweep is compared with: raw pixels and random encoders, seen as its runs are."""
+"""The baselines of a sweep: raw pixels and random encoders, evaluated in the same way as its runs."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -7,7 +7,7 @@ from typing import Any
 from vantage.composition.codec import encode
 from vantage.frozen.encoder import FrozenEncoder, random_encoder, raw_pixels
 from vantage.studies.sweep.rows import RANDOM, RAW, SweepRow, digest
-from vantage.studies.sweep.sweeps import Point
+from vantage.studies.sweep.sweeps import SweepPoint
 from vantage.training.backbone import evaluation_view
 from vantage.views import EvaluationView
 
@@ -15,13 +15,13 @@ __all__ = ["baselines"]
 
 
 def baselines(
-    points: Sequence[Point], seeds: Sequence[int], *judged_by: Any
+    points: Sequence[SweepPoint], seeds: Sequence[int], *judged_by: Any
 ) -> Iterator[tuple[SweepRow, Callable[[], FrozenEncoder]]]:
-    """Rows without accuracies, and what makes the encoder of each: once for each way in which evaluations see images.
+    """Rows without accuracies, each with a function that makes its encoder: one set for each evaluation view.
 
-    A row's key follows from its encoder and from `judged_by`, plain data.
+    The key of a row follows from its encoder and from `judged_by`, which is plain data.
     """
-    first: dict[EvaluationView, Point] = {}
+    first: dict[EvaluationView, SweepPoint] = {}
     for point in points:
         first.setdefault(evaluation_view(point.run), point)
     for view, point in first.items():

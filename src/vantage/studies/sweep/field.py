@@ -1,4 +1,4 @@
-"""A sweep of any fields of a run, named by their paths."""
+"""A sweep over any fields of a run, named by their paths."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -6,19 +6,19 @@ from typing import Any, ClassVar
 from vantage.composition.assignments import changes_in, split_values
 from vantage.composition.fields import replace_at
 from vantage.errors import UserError
-from vantage.studies.sweep.sweeps import Point
+from vantage.studies.sweep.sweeps import SweepPoint
 from vantage.training.run import Run
 
-__all__ = ["Field", "Fields", "field_of"]
+__all__ = ["Field", "Fields", "parse_fields"]
 
-_NOT_THESE = ("recipe", "seed", "data", "hardware", "monitoring")
+_NEVER_VARY = ("recipe", "seed", "data", "hardware", "monitoring")
 
 
 @dataclass(frozen=True)
 class Field:
-    """Any field of a run: a number, or a part. A path names fields and positions in tuples; it may begin anywhere, and
-    all fields whose paths end in it are set: `crop.scale.0` is the first number of the scale of every crop, in all
-    views."""
+    """Any field of a run: a number or a part. A path names fields and positions in tuples. It may be the end of a
+    longer path, and then sets every field whose path ends with it: `crop.scale.0` is the first number of the scale of
+    every crop, in all views."""
 
     name: ClassVar[str] = "field"
     recipe: ClassVar[str] = "moco_v2"
@@ -27,14 +27,14 @@ class Field:
     """Dotted path of the field, or its end."""
 
     values: tuple[str, ...]
-    """Values as a recipe prints them: numbers, words, (tuples), parts such as Ring()."""
+    """Values as a recipe prints them: numbers, words, (tuples), or parts such as Ring()."""
 
     @property
     def axis(self) -> str:
         """The path."""
         return self.path
 
-    def points(self, base: Run) -> tuple[Point, ...]:
+    def points(self, base: Run) -> tuple[SweepPoint, ...]:
         """A run for each value."""
         _check(self.path, self.values)
         return tuple(_point((self.path,), base, (text,)) for text in self.values)
@@ -42,7 +42,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Fields:
-    """Several fields that move together."""
+    """Several fields that vary together."""
 
     name: ClassVar[str] = "field"
     recipe: ClassVar[str] = "moco_v2"
@@ -58,17 +58,17 @@ class Fields:
         """The paths."""
         return ", ".join(self.paths)
 
-    def points(self, base: Run) -> tuple[Point, ...]:
+    def points(self, base: Run) -> tuple[SweepPoint, ...]:
         """A run for each point."""
         _check(self.axis, self.values)
         return tuple(_point(self.paths, base, texts) for texts in self.values)
 
 
-def field_of(*words: str) -> Field | Fields:
-    """The sweep that one or several `PATH=VALUE,VALUE,…` name; several fields move together, value by value. Commas
-    within brackets do not separate values. Raises `UserError` where a path or values are missing, or where fields have
-    different numbers of values."""
-    fields = [(path.strip(), split_values(listed)) for path, _, listed in (word.partition("=") for word in words)]
+def parse_fields(*words: str) -> Field | Fields:
+    """The sweep that one or more words `PATH=VALUE,VALUE,…` describe; several fields vary together, value by value.
+    Commas within brackets do not separate values. Raises `UserError` where a path or its values are missing, or where
+    fields have different numbers of values."""
+    fields = [(path.strip(), split_values(text)) for path, _, text in (word.partition("=") for word in words)]
     for word, (path, values) in zip(words, fields, strict=True):
         if not path or not values:
             raise UserError(
@@ -79,29 +79,29 @@ def field_of(*words: str) -> Field | Fields:
         return Field(paths[0], values[0])
     if len(set(map(len, values))) > 1:
         counts = ", ".join(f"{path} has {len(own)}" for path, own in fields)
-        raise UserError(f"fields that move together need as many values each, but {counts}")
+        raise UserError(f"fields that vary together need the same number of values, but {counts}")
     return Fields(paths, tuple(zip(*values, strict=True)))
 
 
 def _check(axis: str, values: tuple[Any, ...]) -> None:
     if not values or len(set(values)) < len(values):
-        raise UserError(f"{axis} is to take the values {values}: give at least one, and each once")
+        raise UserError(f"the values of {axis} are {values}: give at least one, and each only once")
 
 
-def _point(paths: tuple[str, ...], base: Run, texts: tuple[str, ...]) -> Point:
+def _point(paths: tuple[str, ...], base: Run, texts: tuple[str, ...]) -> SweepPoint:
     pairs = " and ".join(f"{path} cannot be {text}" for path, text in zip(paths, texts, strict=True))
     changes: dict[str, Any] = {}
     try:
         for path, text in zip(paths, texts, strict=True):
-            changes |= changes_in(base, path, text, changes, _may_move, base.recipe)
+            changes |= changes_in(base, path, text, changes, _can_vary, base.recipe)
         run = replace_at(base, changes)
     except UserError as problem:
         raise UserError(f"{pairs}: {problem}") from problem
-    return Point(", ".join(texts), run, _number(texts[0]))
+    return SweepPoint(", ".join(texts), run, _number(texts[0]))
 
 
-def _may_move(path: str) -> bool:
-    return path.partition(".")[0] not in _NOT_THESE
+def _can_vary(path: str) -> bool:
+    return path.partition(".")[0] not in _NEVER_VARY
 
 
 def _number(text: str) -> float | None:

@@ -18,11 +18,11 @@ _STYLES = {RAW: ":", RANDOM: "--"}
 
 
 def sweep_figure(result: SweepResult) -> "Figure":
-    """Three panels. Small points are seeds, large ones their means, bars their standard deviations."""
+    """The figure, in three panels: small points are seeds, large points their means, bars their standard deviations."""
     figure, axes = panels(1, 3, width=4.4, height=3.6)
     first, second, third = axes[0]
     protocol = result.protocols[0]
-    place = _places(result)
+    positions = _positions(result)
     accuracies = [result.accuracy(label, protocol) for label in result.labels]
     information = [result.i_nce(label) for label in result.labels]
     for panel, means, values in (
@@ -30,12 +30,12 @@ def sweep_figure(result: SweepResult) -> "Figure":
         (second, information, [[row.i_nce for row in result.of(label)] for label in result.labels]),
     ):
         tint = color(0 if panel is first else 1)
-        for at, seeds in zip(place, values, strict=True):
+        for at, seeds in zip(positions, values, strict=True):
             panel.plot([at] * len(seeds), seeds, ".", color=tint, alpha=0.35, markersize=5)
-        line = "-" if _ordered(result) else ""
-        _bars(panel, place, None, means, tint, line)
-        _ticks(panel, result, place)
-    _baselines(first, result, protocol, place)
+        line = "-" if _has_numbers(result) else ""
+        _bars(panel, positions, None, means, tint, line)
+        _ticks(panel, result, positions)
+    _baselines(first, result, protocol, positions)
     titled(first, "accuracy", result.axis, f"{protocol} accuracy (%)")
     bound = f"what the views share (K = {result.negatives:,}: at most {result.bound:.2f} nats)"
     titled(second, bound, result.axis, "I_NCE on held-out images (nats)")
@@ -46,7 +46,7 @@ def sweep_figure(result: SweepResult) -> "Figure":
     for number, (x, y, label) in enumerate(by_information):
         across, up, side = _CORNERS[number % len(_CORNERS)]
         third.annotate(label, (x.mean, y.mean), (across, up), textcoords="offset points", fontsize=8, ha=side)
-    if _ordered(result):
+    if _has_numbers(result):
         third.plot([x.mean for x in information], [y.mean for y in accuracies], "-", color=color(2), alpha=0.5)
     for x, y in zip(information, accuracies, strict=True):
         _bars(third, [x.mean], [x.deviation], [y], color(2), "")
@@ -77,33 +77,33 @@ def _bars(panel: Any, across: list[float], spread: list[float] | None, means: li
     )  # fmt: skip
 
 
-def _ordered(result: SweepResult) -> bool:
-    """Whether values are numbers, which a line may join."""
+def _has_numbers(result: SweepResult) -> bool:
+    """Whether the values are numbers, so that a line may connect them."""
     return all(row.number is not None for row in result.rows)
 
 
-def _places(result: SweepResult) -> list[float]:
-    """Where each value stands along the axis: at its number, or one after the other."""
+def _positions(result: SweepResult) -> list[float]:
+    """The position of each value along the axis: its number, or its place in the order."""
     numbers = [result.of(label)[0].number for label in result.labels]
     if any(number is None for number in numbers) or any(result.labels[n] != f"{v:g}" for n, v in enumerate(numbers)):
         return [float(place) for place in range(len(numbers))]
     return [number for number in numbers if number is not None]
 
 
-def _ticks(panel: Any, result: SweepResult, place: list[float]) -> None:
-    """A tick for each value; a logarithmic axis where values are above 0 and differ by more than a factor of ten."""
-    if min(place) > 0:
-        scaled(panel, place)
+def _ticks(panel: Any, result: SweepResult, positions: list[float]) -> None:
+    """A tick for each value; the axis is logarithmic where values are above 0 and span more than a factor of ten."""
+    if min(positions) > 0:
+        scaled(panel, positions)
     long = max(map(len, result.labels)) > 5
-    turned = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if long else {}
-    panel.set_xticks(place, result.labels, fontsize=8, **turned)
+    rotation = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if long else {}
+    panel.set_xticks(positions, result.labels, fontsize=8, **rotation)
 
 
-def _baselines(panel: Any, result: SweepResult, protocol: str, place: list[float]) -> None:
-    """Lines across where they are the same for all values, else short marks at each."""
+def _baselines(panel: Any, result: SweepResult, protocol: str, positions: list[float]) -> None:
+    """Horizontal lines where the baselines are the same for all values, otherwise short marks at each value."""
     for name, style in _STYLES.items():
         means = [result.baseline(name, label, protocol) for label in result.labels]
-        heights = [(at, mean.mean) for at, mean in zip(place, means, strict=True) if mean]
+        heights = [(at, mean.mean) for at, mean in zip(positions, means, strict=True) if mean]
         if not heights:
             continue
         if result.one_view:

@@ -17,21 +17,21 @@ class Mean:
     """Mean and standard deviation over seeds."""
 
     mean: float
-    """Their mean."""
+    """Mean of the values."""
 
     deviation: float
-    """Their standard deviation; 0 for a single one."""
+    """Standard deviation of the values; 0 for a single one."""
 
     seeds: int
-    """How many there are."""
+    """Number of seeds."""
 
     @classmethod
     def of(cls, values: Sequence[float]) -> "Mean":
-        """Of one number for each seed."""
+        """The mean of one number for each seed."""
         return cls(fmean(values), stdev(values) if len(values) > 1 else 0.0, len(values))
 
     def words(self, digits: int) -> str:
-        """Such as 12.3 ± 0.4; without a deviation for a single seed."""
+        """The mean as text, such as 12.3 ± 0.4; without a deviation for a single seed."""
         return mean_and_deviation(self.mean, self.deviation if self.seeds > 1 else None, digits)
 
 
@@ -43,22 +43,22 @@ class SweepResult:
     """The sweep's name."""
 
     axis: str
-    """What is varied, in words along an axis."""
+    """What is varied, as an axis label."""
 
     rows: tuple[SweepRow, ...]
-    """A row for each value and seed, values in the order given."""
+    """A row for each value and seed, with values in the order given."""
 
     baselines: tuple[SweepRow, ...]
-    """Raw pixels, and random encoders of each seed, for each way in which evaluations see images."""
+    """Raw pixels, and a random encoder for each seed, for each evaluation view."""
 
     finished: bool
-    """Whether all values and seeds are there."""
+    """Whether all values and seeds are complete."""
 
     negatives: int
-    """K of I_NCE."""
+    """K, the number of negatives in I_NCE."""
 
     images: int
-    """Held-out images."""
+    """Number of held-out images."""
 
     @property
     def bound(self) -> float:
@@ -67,7 +67,7 @@ class SweepResult:
 
     @property
     def protocols(self) -> list[str]:
-        """Names of the protocols, the one that is drawn first."""
+        """Names of the protocols, starting with the one that is plotted."""
         return list(self.rows[0].accuracy) if self.rows else []
 
     @property
@@ -88,18 +88,18 @@ class SweepResult:
         return Mean.of([row.accuracy[protocol] for row in self.of(label)])
 
     def baseline(self, name: str, label: str, protocol: str) -> Mean | None:
-        """Accuracy, over seeds, of the baseline that is judged in the same way as a value; none where it was not
-        judged.
+        """Accuracy over seeds of the baseline that is evaluated in the same way as a value; None where it was not
+        evaluated.
 
-        Where all values are evaluated in one view, their baselines are the same.
+        Where all values share one evaluation view, they share their baselines.
         """
-        mine = [row for row in self.baselines if row.encoder == name]
-        own = [row for row in mine if row.label == label] or (mine if self.one_view else [])
-        return Mean.of([row.accuracy[protocol] for row in own]) if own else None
+        baselines = [row for row in self.baselines if row.encoder == name]
+        rows = [row for row in baselines if row.label == label] or (baselines if self.one_view else [])
+        return Mean.of([row.accuracy[protocol] for row in rows]) if rows else None
 
     @property
     def one_view(self) -> bool:
-        """Whether evaluations see images in one way, whatever the value."""
+        """Whether all values share one evaluation view."""
         return len({row.label for row in self.baselines}) == 1
 
     def table(self) -> list[Row]:
@@ -136,7 +136,7 @@ class SweepResult:
         return [f"{self.axis}; {self.caption()}", *self.summary().lines()]
 
     def caption(self) -> str:
-        """What the numbers are."""
+        """A sentence about what the numbers mean."""
         return (
             f"mean ± standard deviation over seeds; I_NCE on {self.images:,} held-out images with K ="
             f" {self.negatives:,} negatives is at most log(K + 1) = {self.bound:.2f} nats"

@@ -1,4 +1,4 @@
-"""The rows that a sweep measures, and the file that keeps them."""
+"""The rows that a sweep measures, and the file that stores them."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -12,19 +12,19 @@ from vantage.storage.results import KeptResults
 from vantage.studies.analyse.held_out import BranchInformation
 from vantage.training.run import Run
 
-__all__ = ["RANDOM", "RAW", "SweepRow", "digest", "kept_rows", "of_run"]
+__all__ = ["RANDOM", "RAW", "SweepRow", "digest", "stored_rows", "information_fields"]
 
 RAW = "raw pixels"
-"""Name of the baseline without an encoder."""
+"""Name of the baseline that has no encoder."""
 RANDOM = "random encoder"
-"""Name of the baseline without training."""
+"""Name of the baseline that is not trained."""
 _FILE = "sweep.json"
-_FREE = ("data", "hardware", "monitoring")  # not part of a result; images are identified by their fingerprint
+_IGNORED_FIELDS = ("data", "hardware", "monitoring")  # not part of a result; images are identified by their fingerprint
 
 
 @dataclass(frozen=True)
 class SweepRow:
-    """What was measured of one run, or of a baseline."""
+    """The measurements of one run, or of a baseline."""
 
     key: str
     """Hash of all settings that the numbers depend on, and of the images."""
@@ -33,25 +33,25 @@ class SweepRow:
     """The recipe, "raw pixels" or "random encoder"."""
 
     label: str
-    """The value of what is varied; for a baseline, the first value whose evaluation sees images in the same way."""
+    """The value of the sweep; for a baseline, the first value with the same evaluation view."""
 
     number: float | None
-    """The value along an axis, where it is one."""
+    """The value as a number, where it is one."""
 
     seed: int
-    """Seed of the run, or of the random encoder."""
+    """Seed of the run or of the random encoder."""
 
     accuracy: Mapping[str, float]
     """First measure of each protocol on the test images, in percent."""
 
     i_nce: float | None = None
-    """I_NCE on the held-out images, mean over the branches, in nats; none for baselines."""
+    """I_NCE on the held-out images, averaged over the branches, in nats; None for baselines."""
 
     i_nce_deviation: float | None = None
-    """Standard deviation of that over the draws of views and negatives."""
+    """Standard deviation of I_NCE over the draws of views and negatives."""
 
     branches: tuple[Mapping[str, Any], ...] = ()
-    """I_NCE of every branch, with its pairs and all draws."""
+    """I_NCE of each branch, with its pairs and all draws."""
 
     bound: float | None = None
     """log(K + 1), in nats."""
@@ -60,11 +60,11 @@ class SweepRow:
     """Loss of the last epoch."""
 
     seconds: float | None = None
-    """Time of the training."""
+    """Training time."""
 
 
-def of_run(branches: Sequence[BranchInformation]) -> dict[str, Any]:
-    """What the branches of a run share, as fields of a row."""
+def information_fields(branches: Sequence[BranchInformation]) -> dict[str, Any]:
+    """The information shared in each branch of a run, as fields of a row."""
     draws = list(zip(*(branch.estimates for branch in branches), strict=True))
     mean = BranchInformation(
         0, "", tuple(sum(draw) / len(draw) for draw in draws), branches[0].negatives, branches[0].images
@@ -78,22 +78,22 @@ def of_run(branches: Sequence[BranchInformation]) -> dict[str, Any]:
 
 
 def digest(*facts: Any) -> str:
-    """16 hexadecimal digits that depend on all facts: plain data, and runs without their data, hardware and
-    monitoring."""
+    """16 hexadecimal digits that depend on all facts: plain data, and runs without their data, hardware and monitoring
+    settings."""
 
     def plain(fact: Any) -> Any:
-        return {k: v for k, v in encode(fact).items() if k not in _FREE} if isinstance(fact, Run) else fact
+        return {k: v for k, v in encode(fact).items() if k not in _IGNORED_FIELDS} if isinstance(fact, Run) else fact
 
     return hash_of([json.dumps([plain(fact) for fact in facts], sort_keys=True).encode()])[:16]
 
 
-def kept_rows(folder: Path, about: Mapping[str, Any]) -> KeptResults[SweepRow]:
-    """The rows of a sweep in its folder, by key, written after each.
+def stored_rows(folder: Path, identity: Mapping[str, Any]) -> KeptResults[SweepRow]:
+    """The rows of a sweep in its folder by key; the file is written after each new row.
 
-    `about` says which sweep it is. Raises `UserError` if the folder holds another, or a damaged one.
+    `identity` says which sweep it is. Raises `UserError` if the folder holds another sweep, or a damaged file.
     """
-    return KeptResults(folder / _FILE, about, "sweep", _read, asdict)
+    return KeptResults(folder / _FILE, identity, "sweep", _parse_row, asdict)
 
 
-def _read(row: dict[str, Any]) -> SweepRow:
+def _parse_row(row: dict[str, Any]) -> SweepRow:
     return SweepRow(**{**row, "branches": tuple(row["branches"])})

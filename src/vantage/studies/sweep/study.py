@@ -1,4 +1,4 @@
-"""A sweep: every value and seed is trained by the library's own loop, measured, and kept at once."""
+"""A sweep: every value and seed is trained by the library's own loop, measured, and stored at once."""
 
 import shutil
 from collections.abc import Callable
@@ -20,83 +20,83 @@ from vantage.storage.metrics import read_metrics
 from vantage.studies.analyse.held_out import HeldOutInformation
 from vantage.studies.analyse.networks import trained_networks
 from vantage.studies.sweep.baselines import baselines
-from vantage.studies.sweep.overall import Within
+from vantage.studies.sweep.nested_progress import NestedProgress
 from vantage.studies.sweep.result import SweepResult
-from vantage.studies.sweep.rows import SweepRow, digest, kept_rows, of_run
-from vantage.studies.sweep.sweeps import Point, Sweep
+from vantage.studies.sweep.rows import SweepRow, digest, information_fields, stored_rows
+from vantage.studies.sweep.sweeps import Sweep, SweepPoint
 from vantage.training import loop
 from vantage.training.backbone import evaluation_view
 from vantage.training.run import Run
 from vantage.training.trial import trial, try_networks
 from vantage.training.writer import only_writer
 
-__all__ = ["Study", "study"]
+__all__ = ["Study", "run_study"]
 
-_TRIED = 16  # images that views are tried on before anything is trained
+_TRIAL_IMAGES = 16  # images that views are tried on before anything is trained
 
 
 @dataclass(frozen=True)
 class Study:
-    """What is varied, on which run, and how it is judged."""
+    """What is varied, in which run, and how the runs are evaluated."""
 
     sweep: Sweep
     """What is varied."""
 
     base: Run
-    """The run whose views are varied, fitted to its images, which `base.data` names."""
+    """The run that is varied, fitted to the images that `base.data` names."""
 
     seeds: tuple[int, ...] = (0, 1, 2)
-    """Each value is trained once with each."""
+    """Seeds; each value is trained once with each."""
 
     information: HeldOutInformation = HeldOutInformation()
     """How I_NCE is estimated."""
 
     protocols: tuple[EvaluationProtocol, ...] = field(default_factory=lambda: (LinearCached(), KNN(k=20)))
-    """How accuracy is measured; the first is drawn."""
+    """How accuracy is measured; the first protocol is plotted."""
 
     baselines: bool = True
-    """Whether raw pixels and random encoders are judged too."""
+    """Whether raw pixels and random encoders are evaluated too."""
 
     discard: bool = False
-    """Whether the folder of a run is removed when its row is written."""
+    """Whether the folder of a run is removed once its row is written."""
 
     def __post_init__(self) -> None:
         if not self.seeds or len(set(self.seeds)) < len(self.seeds) or not self.protocols:
-            raise UserError(f"a sweep over the seeds {self.seeds}: give at least one, and each once")
+            raise UserError(f"the seeds of the sweep are {self.seeds}: give at least one, and each only once")
 
 
-def study(
+def run_study(
     plan: Study, train: Source, test: Source, folder: Path, work: Work | None = None, progress: Progress | None = None
 ) -> SweepResult:
-    """Train and measure every value with every seed, and keep rows, tables and pictures in a folder.
+    """Train and measure every value with every seed, and store the rows in a folder.
 
-    `train` are the images that `base.data` leaves to train on, and `test` are others: I_NCE and accuracies are measured
-    on them, and nothing is chosen by them. Rows that the folder holds are not measured again, and an interrupted
-    training continues. If a signal ends a training, the rows so far are returned, with `finished` false.
+    `train` holds the training images that `base.data` selects, and `test` others, on which I_NCE and accuracies are
+    measured and nothing is chosen. Rows that the folder already holds are not measured again, and interrupted training
+    continues. If a signal stops the training, the rows so far are returned, with `finished` false.
 
     Raises `UserError`, before anything is trained, if values do not fit the images, labels are missing, the test images
-    are trained on, or the folder holds another sweep or one that goes on.
+    are among the training images, or the folder holds another sweep or one that is still running.
     """
     with only_writer(folder, "sweeping in"):
-        return _Course(plan, train, test, folder, work or Work(), progress or QuietProgress()).result()
+        return _StudyRun(plan, train, test, folder, work or Work(), progress or QuietProgress()).result()
 
 
-class _Course:
+class _StudyRun:
     """A study in progress."""
 
     def __init__(self, plan: Study, train: Source, test: Source, folder: Path, work: Work, progress: Progress) -> None:
         self.plan, self.folder, self.progress = plan, folder, progress
-        self.train, self.test = train, _checked(train, test)
+        self.train, self.test = train, _check_test_images(train, test)
         self.work = replace(work, progress=QuietProgress())
         self.points = plan.sweep.points(plan.base)
-        plan.information.among(len(test))
+        plan.information.negative_count(len(test))
         self.protocols = [[protocol.name, protocol.version, asdict(protocol)] for protocol in plan.protocols]  # pyright: ignore
         for point in self.points:
             _try(point, train)
-        self.rows, self.new_folder = kept_rows(folder, self._about()), not folder.exists()
+        self.rows, self.new_folder = stored_rows(folder, self._identity()), not folder.exists()
 
-    def _about(self) -> dict[str, Any]:
-        """What must be the same for rows to belong in one table; values and seeds may be added."""
+    def _identity(self) -> dict[str, Any]:
+        """The settings that must be equal for rows to belong in one table; values and seeds may be added."""
         plan = self.plan
         settings = {name: value for name, value in asdict(plan.sweep).items() if name != "values"}  # pyright: ignore
         base = {
@@ -115,33 +115,33 @@ class _Course:
         }
 
     def result(self) -> SweepResult:
-        """Train and measure all of it, seed by seed, so that every value soon has a row."""
+        """Train and measure everything, seed by seed, so that every value has a row early on."""
         pairs = [(point, seed) for seed in self.plan.seeds for point in self.points]
         missing = [pair for pair in pairs if self._row_key(*pair) not in self.rows]
         steps = self.plan.base.epochs * (len(self.train) // self.plan.base.batch_size)
-        done = steps * (len(pairs) - len(missing))
-        self.progress.start(f"sweep {self.plan.sweep.name}", steps * len(pairs), done)
-        if done:
+        completed_steps = steps * (len(pairs) - len(missing))
+        self.progress.start(f"sweep {self.plan.sweep.name}", steps * len(pairs), completed_steps)
+        if completed_steps:
             self.progress.line(f"{len(pairs) - len(missing)} of {len(pairs)} runs are done already")
         finished = True
         self.rows.write()  # before the first training, so that it may be interrupted
         try:
             for point, seed in missing:
-                finished = self._measure(point, seed, done, steps)
+                finished = self._measure(point, seed, completed_steps, steps)
                 if not finished:
                     break
-                done += steps
+                completed_steps += steps
             if finished:
                 self._judge_baselines()
         except BaseException:
-            self._withdraw()
+            self._clean_up()
             raise
         finally:
             self.progress.stop()
         return self._result(finished)
 
-    def _withdraw(self) -> None:
-        """After a failure before any row and any checkpoint, leave nothing that would block another sweep here."""
+    def _clean_up(self) -> None:
+        """After a failure without any row or checkpoint, remove what would block another sweep in this folder."""
         runs = self.folder / "runs"
         if any(self.rows) or (runs.exists() and any(runs.iterdir())):
             return
@@ -151,27 +151,27 @@ class _Course:
         if self.new_folder:
             self.folder.rmdir()
 
-    def _measure(self, point: Point, seed: int, before: int, steps: int) -> bool:
-        """Train one value with one seed and keep its row; returns whether the training finished."""
+    def _measure(self, point: SweepPoint, seed: int, steps_before: int, steps: int) -> bool:
+        """Train one value with one seed and store its row; returns whether the training finished."""
         name = f"{point.label}, seed {seed}"
         run = replace(point.run, seed=seed)
-        run_folder = self.folder / "runs" / f"{_plain(point.label)}-seed-{seed}-{self._run_key(run)[:6]}"
-        progress = Within(self.progress, before, name)
+        run_folder = self.folder / "runs" / f"{_folder_name(point.label)}-seed-{seed}-{self._run_key(run)[:6]}"
+        progress = NestedProgress(self.progress, steps_before, name)
         try:
-            begun = (run_folder / "settings.json").exists()
-            outcome = loop.resume(run_folder, run, progress) if begun else loop.train(run, run_folder, progress)
+            exists = (run_folder / "settings.json").exists()
+            outcome = loop.resume(run_folder, run, progress) if exists else loop.train(run, run_folder, progress)
         except WriteError:  # it is not this value's fault
             raise
         except UserError as problem:
             raise UserError(f"{name}: {problem}. What is done is kept; leave this value out to go on") from problem
         if not outcome.finished:
             return False
-        self.progress.advance(before + steps, f"{name}  measuring")
+        self.progress.advance(steps_before + steps, f"{name}  measuring")
         branches = self.plan.information(trained_networks(run_folder), self.test, self.work)
         last = read_metrics(run_folder)[-1]
         row = SweepRow(
             self._row_key(point, seed), run.recipe, point.label, point.number, seed, self._accuracy(load(run_folder)),
-            **of_run(branches), loss=last["loss"], seconds=last["seconds"],
+            **information_fields(branches), loss=last["loss"], seconds=last["seconds"],
         )  # fmt: skip
         self.rows.add(row.key, row)
         accuracies = ", ".join(f"{protocol} {value:.1f} %" for protocol, value in row.accuracy.items())
@@ -190,8 +190,8 @@ class _Course:
             if empty.key not in self.rows:
                 self.rows.add(empty.key, replace(empty, accuracy=self._accuracy(make())))
 
-    def _accuracy(self, trained: FrozenEncoder) -> dict[str, float]:
-        outcomes = {each.name: each(trained, self.train, self.test, self.work) for each in self.plan.protocols}
+    def _accuracy(self, encoder: FrozenEncoder) -> dict[str, float]:
+        outcomes = {each.name: each(encoder, self.train, self.test, self.work) for each in self.plan.protocols}
         return {name: next(iter(outcome.measures.values())) for name, outcome in outcomes.items()}
 
     def _images(self) -> list[str]:
@@ -200,7 +200,7 @@ class _Course:
     def _run_key(self, run: Run) -> str:
         return digest(run, self.train.fingerprint())
 
-    def _row_key(self, point: Point, seed: int) -> str:
+    def _row_key(self, point: SweepPoint, seed: int) -> str:
         return digest(replace(point.run, seed=seed), self._images(), asdict(self.plan.information), self.protocols)
 
     def _result(self, finished: bool) -> SweepResult:
@@ -212,21 +212,21 @@ class _Course:
         ]
         return SweepResult(
             self.plan.sweep.name, self.plan.sweep.axis, tuple(rows), tuple(baselines), finished,
-            self.plan.information.among(len(self.test)), min(len(self.test), self.plan.information.images),
+            self.plan.information.negative_count(len(self.test)), min(len(self.test), self.plan.information.images),
         )  # fmt: skip
 
 
-def _checked(train: Source, test: Source) -> Source:
-    """The test images, their labels counted as the training images' are."""
+def _check_test_images(train: Source, test: Source) -> Source:
+    """The test images, with the class numbers of the training images."""
     with_labels(train)
     with_labels(test)
     check_apart(train, test)
     return RenumberedSource(test, train.classes)
 
 
-def _try(point: Point, train: Source) -> None:
-    """Raises `UserError` naming the value whose views or branches do not fit the images."""
-    step = max(1, len(train) // _TRIED)
+def _try(point: SweepPoint, train: Source) -> None:
+    """Raises `UserError` that names the value if its views or branches do not fit the images."""
+    step = max(1, len(train) // _TRIAL_IMAGES)
     try:
         generator = torch.Generator().manual_seed(0)
         for number in range(0, len(train), step):
@@ -239,6 +239,6 @@ def _try(point: Point, train: Source) -> None:
         raise UserError(f"the value {point.label} does not fit: {problem}") from problem
 
 
-def _plain(label: str) -> str:
-    """A label as part of a folder's name."""
+def _folder_name(label: str) -> str:
+    """A label in a form that can be part of a folder name."""
     return "".join(letter if letter.isalnum() or letter in ".-" else "_" for letter in label).strip("_.") or "value"

@@ -19,10 +19,10 @@ __all__ = [
     "CropBound",
     "JitterStrength",
     "PatchDistance",
-    "Point",
+    "SweepPoint",
     "Sweep",
-    "changed",
-    "check_holds",
+    "change_views",
+    "check_has",
     "points_of",
 ]
 
@@ -30,17 +30,17 @@ Part = TypeVar("Part")
 
 
 @dataclass(frozen=True)
-class Point:
-    """One value of what is varied, and the run with that value."""
+class SweepPoint:
+    """One value of a sweep, and the run with that value."""
 
     label: str
-    """The value, in a table and beside a point of a picture."""
+    """The value as text, for tables and pictures."""
 
     run: Run
-    """The base with nothing but that value changed."""
+    """The base run with only that value changed."""
 
     number: float | None = None
-    """The value along an axis; none if values are names, which keep their order."""
+    """The value as a number; None if the values are names, which keep their order."""
 
 
 @runtime_checkable
@@ -50,71 +50,70 @@ class Sweep(Protocol):
     name: ClassVar[str]
 
     recipe: ClassVar[str]
-    """The recipe that it usually varies."""
+    """The recipe that is varied by default."""
 
     @property
     def axis(self) -> str:
-        """What is varied, in words along an axis, with its unit."""
+        """What is varied, as an axis label with its unit."""
         ...
 
-    def points(self, base: Run) -> tuple[Point, ...]:
-        """A run for each value. Raises `UserError` if the base has nothing of the kind, or a value does not
-        fit."""
+    def points(self, base: Run) -> tuple[SweepPoint, ...]:
+        """A run for each value. Raises `UserError` if the base has nothing of that kind, or if a value does not fit."""
         ...
 
 
 @dataclass(frozen=True)
 class CropBound:
     """The low-area cropping bound c of all random resized crops, whose scale is (c, 1) (InfoMin, arXiv 2005.10243,
-    Figs. 5 and 13: sweet spot at .2 on ImageNet). The crop that a jigsaw is cut from stays."""
+    Figs. 5 and 13: sweet spot at .2 on ImageNet). The crop that a jigsaw is cut from does not change."""
 
     name: ClassVar[str] = "crop"
     recipe: ClassVar[str] = "moco_v2"
 
     values: tuple[float, ...] = (0.05, 0.1, 0.2, 0.4, 0.7)
-    """Least shares c of an image's area that a crop takes, each in (0, 1]."""
+    """Smallest shares c of an image's area that a crop may cover, each in (0, 1]."""
 
     @property
     def axis(self) -> str:
         """In words."""
         return "crop bound c (least share of the image's area)"
 
-    def points(self, base: Run) -> tuple[Point, ...]:
+    def points(self, base: Run) -> tuple[SweepPoint, ...]:
         """A run for each c."""
-        check_holds(base, RandomResizedCrop, self.name)
+        check_has(base, RandomResizedCrop, self.name)
 
-        def bounded(c: float) -> Run:
-            return changed(base, Augmentation, lambda view: replace(view, crop=_with_least_area(view.crop, c)))
+        def run_with_bound(c: float) -> Run:
+            return change_views(base, Augmentation, lambda view: replace(view, crop=_with_least_area(view.crop, c)))
 
-        return points_of(self, self.values, bounded)
+        return points_of(self, self.values, run_with_bound)
 
 
 @dataclass(frozen=True)
 class JitterStrength:
     """The strength x of all color jitter: brightness, contrast and saturation .8x, hue .2x, as in SimCLR (InfoMin,
-    arXiv 2005.10243, Figs. 5 and 14: sweet spot at 1 on ImageNet). How many images are changed stays."""
+    arXiv 2005.10243, Figs. 5 and 14: sweet spot at 1 on ImageNet). Its probability does not change."""
 
     name: ClassVar[str] = "jitter"
     recipe: ClassVar[str] = "moco_v2"
 
     values: tuple[float, ...] = (0.125, 0.25, 0.5, 1.0, 1.5, 2.5)
-    """Strengths x, from 0 to 2.5, where the hue is wholly random."""
+    """Strengths x from 0 to 2.5, at which the hue is completely random."""
 
     @property
     def axis(self) -> str:
         """In words."""
         return "strength x of color jitter"
 
-    def points(self, base: Run) -> tuple[Point, ...]:
+    def points(self, base: Run) -> tuple[SweepPoint, ...]:
         """A run for each x."""
-        check_holds(base, ColorJitter, self.name)
+        check_has(base, ColorJitter, self.name)
 
-        def strengthened(x: float) -> Run:
+        def run_with_strength(x: float) -> Run:
             if not 0 <= x <= 2.5:
-                raise UserError("give strengths from 0 to 2.5, where the hue is wholly random")
-            return changed(base, ColorJitter, lambda jitter: _jitter(x, jitter.probability))
+                raise UserError("give strengths from 0 to 2.5, at which the hue is completely random")
+            return change_views(base, ColorJitter, lambda jitter: _jitter(x, jitter.probability))
 
-        return points_of(self, self.values, strengthened)
+        return points_of(self, self.values, run_with_strength)
 
 
 def _jitter(x: float, probability: float) -> ColorJitter:
@@ -126,7 +125,7 @@ class PatchDistance:
     """The distance d between two patches of an image, which replace the run's views (InfoMin, arXiv 2005.10243, Fig. 3:
     patches of 64 pixels, d from 64 to 384, sweet spot at 128).
 
-    Nothing else is done to the patches but the run's own normalization. Images must have `patch` + d pixels.
+    The patches are only normalized, as in the run. Images must be at least `patch` + d pixels wide and high.
     """
 
     name: ClassVar[str] = "distance"
@@ -143,7 +142,7 @@ class PatchDistance:
         """In words."""
         return f"distance d of patches of {self.patch} px (px)"
 
-    def points(self, base: Run) -> tuple[Point, ...]:
+    def points(self, base: Run) -> tuple[SweepPoint, ...]:
         """A run for each d."""
         last = _normalize(base.views, self.name)
         return points_of(self, self.values, lambda d: replace(base, views=Patches(self.patch, d, (last,))))
@@ -154,7 +153,7 @@ class BlurWidth:
     """The width σ of the blur that separates an image into low and high frequencies, which replace the run's views
     (InfoMin, arXiv 2005.10243, Fig. 9: on STL-10 I_NCE is largest at .7, accuracy at 1).
 
-    Both are of one crop, as the run's first view takes it, flipped and normalized, without its other changes.
+    Both come from one crop, taken as in the run's first view, flipped and normalized, without its other operations.
     """
 
     name: ClassVar[str] = "blur"
@@ -168,9 +167,9 @@ class BlurWidth:
         """In words."""
         return "width σ of the blur (px)"
 
-    def points(self, base: Run) -> tuple[Point, ...]:
+    def points(self, base: Run) -> tuple[SweepPoint, ...]:
         """A run for each σ."""
-        check_holds(base, Augmentation, self.name)
+        check_has(base, Augmentation, self.name)
         first = next(part for part in parts_of(base.views) if isinstance(part, Augmentation))
         view = replace(first, operations=(HorizontalFlip(0.5), _normalize(base.views, self.name)))
         return points_of(self, self.values, lambda width: replace(base, views=Frequencies(view, width)))
@@ -178,21 +177,21 @@ class BlurWidth:
 
 def points_of(
     sweep: Sweep, values: Sequence[float] | Sequence[int], run_with: Callable[[Any], Run]
-) -> tuple[Point, ...]:
-    """A point for each number, labeled by it. Raises `UserError` for no values, for a value given twice, and for one
-    that a part refuses."""
+) -> tuple[SweepPoint, ...]:
+    """A point for each number, which is also its label. Raises `UserError` if there are no values, if one is repeated,
+    and if a part rejects one."""
     if not values or len(set(values)) < len(values):
-        raise UserError(f"{sweep.name} is to take the values {values}: give at least one, and each once")
+        raise UserError(f"the values of {sweep.name} are {values}: give at least one, and each only once")
     points = []
     for value in values:
         try:
-            points.append(Point(f"{value:g}", run_with(value), float(value)))
+            points.append(SweepPoint(f"{value:g}", run_with(value), float(value)))
         except UserError as problem:
             raise UserError(f"{sweep.name} cannot be {value:g}: {problem}") from problem
     return tuple(points)
 
 
-def changed(base: Run, kind: type[Part], change: Callable[[Part], Part]) -> Run:
+def change_views(base: Run, kind: type[Part], change: Callable[[Part], Part]) -> Run:
     """The run with every part of a kind in its views changed."""
     return replace(base, views=everywhere(base.views, lambda part: change(part) if isinstance(part, kind) else part))
 
@@ -201,7 +200,7 @@ def _with_least_area(crop: Crop, share: float) -> Crop:
     return replace(crop, scale=(share, 1.0)) if isinstance(crop, RandomResizedCrop) else crop
 
 
-def check_holds(base: Run, kind: type, sweep: str) -> None:
+def check_has(base: Run, kind: type, sweep: str) -> None:
     """Raises `UserError` if the views hold no part of the kind that a sweep varies."""
     if not any(isinstance(part, kind) for part in parts_of(base.views)):
         raise UserError(

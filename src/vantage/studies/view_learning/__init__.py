@@ -4,9 +4,6 @@ InfoMin (Tian et al., arXiv 2005.10243, section 4.2 and appendix B.5), of which 
 folder; `vantage.learned_space` reads it back as a color space, for `InSpace` wherever a color space may stand.
 """
 
-from vantage.studies.view_learning.course import LearnedViews as LearnedViews
-from vantage.studies.view_learning.course import learn as learn
-from vantage.studies.view_learning.course import read_learning as read_learning
 from vantage.studies.view_learning.game import Game as Game
 from vantage.studies.view_learning.game import LabeledBatch as LabeledBatch
 from vantage.studies.view_learning.game import NotFinite as NotFinite
@@ -17,6 +14,9 @@ from vantage.studies.view_learning.learning import Alternately as Alternately
 from vantage.studies.view_learning.learning import Jointly as Jointly
 from vantage.studies.view_learning.learning import Rates as Rates
 from vantage.studies.view_learning.learning import ViewLearning as ViewLearning
+from vantage.studies.view_learning.loop import LearnedViews as LearnedViews
+from vantage.studies.view_learning.loop import learn as learn
+from vantage.studies.view_learning.loop import read_learning as read_learning
 from vantage.studies.view_learning.presets import LEARNINGS as LEARNINGS
 from vantage.studies.view_learning.presets import semi_supervised as semi_supervised
 from vantage.studies.view_learning.presets import supervised as supervised

@@ -17,7 +17,7 @@ from vantage.errors import UserError
 from vantage.studies.view_learning.learning import ViewLearning
 from vantage.studies.view_learning.terms import TermNetwork
 
-__all__ = ["Game", "LabeledBatch", "NotFinite", "Players", "Sum"]
+__all__ = ["Game", "LabeledBatch", "NotFinite", "Players", "Objective"]
 
 
 class NotFinite(UserError):
@@ -34,7 +34,7 @@ class LabeledBatch(NamedTuple):
     """Labels from 0."""
 
 
-class Sum(NamedTuple):
+class Objective(NamedTuple):
     """The objective at some images."""
 
     total: Float[Tensor, ""]
@@ -70,23 +70,23 @@ class Players(nn.Module):
         one, two = (colors[:, list(part)] for part in self.channels)
         return one, two, volume.detach().mean() / images[0, 0].numel()
 
-    def objective(self, images: Float[Tensor, "b 3 h w"] | None, labeled: LabeledBatch | None) -> Sum:
+    def objective(self, images: Float[Tensor, "b 3 h w"] | None, labeled: LabeledBatch | None) -> Objective:
         """Eq. 2 or 3: terms of all images at `images`, terms of labels at `labeled`.
 
         What no term needs may be None.
         """
-        total, of_all = torch.zeros((), device=next(self.parameters()).device), {}
+        total, reports = torch.zeros((), device=next(self.parameters()).device), {}
         for batch, of_labels in ((images, False), (None if labeled is None else labeled.images, True)):
             terms = [term for term in self.each_term() if term.labeled == of_labels]
             if not terms:
                 continue
             assert batch is not None, "a term has no images to look at"
             one, two, volume = self.views(batch)
-            of_all.setdefault("log_det", volume)
+            reports.setdefault("log_det", volume)
             for term in terms:
                 value, numbers = term(one, two, labeled.label if of_labels and labeled else None)
-                total, of_all = total + term.weight * value, of_all | numbers
-        return Sum(total, of_all)
+                total, reports = total + term.weight * value, reports | numbers
+        return Objective(total, reports)
 
 
 class Game:
@@ -103,9 +103,9 @@ class Game:
         allies = [p for term in self.players.each_term() if not term.opposes for p in term.parameters()]
         groups = [{"params": list(self.players.flow.parameters()), "lr": rates.generator}]
         groups += [{"params": allies, "lr": rates.classifiers}] if allies else []
-        self.down: torch.optim.Optimizer = torch.optim.Adam(groups, betas=rates.betas)
-        up = torch.optim.Adam(self.critics, lr=rates.critics, betas=rates.betas) if self.critics else None
-        self.up: torch.optim.Optimizer | None = up
+        self.descent: torch.optim.Optimizer = torch.optim.Adam(groups, betas=rates.betas)
+        ascent = torch.optim.Adam(self.critics, lr=rates.critics, betas=rates.betas) if self.critics else None
+        self.ascent: torch.optim.Optimizer | None = ascent
 
     def step(
         self, images: Float[Tensor, "b 3 h w"] | None, labeled: LabeledBatch | None
@@ -115,10 +115,10 @@ class Game:
         Raises `NotFinite`, before anything is moved by it, where a loss or a gradient is not finite.
         """
         self.players.train()
-        if self.up is not None:
+        if self.ascent is not None:
             for _ in range(self.critic_steps):
                 self._train_critics(images)
-        alternating = self.up is not None and self.critic_steps > 0
+        alternating = self.ascent is not None and self.critic_steps > 0
         for parameter in self.critics:
             parameter.requires_grad_(not alternating)
         total, numbers = self.players.objective(images, labeled)
@@ -126,33 +126,33 @@ class Game:
         for parameter in self.critics:
             parameter.requires_grad_(True)
         _check(total, self.players.parameters())
-        self.down.step()
-        if self.up is not None and not alternating:
-            _turn(self.critics)
-            self.up.step()
-        self._forget()
+        self.descent.step()
+        if self.ascent is not None and not alternating:
+            _negate_gradients(self.critics)
+            self.ascent.step()
+        self._clear_gradients()
         return numbers
 
     def _train_critics(self, images: Float[Tensor, "b 3 h w"] | None) -> None:
         """One step of the critics up the objective, on views that are held fixed."""
-        assert images is not None and self.up is not None
+        assert images is not None and self.ascent is not None
         with torch.no_grad():
             one, two, _ = self.players.views(images)
         opposing = [term for term in self.players.each_term() if term.opposes]
         total = torch.stack([term.weight * term(one, two, None)[0] for term in opposing]).sum()
         total.backward()
         _check(total, self.critics)
-        _turn(self.critics)
-        self.up.step()
-        self._forget()
+        _negate_gradients(self.critics)
+        self.ascent.step()
+        self._clear_gradients()
 
-    def _forget(self) -> None:
-        for optimizer in (self.down, self.up):
+    def _clear_gradients(self) -> None:
+        for optimizer in (self.descent, self.ascent):
             if optimizer is not None:
                 optimizer.zero_grad(set_to_none=True)
 
 
-def _turn(parameters: Iterable[nn.Parameter]) -> None:
+def _negate_gradients(parameters: Iterable[nn.Parameter]) -> None:
     """The other sign for every gradient: up, where optimizers go down."""
     for parameter in parameters:
         if parameter.grad is not None:

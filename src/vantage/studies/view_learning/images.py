@@ -86,12 +86,12 @@ def images_of(learning: ViewLearning, source: Source, device: torch.device) -> L
 
     Raises `UserError` where labels are needed and there are none, or too few of anything for a batch.
     """
-    needs = any(term.labeled for term in learning.terms)
-    label = _labels(learning, source) if needs else torch.full((len(source),), -1)
-    out = hold_out_mask(label, learning.validation, learning.seed)
-    parts = {"every": ~out, "held_out": out}
-    if needs:
-        parts |= {"labeled": ~out & (label >= 0), "held_out_labeled": out & (label >= 0)}
+    needs_labels = any(term.labeled for term in learning.terms)
+    label = _labels(learning, source) if needs_labels else torch.full((len(source),), -1)
+    is_held_out = hold_out_mask(label, learning.validation, learning.seed)
+    parts = {"every": ~is_held_out, "held_out": is_held_out}
+    if needs_labels:
+        parts |= {"labeled": ~is_held_out & (label >= 0), "held_out_labeled": is_held_out & (label >= 0)}
     salts = {"every": _ORDER, "labeled": _LABELED, "held_out": _HELD_OUT, "held_out_labeled": _HELD_OUT}
     streams = {name: _stream(learning, source, label, rows, salts[name], device) for name, rows in parts.items()}
     classes = max(len(source.classes), int(label.max()) + 1)
@@ -100,7 +100,7 @@ def images_of(learning: ViewLearning, source: Source, device: torch.device) -> L
         streams.get("labeled"),
         streams["held_out"],
         streams.get("held_out_labeled"),
-        classes if needs else 0,
+        classes if needs_labels else 0,
     )
 
 
@@ -117,9 +117,9 @@ def _labels(learning: ViewLearning, source: Source) -> Int[Tensor, "n"]:
         return label
     part = training_part(SourceSubset(source, labeled), Data(max_images=learning.labels))
     numbers = part.numbers if isinstance(part, SourceSubset) else torch.arange(len(labeled))
-    some = torch.full_like(label, -1)
-    some[labeled[numbers]] = label[labeled[numbers]]
-    return some
+    selection = torch.full_like(label, -1)
+    selection[labeled[numbers]] = label[labeled[numbers]]
+    return selection
 
 
 def _stream(

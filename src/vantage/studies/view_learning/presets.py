@@ -26,12 +26,12 @@ def unsupervised(size: int = 64, backbones: Pair | None = None) -> ViewLearning:
 
     The paper finds it unstable: runs differ much, and information is often reduced too far.
     """
-    return _learning("unsupervised", size, (_shared(size, backbones),))
+    return _learning("unsupervised", size, (_shared_information(size, backbones),))
 
 
 def supervised(size: int = 64, backbones: Pair | None = None) -> ViewLearning:
     """Views that show the label: min over g, c₁, c₂ of the two cross-entropies of Eq. 3, on labeled images only."""
-    return _learning("supervised", size, (_labels(size, backbones),))
+    return _learning("supervised", size, (_label_information(size, backbones),))
 
 
 def semi_supervised(size: int = 64, backbones: Pair | None = None) -> ViewLearning:
@@ -40,7 +40,9 @@ def semi_supervised(size: int = 64, backbones: Pair | None = None) -> ViewLearni
 
     The batch of all images may hold labeled ones, whose labels are not looked at.
     """
-    return _learning("semi_supervised", size, (_shared(size, backbones), _labels(size, backbones)))
+    return _learning(
+        "semi_supervised", size, (_shared_information(size, backbones), _label_information(size, backbones))
+    )
 
 
 LEARNINGS: tuple[Callable[[int, Pair | None], ViewLearning], ...] = (unsupervised, supervised, semi_supervised)
@@ -59,10 +61,10 @@ def _backbones(size: int) -> Pair:
     return one, two
 
 
-def _shared(size: int, backbones: Pair | None) -> SharedInformation:
+def _shared_information(size: int, backbones: Pair | None) -> SharedInformation:
     one, two = backbones or _backbones(size)
     return SharedInformation((Encoder(one, LinearHead(128)), Encoder(two, LinearHead(128))))
 
 
-def _labels(size: int, backbones: Pair | None) -> LabelInformation:
+def _label_information(size: int, backbones: Pair | None) -> LabelInformation:
     return LabelInformation(backbones or _backbones(size))

@@ -71,9 +71,9 @@ class RunningScale(nn.Module):
         if self.training:
             with torch.no_grad():
                 pixels = images.movedim(1, 0).flatten(1)
-                speed = torch.where(self.seen, self.momentum, 1.0).to(pixels.dtype)
-                self.mean.lerp_(pixels.mean(1), speed)
-                self.variance.lerp_(pixels.var(1, correction=0), speed)
+                weight = torch.where(self.seen, self.momentum, 1.0).to(pixels.dtype)
+                self.mean.lerp_(pixels.mean(1), weight)
+                self.variance.lerp_(pixels.var(1, correction=0), weight)
                 self.seen.fill_(True)
         deviation = (self.variance + 1e-6).sqrt()
         return (images - self.mean[:, None, None]) / deviation[:, None, None]

@@ -110,8 +110,8 @@ class SharedNetwork(TermNetwork):
 def info_nce(first: Float[Tensor, "b d"], second: Float[Tensor, "b d"], temperature: float) -> Float[Tensor, ""]:
     """I_NCE in nats of pairs of unit vectors, each compared with all others of the batch, in both directions."""
     logits = first @ second.mT / temperature
-    own = torch.arange(len(logits), device=logits.device)
-    return math.log(len(logits)) - (F.cross_entropy(logits, own) + F.cross_entropy(logits.mT, own)) / 2
+    target = torch.arange(len(logits), device=logits.device)
+    return math.log(len(logits)) - (F.cross_entropy(logits, target) + F.cross_entropy(logits.mT, target)) / 2
 
 
 @dataclass(frozen=True)

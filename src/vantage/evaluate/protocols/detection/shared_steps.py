@@ -20,7 +20,7 @@ from vantage.encoders.normalization import BatchNorm
 from vantage.errors import UserError
 from vantage.evaluate.protocols.detection.cascade import CascadeHeads
 from vantage.evaluate.protocols.detection.detector import Detector
-from vantage.sharing import joined, share_of
+from vantage.sharing import gather_parts, own_slice
 
 __all__ = ["SharedSteps"]
 
@@ -54,7 +54,7 @@ class SharedSteps:
         """A context in which the detector's losses are those of this process's images in one step."""
         settings = vars(self._transform)
         sides = [self._transform.torch_choice(settings["min_size"]) for _ in range(self._images)]
-        own_sides = iter(sides[share_of(self._images)])
+        own_sides = iter(sides[own_slice(self._images)])
         settings["torch_choice"] = lambda _: next(own_sides)
         settings["max_by_axis"] = _largest
         try:
@@ -86,7 +86,7 @@ class _Sampler:
     def __call__(self, labels: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         objects, backgrounds = list[Tensor](), list[Tensor]()
         sizes = torch.tensor([[int((one >= 1).sum()), int((one == 0).sum())] for one in labels])
-        for rank, images in enumerate(joined(sizes)):
+        for rank, images in enumerate(gather_parts(sizes)):
             for number, counts in enumerate(images.tolist()):
                 if rank == processes.rank():
                     (object_mask,), (background_mask,) = self._sampler([labels[number]])

@@ -26,7 +26,7 @@ from vantage.evaluate.protocols.detection.scoring import Detections
 from vantage.evaluate.protocols.detection.shared_steps import SharedSteps
 from vantage.evaluate.protocols.detection.sources.annotated import AnnotatedSource
 from vantage.evaluate.protocols.detection.sources.masks import run_lengths
-from vantage.sharing import alike, in_order, own_turns, share_of, sum_gradients
+from vantage.sharing import own_parts, own_slice, parts_in_order, same_on_all, sum_gradients
 from vantage.storage.state import KeptState, restore, tensors_of
 
 __all__ = ["DetectorTraining", "detect", "torch_seed"]
@@ -69,7 +69,7 @@ class DetectorTraining:
         optimizer = _optimizer(detector.model)
         state, parts, losses = KeptState(self.state_file, self.minutes), {"model": detector.model}, list[float]()
         last = state.read()
-        finished_steps = alike(len(last.facts["losses"]) if last else 0)
+        finished_steps = same_on_all(len(last.facts["losses"]) if last else 0)
         if finished_steps and last and restore(parts, optimizer, last.tensors):
             losses = last.facts["losses"]
         start = len(losses)
@@ -94,7 +94,7 @@ class DetectorTraining:
 
     def _batches(self, source: AnnotatedSource, output: Output, steps: range, work: Work) -> Iterator[list[Example]]:
         order = StepOrder(len(source), self.schedule.batch_size, self.seed, wide(source) if self.shapes_apart else None)
-        share = share_of(self.schedule.batch_size)
+        share = own_slice(self.schedule.batch_size)
         return batches_from(source, output, lambda step: order(step)[share], self.seed, steps, work.num_workers)
 
     def _step(
@@ -156,7 +156,7 @@ def detect(detector: Detector, source: AnnotatedSource, output: Output, work: Wo
     detector.model.to(device)
     detector.eval_mode()
     detections: list[Detections] = []
-    batch_size, numbers = max(1, work.num_workers), own_turns(range(len(source)))
+    batch_size, numbers = max(1, work.num_workers), own_parts(range(len(source)))
     parts = (numbers[first : first + batch_size] for first in range(0, len(numbers), batch_size))
 
     def own_detections() -> Iterator[Tensor]:
@@ -166,7 +166,7 @@ def detect(detector: Detector, source: AnnotatedSource, output: Output, work: Wo
 
     work.progress.start(f"detections, {name}", len(source))
     try:
-        for content in in_order(own_detections(), len(source), (), torch.uint8):
+        for content in parts_in_order(own_detections(), len(source), (), torch.uint8):
             detections.append(Detections.from_bytes(content))
             work.progress.advance(len(detections))
     finally:

@@ -23,7 +23,7 @@ from vantage.evaluate.protocols.finetune.tuning import TuningSchedule, tune
 from vantage.evaluate.result import Outcome
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.accuracy import accuracy
-from vantage.sharing import everywhere
+from vantage.sharing import true_on_all
 from vantage.storage.cache import hash_of
 from vantage.storage.results import CachedResults
 
@@ -100,7 +100,7 @@ class FineTune:
         file = work.cache / "finetune" / f"{self._key(encoder, train, label, test, test_label, work)}.json"
         results = CachedResults(file)
         for sample in range(self.samples):
-            if everywhere(str(sample) in results):
+            if true_on_all(str(sample) in results):
                 continue
             seed = draws.mix(self.seed, sample) if sample else self.seed
             rows = self._rows(train, label, seed)

@@ -25,7 +25,7 @@ from vantage.evaluate.protocols.linear.pooled import training_view
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.frozen.features import batches
 from vantage.measures.accuracy import best_classes
-from vantage.sharing import alike, share_of, sum_gradients
+from vantage.sharing import own_slice, same_on_all, sum_gradients
 from vantage.storage.cache import hash_of
 from vantage.storage.state import KeptState, State, restore, tensors_of
 
@@ -127,7 +127,7 @@ def tune(
     state = _Training(schedule, encoder, classes, device)
     state_file = _state_file(schedule, encoder, source, label, work)
     last = state_file.read()
-    if alike(len(last.facts["losses"]) if last else 0) and last:
+    if same_on_all(len(last.facts["losses"]) if last else 0) and last:
         state.restore(last)
     size = _images_of_a_step(len(source), schedule.batch_size)
     view = training_view(encoder, schedule.smallest_area)
@@ -214,7 +214,7 @@ class _Training:
                 continue
             torch.manual_seed(draws.mix(self.schedule.seed, _STEP, epoch, step))  # for dropout
             features = self.backbone(views.contiguous(memory_format=torch.channels_last)).float()
-            target = label[rows[share_of(len(rows))].to(label.device)]
+            target = label[rows[own_slice(len(rows))].to(label.device)]
             loss = F.cross_entropy(self.head(features), target) * (len(target) / len(rows))  # this process's part
             self.optimizer.zero_grad(set_to_none=True)
             loss.backward()

@@ -18,7 +18,7 @@ from vantage.encoding import Work, in_threads
 from vantage.errors import DataError
 from vantage.evaluate.protocols.linear.plan import TrainingView
 from vantage.progress import Progress, counting
-from vantage.sharing import share_of
+from vantage.sharing import own_slice
 from vantage.views.operations.share import ShareGenerator
 
 __all__ = ["Epoch", "Epochs", "report_progress", "epochs_of"]
@@ -52,13 +52,13 @@ def epochs_of(source: Source, view: TrainingView, batch: int, seed: int, work: W
         return epoch_order(len(source), draws.mix(seed, _ORDER), epoch).split(batch)
 
     def generator(epoch: int, step: int, count: int) -> torch.Generator:
-        generator_of_share, share = ShareGenerator(), share_of(count)
+        generator_of_share, share = ShareGenerator(), own_slice(count)
         generator_of_share.share = (share.start, share.stop, count)
         return generator_of_share.manual_seed(draws.mix(seed, _VIEWS, epoch, step))
 
     def from_memory(epoch: int) -> Epoch:
         for step, rows in enumerate(order(epoch)):
-            images = pixels[rows[share_of(len(rows))].to(pixels.device)]
+            images = pixels[rows[own_slice(len(rows))].to(pixels.device)]
             yield rows, view.batch(images, generator(epoch, step, len(rows)))
 
     def from_stream(epoch: int) -> Epoch:
@@ -67,7 +67,7 @@ def epochs_of(source: Source, view: TrainingView, batch: int, seed: int, work: W
             return view.crop_one(source.image(number), of_image)
 
         parts = order(epoch)
-        crops = in_threads(crop, (rows[share_of(len(rows))].tolist() for rows in parts), work.num_workers)
+        crops = in_threads(crop, (rows[own_slice(len(rows))].tolist() for rows in parts), work.num_workers)
         for step, (rows, part) in enumerate(zip(parts, crops, strict=True)):
             yield rows, view.finish(part.to(device, non_blocking=True), generator(epoch, step, len(rows)))
 

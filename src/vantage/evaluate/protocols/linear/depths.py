@@ -20,7 +20,7 @@ from vantage.evaluate.protocols.linear.pooled import on_features, training_view
 from vantage.evaluate.result import Outcome
 from vantage.frozen.encoder import FrozenEncoder, Pixels
 from vantage.progress import counting
-from vantage.sharing import in_order, own_turns
+from vantage.sharing import own_parts, parts_in_order
 from vantage.views.colors.statistics import Statistics
 from vantage.views.evaluation import EvaluationView, Straight
 
@@ -90,12 +90,14 @@ def statistics_of(encoder: FrozenEncoder, source: Source, work: Work) -> Statist
     count = min(len(source), _MOST)
     numbers = [number * len(source) // count for number in range(count)]
     starts = range(0, count, work.batch_size)
-    parts = (numbers[start : start + work.batch_size] for start in own_turns(starts))
+    parts = (numbers[start : start + work.batch_size] for start in own_parts(starts))
     plain = _with_statistics(encoder.view, Statistics((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)), (0, 1, 2))
     crops = in_threads(lambda number: plain.crop(source.image(number)), parts, work.num_workers)
     sums = torch.zeros(3, 3, dtype=torch.float64)
     with counting(work.progress, "mean and deviation") as progress:
-        each = in_order((_sums(plain.finish(part).double()) for part in crops), len(starts), (3, 3), torch.float64)
+        each = parts_in_order(
+            (_sums(plain.finish(part).double()) for part in crops), len(starts), (3, 3), torch.float64
+        )
         for start, part in zip(starts, each, strict=True):
             sums += part[0]
             progress(min(count, start + work.batch_size), count)

@@ -29,7 +29,7 @@ from vantage.evaluate.protocols.linear.heads import Heads
 from vantage.evaluate.protocols.linear.plan import LinearPlan
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.frozen.feature_cache import features_in_parts
-from vantage.sharing import alike, whole
+from vantage.sharing import gather_rows, same_on_all
 from vantage.storage.cache import hash_of
 from vantage.storage.state import KeptState
 
@@ -167,7 +167,7 @@ def _train(
     tensors = {f"{number}.{name}": value for number, one in enumerate(both) for name, value in one.tensors().items()}
     last, device, start = state.read(), work.resolved_device(), 0
     usable = last is not None and last.tensors.keys() == tensors.keys()
-    if alike(last.facts["epochs"] if last and usable else 0) and last and usable:
+    if same_on_all(last.facts["epochs"] if last and usable else 0) and last and usable:
         start = last.facts["epochs"]
         for name, value in last.tensors.items():
             tensors[name].copy_(value)
@@ -176,7 +176,7 @@ def _train(
     for epoch in range(start, plan.epochs):
         factor, note = plan.factor(epoch), f"epoch {epoch + 1} of {plan.epochs}"
         for rows, views in report_progress(images(epoch), work.progress, epoch * count, note):
-            features, target = whole(encode(encoder.backbone, views), len(rows)), label[rows].to(device)
+            features, target = gather_rows(encode(encoder.backbone, views), len(rows)), label[rows].to(device)
             both[0].step(features, target, factor)
             if subset is not None:
                 in_subset = subset[rows].to(device)

@@ -20,7 +20,7 @@ from vantage.evaluate.result import Outcome
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.accuracy import accuracy
 from vantage.measures.neighbors import nearest, vote
-from vantage.sharing import share_of, whole
+from vantage.sharing import gather_rows, own_slice
 
 __all__ = ["KNN", "NearestNeighbor"]
 
@@ -54,8 +54,8 @@ class KNN:
         """Classify each test image by its nearest training images."""
         self._check(_check_labels(train, test, work))
         bank, query = labeled_features(encoder, train, work), labeled_features(encoder, test, work)
-        own_queries, classes = query.vector[share_of(query.count)], _classes(bank, query)
-        guess = whole(self.predict(bank.vector, bank.label, own_queries, classes), query.count)
+        own_queries, classes = query.vector[own_slice(query.count)], _classes(bank, query)
+        guess = gather_rows(self.predict(bank.vector, bank.label, own_queries, classes), query.count)
         return Outcome(accuracy(guess, query.label, classes).measures(), bank.count, query.count, {})
 
     def predict(
@@ -89,7 +89,7 @@ class NearestNeighbor:
         """Classify each test image by its nearest training image."""
         _check_labels(train, test, work)
         bank, query = labeled_features(encoder, train, work), labeled_features(encoder, test, work)
-        guess = whole(self.predict(bank.vector, bank.label, query.vector[share_of(query.count)]), query.count)
+        guess = gather_rows(self.predict(bank.vector, bank.label, query.vector[own_slice(query.count)]), query.count)
         share = accuracy(guess[:, None], query.label, _classes(bank, query))
         return Outcome(share.measures(), bank.count, query.count, {})
 

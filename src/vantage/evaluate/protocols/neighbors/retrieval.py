@@ -19,7 +19,7 @@ from vantage.evaluate.protocols.features import finite_features
 from vantage.evaluate.result import Outcome
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.neighbors import nearest
-from vantage.sharing import share_of, whole
+from vantage.sharing import gather_rows, own_slice
 
 __all__ = ["NearestRows", "Retrieval", "neighbors", "queries"]
 
@@ -85,8 +85,8 @@ def neighbors(encoder: FrozenEncoder, train: Source, test: Source, k: int, work:
     device = work.resolved_device()
     bank, query = (finite_features(encoder, source, work).to(device) for source in (train, test))
     parts = [(bank.new_empty(0, k), torch.empty(0, k, dtype=torch.int64, device=bank.device))]
-    parts += nearest(bank, query[share_of(len(query))], k)
-    cosine, number = (whole(torch.cat([part[index] for part in parts]), len(query)).cpu() for index in (0, 1))
+    parts += nearest(bank, query[own_slice(len(query))], k)
+    cosine, number = (gather_rows(torch.cat([part[index] for part in parts]), len(query)).cpu() for index in (0, 1))
     label, test_label = labels_of(train), labels_of(test)
     right = None
     if bool((label >= 0).any()) and bool((test_label >= 0).any()):

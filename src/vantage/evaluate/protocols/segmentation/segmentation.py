@@ -26,7 +26,7 @@ from vantage.evaluate.result import Outcome
 from vantage.evaluate.task import OwnTask, Task
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.confusion import Confusion
-from vantage.sharing import alike, own_turns, share_of, sum_gradients
+from vantage.sharing import own_parts, own_slice, same_on_all, sum_gradients
 from vantage.storage.cache import hash_of
 from vantage.storage.state import KeptState, restore, tensors_of
 
@@ -143,7 +143,7 @@ class Segmentation(OwnTask):
         state = KeptState(work.cache / "decoders" / f"{hash_of(map(str.encode, facts))}.safetensors")
         parts = {"decoder": decoder}
         last = state.read()
-        finished_epochs = alike(last.facts["epochs"] if last else 0)
+        finished_epochs = same_on_all(last.facts["epochs"] if last else 0)
         start = last.facts["epochs"] if finished_epochs and last and restore(parts, optimizer, last.tensors) else 0
         work.progress.start(f"decoder, {maps.encoder.name}", self.epochs, start)
         for epoch in range(start, self.epochs):
@@ -151,7 +151,7 @@ class Segmentation(OwnTask):
             for number, (rows, mirror) in enumerate(self._batches(squares.count, epoch)):
                 progress = (epoch * per_epoch + number) / (self.epochs * per_epoch)
                 optimizer.param_groups[0]["lr"] = self.learning_rate * 0.5 * (1 + math.cos(math.pi * progress))
-                share = share_of(len(rows))
+                share = own_slice(len(rows))
                 loss = _loss(decoder, maps, rows[share], mirror[share])
                 optimizer.zero_grad()
                 loss.backward()
@@ -195,7 +195,7 @@ def _count_pixels(maps: FeatureMaps, decoder: nn.Module, images: MaskedImages, b
     """Test pixels by class and prediction, at each mask's own size; the processes share the batches."""
     confusion = Confusion.empty(len(images.classes))
     work.progress.start(f"test pixels, {maps.encoder.name}", len(images))
-    for numbers in own_turns(torch.arange(len(images)).split(batch)):
+    for numbers in own_parts(torch.arange(len(images)).split(batch)):
         score = decoder(maps.of(numbers))
         for number, one in zip(numbers.tolist(), score, strict=True):
             truth = images.mask(number)

@@ -6,7 +6,6 @@ from dataclasses import replace
 from statistics import fmean
 
 from vantage.recipes import cnce_la, ring_cmc, ring_ir, ring_moco
-from vantage.studies.lab.elsewhere import Transferred
 from vantage.studies.lab.entries.cnce_arms import (
     CHANCE,
     CMC,
@@ -20,39 +19,41 @@ from vantage.studies.lab.entries.cnce_arms import (
     MOCO,
     MOCO_BASE,
     arm,
-    bands,
-    seen,
+    band_terms,
+    table_1_cell,
 )
 from vantage.studies.lab.entries.cnce_lesions import TABLE_2
 from vantage.studies.lab.entry import Cell, Claim, Entry, paper
-from vantage.studies.lab.measuring import Accuracy
+from vantage.studies.lab.measures import ProtocolAccuracy
 from vantage.studies.lab.panel import Panel
 from vantage.studies.lab.predicates import Above, Beats, Close, Order, Predicate
-from vantage.studies.lab.small import gate
+from vantage.studies.lab.transfer import TransferAccuracy
+from vantage.studies.lab.two_cores import gate
 
 __all__ = ["ENTRIES"]
 
 _SETS = ("CIFAR-10", "CIFAR-100", "STL-10", "ImageNet")
-_MADE = {
+_ARM_CELLS = {
     cell.name: cell
     for cell in (
-        seen("MoCo", arm(MOCO, MOCO_BASE)),
-        seen("MoCoRing", arm(ring_moco(32), MOCO_BASE)),
-        seen("IR", arm(IR, IR_BASE)),
-        seen("IRing", arm(ring_ir(32), IR_BASE)),
-        seen("CMC", arm(CMC, CMC_BASE)),
-        seen("CMCRing", arm(ring_cmc(32), CMC_BASE)),
+        table_1_cell("MoCo", arm(MOCO, MOCO_BASE)),
+        table_1_cell("MoCoRing", arm(ring_moco(32), MOCO_BASE)),
+        table_1_cell("IR", arm(IR, IR_BASE)),
+        table_1_cell("IRing", arm(ring_ir(32), IR_BASE)),
+        table_1_cell("CMC", arm(CMC, CMC_BASE)),
+        table_1_cell("CMCRing", arm(ring_cmc(32), CMC_BASE)),
     )
 }
 _MOCO_BASE, _IR_BASE, _CMC_BASE = (
-    Cell(name, made, (Accuracy(),))
+    Cell(name, made, (ProtocolAccuracy(),))
     for name, made in (("MoCo base", MOCO_BASE), ("IR base", IR_BASE), ("CMC base", CMC_BASE))
 )
 
 
 def _ours(cells: tuple[Cell, ...]) -> tuple[Cell, ...]:
     """The paper's cells, made here where there is an arm for them."""
-    return tuple(replace(_MADE[cell.name], paper=cell.paper) if cell.name in _MADE else cell for cell in cells)
+    return tuple(replace(_ARM_CELLS[cell.name],
+        paper=cell.paper) if cell.name in _ARM_CELLS else cell for cell in cells)
 
 
 _TABLE_1 = paper(
@@ -80,7 +81,7 @@ _BANDS = tuple(f"{low} to {high} %" for low, high in zip((0, *_UP_TO), _UP_TO, s
 
 
 def _falling(cell: str) -> Predicate:
-    return Order(bands(cell, "10 to 25 %", "1 to 10 %", "0 to 1 %"))
+    return Order(band_terms(cell, "10 to 25 %", "1 to 10 %", "0 to 1 %"))
 
 
 TABLE_1 = Entry(
@@ -95,14 +96,14 @@ TABLE_1 = Entry(
         Claim("1, CMC", "CMCRing is above CMC", "§5", (Beats("CMCRing", "CMC"),), _SETS, LINEAR, True),
         Claim("2", "gains lie between 2 and 5 points", "§5",
             tuple(p for ring, own in _PAIRS for p in (Beats(ring, own, 2.0 - 1e-6), Close((ring, own), 5.0))), _SETS,
-            why="the gains of 300 epochs"),
+            note="the gains of 300 epochs"),
         Claim("3", "each ring is above local aggregation", "§5", tuple(Beats(r, "LA") for r, _ in _PAIRS), _SETS,
-            why=_NO_LA),
+            note=_NO_LA),
         Claim("a", "MoCo: the nearer a band of negatives, the more of them are of the query's class",
             "§4, the reason for the inner cut", (_falling("MoCo"),), (), FALSE),
         Claim("b", "the same for IR", "§4", (_falling("IR"),), (), FALSE),
         Claim("c", "MoCoRing's band (1 to 10 %) holds more false negatives than chance", "ours",
-            (Above(bands("MoCoRing", "1 to 10 %")[0], CHANCE),), (), FALSE),
+            (Above(band_terms("MoCoRing", "1 to 10 %")[0], CHANCE),), (), FALSE),
         Claim("d", "the nearest hundredth weighs more than a hundredth of the softmax", "ours",
             (Above("MoCo @ softmax, 0 to 1 %", 1.0), Above("IR @ softmax, 0 to 1 %", 1.0)), (), FALSE),
     ),
@@ -112,10 +113,10 @@ TABLE_1 = Entry(
     ),
     gate=gate("MoCo base"),
     panels=(
-        Panel(LINEAR, _ARMS, columns=_SETS, theirs="ResNet-18, top-1 (%)"),
+        Panel(LINEAR, _ARMS, paper_columns=_SETS, paper_label="ResNet-18, top-1 (%)"),
         Panel(KNN, _ARMS),
-        Panel(FALSE, {name: dict(zip(bands(name, *_BANDS), _UP_TO, strict=True)) for name in _MADE},
-            "up to rank (%), nearest first", up="of the query's class (%)", lines=(f"MoCo @ {FALSE}",)),
+        Panel(FALSE, {name: dict(zip(band_terms(name, *_BANDS), _UP_TO, strict=True)) for name in _ARM_CELLS},
+            "up to rank (%), nearest first", y_label="of the query's class (%)", reference_lines=(f"MoCo @ {FALSE}",)),
     ),
     scale="MoCo v1 and IR at τ .07, as many negatives for every arm, Ring at keep .1 from the branch's first step",
 )
@@ -134,7 +135,7 @@ _TABLE_3 = _with_mean(
     )
 )
 _THREE = "of its nine sets three or their like are here, where they are averaged"
-_CARRIED = {name: cell.made for name, cell in _MADE.items()} | {"LA": arm(cnce_la(32), IR_BASE)}
+_TRANSFER_ARMS = {name: cell.experiment for name, cell in _ARM_CELLS.items()} | {"LA": arm(cnce_la(32), IR_BASE)}
 
 TABLE_3 = Entry(
     "cnce-table-3",
@@ -144,21 +145,21 @@ TABLE_3 = Entry(
     cells=(
         *FLOORS,
         _IR_BASE,
-        *(replace(cell, made=_CARRIED[cell.name], measures=(Transferred(),)) for cell in _TABLE_3),
+        *(replace(cell, experiment=_TRANSFER_ARMS[cell.name], measures=(TransferAccuracy(),)) for cell in _TABLE_3),
     ),
     claims=(
         Claim("1", "over all sets, ring is above its base", "§5", tuple(Beats(a, b) for a, b in _PAIRS), ("mean",),
             "transfer", True),
         Claim("2", "ring is competitive: nowhere more than .5 below", "§5", tuple(Beats(a, b, -0.5) for a,
-            b in _PAIRS), _TRANSFER, why=_THREE),
+            b in _PAIRS), _TRANSFER, note=_THREE),
         Claim("3", "gains lie between .5 and 2", "§5", tuple(p for a, b in _PAIRS for p in (Beats(a, b, 0.5 - 1e-6),
-            Close((a, b), 2.0))), _TRANSFER, why=_THREE),
+            Close((a, b), 2.0))), _TRANSFER, note=_THREE),
         Claim("5", "IRing is above local aggregation", "§5", (Beats("IRing", "LA"),), _TRANSFER, "transfer", True),
     ),
     gate=gate("IR base"),
     panels=(
-        Panel("transfer", {"": tuple(_CARRIED)}, up="mean of three sets, top-1 (%)", columns=("mean",),
-            theirs="mean of nine sets (%)"),
+        Panel("transfer", {"": tuple(_TRANSFER_ARMS)}, y_label="mean of three sets, top-1 (%)", paper_columns=("mean",),
+            paper_label="mean of nine sets (%)"),
     ),
     scale="the arms of tables 1 and 6, carried over to CIFAR-10 (JPEG), MNIST and five flowers: linear classifiers of"
     " 2,500 images of each, and the mean of three top-1",
@@ -183,11 +184,11 @@ TABLE_4 = Entry(
     cells=_TABLE_4,
     claims=(
         Claim("1", "ring is above its base, all columns", "§5", (Beats("IRing", "IR"), Beats("MoCoRing", "MoCo")),
-            tuple(_TABLE_4[0].paper), why=_DETECTORS),
+            tuple(_TABLE_4[0].paper), note=_DETECTORS),
         Claim("2", "IRing gains between 2 and 2.7 AP", "§5", (Beats("IRing", "IR", 2.0),
-            Close(("IRing", "IR"), 2.7)), _AP, why=_DETECTORS),
+            Close(("IRing", "IR"), 2.7)), _AP, note=_DETECTORS),
         Claim("3", "MoCoRing gains between 1 and 3 AP", "§5", (Beats("MoCoRing", "MoCo", 1.0),
-            Close(("MoCoRing", "MoCo"), 3.0)), _AP, why=_DETECTORS),
+            Close(("MoCoRing", "MoCo"), 3.0)), _AP, note=_DETECTORS),
     ),
 )
 

@@ -9,8 +9,8 @@ from vantage.negatives import Ball, Ring, Sample
 from vantage.recipes import cmc_softmax, instance_discrimination, moco_v1
 from vantage.schedules import Constant
 from vantage.studies.lab.entry import Arm, Cell
-from vantage.studies.lab.measuring import Accuracy, FalseByBand
-from vantage.studies.lab.small import IMAGES, QUEUE, base, branch, floors, shortened, with_temperature
+from vantage.studies.lab.measures import FalseByBand, ProtocolAccuracy
+from vantage.studies.lab.two_cores import IMAGES, QUEUE, base, branch, floors, two_core_run, with_temperature
 from vantage.training.run import Run
 
 __all__ = [
@@ -25,25 +25,25 @@ __all__ = [
     "LINEAR",
     "MOCO",
     "MOCO_BASE",
-    "SEEN",
+    "MEASURES",
     "arm",
-    "bands",
-    "scratch",
-    "seen",
+    "band_terms",
+    "from_scratch",
+    "table_1_cell",
 ]
 
 LINEAR, KNN, FALSE = "linear-cached", "knn", "false negatives, all"
-SEEN = (Accuracy(), FalseByBand())
+MEASURES = (ProtocolAccuracy(), FalseByBand())
 """What is measured on every arm of Table 1."""
 CHANCE = 100 * (150 - 1) / (IMAGES - 1)
 """Percent of the other images that are of an image's class, with 50 classes."""
 
 
-def _same_draws(run: Run, anneal: bool = False) -> Run:
+def _equalize_draws(run: Run, anneal: bool = False) -> Run:
     """As many negatives and the same bank for every arm, clusters from the warm rows on, and a band at its last width
     from the first step, since the base is warm: arms differ in where negatives lie alone."""
 
-    def changed(part: Any) -> Any:
+    def equalize(part: Any) -> Any:
         match part:
             case Sample():
                 return Sample(QUEUE)
@@ -55,18 +55,18 @@ def _same_draws(run: Run, anneal: bool = False) -> Run:
                 return replace(part, momentum=0.5, first=0)
         return part
 
-    return replace(run, branches=everywhere(run.branches, changed))
+    return replace(run, branches=everywhere(run.branches, equalize))
 
 
 def arm(run: Run, start: Arm | None = None) -> Arm:
     """A base, or what it becomes under another recipe."""
-    made = branch(run, start) if start else base(run)
-    return replace(made, run=_same_draws(made.run))
+    plain = branch(run, start) if start else base(run)
+    return replace(plain, run=_equalize_draws(plain.run))
 
 
-def scratch(run: Run, epochs: int = 4, falling: bool = False) -> Arm:
+def from_scratch(run: Run, epochs: int = 4, falling: bool = False) -> Arm:
     """A recipe from the start, its band annealed as it says: stretched to a run so short."""
-    return Arm(_same_draws(shortened(run, epochs, falling), anneal=True))
+    return Arm(_equalize_draws(two_core_run(run, epochs, falling), anneal=True))
 
 
 IR = with_temperature(instance_discrimination(32), 0.07)
@@ -81,11 +81,11 @@ FLOORS = floors(MOCO_BASE)
 """What a base has to be above."""
 
 
-def seen(name: str, made: Arm) -> Cell:
+def table_1_cell(name: str, arm: Arm) -> Cell:
     """A cell with all the measures of Table 1's cells."""
-    return Cell(name, made, SEEN)
+    return Cell(name, arm, MEASURES)
 
 
-def bands(cell: str, *names: str) -> tuple[str, ...]:
+def band_terms(cell: str, *names: str) -> tuple[str, ...]:
     """Terms: the share of false negatives in bands of ranks."""
     return tuple(f"{cell} @ false negatives, {name}" for name in names)

@@ -8,24 +8,24 @@ from vantage.composition.fitting import everywhere
 from vantage.negatives import Ball, Ring
 from vantage.recipes import ball_ir, ring_ir, ring_ir_unannealed
 from vantage.schedules import ByEpoch, Constant, Linear
-from vantage.studies.lab.entries.cnce_arms import FALSE, FLOORS, IR, IR_BASE, KNN, LINEAR, arm, bands, scratch
+from vantage.studies.lab.entries.cnce_arms import FALSE, FLOORS, IR, IR_BASE, KNN, LINEAR, arm, band_terms, from_scratch
 from vantage.studies.lab.entry import Arm, Cell, Claim, Entry
-from vantage.studies.lab.measuring import Accuracy, FalseByBand
+from vantage.studies.lab.measures import FalseByBand, ProtocolAccuracy
 from vantage.studies.lab.panel import Panel
 from vantage.studies.lab.predicates import Beats, Close, Order
 from vantage.studies.lab.shapes import Gains
-from vantage.studies.lab.small import gate
+from vantage.studies.lab.two_cores import gate
 from vantage.training.run import Run
 
 __all__ = ["FIGURE_2A", "FIGURE_2B", "TABLE_2"]
 
-_SEEN = (Accuracy(),)
+_MEASURES = (ProtocolAccuracy(),)
 
 
-_ANNEALED = scratch(ring_ir(32))
+_ANNEALED = from_scratch(ring_ir(32))
 _WARM = (
-    Cell("warm IRing", arm(ring_ir(32), IR_BASE), _SEEN),
-    Cell("warm w_u = 100", arm(ball_ir(32), IR_BASE), _SEEN),
+    Cell("warm IRing", arm(ring_ir(32), IR_BASE), _MEASURES),
+    Cell("warm w_u = 100", arm(ball_ir(32), IR_BASE), _MEASURES),
 )
 _LESIONS = {
     "from the start": ("IR", "IRing", "no anneal", "w_u = 100"),
@@ -39,10 +39,10 @@ TABLE_2 = Entry(
     "lesions of IRing: without annealing, without the inner cut",
     cells=(
         *FLOORS,
-        Cell("IR", IR_BASE, _SEEN, {"CIFAR-10": 81.2, "ImageNet": 43.2}),
-        Cell("IRing", _ANNEALED, _SEEN, {"CIFAR-10": 83.9, "ImageNet": 48.4}),
-        Cell("no anneal", scratch(ring_ir_unannealed(32)), _SEEN, {"CIFAR-10": 81.4, "ImageNet": 41.3}),
-        Cell("w_u = 100", scratch(ball_ir(32)), _SEEN, {"CIFAR-10": 82.1}),
+        Cell("IR", IR_BASE, _MEASURES, {"CIFAR-10": 81.2, "ImageNet": 43.2}),
+        Cell("IRing", _ANNEALED, _MEASURES, {"CIFAR-10": 83.9, "ImageNet": 48.4}),
+        Cell("no anneal", from_scratch(ring_ir_unannealed(32)), _MEASURES, {"CIFAR-10": 81.4, "ImageNet": 41.3}),
+        Cell("w_u = 100", from_scratch(ball_ir(32)), _MEASURES, {"CIFAR-10": 82.1}),
         *_WARM,
     ),
     claims=(
@@ -62,7 +62,7 @@ TABLE_2 = Entry(
     ),
     gate=gate("IR"),
     panels=(
-        Panel(LINEAR, _LESIONS, columns=("CIFAR-10", "ImageNet"), theirs="ResNet-18, top-1 (%)"),
+        Panel(LINEAR, _LESIONS, paper_columns=("CIFAR-10", "ImageNet"), paper_label="ResNet-18, top-1 (%)"),
         Panel(KNN, _LESIONS),
     ),
     scale="arms of claims 1 to 4 are trained from the start, as long as the base, which is IR; annealed over the first"
@@ -78,26 +78,26 @@ _STARTS = {"0": None, "4": IR_BASE, "12": _OLDER}
 def _ball(keep: float, start: Arm | None) -> Arm:
     """IR whose negatives are drawn from the nearest share, for an epoch."""
     recipe = IR if keep == 1.0 else ball_ir(32)
-    made = arm(recipe, start) if start else scratch(recipe, 1, falling=True)
+    full = arm(recipe, start) if start else from_scratch(recipe, 1, falling=True)
     width = Constant(keep)
 
-    def held(run: Run) -> Run:
+    def with_width(run: Run) -> Run:
         narrow = everywhere(run.branches, lambda part: Ball(width) if isinstance(part, Ball) else part)
         return replace(run, branches=narrow)
 
-    return replace(made, run=held(made.run))
+    return replace(full, run=with_width(full.run))
 
 
-def _begun(age: str, *widths: str) -> tuple[Cell, ...]:
-    seen = {"all": (Accuracy(), FalseByBand())}
-    return tuple(Cell(f"{w} from {age}", _ball(_KEEPS[w], _STARTS[age]), seen.get(w, _SEEN)) for w in widths)
+def _cells_from(age: str, *widths: str) -> tuple[Cell, ...]:
+    measures = {"all": (ProtocolAccuracy(), FalseByBand())}
+    return tuple(Cell(f"{w} from {age}", _ball(_KEEPS[w], _STARTS[age]), measures.get(w, _MEASURES)) for w in widths)
 
 
 _EARLY, _LATE = (tuple(f"{words} from {age}" for words in _KEEPS) for age in ("0", "12"))
 _WIDTHS = {
     f"begun at epoch {age}": {f"{words} from {age}": keep for words, keep in _KEEPS.items()} for age in ("0", "12")
 }
-_NEAREST = tuple(bands(f"all from {age}", "0 to 1 %")[0] for age in _STARTS)
+_NEAREST = tuple(band_terms(f"all from {age}", "0 to 1 %")[0] for age in _STARTS)
 
 FIGURE_2A = Entry(
     "cnce-figure-2a",
@@ -106,16 +106,16 @@ FIGURE_2A = Entry(
     "a ring begun at epochs 0, 50 and 100 of IR",
     cells=(
         *FLOORS,
-        Cell("IR base", IR_BASE, _SEEN),
-        *_begun("0", *_KEEPS),
-        *_begun("4", "all"),
-        *_begun("12", *_KEEPS),
+        Cell("IR base", IR_BASE, _MEASURES),
+        *_cells_from("0", *_KEEPS),
+        *_cells_from("4", "all"),
+        *_cells_from("12", *_KEEPS),
     ),
     claims=(
         Claim("1", "begun at the start: the narrower the ring, the worse", "Appendix E", (Order(_EARLY),), (), LINEAR,
             True),
         Claim("2", "begun in the middle: widths are within ± .5", "Appendix E", (),
-            why="which epoch of a run so short stands for the middle is not known"),
+            note="which epoch of a run so short stands for the middle is not known"),
         Claim("3", "begun late: the narrower, the better", "Appendix E", (Order(_LATE[::-1]),), (), LINEAR, True),
         Claim("4", "the later it is begun, the larger the gain of a tenth over all", "Appendix E, of its sign",
             (Gains((_LATE[0], _LATE[-1]), (_EARLY[0], _EARLY[-1])),), (), LINEAR, True),
@@ -128,7 +128,7 @@ FIGURE_2A = Entry(
     panels=(
         *(Panel(by, _WIDTHS, "share of the nearest") for by in (LINEAR, KNN)),
         Panel(FALSE, {"": {term: float(age) for term, age in zip(_NEAREST, _STARTS, strict=True)}}, "epochs of IR",
-            up="nearest 1 %: of the query's class (%)"),
+            y_label="nearest 1 %: of the query's class (%)"),
     ),
     scale="begun after 0 and 12 epochs of IR (claim b: 4 too), for one epoch, with as many draws from the nearest"
     " tenth, quarter or all; no inner cut, so that all is IR",
@@ -141,7 +141,7 @@ def _stepwise() -> Arm:
     levels = ByEpoch(Linear(1.0, 0.1, 9), every=10.0)
     recipe = ring_ir(32)
     stepwise = everywhere(recipe.branches, lambda part: replace(part, keep=levels) if isinstance(part, Ring) else part)
-    return scratch(replace(recipe, branches=stepwise))
+    return from_scratch(replace(recipe, branches=stepwise))
 
 
 _ADAPTIVE = "of 468 steps a policy that moves by .01 a step, or after five validations, can make nothing"
@@ -153,18 +153,18 @@ FIGURE_2B = Entry(
     "four policies of annealing",
     cells=(
         *FLOORS,
-        Cell("IR", IR_BASE, _SEEN),
-        Cell("linear", _ANNEALED, _SEEN),
-        Cell("step", _stepwise(), _SEEN),
+        Cell("IR", IR_BASE, _MEASURES),
+        Cell("linear", _ANNEALED, _MEASURES),
+        Cell("step", _stepwise(), _MEASURES),
     ),
     claims=(
         Claim("b.1", "all end within ± 1", "Appendix E", (Close(("linear", "step"), 1.0),), (), KNN, True,
-            why="of linear and step alone"),
+            note="of linear and step alone"),
         Claim("b.2", "linear and step are sooner at 95 % of their end than both adaptive ones", "Appendix E", (),
-            why=_ADAPTIVE),
-        Claim("c.1", "adaptive thresholds reach a tenth before the end", "Appendix E", (), why=_ADAPTIVE),
-        Claim("c.2", "they do so at .75 ± .1 of the run", "Appendix E", (), why=_ADAPTIVE),
-        Claim("c.3", "they never leave [.1, 1]", "Appendix E", (), why="they are held there: nothing could be seen"),
+            note=_ADAPTIVE),
+        Claim("c.1", "adaptive thresholds reach a tenth before the end", "Appendix E", (), note=_ADAPTIVE),
+        Claim("c.2", "they do so at .75 ± .1 of the run", "Appendix E", (), note=_ADAPTIVE),
+        Claim("c.3", "they never leave [.1, 1]", "Appendix E", (), note="they are held there: nothing could be seen"),
     ),
     gate=gate("IR"),
     panels=tuple(Panel(by, {"": ("IR", "linear", "step")}) for by in (LINEAR, KNN)),

@@ -50,22 +50,22 @@ TABLE_5 = Entry(
             (Order(_of("w 10", NCE, "information")),), (NCE,), NCE),
         Claim("1, training pairs", "the same on training pairs", "Appendix B",
             (Order(_of(f"w 10{_TRAINING}", f"{NCE}{_TRAINING}", "information")),), (), NCE,
-            why="estimates on training pairs are biased up"),
+            note="estimates on training pairs are biased up"),
         Claim("2", "estimates fall with the percentile", "Appendix B", (Order(_FALLING),), (NCE,), NCE),
         Claim("3", "NCE is .0135 ± .003", "Table 5", (Above(_of(NCE)[0], 0.0105), Above(_of(NCE)[0], 0.0165,
             below=True)), (NCE,), NCE),
         Claim("3, w 10", "above the 10th percentile it is .0124 ± .002", "Table 5", (Above(_of("w 10")[0], 0.0104),
             Above(_of("w 10")[0], 0.0144, below=True)), (NCE,), NCE,
-            why="no critic can have more than .0075 on new pairs"),
+            note="no critic can have more than .0075 on new pairs"),
         Claim("4", "the spread over seeds is below NCE's at every percentile", "values",
             tuple(Beats(f"critics @ {NCE}, SD", f"critics @ {above(lower)}, SD") for lower in _LOWER[1:]), (NCE,),
-            why="a spread is one number for all seeds"),
+            note="a spread is one number for all seeds"),
     ),
     commands=("vantage analyse trained-toy --seeds 5 --out toy",),
     panels=(
         Panel(NCE, {"held-out pairs": _estimates(), "training pairs": _estimates(_TRAINING)},
-            "percentile of the nearest negatives", up="estimate (nats)", columns=("estimate",), together=True,
-            lines=_of("information")),
+            "percentile of the nearest negatives", y_label="estimate (nats)", paper_columns=("estimate",),
+            paper_shares_axes=True, reference_lines=_of("information")),
     ),
     scale="the paper's own: 2,000 pairs, 100 epochs, 5 layers of width 10; Adam .003, since .03 collapses",
 )
@@ -98,12 +98,12 @@ APPENDIX_C = Entry(
             (Beats(_spread("bias", 0.0, 16), _spread("bias", 0.0, 1024)),), (), "bias, NCE, k 16"),
         Claim("a", "the whole variance, pairs included, falls with the percentile", "ours",
             tuple(Beats(_spread("whole variance", 0.0, k), _spread("whole variance", 90.0, k)) for k in _K), (),
-            "bias, NCE, k 16", why="not what the theorem says"),
+            "bias, NCE, k 16", note="not what the theorem says"),
     ),
     commands=("vantage analyse spread-toy --out toy",),
     panels=tuple(
         Panel("bias, NCE, k 16", {above(w): {_spread(quantity, w, k): k for k in _K} for w in (0.0, 50.0, 90.0)},
-            "negatives k", up=name, log=quantity != "whole variance")
+            "negatives k", y_label=name, log=quantity != "whole variance")
         for quantity, name in (("bias", "bias (nats)"), ("variance", "variance over negatives (nats²)"),
             ("whole variance", "whole variance (nats²)"))
     ),

@@ -33,12 +33,12 @@ TABLE_1 = Entry(
     cells=_TABLE_1,
     claims=(
         Claim("1", "InfoMin at 200 epochs is above all others", "C.3", tuple(Beats("InfoMin 200", cell.name)
-            for cell in _TABLE_1[:7]), ("top-1", "top-5"), why=_QUOTED),
+            for cell in _TABLE_1[:7]), ("top-1", "top-5"), note=_QUOTED),
         Claim("2", "InfoMin at 800 is nearly 4 above SimCLR at 1,000", "§3.4",
             (Beats("InfoMin 800", "SimCLR 1000", 3.5), Close(("InfoMin 800", "SimCLR 1000"), 4.0)), ("top-1",),
-            why=_QUOTED),
+            note=_QUOTED),
         Claim("3", "800 epochs are above 200", "numbers", (Beats("InfoMin 800", "InfoMin 200"),), ("top-1", "top-5"),
-            why=_ONCE),
+            note=_ONCE),
     ),
     commands=(
         "vantage pretrain infomin --data IMAGENET#train --size 224 --epochs 200 --out runs/infomin",
@@ -55,7 +55,7 @@ TEXT_C3 = Entry(
     "what jigsaw and MLP head add",
     cells=_STEPS,
     claims=(
-        Claim("1", "each step adds", "C.3", (Order(tuple(cell.name for cell in _STEPS)),), ("top-1",), why=_NOT_RUN),
+        Claim("1", "each step adds", "C.3", (Order(tuple(cell.name for cell in _STEPS)),), ("top-1",), note=_NOT_RUN),
     ),
 )
 
@@ -87,14 +87,14 @@ TABLE_6 = Entry(
     cells=_TABLE_6,
     claims=(
         Claim("1", "longer is better: 100, 200, 800 epochs", "C.3",
-            (Order(("InfoMin R50 100", "InfoMin R50 200", "InfoMin R50 800")),), ("top-1", "top-5"), why=_ONCE),
+            (Order(("InfoMin R50 100", "InfoMin R50 200", "InfoMin R50 800")),), ("top-1", "top-5"), note=_ONCE),
         Claim("2", "larger is better: R50, R152, X101, X152", "C.3",
             (Order(("InfoMin R50 200", "InfoMin R152 200", "InfoMin X101 200", "InfoMin X152 200")),), ("top-1",),
-            why=_ONCE),
+            note=_ONCE),
         Claim("3", "InfoMin at 200 epochs is above SimCLR at 1,000", "C.3",
-            (Beats("InfoMin R50 200", "SimCLR 1000"),), ("top-1", "top-5"), why=_QUOTED),
+            (Beats("InfoMin R50 200", "SimCLR 1000"),), ("top-1", "top-5"), note=_QUOTED),
         Claim("4", "at 800 epochs it is above MoCo v2", "numbers", (Beats("InfoMin R50 800", "MoCo v2 800"),),
-            ("top-1",), why=_QUOTED),
+            ("top-1",), note=_QUOTED),
     ),
 )
 
@@ -124,15 +124,15 @@ TABLE_4 = Entry(
             (*(Beats(f"{row} @ digit", "digit @ digit") for row in ("bkgd", "pos", "bkgd, pos")),
             *(Beats(f"{row} @ background", "bkgd @ background") for row in ("digit", "pos", "digit, pos")),
             *(Beats(f"{row} @ pixels", "pos @ pixels") for row in ("digit", "bkgd", "bkgd, digit"))), ("digit",),
-            why=_ALONE),
+            note=_ALONE),
         Claim("2, digit", "the background overwhelms: digit errors of rows with it are within 1 of chance", "§4.1",
-            tuple(Close((row, "chance"), 1.0) for row in _WITH), ("digit",), why=_ALONE),
+            tuple(Close((row, "chance"), 1.0) for row in _WITH), ("digit",), note=_ALONE),
         Claim("2, pixels", "the background overwhelms: location errors of rows with it are within 1 pixel of chance",
-            "§4.1", tuple(Close((row, "chance"), 1.0) for row in _WITH), ("pixels",), why=_ALONE),
+            "§4.1", tuple(Close((row, "chance"), 1.0) for row in _WITH), ("pixels",), note=_ALONE),
         Claim("3", "digit comes before position: sharing both locates no better than the digit alone", "§4.1",
-            (Close(("digit, pos", "digit"), 1.0), Beats("digit", "pos")), ("pixels",), why=_ALONE),
+            (Close(("digit, pos", "digit"), 1.0), Beats("digit", "pos")), ("pixels",), note=_ALONE),
         Claim("4", "supervised is below all", "§4.1", tuple(Beats(cell.name, "supervised") for cell in _TABLE_4[:7]),
-            ("digit", "background", "pixels"), why=_ALONE),
+            ("digit", "background", "pixels"), note=_ALONE),
     ),
     commands=(
         "vantage reproduce infomin-table-4 --digits mnist.npz#train --test-digits mnist.npz#test"
@@ -159,17 +159,17 @@ TABLE_5 = Entry(
     cells=_TABLE_5,
     claims=(
         Claim("1", "semi-supervised is above supervised", "§4.2.2", (Beats("semi-supervised", "supervised"),),
-            _SPACES, why=_FLOWS),
+            _SPACES, note=_FLOWS),
         Claim("2", "semi-supervised is above unsupervised", "numbers", (Beats("semi-supervised", "unsupervised"),),
-            _SPACES, why=_FLOWS),
+            _SPACES, note=_FLOWS),
         Claim("3", "semi-supervised is above raw views", "§4.2.2", (Beats("semi-supervised", "raw views"),), _SPACES,
-            why=_FLOWS),
+            note=_FLOWS),
         Claim("4", "unsupervised spreads more", "§4.2.1", (Beats("unsupervised", "semi-supervised"),),
-            ("RGB, SD", "YDbDr, SD"), why=_FLOWS),
+            ("RGB, SD", "YDbDr, SD"), note=_FLOWS),
         Claim("5", "YDbDr: unsupervised is below raw views", "numbers", (Beats("raw views", "unsupervised"),),
-            ("YDbDr",), why=_FLOWS),
+            ("YDbDr",), note=_FLOWS),
         Claim("6", "supervised is below raw views", "numbers", (Beats("raw views", "supervised"),), _SPACES,
-            why=_FLOWS),
+            note=_FLOWS),
     ),
 )
 

@@ -11,10 +11,10 @@ from vantage.negatives import OtherImages
 from vantage.positives import OtherViews
 from vantage.recipes import cmc_softmax, moco_v1, moco_v2, simclr
 from vantage.studies.lab.entry import Arm, Cell, Gate
-from vantage.studies.lab.measuring import Accuracy
-from vantage.studies.lab.sharing import SharedInformation
-from vantage.studies.lab.small import floors, gate, shortened, with_temperature
-from vantage.studies.sweep.named import ColorSpaces, Ladder
+from vantage.studies.lab.measures import ProtocolAccuracy
+from vantage.studies.lab.two_cores import floors, gate, two_core_run, with_temperature
+from vantage.studies.lab.view_information import ViewInformation
+from vantage.studies.sweep.categorical import ColorSpaces, Ladder
 from vantage.studies.sweep.sweeps import BlurWidth, CropBound, JitterStrength, PatchDistance, Sweep
 from vantage.training.optimizers import SGD
 from vantage.training.run import Run
@@ -26,23 +26,23 @@ __all__ = [
     "FROM_SCRATCH",
     "JITTERS",
     "LADDER",
-    "SEEN",
+    "MEASURES",
     "WIDTHS",
     "floors_of",
 ]
 
 _EPOCHS, _HALF = 4, (16, 32, 64, 128)
-SEEN = (Accuracy(), SharedInformation())
+MEASURES = (ProtocolAccuracy(), ViewInformation())
 """What every cell is asked: accuracy, and what its views share."""
 FROM_SCRATCH = "each cell from scratch; I_NCE on 2,048 test images by the run's own critic"
 """How the cells are made, in words."""
 
 
 def _arm(run: Run) -> Arm:
-    return Arm(shortened(run, _EPOCHS, falling=True))
+    return Arm(two_core_run(run, _EPOCHS, falling=True))
 
 
-def _swept(sweep: Sweep, run: Run, name: str) -> dict[str, Arm]:
+def _sweep_arms(sweep: Sweep, run: Run, name: str) -> dict[str, Arm]:
     """An arm for each point, named by its label: .2 for 0.2."""
     points = sweep.points(run)
     return {f"{name}{point.label.replace('0.', '.')}": _arm(point.run) for point in points}
@@ -52,11 +52,11 @@ _MLP = with_temperature(moco_v2(32), 0.15)
 _LINEAR = replace(with_temperature(moco_v2(32), 0.07), encoders=moco_v1(32).encoders)
 _CROPS = CropBound((0.02, 0.08, 0.2, 0.4, 0.7))
 _JITTERS = JitterStrength((0.125, 0.5, 1.0, 1.5, 2.5))
-CROPS = _swept(_CROPS, _MLP, "MLP, c ") | _swept(_CROPS, _LINEAR, "linear, c ")
+CROPS = _sweep_arms(_CROPS, _MLP, "MLP, c ") | _sweep_arms(_CROPS, _LINEAR, "linear, c ")
 """Figure 13: the smallest share of the image that a crop may show, with either head."""
-JITTERS = _swept(_JITTERS, _MLP, "MLP, x ") | _swept(_JITTERS, _LINEAR, "linear, x ")
+JITTERS = _sweep_arms(_JITTERS, _MLP, "MLP, x ") | _sweep_arms(_JITTERS, _LINEAR, "linear, x ")
 """Figure 14: the strength of color jitter, with either head."""
-LADDER = _swept(Ladder(), moco_v1(32), "")
+LADDER = _sweep_arms(Ladder(), moco_v1(32), "")
 """Figure 12: augmentations, each step with one more."""
 
 
@@ -66,13 +66,13 @@ def floors_of(base: str, arms: dict[str, Arm]) -> tuple[tuple[Cell, ...], Gate]:
 
 
 _SIMCLR = replace(simclr(32), optimizer=SGD(momentum=0.9, weight_decay=1e-4))
-DISTANCES = _swept(PatchDistance((16, 24, 32, 40, 48), patch=16), _SIMCLR, "d ")
+DISTANCES = _sweep_arms(PatchDistance((16, 24, 32, 40, 48), patch=16), _SIMCLR, "d ")
 """Figure 3: how far apart two patches are, in pixels."""
-WIDTHS = _swept(BlurWidth((0.25, 0.3, 0.35, 0.5, 0.75, 1.25)), _SIMCLR, "σ ")
+WIDTHS = _sweep_arms(BlurWidth((0.25, 0.3, 0.35, 0.5, 0.75, 1.25)), _SIMCLR, "σ ")
 """Figure 9: the width of the blur that parts low from high frequencies."""
 
 
-def _halved(made: Arm) -> Arm:
+def _half_width(full: Arm) -> Arm:
     """An encoder of half the width for each view, and the step's images in place of banks, whose first rows are random:
     four epochs are too short for them."""
 
@@ -80,9 +80,9 @@ def _halved(made: Arm) -> Arm:
         return Branch(InBatch(), OtherViews(), (OtherImages(),), InfoNCE(0.1), query=query, keys=(key,), pool=(key,))
 
     encoders = PerView(tuple(Encoder(Convolutions(_HALF, in_channels=n), LinearHead(128)) for n in (1, 2)))
-    return replace(made, run=replace(made.run, encoders=encoders, branches=(across(0, 1), across(1, 0))))
+    return replace(full, run=replace(full.run, encoders=encoders, branches=(across(0, 1), across(1, 0))))
 
 
 _SPACES = ColorSpaces(("RGB", "XYZ", "HSV", "YCbCr", "YDbDr", "Lab"))
-COLORS = {name: _halved(made) for name, made in _swept(_SPACES, cmc_softmax(32), "").items()}
+COLORS = {name: _half_width(made) for name, made in _sweep_arms(_SPACES, cmc_softmax(32), "").items()}
 """Figure 4: a color space in two halves, with a network for each."""

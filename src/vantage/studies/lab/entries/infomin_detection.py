@@ -24,20 +24,20 @@ def _over(first: str, second: str, schedules: tuple[str, ...]) -> tuple[Predicat
 
 def _entry(number: int, what: str, cells: tuple[Cell, ...], schedules: tuple[str, ...], *more: Claim) -> Entry:
     first = Claim(
-        "D1", "InfoMin is above supervised", "§3.4, App. D", _over("InfoMin", "supervised", schedules), _AP, why=_WHY
+        "D1", "InfoMin is above supervised", "§3.4, App. D", _over("InfoMin", "supervised", schedules), _AP, note=_WHY
     )
     return Entry(f"infomin-table-{number}", "InfoMin", f"Table {number}", what, (first, *more), cells, _COMMANDS)
 
 
 def _rivals(names: tuple[str, ...], schedules: tuple[str, ...]) -> Claim:
     predicates = tuple(one for name in names for one in _over("InfoMin", name, schedules))
-    return Claim("D2", "InfoMin is above every contrastive row", "§3.4", predicates, _AP, why=_WHY)
+    return Claim("D2", "InfoMin is above every contrastive row", "§3.4", predicates, _AP, note=_WHY)
 
 
 def _longer(first: str, last: str) -> Claim:
     """The gain over supervised is larger with the longer schedule."""
     gain = Gains((f"InfoMin {last}", f"supervised {last}"), (f"InfoMin {first}", f"supervised {first}"))
-    return Claim("D5", f"the gain at {last} is above that at {first}", "numbers", (gain,), ("box",), why=_WHY)
+    return Claim("D5", f"the gain at {last} is above that at {first}", "numbers", (gain,), ("box",), note=_WHY)
 
 
 _BOTH = ("1x", "2x")
@@ -70,7 +70,7 @@ TABLE_2 = _entry(
     _BOTH,
     _rivals(("InstDis", "PIRL", "MoCo", "MoCo v2"), _BOTH),
     Claim("D3", "InstDis and PIRL are below supervised in AP", "numbers", (*_over("supervised", "InstDis", _BOTH),
-        *_over("supervised", "PIRL", _BOTH)), ("box", "mask"), why=_WHY),
+        *_over("supervised", "PIRL", _BOTH)), ("box", "mask"), note=_WHY),
 )
 
 _VOC = paper(
@@ -91,11 +91,11 @@ TABLE_3 = Entry(
     cells=_VOC,
     claims=(
         Claim("D1", "InfoMin is above supervised", "§3.4", (Beats("InfoMin", "supervised"),), ("AP50", "AP", "AP75"),
-            why=_WHY),
+            note=_WHY),
         Claim("D2", "InfoMin is above every contrastive row", "§3.4",
-            tuple(Beats("InfoMin", name) for name in ("InstDis", "PIRL", "MoCo")), ("AP50", "AP", "AP75"), why=_WHY),
+            tuple(Beats("InfoMin", name) for name in ("InstDis", "PIRL", "MoCo")), ("AP50", "AP", "AP75"), note=_WHY),
         Claim("D6", "MoCo is above PIRL here, below it on ImageNet", "numbers", (Beats("MoCo @ AP", "PIRL @ AP"),
-            Beats("PIRL @ ImageNet", "MoCo @ ImageNet")), ("AP",), why=_WHY),
+            Beats("PIRL @ ImageNet", "MoCo @ ImageNet")), ("AP",), note=_WHY),
     ),
     commands=_COMMANDS,
 )
@@ -137,7 +137,7 @@ TABLE_8 = _entry(
     ),
     ("1x", "2x", "6x"),
     Claim("D4", "without pretraining, 1x is far below supervised and 6x is not", "numbers",
-        (Beats("supervised 1x", "random 1x", 3.0), Beats("random 6x", "supervised 6x", -1.0)), ("box",), why=_WHY),
+        (Beats("supervised 1x", "random 1x", 3.0), Beats("random 6x", "supervised 6x", -1.0)), ("box",), note=_WHY),
     _longer("1x", "6x"),
 )
 

@@ -12,14 +12,14 @@ from vantage.studies.lab.entries.infomin_arms import (
     FROM_SCRATCH,
     JITTERS,
     LADDER,
-    SEEN,
+    MEASURES,
     WIDTHS,
     floors_of,
 )
 from vantage.studies.lab.entry import Arm, Cell, Claim, Entry, Gate, Untrained
 from vantage.studies.lab.panel import Panel
 from vantage.studies.lab.predicates import Beats, Close, Highest, Order, Predicate
-from vantage.studies.lab.shapes import Correlated, Gains, InteriorPeak
+from vantage.studies.lab.shapes import Correlation, Gains, InteriorPeak
 
 __all__ = ["ENTRIES"]
 
@@ -28,7 +28,7 @@ _HEADS = ("MLP", "linear")
 
 
 def _cells(arms: dict[str, Arm]) -> tuple[Cell, ...]:
-    return tuple(Cell(name, made, SEEN) for name, made in arms.items())
+    return tuple(Cell(name, made, MEASURES) for name, made in arms.items())
 
 
 def _row(what: str, *values: str) -> tuple[tuple[str, ...], ...]:
@@ -49,16 +49,16 @@ def _sharper(rows: tuple[tuple[str, ...], ...], place: int) -> tuple[Predicate, 
 def _panels(curves: dict[str, dict[str, float]] | dict[str, tuple[str, ...]], across: str = "") -> tuple[Panel, ...]:
     """Accuracy and I_NCE by what is varied, and the one against the other."""
     names = {name: tuple(curve) for name, curve in curves.items()}
-    return (Panel(LINEAR, curves, across), Panel(SHARED, curves, across), Panel(LINEAR, names, against=SHARED))
+    return (Panel(LINEAR, curves, across), Panel(SHARED, curves, across), Panel(LINEAR, names, x_measure=SHARED))
 
 
-def _numbered(names: tuple[str, ...]) -> dict[str, float]:
+def _positions(names: tuple[str, ...]) -> dict[str, float]:
     """Where cells stand that are named by a number."""
     return {name: float(name.split()[-1]) for name in names}
 
 
 def _by_head(row: tuple[tuple[str, ...], ...]) -> dict[str, dict[str, float]]:
-    return {head: _numbered(names) for head, names in zip(_HEADS, row, strict=True)}
+    return {head: _positions(names) for head, names in zip(_HEADS, row, strict=True)}
 
 
 _DISTANCES = tuple(DISTANCES)
@@ -78,7 +78,7 @@ FIGURE_3 = Entry(
     ),
     commands=("vantage analyse views distance --data DIV2K --out distance",),
     gate=_PATCH_GATE,
-    panels=_panels({"": _numbered(_DISTANCES)}, "distance of the patches (px)"),
+    panels=_panels({"": _positions(_DISTANCES)}, "distance of the patches (px)"),
     scale="patches of 16 px, a quarter of the paper's, in images of 64 px: 32 px are two patches; SimCLR by SGD;"
     f" features of whole images at 16 px; {FROM_SCRATCH}",
 )
@@ -90,15 +90,15 @@ FIGURE_4 = Entry(
     "InfoMin",
     "Figure 4",
     "color spaces: what the views share against accuracy",
-    cells=(*_cells(COLORS), *(Cell(f"random, {name}", Untrained(made), SEEN[:1]) for name, made in COLORS.items())),
+    cells=(*_cells(COLORS), *(Cell(f"random, {name}", Untrained(made), MEASURES[:1]) for name, made in COLORS.items())),
     claims=(
-        Claim("1", "accuracy rises as I_NCE falls", "§3.3", (Correlated(_COLORS, SHARED, negative=True),), (), LINEAR,
+        Claim("1", "accuracy rises as I_NCE falls", "§3.3", (Correlation(_COLORS, SHARED, negative=True),), (), LINEAR,
             True),
-        Claim("2", "so does the mean IoU", "§3.3", (), why="NYU-v2 is not here, and 150 photographs do not rank"),
+        Claim("2", "so does the mean IoU", "§3.3", (), note="NYU-v2 is not here, and 150 photographs do not rank"),
         Claim("3", "Lab and YDbDr are alike, within 1 point", "§4.2.1", (Close(("Lab", "YDbDr"), 1.0),), (), LINEAR,
             True),
         Claim("4", "the gain over a random encoder rises as I_NCE falls", "ours", (),
-            why="a correlation of gains, which differ less between spaces than between seeds"),
+            note="a correlation of gains, which differ less between spaces than between seeds"),
         Claim("a", "in every space training helps: above its random encoder", "ours",
             tuple(Beats(name, f"random, {name}") for name in _COLORS), (), LINEAR),
     ),
@@ -125,9 +125,9 @@ FIGURE_5 = Entry(
     ),
     gate=_GATE,
     panels=(
-        Panel(LINEAR, {"": _numbered(_CROP[0])}, "crop bound c"),
-        Panel(LINEAR, {"": _numbered(_JITTER[0])}, "strength of jitter x"),
-        Panel(LINEAR, {"crop bound": _CROP[0], "jitter": _JITTER[0]}, against=SHARED),
+        Panel(LINEAR, {"": _positions(_CROP[0])}, "crop bound c"),
+        Panel(LINEAR, {"": _positions(_JITTER[0])}, "strength of jitter x"),
+        Panel(LINEAR, {"crop bound": _CROP[0], "jitter": _JITTER[0]}, x_measure=SHARED),
     ),
     scale=FROM_SCRATCH,
 )
@@ -152,10 +152,10 @@ FIGURE_9 = Entry(
             " other falls", "B.3", (Beats(_WIDTHS[3], _WIDTHS[2]), Beats(_PEAK, f"{_WIDTHS[3]} @ {SHARED}")),
             (), LINEAR, True),
         Claim("5", "at equal I_NCE the larger width is more accurate", "B.3", (),
-            why="no two cells have equal I_NCE, and six points do not bear interpolation"),
+            note="no two cells have equal I_NCE, and six points do not bear interpolation"),
     ),
     gate=_WIDTH_GATE,
-    panels=_panels({"": _numbered(_WIDTHS)}, "width of the blur σ (px)"),
+    panels=_panels({"": _positions(_WIDTHS)}, "width of the blur σ (px)"),
     scale=f"SimCLR by SGD; images of half the paper's side, so that widths are halved too; {FROM_SCRATCH}",
 )
 
@@ -169,7 +169,7 @@ FIGURE_12 = Entry(
     "a ladder of augmentations",
     cells=(*_LADDER_FLOORS, *_cells(LADDER)),
     claims=(
-        Claim("1", "accuracy rises as I_NCE falls", "C.1", (Correlated(_LADDER, SHARED, negative=True),), (), LINEAR,
+        Claim("1", "accuracy rises as I_NCE falls", "C.1", (Correlation(_LADDER, SHARED, negative=True),), (), LINEAR,
             True),
         Claim("2", "the strongest is best", "C.1", (Highest(_LADDER[-1], _LADDER[:-1]),), (), LINEAR, True),
         Claim("3", "each step lowers I_NCE", "C.1", (Order(_LADDER[::-1]),), (), SHARED),

@@ -16,10 +16,10 @@ FIGURE_7 = Entry(
     "Figure 7",
     "I_NCE against accuracy of learned views",
     claims=(
-        Claim("1", "unsupervised: a reverse U with its top inside", "§4.2", (), why=_FLOWS),
-        Claim("2", "semi-supervised spreads less", "§4.2", (), why=_FLOWS),
-        Claim("3", "semi-supervised is nearer to the top", "§4.2", (), why=_FLOWS),
-        Claim("4", "most unsupervised runs share too little", "§4.2", (), why=_FLOWS),
+        Claim("1", "unsupervised: a reverse U with its top inside", "§4.2", (), note=_FLOWS),
+        Claim("2", "semi-supervised spreads less", "§4.2", (), note=_FLOWS),
+        Claim("3", "semi-supervised is nearer to the top", "§4.2", (), note=_FLOWS),
+        Claim("4", "most unsupervised runs share too little", "§4.2", (), note=_FLOWS),
     ),
 )
 
@@ -29,12 +29,12 @@ FIGURE_8 = Entry(
     "Figure 8",
     "learned views against raw ones, larger backbones",
     claims=(
-        Claim("1", "learned views are above raw ones, each backbone and space", "§4.2.2", (), why=_FLOWS),
-        Claim("2", "the gain is larger in RGB than in YDbDr", "§4.2.2", (), why=_FLOWS),
-        Claim("3", "learned RGB rises with capacity", "§4.2.2", (), why=_FLOWS),
+        Claim("1", "learned views are above raw ones, each backbone and space", "§4.2.2", (), note=_FLOWS),
+        Claim("2", "the gain is larger in RGB than in YDbDr", "§4.2.2", (), note=_FLOWS),
+        Claim("3", "learned RGB rises with capacity", "§4.2.2", (), note=_FLOWS),
     ),
 )
 
-_SWEPT = infomin_sweeps.ENTRIES
-ENTRIES = (*_SWEPT[:3], FIGURE_7, FIGURE_8, *_SWEPT[3:])
+_SWEEPS = infomin_sweeps.ENTRIES
+ENTRIES = (*_SWEEPS[:3], FIGURE_7, FIGURE_8, *_SWEEPS[3:])
 """InfoMin's figures of views, in the paper's order."""

@@ -3,13 +3,13 @@
 
 # fmt: off
 
-from vantage.studies.lab.elsewhere import FewShots
 from vantage.studies.lab.entries import interclr_study
-from vantage.studies.lab.entries.interclr_arms import FLOORS, GATE, SCALE, weighted
+from vantage.studies.lab.entries.interclr_arms import FLOORS, GATE, SCALE, with_weight
 from vantage.studies.lab.entry import Cell, Claim, Entry, paper
 from vantage.studies.lab.panel import Panel
 from vantage.studies.lab.predicates import Beats
 from vantage.studies.lab.shapes import Gains
+from vantage.studies.lab.transfer import FewShotAccuracy
 
 __all__ = ["ENTRIES"]
 
@@ -49,14 +49,14 @@ TABLE_1 = Entry(
     claims=(
         Claim("1", "InterCLR is above every unsupervised ResNet-50 of at most 200 epochs", "§5.1",
             tuple(Beats("InterCLR", name) for name in _RIVALS), _ALL,
-            why="rows of networks that differ in views, head and negatives: table 4 is the controlled pair"),
+            note="rows of networks that differ in views, head and negatives: table 4 is the controlled pair"),
         Claim("2", "1,000 epochs: InterCLR is above SimCLR", "§5.1", (Beats("InterCLR 1000", "SimCLR 1000"),),
-            ("ImageNet",), why=_LONG),
-        Claim("3", "1,000 epochs are above 200", "§5.1", (Beats("InterCLR 1000", "InterCLR"),), _ALL, why=_LONG),
+            ("ImageNet",), note=_LONG),
+        Claim("3", "1,000 epochs are above 200", "§5.1", (Beats("InterCLR 1000", "InterCLR"),), _ALL, note=_LONG),
         Claim("4", "the lead over the best other is largest in low-shot", "numbers",
             tuple(Gains(("InterCLR @ low-shot", "SimCLR @ low-shot"), (f"InterCLR @ {c}", f"{name} @ {c}")) for c,
             name in (("ImageNet", "SimCLR"), ("Places205", "SimCLR"), ("VOC07", "MoCo"))), ("low-shot",),
-            why=_ELSEWHERE),
+            note=_ELSEWHERE),
     ),
     commands=(
         "vantage pretrain interclr --data IMAGENET#train --size 224 --epochs 200 --out runs/interclr",
@@ -69,10 +69,11 @@ FIGURE_5 = Entry(
     "InterCLR",
     "Figure 5",
     "low-shot SVM of VOC07 by shots",
-    cells=(*FLOORS, *(Cell(name, weighted(share), (FewShots(),)) for name, share in (("λ 1", 1.0), ("λ .75", 0.75)))),
+    cells=(*FLOORS, *(Cell(name, with_weight(share), (FewShotAccuracy(),)) for name, share in (("λ 1", 1.0), ("λ .75",
+        0.75)))),
     claims=(
         Claim("1", "at every number of shots InterCLR is above MoCo and SimCLR", "§5.1", (),
-            why="VOC07, MoCo and SimCLR are not here: claim a has the controlled pair"),
+            note="VOC07, MoCo and SimCLR are not here: claim a has the controlled pair"),
         Claim("2", "the gain is larger at 2 shots or fewer than at 64 or more", "§5.1",
             (Gains(("λ .75 @ few shots, fewest", "λ 1 @ few shots, fewest"),
                 ("λ .75 @ few shots, most", "λ 1 @ few shots, most")),), (), "few shots", True),
@@ -82,7 +83,7 @@ FIGURE_5 = Entry(
     gate=GATE,
     panels=(
         Panel("few shots", {name: {f"{name} @ few shots, fewest": 1, f"{name} @ few shots, most": 8}
-            for name in ("λ 1", "λ .75")}, "images a class", up="SVM, mAP (%)"),
+            for name in ("λ 1", "λ .75")}, "images a class", y_label="SVM, mAP (%)"),
     ),
     scale=f"{SCALE}; figure 8's λ 1 and .75, by SVMs of 1, 2 and 8 images a class; claim 2 of 1 against 8",
 )
@@ -111,11 +112,11 @@ TABLE_2 = Entry(
     cells=_TABLE_2,
     claims=(
         Claim("1", "InterCLR is above every row of at most 200 epochs and every semi-supervised one", "§5.1",
-            tuple(Beats("InterCLR", cell.name) for cell in _TABLE_2[:8]), ("1 %", "10 %"), why=_FINE),
+            tuple(Beats("InterCLR", cell.name) for cell in _TABLE_2[:8]), ("1 %", "10 %"), note=_FINE),
         Claim("2", "1,000 epochs: InterCLR is above SimCLR", "§5.1", (Beats("InterCLR 1000", "SimCLR 1000"),),
-            ("1 %", "10 %"), why=_LONG),
+            ("1 %", "10 %"), note=_LONG),
         Claim("3", "the lead at 1 % is larger than at 10 %", "numbers",
-            (Gains(("InterCLR @ 1 %", "SimCLR @ 1 %"), ("InterCLR @ 10 %", "MoCo @ 10 %")),), ("1 %",), why=_FINE),
+            (Gains(("InterCLR @ 1 %", "SimCLR @ 1 %"), ("InterCLR @ 10 %", "MoCo @ 10 %")),), ("1 %",), note=_FINE),
     ),
 )
 
@@ -126,9 +127,9 @@ TABLE_3 = Entry(
     "detection of VOC07+12",
     cells=paper("AP50", ("random", 60.2), ("supervised", 81.3), ("MoCo", 81.5), ("InterCLR", 81.8)),
     claims=(
-        Claim("1", "InterCLR is above MoCo", "§5.1", (Beats("InterCLR", "MoCo"),), ("AP50",), why=_DETECTION),
+        Claim("1", "InterCLR is above MoCo", "§5.1", (Beats("InterCLR", "MoCo"),), ("AP50",), note=_DETECTION),
         Claim("2", "InterCLR is above supervised", "§5.1", (Beats("InterCLR", "supervised"),), ("AP50",),
-            why=_DETECTION),
+            note=_DETECTION),
     ),
     commands=("vantage export runs/interclr --to detectron2 --out detectron2",),
 )
@@ -140,8 +141,9 @@ FIGURE_9 = Entry(
     "ten nearest training images of six queries",
     claims=(
         Claim("1", "some queries have ten neighbors of their class, some have none", "App. D", (),
-            why="six queries that the authors chose; shares over all queries are in vantage evaluate retrieval"),
-        Claim("2", "failures share other context", "App. D", (), why="what images have in common is for eyes to judge"),
+            note="six queries that the authors chose; shares over all queries are in vantage evaluate retrieval"),
+        Claim("2", "failures share other context", "App. D", (),
+            note="what images have in common is for eyes to judge"),
     ),
 )
 

@@ -10,31 +10,41 @@ from vantage.negatives import Count, Draw, Hardest, Sample
 from vantage.recipes.interclr_study import interclr_intra_only, interclr_offline, interclr_random, interclr_semi_hard
 from vantage.schedules import Constant
 from vantage.studies.lab.entry import Arm, Cell
-from vantage.studies.lab.measuring import Accuracy
-from vantage.studies.lab.small import QUEUE, base, branch, floors, gate
+from vantage.studies.lab.measures import ProtocolAccuracy
+from vantage.studies.lab.two_cores import QUEUE, base, branch, floors, gate
 from vantage.training.run import Run
 
-__all__ = ["BETWEEN", "FLOORS", "GATE", "NEVER", "SCALE", "arm", "margins", "offline", "weighted"]
+__all__ = [
+    "BETWEEN_NEGATIVES",
+    "FLOORS",
+    "GATE",
+    "NEVER",
+    "SCALE",
+    "arm",
+    "with_margins",
+    "with_offline_labels",
+    "with_weight",
+]
 
 _BASE_EPOCHS, _EPOCHS = 12, 2
 
 NEVER = 1_000
 """Epochs that no branch lasts."""
 
-BETWEEN = 128
+BETWEEN_NEGATIVES = 128
 """Negatives between images: with 4,096 of a bank of 7,500, as in the paper, samplings could not differ."""
 
 
-def _counted(run: Run) -> Run:
+def _equalize_negatives(run: Run) -> Run:
     """As many negatives for every arm: those within images as a queue holds, those between them few enough for
     samplings to differ."""
 
     def fewer(part: Any) -> Any:
         match part:
             case Draw():
-                return replace(part, count=BETWEEN)
+                return replace(part, count=BETWEEN_NEGATIVES)
             case Hardest(amount=Count()):
-                return Hardest(Count(BETWEEN))
+                return Hardest(Count(BETWEEN_NEGATIVES))
         return part
 
     within, *between = run.branches
@@ -42,56 +52,56 @@ def _counted(run: Run) -> Run:
     return replace(run, branches=(replace(within, negatives=(Sample(QUEUE), *within.negatives[1:])), *negatives))
 
 
-def _warm() -> Arm:
+def _warm_base() -> Arm:
     """λ 1 from the untrained network's rows, with clusters that nothing asks for: every branch clusters the rows of the
     warm network anew."""
-    made = base(interclr_intra_only(32), _BASE_EPOCHS)
-    (within,) = made.run.branches
+    warm = base(interclr_intra_only(32), _BASE_EPOCHS)
+    (within,) = warm.run.branches
     memory = ReclusteredBank(0.5, clusters=2, clusterings=1, first=0, every=NEVER)
-    return replace(made, run=_counted(replace(made.run, branches=(replace(within, memory=memory),))))
+    return replace(warm, run=_equalize_negatives(replace(warm.run, branches=(replace(within, memory=memory),))))
 
 
-_BASE = _warm()
+_BASE = _warm_base()
 GATE = gate("base")
 """The base has to be above raw pixels and a random encoder."""
-FLOORS = (*floors(_BASE), Cell("base", _BASE, (Accuracy(),)))
+FLOORS = (*floors(_BASE), Cell("base", _BASE, (ProtocolAccuracy(),)))
 """Cells that the gate needs."""
 SCALE = (
-    f"an image's row against {QUEUE:,} others, mates against {BETWEEN} of other clusters; 58 clusters of the warm"
-    " base's rows; one view, τ .1"
+    f"an image's row against {QUEUE:,} others, mates against {BETWEEN_NEGATIVES} of other clusters; 58 clusters of the"
+    " warm base's rows; one view, τ .1"
 )
 """How the cells are made, in words."""
 
 
 def arm(run: Run) -> Arm:
     """What the base becomes under a recipe of the studies."""
-    made = branch(run, _BASE, _EPOCHS)
-    return replace(made, run=_counted(made.run))
+    continued = branch(run, _BASE, _EPOCHS)
+    return replace(continued, run=_equalize_negatives(continued.run))
 
 
-def weighted(weight: float) -> Arm:
+def with_weight(weight: float) -> Arm:
     """λ, with random negatives."""
     if weight == 1.0:
         return arm(interclr_intra_only(32))
-    made = arm(interclr_random(32))
-    within, between = made.run.branches
+    random = arm(interclr_random(32))
+    within, between = random.run.branches
     within, between = replace(within, weight=Constant(weight)), replace(between, weight=Constant(1.0 - weight))
-    return replace(made, run=replace(made.run, branches=(within, between)))
+    return replace(random, run=replace(random.run, branches=(within, between)))
 
 
-def margins(intra: float, inter: float) -> Arm:
+def with_margins(intra: float, inter: float) -> Arm:
     """Margins within and between images, with semi-hard negatives."""
-    made = arm(interclr_semi_hard(32))
-    pairs = zip(made.run.branches, (intra, inter), strict=True)
+    semi_hard = arm(interclr_semi_hard(32))
+    pairs = zip(semi_hard.run.branches, (intra, inter), strict=True)
     branches = tuple(replace(one, estimator=InfoNCE(0.1, margin=margin)) for one, margin in pairs)
-    return replace(made, run=replace(made.run, branches=branches))
+    return replace(semi_hard, run=replace(semi_hard.run, branches=branches))
 
 
-def offline(every: int) -> Arm:
+def with_offline_labels(every: int) -> Arm:
     """Labels made anew every few epochs, from the same first clusters as online ones."""
-    made = arm(interclr_offline(32))
+    every_epoch = arm(interclr_offline(32))
 
     def rarer(part: Any) -> Any:
         return replace(part, every=every) if isinstance(part, ReclusteredBank) else part
 
-    return replace(made, run=replace(made.run, branches=everywhere(made.run.branches, rarer)))
+    return replace(every_epoch, run=replace(every_epoch.run, branches=everywhere(every_epoch.run.branches, rarer)))

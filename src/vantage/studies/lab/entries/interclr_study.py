@@ -5,29 +5,29 @@
 from dataclasses import replace
 
 from vantage.recipes.interclr_study import interclr_hard, interclr_semi_easy, interclr_semi_hard
+from vantage.studies.lab.class_structure import ClassSimilarity, ClusterAgreement
 from vantage.studies.lab.entries.interclr_arms import (
-    BETWEEN,
+    BETWEEN_NEGATIVES,
     FLOORS,
     GATE,
     NEVER,
     SCALE,
     arm,
-    margins,
-    offline,
-    weighted,
+    with_margins,
+    with_offline_labels,
+    with_weight,
 )
 from vantage.studies.lab.entry import Cell, Claim, Entry, paper
-from vantage.studies.lab.grouping import ClassSimilarity, Clusters
-from vantage.studies.lab.measuring import Accuracy, FalseByBand
+from vantage.studies.lab.measures import FalseByBand, ProtocolAccuracy
 from vantage.studies.lab.panel import Panel
 from vantage.studies.lab.predicates import Beats, Highest, Order
-from vantage.studies.lab.shapes import Correlated, Gains, InteriorPeak
+from vantage.studies.lab.shapes import Correlation, Gains, InteriorPeak
 
 __all__ = ["ENTRIES"]
 
 LINEAR, KNN, STALE, FALSE = "linear-cached", "knn", "stale labels", "false negatives, all"
 _LAMBDAS = {"λ 0": 0.0, "λ .25": 0.25, "λ .5": 0.5, "λ .75": 0.75, "λ 1": 1.0}
-_WEIGHTED = {name: weighted(weight) for name, weight in _LAMBDAS.items()}
+_WEIGHTED = {name: with_weight(weight) for name, weight in _LAMBDAS.items()}
 _ONLINE, _SEMI_HARD = _WEIGHTED["λ .5"], arm(interclr_semi_hard(32))
 
 _LABELS = ("online", "offline", "never again")
@@ -39,14 +39,14 @@ FIGURE_6A = Entry(
     "online labels against offline ones",
     cells=(
         *FLOORS,
-        Cell("online", _ONLINE, (Accuracy(), Clusters())),
-        Cell("offline", offline(1), (Accuracy(), Clusters())),
-        Cell("never again", offline(NEVER), (Accuracy(), Clusters())),
+        Cell("online", _ONLINE, (ProtocolAccuracy(), ClusterAgreement())),
+        Cell("offline", with_offline_labels(1), (ProtocolAccuracy(), ClusterAgreement())),
+        Cell("never again", with_offline_labels(NEVER), (ProtocolAccuracy(), ClusterAgreement())),
     ),
     claims=(
         Claim("1", "at the end, online is above offline", "§5.2", (Beats("online", "offline"),), (), LINEAR, True),
         Claim("2", "so it is on average over the epochs", "§5.2", (),
-            why="a branch is short, and its end alone is judged"),
+            note="a branch is short, and its end alone is judged"),
         Claim("a", "labels are the more stale, the more rarely they are made", "ours",
             (Order(_LABELS),), (), STALE),
         Claim("b", "online labels agree better with the classes than those of the start", "ours",
@@ -55,8 +55,8 @@ FIGURE_6A = Entry(
     gate=GATE,
     panels=(
         Panel(LINEAR, {"": ("base", *_LABELS)}),
-        Panel(STALE, {"": _LABELS}, up="stale labels (%)"),
-        Panel("true mates", {"": _LABELS}, up="mates of the own class (%)"),
+        Panel(STALE, {"": _LABELS}, y_label="stale labels (%)"),
+        Panel("true mates", {"": _LABELS}, y_label="mates of the own class (%)"),
     ),
     scale=f"{SCALE}; λ .5, no margin; offline labels are made again after every epoch, or never",
 )
@@ -71,10 +71,10 @@ FIGURE_6B = Entry(
     "hard, semi-hard, random and semi-easy negatives",
     cells=(
         *FLOORS,
-        Cell("hard", arm(interclr_hard(32)), (Accuracy(),)),
-        Cell("semi-hard", _SEMI_HARD, (Accuracy(),)),
-        Cell("random", _ONLINE, (Accuracy(), _FALSE)),
-        Cell("semi-easy", arm(interclr_semi_easy(32)), (Accuracy(),)),
+        Cell("hard", arm(interclr_hard(32)), (ProtocolAccuracy(),)),
+        Cell("semi-hard", _SEMI_HARD, (ProtocolAccuracy(),)),
+        Cell("random", _ONLINE, (ProtocolAccuracy(), _FALSE)),
+        Cell("semi-easy", arm(interclr_semi_easy(32)), (ProtocolAccuracy(),)),
     ),
     claims=(
         Claim("1", "semi-hard is above random, random above hard", "§5.2", (Order(("hard", "random", "semi-hard")),),
@@ -88,14 +88,14 @@ FIGURE_6B = Entry(
         Panel(LINEAR, {"": ("base", "hard", "semi-hard", "random", "semi-easy")}),
         Panel(FALSE, {"": {f"random @ false negatives, {low} to {up} %": up
             for low, up in ((0, 2), (2, 10), (10, 90), (90, 100))}}, "up to rank (%), nearest first",
-            up="of the query's class (%)", lines=(f"random @ {FALSE}",)),
+            y_label="of the query's class (%)", reference_lines=(f"random @ {FALSE}",)),
     ),
-    scale=f"{SCALE}; λ .5, no margin; hard: the nearest {BETWEEN} of other clusters; semi-hard and semi-easy: drawn"
-    " from a tenth",
+    scale=f"{SCALE}; λ .5, no margin; hard: the nearest {BETWEEN_NEGATIVES} of other clusters; semi-hard and"
+    " semi-easy: drawn from a tenth",
 )
 
-_MARGIN = {f"within {m:g}": margins(m, 0.0) for m in (-0.3, 0.35, 0.55)} | {
-    f"between {m:g}": margins(0.0, m) for m in (-0.5, -0.3, -0.1, 0.15, 0.35)
+_MARGIN = {f"within {m:g}": with_margins(m, 0.0) for m in (-0.3, 0.35, 0.55)} | {
+    f"between {m:g}": with_margins(0.0, m) for m in (-0.5, -0.3, -0.1, 0.15, 0.35)
 }
 _NEGATIVE = ("no margin", "between -0.1", "between -0.3", "between -0.5")
 
@@ -106,8 +106,8 @@ FIGURE_6C = Entry(
     "margins within and between images",
     cells=(
         *FLOORS,
-        Cell("no margin", _SEMI_HARD, (Accuracy(),)),
-        *(Cell(name, made, (Accuracy(),)) for name, made in _MARGIN.items()),
+        Cell("no margin", _SEMI_HARD, (ProtocolAccuracy(),)),
+        *(Cell(name, made, (ProtocolAccuracy(),)) for name, made in _MARGIN.items()),
     ),
     claims=(
         Claim("1", "within: .35 is above 0", "§5.2", (Beats("within 0.35", "no margin"),), (), LINEAR, True),
@@ -116,16 +116,16 @@ FIGURE_6C = Entry(
         Claim("3", "between: every margin is above none", "§5.2",
             tuple(Beats(name, "no margin") for name in _MARGIN if name.startswith("between")), (), LINEAR, True),
         Claim("4", "between, negative: the larger, the better", "§5.2",
-            (Correlated(_NEGATIVE, (0.0, 0.1, 0.3, 0.5)),), (), LINEAR, True),
+            (Correlation(_NEGATIVE, (0.0, 0.1, 0.3, 0.5)),), (), LINEAR, True),
         Claim("5", "between, positive: not monotone", "§5.2", (),
-            why="a line that fluctuates has no direction that cells could contradict"),
+            note="a line that fluctuates has no direction that cells could contradict"),
         Claim("a", "within: .55, which weighs as .35 does with the paper's negatives or more, is above 0", "ours",
             (Beats("within 0.55", "no margin"),), (), LINEAR, True),
     ),
     gate=GATE,
     panels=(
         Panel(LINEAR, {kind: {"no margin": 0.0} | {name: float(name.split()[1]) for name in _MARGIN
-            if name.startswith(kind)} for kind in ("within", "between")}, "margin", lines=("base",)),
+            if name.startswith(kind)} for kind in ("within", "between")}, "margin", reference_lines=("base",)),
     ),
     scale=f"{SCALE}; λ .5, semi-hard negatives. A margin m with k times fewer negatives weighs as m − τ ln k does: m −"
     " .07 within, m − .35 between",
@@ -165,7 +165,7 @@ FIGURE_8 = Entry(
     cells=(
         *FLOORS,
         *(
-            Cell(name, made, (Accuracy(),), {"VOC07": _VOC[name]} if name in _VOC else {})
+            Cell(name, made, (ProtocolAccuracy(),), {"VOC07": _VOC[name]} if name in _VOC else {})
             for name, made in _WEIGHTED.items()
         ),
     ),
@@ -179,8 +179,9 @@ FIGURE_8 = Entry(
     gate=GATE,
     scale=f"{SCALE}; random negatives, no margin",
     panels=(
-        Panel(LINEAR, {"": _LAMBDAS}, "λ", columns=("VOC07",), theirs="VOC07, SVM, mAP (%)", lines=("base",)),
-        Panel(KNN, {"": _LAMBDAS}, "λ", lines=("base",)),
+        Panel(LINEAR, {"": _LAMBDAS}, "λ", paper_columns=("VOC07",), paper_label="VOC07, SVM, mAP (%)",
+            reference_lines=("base",)),
+        Panel(KNN, {"": _LAMBDAS}, "λ", reference_lines=("base",)),
     ),
 )
 
@@ -193,19 +194,21 @@ TABLE_4 = Entry(
     "InterCLR",
     "Table 4",
     "with and without the contrast between images",
-    cells=(*FLOORS, *(replace(one, made=_WEIGHTED[one.name], measures=(Accuracy(),)) for one in _TABLE_4)),
+    cells=(*FLOORS, *(replace(one, experiment=_WEIGHTED[one.name],
+        measures=(ProtocolAccuracy(),)) for one in _TABLE_4)),
     claims=(
         Claim("1", "λ .75 is above λ 1, each column", "App. C", (Beats("λ .75", "λ 1"),), tuple(_TABLE_4[0].paper),
-            LINEAR, True, why="by a linear classifier of the images it was trained on, in place of four other tasks"),
+            LINEAR, True, note="by a linear classifier of the images it was trained on, in place of four other tasks"),
         Claim("2", "the gain is largest in low-shot", "numbers", tuple(Gains(("λ .75 @ low-shot", "λ 1 @ low-shot"),
             (f"λ .75 @ {c}", f"λ 1 @ {c}")) for c in ("Places205", "VOC07", "AP50")), ("low-shot",),
-            why="Places205, VOC07 and detection are not judged here"),
+            note="Places205, VOC07 and detection are not judged here"),
         Claim("a", "λ .75 is above λ 1 by nearest neighbors", "ours", (Beats("λ .75", "λ 1"),), (), KNN, True),
     ),
     gate=GATE,
     scale=f"{SCALE}; random negatives, no margin",
     panels=(
-        Panel(LINEAR, {"": ("base", "λ 1", "λ .75")}, columns=tuple(_TABLE_4[0].paper), theirs="top-1 or mAP (%)"),
+        Panel(LINEAR, {"": ("base", "λ 1", "λ .75")}, paper_columns=tuple(_TABLE_4[0].paper),
+            paper_label="top-1 or mAP (%)"),
         Panel(KNN, {"": ("base", "λ 1", "λ .75")}),
     ),
 )

@@ -4,9 +4,9 @@
 
 from dataclasses import replace
 
-from vantage.studies.lab.entries.jcl_arms import ARMS, ERROR, FLOORS, GATE, LINEAR, tempered, weighted
+from vantage.studies.lab.entries.jcl_arms import ARMS, ERROR, FLOORS, GATE, LINEAR, at_temperature, with_strength
 from vantage.studies.lab.entry import Cell, Claim, Entry
-from vantage.studies.lab.measuring import Accuracy
+from vantage.studies.lab.measures import ProtocolAccuracy
 from vantage.studies.lab.panel import Panel
 from vantage.studies.lab.predicates import Above, Beats, Order
 from vantage.studies.lab.shapes import InteriorPeak
@@ -14,7 +14,7 @@ from vantage.studies.lab.shapes import InteriorPeak
 __all__ = ["ENTRIES"]
 
 _SAME = "the cells of jcl-table-1"
-_SEEN = (Accuracy(),)
+_MEASURES = (ProtocolAccuracy(),)
 
 _KEYS = (1, 3, 5, 9)
 _ERRORS = tuple(f"MoCo v2 @ error of the mean key, M′ {keys}" for keys in reversed(_KEYS))
@@ -28,9 +28,9 @@ FIGURE_2A = Entry(
     cells=(*FLOORS, *ARMS[:2]),
     gate=GATE,
     claims=(
-        Claim("1", "five keys are above one", "§4.4.1", (Beats("JCL", "MoCo v2"),), (), LINEAR, True, why=_SAME),
-        Claim("2", "5, 7, 9 and 11 keys are within ± .5", "§4.4.1", (), why="δ .5 cannot be decided at this scale"),
-        Claim("3", "cost rises with M′", "§4.4.1", (), why="arithmetic: an image costs 3 + M′ forward passes"),
+        Claim("1", "five keys are above one", "§4.4.1", (Beats("JCL", "MoCo v2"),), (), LINEAR, True, note=_SAME),
+        Claim("2", "5, 7, 9 and 11 keys are within ± .5", "§4.4.1", (), note="δ .5 cannot be decided at this scale"),
+        Claim("3", "cost rises with M′", "§4.4.1", (), note="arithmetic: an image costs 3 + M′ forward passes"),
         Claim("a", "the sampling error of the mean key falls with M′", "ours", (Order(_ERRORS),), (), ERROR),
         Claim("b", "it falls as M′ to the power −½: nine keys have between .25 and .40 of the error of one", "ours",
             (Above(_ERRORS[0], 0.25, _ERRORS[-1]), Above(_ERRORS[0], 0.40, _ERRORS[-1], below=True)), (), ERROR),
@@ -39,11 +39,11 @@ FIGURE_2A = Entry(
     ),
     scale="claims a to c are exact questions about one checkpoint, without training",
     panels=(
-        Panel(LINEAR, {"": {"MoCo v2": 1, "JCL": 5}}, "keys M′", lines=("base",)),
+        Panel(LINEAR, {"": {"MoCo v2": 1, "JCL": 5}}, "keys M′", reference_lines=("base",)),
         Panel(ERROR, {name: {f"{name} @ error of the mean key, M′ {keys}": keys for keys in _KEYS}
-            for name in ("MoCo v2", "JCL")}, "keys M′", up="error of the mean key"),
+            for name in ("MoCo v2", "JCL")}, "keys M′", y_label="error of the mean key"),
         Panel(ERROR, {"MoCo v2": dict(zip(_VARIANCES, _KEYS[1:], strict=True))}, "keys M′",
-            up="share of the variance seen"),
+            y_label="share of the variance seen"),
     ),
 )
 
@@ -54,26 +54,27 @@ FIGURE_2B = Entry(
     "JCL",
     "Figure 2b",
     "accuracy by λ",
-    cells=(*FLOORS, *ARMS[1:3], *(Cell(f"JCL, λ {strength:g}", weighted(strength), _SEEN) for strength in (1.0, 10.0))),
+    cells=(*FLOORS, *ARMS[1:3], *(Cell(f"JCL, λ {strength:g}", with_strength(strength),
+        _MEASURES) for strength in (1.0, 10.0))),
     gate=GATE,
     claims=(
-        Claim("1", "λ .2, 1 and 4 are within ± .5", "§4.4.2", (), why="δ .5 cannot be decided at this scale"),
+        Claim("1", "λ .2, 1 and 4 are within ± .5", "§4.4.2", (), note="δ .5 cannot be decided at this scale"),
         Claim("2", "λ 10 is below λ 1 and 4", "§4.4.2", (Beats("JCL, λ 1", "JCL, λ 10"), Beats("JCL", "JCL, λ 10")),
             (), LINEAR, True),
-        Claim("3", "λ 0 is below λ 4", "§4.4.2", (Beats("JCL", "JCL, λ 0"),), (), LINEAR, True, why=_SAME),
+        Claim("3", "λ 0 is below λ 4", "§4.4.2", (Beats("JCL", "JCL, λ 0"),), (), LINEAR, True, note=_SAME),
         Claim("2 and 3", "the best λ lies inside", "figure",
             (InteriorPeak(("JCL, λ 0", "JCL, λ 1", "JCL", "JCL, λ 10")),), (), LINEAR, True),
         Claim("4", "the negatives' share of the gradient falls with λ", "§4.4.2", (Order(_SHARES),), (), ERROR),
     ),
     scale="claim 4 is an exact question about one checkpoint",
     panels=(
-        Panel(LINEAR, {"": {"JCL, λ 0": 0, "JCL, λ 1": 1, "JCL": 4, "JCL, λ 10": 10}}, "λ", lines=("base",)),
+        Panel(LINEAR, {"": {"JCL, λ 0": 0, "JCL, λ 1": 1, "JCL": 4, "JCL, λ 10": 10}}, "λ", reference_lines=("base",)),
         Panel(ERROR, {"": {share: float(share.rpartition(" ")[2]) for share in _SHARES}}, "λ",
-            up="negatives' share of the gradient"),
+            y_label="negatives' share of the gradient"),
     ),
 )
 
-_TEMPERED = {"τ .07": 0.07, "τ .2": 0.2, "τ .8": 0.8}
+_TEMPERATURES = {"τ .07": 0.07, "τ .2": 0.2, "τ .8": 0.8}
 _BETWEEN = "τ .1 and .4 are not trained"
 
 FIGURE_2C = Entry(
@@ -81,15 +82,16 @@ FIGURE_2C = Entry(
     "JCL",
     "Figure 2c",
     "accuracy by τ",
-    cells=(*FLOORS[:2], *(Cell(name, tempered(value, 2), _SEEN) for name, value in _TEMPERED.items())),
+    cells=(*FLOORS[:2], *(Cell(name, at_temperature(value, 2), _MEASURES) for name, value in _TEMPERATURES.items())),
     claims=(
-        Claim("1", "the best τ lies inside the range", "§4.4.3", (InteriorPeak(tuple(_TEMPERED)),), (), LINEAR, True),
-        Claim("2", "the best τ is .2", "§4.4.3", (), why=_BETWEEN),
+        Claim("1", "the best τ lies inside the range", "§4.4.3", (InteriorPeak(tuple(_TEMPERATURES)),), (), LINEAR,
+            True),
+        Claim("2", "the best τ is .2", "§4.4.3", (), note=_BETWEEN),
         Claim("3", "a larger τ is worse than .2", "§4.4.3", (Beats("τ .2", "τ .8"),), (), LINEAR, True),
         Claim("4", "a smaller τ is worse than .2", "§4.4.3", (Beats("τ .2", "τ .07"),), (), LINEAR, True),
     ),
     gate=replace(GATE, base="τ .2"),
-    panels=(Panel(LINEAR, {"": _TEMPERED}, "τ"), Panel("knn", {"": _TEMPERED}, "τ")),
+    panels=(Panel(LINEAR, {"": _TEMPERATURES}, "τ"), Panel("knn", {"": _TEMPERATURES}, "τ")),
     scale=f"from the start, since another τ is a shock to a warm base; {_BETWEEN}; λ 4 throughout",
 )
 

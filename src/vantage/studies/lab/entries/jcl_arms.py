@@ -7,24 +7,24 @@ from vantage.estimators import JCL
 from vantage.recipes import jcl, jcl_vanilla, moco_v2
 from vantage.schedules import Constant
 from vantage.studies.lab.entry import Arm, Cell
-from vantage.studies.lab.measuring import Accuracy, JointKeys, Similarity
-from vantage.studies.lab.small import base, branch, floors, gate, with_temperature
+from vantage.studies.lab.measures import AugmentationSimilarity, JointKeys, ProtocolAccuracy
+from vantage.studies.lab.two_cores import base, branch, floors, gate, with_temperature
 from vantage.training.run import Run
 
-__all__ = ["ARMS", "ERROR", "FLOORS", "GATE", "LINEAR", "tempered", "weighted"]
+__all__ = ["ARMS", "ERROR", "FLOORS", "GATE", "LINEAR", "at_temperature", "with_strength"]
 
 LINEAR, ERROR = "linear-cached", "gap of the bound"
-_SEEN = (Accuracy(), Similarity())
+_MEASURES = (ProtocolAccuracy(), AugmentationSimilarity())
 
 
-def _alike(run: Run) -> Run:
+def _shuffle_images(run: Run) -> Run:
     """Keys shuffled image by image as the base's are, not one by one as in the supplement: arms differ in the loss."""
     assert isinstance(run.encoders, Momentum)
     return replace(run, encoders=replace(run.encoders, shuffle="images"))
 
 
 def _jcl(strength: float, temperature: float = 0.2) -> Run:
-    run = _alike(jcl(32))
+    run = _shuffle_images(jcl(32))
     (only,) = run.branches
     return replace(run, branches=(replace(only, estimator=JCL(temperature, Constant(strength))),))
 
@@ -32,24 +32,24 @@ def _jcl(strength: float, temperature: float = 0.2) -> Run:
 _BASE = base(with_temperature(moco_v2(32), 0.2))
 _MOCO, _JCL = branch(with_temperature(moco_v2(32), 0.2), _BASE), branch(_jcl(4.0), _BASE)
 
-FLOORS = (*floors(_BASE, Similarity(), JointKeys()), Cell("base", _BASE, (Accuracy(),)))
+FLOORS = (*floors(_BASE, AugmentationSimilarity(), JointKeys()), Cell("base", _BASE, (ProtocolAccuracy(),)))
 """The base, and what it has to be above."""
 ARMS = (
-    Cell("MoCo v2", _MOCO, (*_SEEN, JointKeys()), {"top-1": 67.6, "top-5": 88.0}),
-    Cell("JCL", _JCL, (*_SEEN, JointKeys()), {"top-1": 68.7, "top-5": 89.0}),
-    Cell("JCL, λ 0", branch(_jcl(0.0), _BASE), _SEEN),
-    Cell("five keys, Eq. 3", branch(_alike(jcl_vanilla(32)), _BASE), _SEEN),
+    Cell("MoCo v2", _MOCO, (*_MEASURES, JointKeys()), {"top-1": 67.6, "top-5": 88.0}),
+    Cell("JCL", _JCL, (*_MEASURES, JointKeys()), {"top-1": 68.7, "top-5": 89.0}),
+    Cell("JCL, λ 0", branch(_jcl(0.0), _BASE), _MEASURES),
+    Cell("five keys, Eq. 3", branch(_shuffle_images(jcl_vanilla(32)), _BASE), _MEASURES),
 )
 """The arms of Table 1 that are made here, MoCo v2 first."""
 GATE = gate("base")
 """The base has to be above raw pixels and a random encoder."""
 
 
-def weighted(strength: float) -> Arm:
+def with_strength(strength: float) -> Arm:
     """What the base becomes under another λ."""
     return branch(_jcl(strength), _BASE)
 
 
-def tempered(temperature: float, epochs: int) -> Arm:
+def at_temperature(temperature: float, epochs: int) -> Arm:
     """JCL from the start at another τ, which would be a shock to a warm base."""
     return base(_jcl(4.0, temperature), epochs)

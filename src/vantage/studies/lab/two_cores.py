@@ -1,4 +1,4 @@
-"""The two-cores level: recipes on a small network, for as many images as a core sees in minutes."""
+"""The two-cores level: recipes on a small network, with as many images as one core can process in minutes."""
 
 from dataclasses import replace
 from typing import Any
@@ -8,22 +8,23 @@ from vantage.encoders import Convolutions, ResNet
 from vantage.memory import Queue
 from vantage.schedules import CosineByStep, StepDecay
 from vantage.studies.lab.entry import Arm, Cell, Gate, Measure, Untrained
-from vantage.studies.lab.measuring import Accuracy
+from vantage.studies.lab.measures import ProtocolAccuracy
 from vantage.training.run import Data, Hardware, Monitoring, Run
 
-__all__ = ["IMAGES", "QUEUE", "base", "branch", "floors", "gate", "shortened", "with_temperature"]
+__all__ = ["IMAGES", "QUEUE", "base", "branch", "floors", "gate", "two_core_run", "with_temperature"]
 
 IMAGES, BATCH, QUEUE = 7_500, 64, 2_048
-"""Training images of a set (equally many of each class), images of a step, keys of a queue."""
+"""Training images of a set (equally many of each class), batch size, and keys in a queue."""
 
 _RAW, _RANDOM = "raw pixels", "random encoder"
 _RATE = 0.03
-"""Constant rate of a base at that batch: four times the papers' .03 per 256 images, for a run so short."""
+"""Constant learning rate of a base at that batch size: four times the papers' .03 per 256 images, since runs are
+short."""
 
 
-def shortened(run: Run, epochs: int, falling: bool = False) -> Run:
-    """A recipe for 32 pixels on four convolutions, for some epochs of `IMAGES` images: queues of `QUEUE` keys, a tenth
-    of each class held out, SGD at a constant rate, or at one that falls to 0 on half a cosine."""
+def two_core_run(run: Run, epochs: int, falling: bool = False) -> Run:
+    """A recipe for 32 pixels with four convolutions, trained on `IMAGES` images: queues of `QUEUE` keys, a tenth of
+    each class held out, and a learning rate that is constant or, with `falling`, follows half a cosine to 0."""
     run = run.fit(IMAGES, BATCH).rescale(BATCH, epochs)
 
     def smaller(part: Any) -> Any:
@@ -43,27 +44,27 @@ def shortened(run: Run, epochs: int, falling: bool = False) -> Run:
 
 
 def with_temperature(run: Run, temperature: float) -> Run:
-    """The run with another τ in every estimator."""
+    """The run with this τ in every estimator."""
     branches = tuple(replace(b, estimator=replace(b.estimator, temperature=temperature)) for b in run.branches)  # pyright: ignore
     return replace(run, branches=branches)
 
 
 def base(run: Run, epochs: int = 4, images: str = "tiny-imagenet-50") -> Arm:
-    """A warm base: from scratch, at a constant rate."""
-    return Arm(shortened(run, epochs), images)
+    """A warm base: trained from scratch at a constant learning rate."""
+    return Arm(two_core_run(run, epochs), images)
 
 
 def branch(run: Run, start: Arm, epochs: int = 1) -> Arm:
-    """What a base becomes under another recipe: as long for each, the rate falling to 0."""
-    return Arm(shortened(run, epochs, falling=True), start.images, start)
+    """A base continued under another recipe, with a learning rate that falls to 0."""
+    return Arm(two_core_run(run, epochs, falling=True), start.images, start)
 
 
 def floors(arm: Arm, *more: Measure) -> tuple[Cell, Cell]:
-    """Raw pixels and a random encoder as an arm sees them; of the encoder more may be asked than its accuracy."""
+    """Raw pixels and a random encoder for the images of an arm; the encoder may have more measures than accuracy."""
     raw, random = Untrained(arm, pixels=True), Untrained(arm)
-    return Cell(_RAW, raw, (Accuracy(),)), Cell(_RANDOM, random, (Accuracy(), *more))
+    return Cell(_RAW, raw, (ProtocolAccuracy(),)), Cell(_RANDOM, random, (ProtocolAccuracy(), *more))
 
 
 def gate(base: str) -> Gate:
-    """A base that has learned something: above both floors by a linear classifier."""
+    """The gate that a base passes if a linear classifier puts it above both floors."""
     return Gate(base, (_RAW, _RANDOM), "linear-cached")

@@ -10,20 +10,20 @@ from vantage.encoders import Convolutions
 from vantage.errors import UserError
 from vantage.evaluate import KNN
 from vantage.recipes import moco_v2
-from vantage.studies.lab import Cell, Claim, Entry, Order, Untrained, collect, make_all, missing, smoke
-from vantage.studies.lab.course import expected, passes
-from vantage.studies.lab.making import composition
-from vantage.studies.lab.measuring import Accuracy
+from vantage.studies.lab import Cell, Claim, Entry, Untrained, WorkOrder, collect, make_all, missing_pieces, smoke
+from vantage.studies.lab.maker import composition
+from vantage.studies.lab.measures import ProtocolAccuracy
 from vantage.studies.lab.predicates import Beats
 from vantage.studies.lab.results import numbers_in, write_collected
-from vantage.studies.lab.small import base, branch
 from vantage.studies.lab.store import digest
 from vantage.studies.lab.toys import NegativeSpread
+from vantage.studies.lab.two_cores import base, branch
+from vantage.studies.lab.workload import estimate_workload, forward_passes
 
 pytestmark = pytest.mark.slow
 
 BASE = base(moco_v2(32))
-NEAREST = (Accuracy((KNN(k=5),)),)
+NEAREST = (ProtocolAccuracy((KNN(k=5),)),)
 ENTRY = smoke(
     Entry(
         "an-entry",
@@ -43,47 +43,47 @@ ENTRY = smoke(
 
 
 @pytest.fixture(scope="module")
-def order(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Order]:
+def order(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkOrder]:
     """The entry, made with one seed."""
-    order = Order((ENTRY,), (0,), tmp_path_factory.mktemp("lab"), (), True, "cpu")
+    order = WorkOrder((ENTRY,), (0,), tmp_path_factory.mktemp("lab"), (), True, "cpu")
     assert make_all(order)
     yield order
 
 
-def test_what_is_done_is_not_done_again(order: Order, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_done_is_not_done_again(order: WorkOrder, monkeypatch: pytest.MonkeyPatch) -> None:
     maker = order.maker()
-    assert missing(maker, order.entries, (0,)) == []
+    assert missing_pieces(maker, order.entries, (0,)) == []
     monkeypatch.setattr("vantage.training.loop.train", None)
     assert make_all(order)
-    assert {p.seed for p in missing(maker, order.entries, (0, 1))} == {1}
+    assert {p.seed for p in missing_pieces(maker, order.entries, (0, 1))} == {1}
 
 
-def test_what_was_stopped_goes_on_to_the_same_numbers(order: Order, tmp_path: Path) -> None:
+def test_what_was_stopped_goes_on_to_the_same_numbers(order: WorkOrder, tmp_path: Path) -> None:
     other = replace(order, lab=tmp_path / "copy")
     shutil.copytree(order.lab, other.lab)
     maker = other.maker()
     piece = next(piece for piece in maker.pieces(ENTRY, (0,)) if piece.cell.name == "branch")
     before = maker.numbers(piece)
-    folder = maker.lab.run(maker.run_key(piece.cell.made, 0))  # type: ignore
+    folder = maker.lab.run(maker.run_key(piece.cell.experiment, 0))  # type: ignore
     shutil.rmtree(sorted((folder / "checkpoint").glob("step-*"))[-1])  # as if it had been stopped at the step before
     (folder / "done.json").unlink()
-    (other.lab / "cells" / f"{digest(maker.about(piece))}.json").unlink()
-    assert missing(maker, other.entries, (0,)) == [piece] and make_all(other)
+    (other.lab / "cells" / f"{digest(maker.dependencies(piece))}.json").unlink()
+    assert missing_pieces(maker, other.entries, (0,)) == [piece] and make_all(other)
     assert maker.numbers(piece) == before
 
 
-def test_a_branch_begins_at_its_base(order: Order) -> None:
+def test_a_branch_begins_at_its_base(order: WorkOrder) -> None:
     maker = order.maker()
-    arm = ENTRY.cell("branch").made
+    arm = ENTRY.cell("branch").experiment
     record = json.loads((maker.lab.run(maker.run_key(arm, 0)) / "provenance.json").read_text())[0]  # type: ignore
     assert maker.run_key(arm.start, 0) in record["init"]["from"]  # type: ignore
     assert {"networks.query.backbone", "optimizer", "memory of branch 0"} & set(record["init"]["parts"])
 
 
-def test_the_key_follows_everything_that_decides(order: Order) -> None:
+def test_the_key_follows_everything_that_decides(order: WorkOrder) -> None:
     maker = order.maker()
     pieces = list(maker.pieces(ENTRY, (0, 1)))
-    keys = [digest(maker.about(piece)) for piece in pieces]
+    keys = [digest(maker.dependencies(piece)) for piece in pieces]
     same = len(set(keys)) == len(keys) - 1  # raw pixels are the same for every seed
     assert same
     arm = BASE
@@ -105,13 +105,15 @@ def test_a_part_of_another_version_is_another_cell(monkeypatch: pytest.MonkeyPat
     assert composition(BASE) != before
 
 
-def test_numbers_are_collected_and_read_back(order: Order, tmp_path: Path) -> None:
+def test_numbers_are_collected_and_read_back(order: WorkOrder, tmp_path: Path) -> None:
     maker = order.maker()
     (path,) = write_collected(maker, order.entries, (0, 1), tmp_path)
     assert write_collected(maker, order.entries, (0, 1), tmp_path) == []
     numbers = numbers_in(tmp_path, ENTRY)
     assert set(numbers) == {cell.name for cell in ENTRY.cells} and set(numbers["base"]["knn"]) == {0}
-    changed = replace(ENTRY, cells=(replace(ENTRY.cells[0], made=replace(BASE, images="cifar-10")), *ENTRY.cells[1:]))
+    changed = replace(
+        ENTRY, cells=(replace(ENTRY.cells[0], experiment=replace(BASE, images="cifar-10")), *ENTRY.cells[1:])
+    )
     assert "base" not in numbers_in(tmp_path, changed)  # made otherwise by now
     assert collect(maker, ENTRY, (7,)) is None or "base" not in collect(maker, ENTRY, (7,))["cells"]  # type: ignore
     path.write_text("{")
@@ -119,11 +121,15 @@ def test_numbers_are_collected_and_read_back(order: Order, tmp_path: Path) -> No
         numbers_in(tmp_path, ENTRY)
 
 
-def test_costs_are_told_before(order: Order) -> None:
+def test_costs_are_told_before(order: WorkOrder) -> None:
     maker = order.maker()
-    todo = missing(maker, order.entries, (1,))
-    cost = expected(maker, todo, speed=1_000.0)
+    todo = missing_pieces(maker, order.entries, (1,))
+    cost = estimate_workload(maker, todo, speed=1_000.0)
     assert cost.runs == 2 and cost.views == 2 * 80 and cost.seconds > 0 and "2 trainings of 160 images" in cost.words()
     from vantage.recipes import instance_discrimination, jcl
 
-    assert (passes(instance_discrimination(32)), passes(moco_v2(32)), passes(jcl(32))) == (3.0, 4.0, 8.0)
+    assert (forward_passes(instance_discrimination(32)), forward_passes(moco_v2(32)), forward_passes(jcl(32))) == (
+        3.0,
+        4.0,
+        8.0,
+    )

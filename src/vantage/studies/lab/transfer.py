@@ -1,18 +1,18 @@
-"""What a cell is asked beyond its own classes' full labels: other sets, and few labels."""
+"""Accuracies beyond the full labels of a cell's own set: on other sets, and with few labels."""
 
 from dataclasses import dataclass, field
 from statistics import fmean
 
 from vantage.evaluate import LinearCached, LowShotChosen
-from vantage.studies.lab.measuring import Seen
+from vantage.studies.lab.measures import Subject
 from vantage.training.run import Data
 
-__all__ = ["FewShots", "Transferred"]
+__all__ = ["FewShotAccuracy", "TransferAccuracy"]
 
 
 @dataclass(frozen=True)
-class Transferred:
-    """CNCE's Table 3: linear classifiers of other sets on frozen features."""
+class TransferAccuracy:
+    """CNCE's Table 3: linear classifiers on frozen features, for other sets."""
 
     others: tuple[str, ...] = ("cifar-10", "flowers5", "mnist")
     """Names of the sets (`vantage.studies.lab.sets`)."""
@@ -21,7 +21,7 @@ class Transferred:
     """The classifier."""
 
     most: int = 2_500
-    """How many training images of each set, equally many of each class."""
+    """Maximum number of training images per set, equally many of each class."""
 
     name = "transfer"
 
@@ -32,22 +32,22 @@ class Transferred:
 
     @property
     def data(self) -> Data:
-        """What is taken of each set."""
+        """How many images of each set are used."""
         return Data(max_images=self.most)
 
-    def __call__(self, seen: Seen) -> dict[str, float]:
+    def __call__(self, subject: Subject) -> dict[str, float]:
         """Top-1 of each set, in percent, and their mean."""
         numbers = {}
         for name in self.others:
-            split = seen.other(name, self.data)
-            outcome = self.protocol(seen.encoder, split.train, split.test, seen.work)
+            split = subject.other(name, self.data)
+            outcome = self.protocol(subject.encoder, split.train, split.test, subject.work)
             numbers[f"transfer, {name}"] = next(iter(outcome.measures.values()))
         return {"transfer": fmean(numbers.values()), **numbers}
 
 
 @dataclass(frozen=True)
-class FewShots:
-    """InterCLR's Figure 5: linear SVMs on a few images of each class, at C = 1."""
+class FewShotAccuracy:
+    """InterCLR's Figure 5: linear SVMs trained on a few images of each class, at C = 1."""
 
     protocol: LowShotChosen = field(default_factory=lambda: LowShotChosen(shots=(1, 2, 8), samples=2, costs=(1.0,)))
     """The protocol."""
@@ -59,8 +59,8 @@ class FewShots:
         """That of the protocol counts."""
         return self.protocol.version
 
-    def __call__(self, seen: Seen) -> dict[str, float]:
-        """Mean average precision, in percent: over all numbers of images, with the fewest, and with the most."""
-        measures = self.protocol(seen.encoder, seen.split.train, seen.split.test, seen.work).measures
+    def __call__(self, subject: Subject) -> dict[str, float]:
+        """Mean average precision in percent: over all numbers of images, with the fewest, and with the most."""
+        measures = self.protocol(subject.encoder, subject.split.train, subject.split.test, subject.work).measures
         fewest, most = (measures[f"k={edge(self.protocol.shots)}"] for edge in (min, max))
         return {"few shots": measures["mAP"], "few shots, fewest": fewest, "few shots, most": most}

@@ -5,18 +5,18 @@ import os
 
 from vantage.errors import UserError
 
-__all__ = ["join"]
+__all__ = ["join_processes"]
 
 
-def join(devices: int | None, device: str) -> str:
+def join_processes(devices: int | None, device: str) -> str:
     """Start the processes that share the work, or meet those that torchrun started; returns the device of this one.
 
     `devices` is their number on each machine; if omitted, 1, or as many as torchrun started. Raises
     `UserError` where one `device` was named for several processes, and where this machine has too few.
     """
-    started = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))  # torchrun sets both
-    nodes = int(os.environ.get("WORLD_SIZE", "1")) // started if "LOCAL_WORLD_SIZE" in os.environ else 1
-    devices = devices or started
+    local_processes = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))  # torchrun sets both
+    nodes = int(os.environ.get("WORLD_SIZE", "1")) // local_processes if "LOCAL_WORLD_SIZE" in os.environ else 1
+    devices = devices or local_processes
     if devices * nodes == 1:
         return device
     if device not in ("auto", "cpu", "cuda"):

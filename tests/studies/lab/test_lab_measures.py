@@ -13,27 +13,27 @@ from vantage.encoding import Work
 from vantage.frozen.encoder import random_encoder
 from vantage.recipes import moco_v2
 from vantage.records import Keys
-from vantage.studies.lab import measuring
-from vantage.studies.lab.making import _untrained
-from vantage.studies.lab.measuring import FalseByBand, JointKeys, Seen, Similarity
+from vantage.studies.lab import measures
+from vantage.studies.lab.maker import _random_networks
+from vantage.studies.lab.measures import AugmentationSimilarity, FalseByBand, JointKeys, Subject
 from vantage.studies.lab.sets import Split
-from vantage.studies.lab.small import base
+from vantage.studies.lab.two_cores import base
 
 IMAGES, CLASSES = 40, 4
 TAU = 0.2
 
 
-def seen(tmp_path: Path) -> Seen:
+def subject_of(tmp_path: Path) -> Subject:
     label = np.arange(IMAGES) % CLASSES
     source = Arrays(np.zeros((IMAGES, 8, 8, 3), np.uint8), label, "black")
     run = base(moco_v2(32)).run
     encoder, work = random_encoder(run), Work("cpu", cache=tmp_path)
     split = Split(source, source, source)
-    return Seen(encoder, lambda: _untrained(run, 8), split, 0, work, lambda *_: split)
+    return Subject(encoder, lambda: _random_networks(run, 8), split, 0, work, lambda *_: split)
 
 
 def with_vectors(monkeypatch: pytest.MonkeyPatch, made: Tensor) -> None:
-    monkeypatch.setattr(measuring, "augmented", lambda *_: made)
+    monkeypatch.setattr(measures, "augment", lambda *_: made)
 
 
 def around(images: int, copies: int, spread: float) -> Tensor:
@@ -47,7 +47,7 @@ def test_the_mean_loss_over_gaussian_keys_is_its_monte_carlo(monkeypatch: pytest
     key = around(6, 9, 0.2)
     cosine = torch.einsum("nd,nad->na", key[:, 0], key[:, 1:])
     others = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], dtype=torch.float64)
-    expected, (tight, wide) = measuring._losses(cosine, others, TAU, (1.0, 4.0))
+    expected, (tight, wide) = measures._losses(cosine, others, TAU, (1.0, 4.0))
     chance = torch.Generator().manual_seed(0)
     for image in range(6):
         mean, sd = cosine[image].mean(), cosine[image].std(correction=0)
@@ -62,7 +62,7 @@ def test_the_mean_loss_over_gaussian_keys_is_its_monte_carlo(monkeypatch: pytest
 def test_joint_keys_say_what_their_formulas_say(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     vector = around(30, 33, 0.3)
     with_vectors(monkeypatch, vector)
-    numbers = JointKeys(keys=(1, 4, 16), strengths=(0.0, 4.0))(seen(tmp_path))
+    numbers = JointKeys(keys=(1, 4, 16), strengths=(0.0, 4.0))(subject_of(tmp_path))
     assert numbers["least gap of the bound"] >= 0.0 and numbers["gap of the bound"] > 0.0
     one, four, many = (numbers[f"error of the mean key, M′ {count}"] for count in (1, 4, 16))
     # drawn without replacement from 32: the variance of the mean is (1 − M′/32)·32/31 of σ²/M′
@@ -76,7 +76,7 @@ def test_joint_keys_say_what_their_formulas_say(monkeypatch: pytest.MonkeyPatch,
 def test_similarity_by_a_slow_loop(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     vector = around(5, 4, 0.3)
     with_vectors(monkeypatch, vector)
-    numbers = Similarity(images=5, augmentations=4)(seen(tmp_path))
+    numbers = AugmentationSimilarity(images=5, augmentations=4)(subject_of(tmp_path))
     within = [float(a @ b) for image in vector for i, a in enumerate(image) for j, b in enumerate(image) if i != j]
     with_self = [float(a @ b) for image in vector for a in image for b in image]
     between = [
@@ -93,9 +93,9 @@ def test_false_negatives_by_a_slow_loop(monkeypatch: pytest.MonkeyPatch, tmp_pat
         rows = asked[image] if seed == 0 else key[image]
         return Keys(rows, image)
 
-    monkeypatch.setattr(measuring, "queries", looked_up)
-    numbers = FalseByBand(images=12, temperature=0.1, edges=(0.0, 0.25, 1.0))(seen(tmp_path))
-    ask = measuring.draw_numbers(IMAGES, 12, 0).tolist()
+    monkeypatch.setattr(measures, "queries", looked_up)
+    numbers = FalseByBand(images=12, temperature=0.1, edges=(0.0, 0.25, 1.0))(subject_of(tmp_path))
+    ask = measures.draw_numbers(IMAGES, 12, 0).tolist()
     shares, masses = [], []
     for one in ask:
         others = [n for n in range(IMAGES) if n != one]

@@ -16,7 +16,7 @@ from vantage.studies.view_learning.images import LearningImages, Stream
 from vantage.views.colors.flows import FlowNetwork
 from vantage.views.colors.statistics import Statistics
 
-__all__ = ["Means", "judged", "measured"]
+__all__ = ["Means", "evaluate_held_out", "measure_statistics"]
 
 
 class Means:
@@ -31,13 +31,13 @@ class Means:
         for name, value in numbers.items():
             self.sums[name] = self.sums.get(name, 0.0) + float(value)
 
-    def read(self) -> dict[str, float]:
+    def values(self) -> dict[str, float]:
         """The means so far."""
         return {name: total / max(1, self.steps) for name, total in self.sums.items()}
 
     def line(self) -> str:
         """The means so far, for people."""
-        return "  ".join(f"{name.replace('_', ' ')} {value:.3f}" for name, value in self.read().items())
+        return "  ".join(f"{name.replace('_', ' ')} {value:.3f}" for name, value in self.values().items())
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint keeps."""
@@ -52,7 +52,7 @@ class Means:
 
 
 @torch.no_grad()
-def judged(players: Players, images: LearningImages) -> dict[str, float]:
+def evaluate_held_out(players: Players, images: LearningImages) -> dict[str, float]:
     """The objective and its numbers on the images held out, always in the same crops; names begin with `held_out.`.
 
     The critics are as trained on the other images so far: a lower bound of Eq. 2's inner maximum.
@@ -64,20 +64,20 @@ def judged(players: Players, images: LearningImages) -> dict[str, float]:
         if not terms or stream is None:
             continue
         means = Means()
-        for batch in _once(stream):
+        for batch in _one_pass(stream):
             one, two, _ = players.views(batch.images)
             for term in terms:
                 value, numbers = term(one, two, batch.label if of_labels else None)
                 means.add({"objective": term.weight * value, **numbers})
             means.steps -= len(terms) - 1  # all terms of a batch are one step
-        objective += means.read()["objective"]
-        every.sums |= {name: value for name, value in means.read().items() if name != "objective"}
+        objective += means.values()["objective"]
+        every.sums |= {name: value for name, value in means.values().items() if name != "objective"}
     every.steps = 1
-    return {f"held_out.{name}": value for name, value in {"objective": objective, **every.read()}.items()}
+    return {f"held_out.{name}": value for name, value in {"objective": objective, **every.values()}.items()}
 
 
 @torch.no_grad()
-def measured(flow: FlowNetwork, images: LearningImages) -> Statistics:
+def measure_statistics(flow: FlowNetwork, images: LearningImages) -> Statistics:
     """Mean and standard deviation of each channel that the flow makes of about a thousand training images."""
     count, total, squares = 0, torch.zeros(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64)
     for channels in images.channels():
@@ -90,6 +90,6 @@ def measured(flow: FlowNetwork, images: LearningImages) -> Statistics:
     return Statistics((first[0], first[1], first[2]), (second[0], second[1], second[2]))
 
 
-def _once(stream: Stream) -> Any:
+def _one_pass(stream: Stream) -> Any:
     """Each batch of one pass."""
     return itertools.islice(stream.batches(), stream.steps)

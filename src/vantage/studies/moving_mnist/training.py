@@ -50,7 +50,7 @@ class ClipTraining:
         """Optimizer steps of the whole training; raises `DataError` if no batch can be filled."""
         return self.epochs * self._steps_of_an_epoch(digits)
 
-    def follow(
+    def train(
         self,
         network: nn.Module,
         digits: int,
@@ -72,10 +72,10 @@ class ClipTraining:
                 for group in optimizer.param_groups:
                     group["lr"] = self.learning_rate(step, steps, self.epochs)
                 optimizer.zero_grad(set_to_none=True)
-                now = loss(epoch, part)
-                now.backward()
+                current_loss = loss(epoch, part)
+                current_loss.backward()
                 optimizer.step()
-                on_step(step + 1, float(now.detach()))
+                on_step(step + 1, float(current_loss.detach()))
         network.eval()
 
     def _steps_of_an_epoch(self, digits: int) -> int:

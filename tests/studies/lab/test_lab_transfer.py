@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_measuring import seen
+from test_lab_measures import subject_of
 
 from vantage.data.sources.arrays import Arrays
 from vantage.evaluate import LinearCached, LowShotChosen
-from vantage.studies.lab.elsewhere import FewShots, Transferred
-from vantage.studies.lab.sets import Sets, Split
+from vantage.studies.lab.sets import ImageSets, Split
+from vantage.studies.lab.transfer import FewShotAccuracy, TransferAccuracy
 from vantage.training.run import Data
 
 LINEAR = LinearCached(l2=(1e-3,), iterations=5)
@@ -24,14 +24,14 @@ def colored(images: int) -> Arrays:
 
 def test_transfer_is_the_mean_over_the_other_sets(tmp_path: Path) -> None:
     asked: list[tuple[str, Data]] = []
-    easy, shown = colored(40), seen(tmp_path)
+    easy, shown = colored(40), subject_of(tmp_path)
     sets = {"mnist": Split(easy, easy, easy), "flowers5": shown.split}
 
     def other(name: str, data: Data) -> Split:
         asked.append((name, data))
         return sets[name]
 
-    measure = Transferred(("mnist", "flowers5"), LINEAR, most=40)
+    measure = TransferAccuracy(("mnist", "flowers5"), LINEAR, most=40)
     numbers = measure(replace(shown, other=other))
     assert asked == [("mnist", Data(max_images=40)), ("flowers5", Data(max_images=40))]
     assert numbers["transfer, mnist"] == 100 and numbers["transfer, flowers5"] == 25  # all of one color
@@ -39,9 +39,9 @@ def test_transfer_is_the_mean_over_the_other_sets(tmp_path: Path) -> None:
 
 
 def test_few_shots_names_the_fewest_and_the_most(tmp_path: Path) -> None:
-    easy, shown = colored(40), seen(tmp_path)
+    easy, shown = colored(40), subject_of(tmp_path)
     protocol = LowShotChosen(shots=(4, 1, 2), samples=2, negatives=2, costs=(1.0,))
-    numbers = FewShots(protocol)(replace(shown, split=Split(easy, easy, easy)))
+    numbers = FewShotAccuracy(protocol)(replace(shown, split=Split(easy, easy, easy)))
     measures = protocol(shown.encoder, easy, easy, shown.work).measures
     assert numbers["few shots"] == pytest.approx(measures["mAP"])
     assert numbers["few shots, fewest"] == measures["k=1"] and numbers["few shots, most"] == measures["k=4"]
@@ -50,5 +50,5 @@ def test_few_shots_names_the_fewest_and_the_most(tmp_path: Path) -> None:
 def test_a_set_without_parts_holds_a_fifth_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole: Any = colored(40)
     monkeypatch.setattr("vantage.studies.lab.sets.open_source", lambda path: whole)
-    split = Sets({"flowers5": "flowers"}).split("flowers5", Data(max_images=20))
+    split = ImageSets({"flowers5": "flowers"}).split("flowers5", Data(max_images=20))
     assert len(split.train) == 20 and len(split.whole) == 32 and len(split.test) == 8

@@ -25,8 +25,8 @@ from vantage.storage.metrics import Metrics
 from vantage.storage.provenance import provenance, read_provenance
 from vantage.studies.view_learning.game import Game, LabeledBatch, NotFinite
 from vantage.studies.view_learning.images import LearningImages, images_of
-from vantage.studies.view_learning.judging import Means, judged, measured
 from vantage.studies.view_learning.learning import LearnedViews, ViewLearning
+from vantage.studies.view_learning.means import Means, evaluate_held_out, measure_statistics
 from vantage.training import checkpoint, slots
 from vantage.training.feed import open_images
 from vantage.training.signals import Signals
@@ -40,7 +40,7 @@ FILE = "view_learning.json"
 """Name of the file that holds the settings of a learning."""
 
 _SCHEMA, _STEP = 1, 0x57E9
-_FREE = ("data.", "device")
+_IGNORED_FIELDS = ("data.", "device")
 
 
 def learn(learning: ViewLearning, folder: Path | str, progress: Progress | None = None) -> LearnedViews:
@@ -56,29 +56,29 @@ def learn(learning: ViewLearning, folder: Path | str, progress: Progress | None 
 
 
 def _learn(learning: ViewLearning, folder: Path, progress: Progress) -> LearnedViews:
-    resumed = (folder / FILE).exists()
-    if resumed:
-        _refuse_others(read_learning(folder), learning, folder)
+    resuming = (folder / FILE).exists()
+    if resuming:
+        _check_same_settings(read_learning(folder), learning, folder)
     device = Work(device=learning.device).resolved_device()
     source, note = open_images(learning.data)
     progress.line(note)
     images = images_of(learning, source, device)
     game = Game(learning, images.classes, device)
     _try(game, learning, images)
-    _introduce(learning, folder, source, resumed)
-    course = _Course(learning, folder, images, game, progress)
+    _write_settings(learning, folder, source, resuming)
+    learning_run = _LearningRun(learning, folder, images, game, progress)
     newest = checkpoint.latest(folder)
     if newest:
-        course.restore(newest)
-        state = "all steps are taken already" if course.step == course.total else "continuing"
-        progress.line(f"{state}: at step {course.step:,} of {course.total:,}")
+        learning_run.restore(newest)
+        state = "all steps are taken already" if learning_run.step == learning_run.total else "continuing"
+        progress.line(f"{state}: at step {learning_run.step:,} of {learning_run.total:,}")
     else:
-        course.save()  # so that there is a finite state whatever comes
+        learning_run.save()  # so that there is a finite state whatever comes
     with Signals() as stopping:
-        course.run(stopping)
+        learning_run.run(stopping)
     progress.stop()
     spaces = [learned_space(folder / name) if (folder / name).is_file() else None for name in (LAST, BEST)]
-    return LearnedViews(folder, course.step, course.step == course.total, *spaces)
+    return LearnedViews(folder, learning_run.step, learning_run.step == learning_run.total, *spaces)
 
 
 def read_learning(folder: Path) -> ViewLearning:
@@ -95,15 +95,15 @@ def read_learning(folder: Path) -> ViewLearning:
     return decode(content.get("learning"), ViewLearning, "learning")
 
 
-class _Course:
+class _LearningRun:
     """The steps of a learning, and what is kept of them."""
 
     def __init__(
         self, learning: ViewLearning, folder: Path, images: LearningImages, game: Game, progress: Progress
     ) -> None:
         self.learning, self.folder, self.images, self.game, self.progress = learning, folder, images, game, progress
-        self.of_all = any(not term.labeled for term in learning.terms)
-        leading = images.every if self.of_all else images.labeled
+        self.uses_all_images = any(not term.labeled for term in learning.terms)
+        leading = images.every if self.uses_all_images else images.labeled
         assert leading is not None
         self.steps, self.device = leading.steps, leading.device
         self.total = learning.epochs * self.steps
@@ -111,13 +111,13 @@ class _Course:
 
     def run(self, stopping: Signals) -> None:
         """All steps that are left, or up to a signal."""
-        begun, metrics = time.monotonic() - self.seconds, Metrics(self.folder, self.step)
-        every = self.images.every.batches(self.step) if self.of_all else None
+        start, metrics = time.monotonic() - self.seconds, Metrics(self.folder, self.step)
+        every = self.images.every.batches(self.step) if self.uses_all_images else None
         labeled = self.images.labeled.batches(self.step) if self.images.labeled else None
         self.progress.start(f"learning views ({self.learning.name})", self.total, self.step)
         while self.step < self.total:
-            self._one(next(every).images if every else None, next(labeled) if labeled else None)
-            self.seconds = time.monotonic() - begun
+            self._take_step(next(every).images if every else None, next(labeled) if labeled else None)
+            self.seconds = time.monotonic() - start
             if self.step % self.steps == 0:
                 self._end_epoch(metrics)
             if stopping.requested:
@@ -126,7 +126,7 @@ class _Course:
             if self.step % 5 == 0:
                 self.progress.advance(self.step, self._note())
 
-    def _one(self, images: Tensor | None, labeled: LabeledBatch | None) -> None:
+    def _take_step(self, images: Tensor | None, labeled: LabeledBatch | None) -> None:
         torch.manual_seed(draws.mix(self.learning.seed, self.step, _STEP))
         try:
             self.means.add(self.game.step(images, labeled))
@@ -144,10 +144,10 @@ class _Course:
 
     def _end_epoch(self, metrics: Metrics) -> None:
         epoch = self.step // self.steps
-        row: dict[str, Any] = {"epoch": epoch, "step": self.step, **self.means.read()}
-        if self.of_all:
+        row: dict[str, Any] = {"epoch": epoch, "step": self.step, **self.means.values()}
+        if self.uses_all_images:
             row["bound"] = math.log(self.learning.batch_size)
-        row |= judged(self.game.players, self.images)
+        row |= evaluate_held_out(self.game.players, self.images)
         row["seconds"] = round(self.seconds, 3)
         late = epoch > self.learning.best_after * self.learning.epochs or epoch == self.learning.epochs
         if late and row["held_out.objective"] < self.best:
@@ -163,7 +163,7 @@ class _Course:
     def _write(self, name: str) -> None:
         flow = self.game.players.flow
         assert isinstance(flow, FlowNetwork)
-        statistics = measured(flow, self.images)
+        statistics = measure_statistics(flow, self.images)
         write_learned(self.folder / name, self.learning.flow, flow, self.learning.space, statistics)
 
     def save(self) -> None:
@@ -172,8 +172,8 @@ class _Course:
         facts: dict[str, Any] = {"learning": encode(self.learning), "seconds": self.seconds}
         facts |= {"means": self.means.state(), "best": self.best if math.isfinite(self.best) else None}
         for name, optimizer in self._optimizers():
-            kept, facts[name] = slots.optimizer_state(optimizer)
-            tensors |= {f"{name}.{path}": value for path, value in kept.items()}
+            state, facts[name] = slots.optimizer_state(optimizer)
+            tensors |= {f"{name}.{path}": value for path, value in state.items()}
         checkpoint.save(self.folder, self.step, tensors, facts)
 
     def restore(self, newest: Path) -> None:
@@ -187,20 +187,22 @@ class _Course:
             self.means, self.best = Means.of(facts["means"]), float("inf" if facts["best"] is None else facts["best"])
 
     def _optimizers(self) -> list[tuple[str, torch.optim.Optimizer]]:
-        named = (("down", self.game.down), ("up", self.game.up))
-        return [(name, optimizer) for name, optimizer in named if optimizer is not None]
+        optimizers = (("down", self.game.descent), ("up", self.game.ascent))
+        return [(name, optimizer) for name, optimizer in optimizers if optimizer is not None]
 
 
 def _below(tensors: dict[str, Tensor], name: str) -> dict[str, Tensor]:
     return {path.removeprefix(f"{name}."): value for path, value in tensors.items() if path.startswith(f"{name}.")}
 
 
-def _refuse_others(stored: ViewLearning, learning: ViewLearning, folder: Path) -> None:
+def _check_same_settings(previous: ViewLearning, learning: ViewLearning, folder: Path) -> None:
     """Raises `UserError` naming what differs; where the images lie and the device may."""
-    other = [change for change in differences(stored, learning) if not change[0].startswith(_FREE)]
-    if other:
-        named = "; ".join(f"{path} is {before!r} there, {after!r} was asked for" for path, before, after in other[:4])
-        raise UserError(f"{folder} holds a learning of views with other settings: {named}. Give another folder")
+    differing = [change for change in differences(previous, learning) if not change[0].startswith(_IGNORED_FIELDS)]
+    if differing:
+        changes = "; ".join(
+            f"{path} is {before!r} there, {after!r} was asked for" for path, before, after in differing[:4]
+        )
+        raise UserError(f"{folder} holds a learning of views with other settings: {changes}. Give another folder")
 
 
 def _try(game: Game, learning: ViewLearning, images: LearningImages) -> None:
@@ -219,16 +221,16 @@ def _try(game: Game, learning: ViewLearning, images: LearningImages) -> None:
         ) from problem
 
 
-def _introduce(learning: ViewLearning, folder: Path, source: Source, resumed: bool) -> None:
+def _write_settings(learning: ViewLearning, folder: Path, source: Source, resuming: bool) -> None:
     """Write the settings and where the learning comes from, or check that a resumed one sees the same images."""
     origin = provenance(source.fingerprint(), len(source))
-    before = read_provenance(folder) if resumed else []
-    if before and before[0]["data"] != origin["data"]:
+    earlier = read_provenance(folder) if resuming else []
+    if earlier and earlier[0]["data"] != origin["data"]:
         raise UserError(
-            f"the learning in {folder} began on {before[0]['data']['images']:,} images, and {learning.data.path} holds"
+            f"the learning in {folder} began on {earlier[0]['data']['images']:,} images, and {learning.data.path} holds"
             f" {len(source):,} or other ones: give the same images back"
         )
-    if not resumed:
-        encoded = {"schema": _SCHEMA, "learning": encode(learning)}
-        write_text(folder / FILE, json.dumps(encoded, indent=1, allow_nan=False) + "\n")
-    write_json(folder / "provenance.json", [*before, origin])
+    if not resuming:
+        record = {"schema": _SCHEMA, "learning": encode(learning)}
+        write_text(folder / FILE, json.dumps(record, indent=1, allow_nan=False) + "\n")
+    write_json(folder / "provenance.json", [*earlier, origin])

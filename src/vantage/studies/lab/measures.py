@@ -1,4 +1,4 @@
-"""What a cell is asked: accuracies by the protocols, and what analyses see in its vectors.
+"""What is measured on a cell's network: accuracies by evaluation protocols, and analyses of its vectors.
 
 n: images   a: augmentations of each   d: width of the vectors   m: keys
 """
@@ -22,12 +22,12 @@ from vantage.studies.analyse.similarity import within_image
 from vantage.studies.lab.sets import Split
 from vantage.training.run import Data
 
-__all__ = ["Accuracy", "FalseByBand", "JointKeys", "Seen", "Similarity", "augmented"]
+__all__ = ["ProtocolAccuracy", "FalseByBand", "JointKeys", "Subject", "AugmentationSimilarity", "augment"]
 
 
 @dataclass(frozen=True)
-class Seen:
-    """A network that is looked at, and the images that it is shown."""
+class Subject:
+    """What a measure works on: a network and its images."""
 
     encoder: FrozenEncoder
     """The frozen encoder, or a baseline."""
@@ -39,59 +39,59 @@ class Seen:
     """Training and test images."""
 
     seed: int
-    """The cell's seed: of crops and of which images are looked at."""
+    """The cell's seed, which decides the crops and the sample of images."""
 
     work: Work
-    """What computes."""
+    """The device and the threads to use."""
 
     other: Callable[[str, Data], Split]
-    """Another set by its name, and how many of its images. Raises `UserError` where its path is not known."""
+    """Opens another set by its name, with a limit on its images. Raises `UserError` where its path is not known."""
 
 
 @dataclass(frozen=True)
-class Accuracy:
-    """Top-1 by protocols: classifiers of the training images' features, counted on the test images."""
+class ProtocolAccuracy:
+    """Top-1 accuracy by evaluation protocols: classifiers fitted on the training images, scored on the test images."""
 
     protocols: tuple[EvaluationProtocol, ...] = field(default_factory=lambda: (LinearCached(l2=(1e-3,)), KNN(k=20)))
     """The protocols."""
 
     @property
     def name(self) -> str:
-        """In a word."""
+        """A short name."""
         return "accuracy"
 
     @property
     def version(self) -> int:
-        """That of every protocol counts."""
+        """A number that changes with the version of any protocol."""
         return sum(1_000**place * one.version for place, one in enumerate(self.protocols))
 
-    def __call__(self, seen: Seen) -> dict[str, float]:
+    def __call__(self, subject: Subject) -> dict[str, float]:
         """The first measure of each protocol, in percent."""
-        train, test = seen.split.train, seen.split.test
-        outcomes = {one.name: one(seen.encoder, train, test, seen.work) for one in self.protocols}
+        train, test = subject.split.train, subject.split.test
+        outcomes = {one.name: one(subject.encoder, train, test, subject.work) for one in self.protocols}
         return {name: next(iter(outcome.measures.values())) for name, outcome in outcomes.items()}
 
 
 @dataclass(frozen=True)
-class Similarity:
-    """JCL's Figure 3: how alike the augmentations of an image are, and what that alone does not say.
+class AugmentationSimilarity:
+    """JCL's Figure 3: how similar the augmentations of an image are, and what similarity alone does not show.
 
-    Vectors are those behind the head, of unit length. Similarity alone also rises where a network collapses: `within −
-    between` and `uniformity` stand beside it.
+    Vectors are the head's outputs, of unit length. Similarity also rises when a network collapses, so `within −
+    between` and `uniformity` are reported next to it.
     """
 
     images: int = 512
-    """Test images looked at."""
+    """Number of test images."""
 
     augmentations: int = 16
-    """Augmentations of each."""
+    """Augmentations of each image."""
 
     name = "similarity"
     version = 1
 
-    def __call__(self, seen: Seen) -> dict[str, float]:
-        """Means over the images, and quantiles of the similarity."""
-        vector = augmented(seen, self.images, self.augmentations).double()
+    def __call__(self, subject: Subject) -> dict[str, float]:
+        """Means over the images, and quantiles of the similarity over them."""
+        vector = augment(subject, self.images, self.augmentations).double()
         similarity, variance = within_image(vector)
         count = self.augmentations
         within = (similarity * count - 1) / (count - 1)  # without the self pairs
@@ -109,18 +109,18 @@ class Similarity:
 
 @dataclass(frozen=True)
 class JointKeys:
-    """What JCL says of a query and the keys of its image, on frozen networks (arXiv 2009.14776, §3.3 and §4.4).
+    """What JCL claims about a query and the keys of its image, on frozen networks (arXiv 2009.14776, §3.3 and §4.4).
 
-    The cosines of a query with `augmentations` keys of its image have mean m and variance v; the negatives are the
-    mean keys of all other images looked at. For Gaussian keys the mean loss E ℓ is a one-dimensional integral, taken by
+    The cosines of a query with the keys of its image have mean m and variance v; the negatives are the mean keys of all
+    other images in the sample. For Gaussian keys the mean loss E ℓ is a one-dimensional integral, computed by
     Gauss-Hermite quadrature, and L(λ) is Eq. 8.
     """
 
     images: int = 256
-    """Test images looked at."""
+    """Number of test images."""
 
     augmentations: int = 33
-    """The first is the query, the others are keys."""
+    """Augmentations of each image: the first is the query, the others are its keys."""
 
     temperature: float = 0.2
     """τ."""
@@ -129,29 +129,29 @@ class JointKeys:
     """Numbers of keys M′ whose sampling error is measured."""
 
     strengths: tuple[float, ...] = (0.0, 0.2, 1.0, 4.0, 10.0, 40.0)
-    """λ for which the negatives' share of the gradient is measured."""
+    """Values of λ for which the negatives' share of the gradient is measured."""
 
     redraws: int = 200
-    """Draws of M′ keys."""
+    """Number of times that M′ keys are drawn."""
 
     name = "joint keys"
     version = 1
 
-    def __call__(self, seen: Seen) -> dict[str, float]:
+    def __call__(self, subject: Subject) -> dict[str, float]:
         """Gap of the bound, sampling error by M′, and the negatives' share of the gradient by λ."""
-        vector = augmented(seen, self.images, self.augmentations).double()
+        vector = augment(subject, self.images, self.augmentations).double()
         query, key = vector[:, 0], vector[:, 1:]
         cosine = torch.einsum("nd,nad->na", query, key)
         others = (query @ key.mean(1).T / self.temperature).fill_diagonal_(-torch.inf).logsumexp(1)
-        expected, bounds = _losses(cosine, others, self.temperature, (1.0,))
-        gap = bounds[0] - expected
+        expected_loss, bounds = _losses(cosine, others, self.temperature, (1.0,))
+        gap = bounds[0] - expected_loss
         numbers = {"gap of the bound": float(gap.mean()), "least gap of the bound": float(gap.min())}
-        generator = torch.Generator().manual_seed(seen.seed)
+        generator = torch.Generator().manual_seed(subject.seed)
         for count in self.keys:
-            drawn = torch.rand(self.redraws, *cosine.shape, generator=generator).argsort(-1)[..., :count]
-            some = cosine.expand(self.redraws, -1, -1).gather(2, drawn)
-            numbers[f"error of the mean key, M′ {count}"] = float(some.mean(2).std(0).mean()) / self.temperature
-            spread = some.var(2, correction=0).mean() / cosine.var(1, correction=0).mean()
+            choice = torch.rand(self.redraws, *cosine.shape, generator=generator).argsort(-1)[..., :count]
+            sample = cosine.expand(self.redraws, -1, -1).gather(2, choice)
+            numbers[f"error of the mean key, M′ {count}"] = float(sample.mean(2).std(0).mean()) / self.temperature
+            spread = sample.var(2, correction=0).mean() / cosine.var(1, correction=0).mean()
             numbers[f"share of the variance seen, M′ {count}"] = float(spread)
         mean, variance = cosine.mean(1) / self.temperature, cosine.var(1, correction=0) / self.temperature**2
         for strength in self.strengths:
@@ -162,13 +162,14 @@ class JointKeys:
 
 @dataclass(frozen=True)
 class FalseByBand:
-    """Share of negatives that are of the query's class, and of the softmax, by how similar they are to the query.
+    """Share of negatives of the query's class, and their share of the softmax, by similarity to the query.
 
-    Keys are one augmentation of every training image, queries another of some; the own image is left out.
+    Keys are one augmentation of every training image, queries another one of some images; an image is not compared with
+    itself.
     """
 
     images: int = 512
-    """Training images that ask."""
+    """Number of training images used as queries."""
 
     temperature: float = 0.07
     """τ of the softmax."""
@@ -179,18 +180,20 @@ class FalseByBand:
     name = "false negatives"
     version = 1
 
-    def __call__(self, seen: Seen) -> dict[str, float]:
-        """Percent, for each band and for all keys."""
-        train, networks = seen.split.train, seen.networks()
-        label, ask = labels_of(train), draw_numbers(len(train), self.images, seen.seed)
+    def __call__(self, subject: Subject) -> dict[str, float]:
+        """The shares in percent, for each band and for all keys."""
+        train, networks = subject.split.train, subject.networks()
+        label, asking = labels_of(train), draw_numbers(len(train), self.images, subject.seed)
         branch = networks.run.branches[0]
-        query = queries(networks, train, ask, branch.query, seen.seed, seen.work).vector
-        key = queries(networks, train, torch.arange(len(train)), branch.pooled[0], seen.seed + 1, seen.work).vector
+        query = queries(networks, train, asking, branch.query, subject.seed, subject.work).vector
+        key = queries(
+            networks, train, torch.arange(len(train)), branch.pooled[0], subject.seed + 1, subject.work
+        ).vector
         cosine = (query @ key.T).double().cpu()
-        cosine[torch.arange(len(ask)), ask] = -torch.inf
-        ranked, place = cosine.sort(1, descending=True)
-        same = (label[place] == label[ask][:, None]).double()[:, :-1]  # the own image comes last
-        weight = (ranked[:, :-1] / self.temperature).softmax(1)
+        cosine[torch.arange(len(asking)), asking] = -torch.inf
+        descending, place = cosine.sort(1, descending=True)
+        same = (label[place] == label[asking][:, None]).double()[:, :-1]  # the own image comes last
+        weight = (descending[:, :-1] / self.temperature).softmax(1)
         numbers = {"false negatives, all": 100 * float(same.mean())}
         for low, high in zip(self.edges, self.edges[1:], strict=False):
             part = slice(round(low * same.shape[1]), max(round(high * same.shape[1]), round(low * same.shape[1]) + 1))
@@ -200,23 +203,25 @@ class FalseByBand:
         return numbers
 
 
-def augmented(seen: Seen, images: int, augmentations: int) -> Float[Tensor, "n a d"]:
-    """Unit vectors of augmentations of some test images, the same for every cell of a seed."""
-    image = draw_numbers(len(seen.split.test), images, seen.seed)
-    parts = augmented_vectors(seen.networks(), seen.split.test, image, 0, augmentations, seen.seed, seen.work)
+def augment(subject: Subject, images: int, augmentations: int) -> Float[Tensor, "n a d"]:
+    """Unit vectors of augmentations of some test images; the augmentations are the same for every cell of a seed."""
+    image = draw_numbers(len(subject.split.test), images, subject.seed)
+    parts = augmented_vectors(
+        subject.networks(), subject.split.test, image, 0, augmentations, subject.seed, subject.work
+    )
     return torch.cat([part.cpu() for part in parts])
 
 
 def _losses(
-    cosine: Float[Tensor, "n a"], others: Float[Tensor, "n"], temperature: float, strengths: tuple[float, ...]
+    cosine: Float[Tensor, "n a"], log_sum: Float[Tensor, "n"], temperature: float, strengths: tuple[float, ...]
 ) -> tuple[Float[Tensor, "n"], list[Float[Tensor, "n"]]]:
-    """E ℓ over Gaussian keys of these cosines' mean and variance, and L(λ) for each λ; `others` is the logarithm of the
-    negatives' sum."""
+    """E ℓ over Gaussian keys with the mean and variance of these cosines, and L(λ) for each λ; `log_sum` is the
+    logarithm of the sum over the negatives."""
     from numpy.polynomial.hermite_e import hermegauss
 
     mean, variance = cosine.mean(1) / temperature, cosine.var(1, correction=0) / temperature**2
     node, weight = (torch.from_numpy(each) for each in hermegauss(40))
     at = mean[:, None] + variance.sqrt()[:, None] * node
-    losses = torch.logaddexp(at, others[:, None]) - at
-    expected = (losses * weight).sum(1) / weight.sum()
-    return expected, [torch.logaddexp(mean + strength * variance / 2, others) - mean for strength in strengths]
+    losses = torch.logaddexp(at, log_sum[:, None]) - at
+    expected_loss = (losses * weight).sum(1) / weight.sum()
+    return expected_loss, [torch.logaddexp(mean + strength * variance / 2, log_sum) - mean for strength in strengths]

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from vantage.errors import UserError
 from vantage.studies.lab import ENTRIES, Arm
-from vantage.studies.lab.grouping import outliers, similarities, stale_labels, true_mates
+from vantage.studies.lab.class_structure import outliers, similarities, stale_labels, true_mates
 
 
 def augmentations(images: int, copies: int) -> Tensor:
@@ -21,7 +21,7 @@ def test_similarities_by_a_slow_loop() -> None:
             kind = "image" if i == j else "class" if label[i] == label[j] else "other"
             kinds[kind] += [float(a @ b) for m, a in enumerate(one) for n, b in enumerate(two) if i != j or m != n]
     assert similarities(vector, label) == pytest.approx(tuple(np.mean(each) for each in kinds.values()))
-    with pytest.raises(UserError, match="no class twice"):
+    with pytest.raises(UserError, match="no class occurs twice"):
         similarities(vector, torch.arange(6))
 
 
@@ -44,8 +44,13 @@ def test_mates_and_stale_labels_by_hand() -> None:
 
 
 def test_every_arm_of_interclr_continues_one_base_whose_rows_are_clustered_anew() -> None:
-    entries = [e for e in ENTRIES if e.name.startswith("interclr") and e.made]
-    arms = [cell.made for e in entries for cell in e.made if isinstance(cell.made, Arm) and cell.made.start]
+    entries = [e for e in ENTRIES if e.name.startswith("interclr") and e.runnable_cells]
+    arms = [
+        cell.experiment
+        for e in entries
+        for cell in e.runnable_cells
+        if isinstance(cell.experiment, Arm) and cell.experiment.start
+    ]
     assert len(entries) == 7 and len(set(arms)) == 18
     (base,) = {arm.start for arm in arms}
     assert base is not None

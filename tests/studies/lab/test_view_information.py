@@ -1,19 +1,19 @@
 from pathlib import Path
 
 import pytest
-from test_measuring import seen
+from test_lab_measures import subject_of
 
 from vantage.composition.fitting import parts_of
 from vantage.encoders import Convolutions, ResNet9
 from vantage.studies.analyse.held_out import HeldOutInformation
 from vantage.studies.lab import ENTRIES, Arm
 from vantage.studies.lab.levels import one_gpu
-from vantage.studies.lab.sharing import SharedInformation
+from vantage.studies.lab.view_information import ViewInformation
 
 
 def test_shared_information_is_that_of_the_first_branch_on_test_images(tmp_path: Path) -> None:
-    shown = seen(tmp_path)
-    numbers = SharedInformation(images=30, draws=2)(shown)
+    shown = subject_of(tmp_path)
+    numbers = ViewInformation(images=30, draws=2)(shown)
     (branch,) = HeldOutInformation(images=30, draws=2, seed=0)(shown.networks(), shown.split.test, shown.work)
     assert numbers == {"I_NCE": pytest.approx(branch.nats)} and branch.negatives == 29
 
@@ -22,14 +22,16 @@ def test_what_two_sweeps_share_is_one_cell() -> None:
     by_name = {entry.name: entry for entry in ENTRIES}
     crop, jitter = (by_name[f"infomin-figure-{number}"] for number in (13, 14))
     for head in ("MLP", "linear"):
-        assert crop.cell(f"{head}, c .2").made == jitter.cell(f"{head}, x .5").made
-    arms = {cell.made for entry in (crop, jitter) for cell in entry.made if isinstance(cell.made, Arm)}
+        assert crop.cell(f"{head}, c .2").experiment == jitter.cell(f"{head}, x .5").experiment
+    arms = {
+        cell.experiment for entry in (crop, jitter) for cell in entry.runnable_cells if isinstance(cell.experiment, Arm)
+    }
     assert len(arms) == 18 and not any(arm.start for arm in arms)
 
 
 def test_encoders_of_channels_stay_such_on_a_gpu() -> None:
     entry = next(entry for entry in ENTRIES if entry.name == "infomin-figure-4")
-    for made in (entry.cell("Lab").made, one_gpu(entry).cell("Lab").made):
+    for made in (entry.cell("Lab").experiment, one_gpu(entry).cell("Lab").experiment):
         assert isinstance(made, Arm)
         backbones = [part for part in parts_of(made.run.encoders) if isinstance(part, Convolutions | ResNet9)]
         assert [one.in_channels for one in backbones] == [1, 2]

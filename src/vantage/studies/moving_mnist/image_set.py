@@ -15,7 +15,7 @@ from torch.nn.functional import interpolate
 from vantage.data.sources.source import Source, labels_of
 from vantage.errors import DataError
 
-__all__ = ["DIGIT", "Stock", "backgrounds_of", "check_backgrounds", "check_digits", "digits_of"]
+__all__ = ["DIGIT", "ImageSet", "load_backgrounds", "check_backgrounds", "check_digits", "load_digits"]
 
 DIGIT = 28
 """Side of a digit in pixels."""
@@ -25,7 +25,7 @@ _PART = 4096  # images turned to gray at once
 
 
 @dataclass(frozen=True)
-class Stock:
+class ImageSet:
     """Labeled square images of one size, all in memory."""
 
     pixels: UInt8[Tensor, "n c s s"]
@@ -40,56 +40,56 @@ class Stock:
     def __len__(self) -> int:
         return len(self.pixels)
 
-    def to(self, device: torch.device | str) -> "Stock":
+    def to(self, device: torch.device | str) -> "ImageSet":
         """The same images on a device."""
-        return Stock(self.pixels.to(device), self.label.to(device), self.classes)
+        return ImageSet(self.pixels.to(device), self.label.to(device), self.classes)
 
 
 def check_digits(source: Source, classes: int, what: str = "digits") -> None:
     """Raises `DataError` unless there are labeled images of `classes` classes, the first of them a digit's size."""
-    _chosen(source, classes, what)
+    _rows_of_first_classes(source, classes, what)
     _digit(source.image(0), source.name(0))
 
 
 def check_backgrounds(source: Source, classes: int, what: str = "backgrounds") -> None:
     """Raises `DataError` unless there are labeled images of `classes` classes."""
-    _chosen(source, classes, what)
+    _rows_of_first_classes(source, classes, what)
 
 
-def digits_of(source: Source, classes: int = 10, workers: int = 2) -> Stock:
+def load_digits(source: Source, classes: int = 10, workers: int = 2) -> ImageSet:
     """Light digits on black, 28 pixels wide, in gray; images in color are turned to gray (BT.601).
 
     Only images of the first `classes` classes are taken. Raises `DataError` for images of another size, without
     labels, or of fewer classes.
     """
-    stock = _stock("digits", source, classes, _digit, workers)
-    return replace(stock, pixels=torch.cat([_gray(part) for part in stock.pixels.split(_PART)]))
+    digits = _load("digits", source, classes, _digit, workers)
+    return replace(digits, pixels=torch.cat([_gray(part) for part in digits.pixels.split(_PART)]))
 
 
-def backgrounds_of(source: Source, side: int = 96, classes: int = 10, workers: int = 2) -> Stock:
+def load_backgrounds(source: Source, side: int = 96, classes: int = 10, workers: int = 2) -> ImageSet:
     """Images whose short side was scaled to `side` pixels (bilinear, antialiased), cut to their center.
 
     The paper crops from STL-10, whose images are 96 pixels wide: `side` gives images of any size that much room to
     crop from. Only images of the first `classes` classes are taken. Raises `DataError` for images without labels or of
     fewer classes.
     """
-    return _stock("backgrounds", source, classes, lambda image, _: _center(image, side), workers)
+    return _load("backgrounds", source, classes, lambda image, _: _center(image, side), workers)
 
 
-def _stock(
+def _load(
     what: str,
     source: Source,
     classes: int,
     cut: Callable[[UInt8[Tensor, "3 h w"], str], UInt8[Tensor, "c s s"]],
     workers: int,
-) -> Stock:
-    rows, label = _chosen(source, classes, what)
+) -> ImageSet:
+    rows, label = _rows_of_first_classes(source, classes, what)
     with ThreadPoolExecutor(max(1, workers)) as pool:
         images = list(pool.map(lambda number: cut(source.image(number), source.name(number)), rows.tolist()))
-    return Stock(torch.stack(images), label, source.classes[:classes])
+    return ImageSet(torch.stack(images), label, source.classes[:classes])
 
 
-def _chosen(source: Source, classes: int, what: str) -> tuple[Int[Tensor, "n"], Int[Tensor, "n"]]:
+def _rows_of_first_classes(source: Source, classes: int, what: str) -> tuple[Int[Tensor, "n"], Int[Tensor, "n"]]:
     """The numbers and labels of the images of the first classes."""
     names = source.classes
     if not names:
@@ -118,8 +118,8 @@ def _digit(image: UInt8[Tensor, "3 h w"], name: str) -> UInt8[Tensor, "3 s s"]:
 
 
 def _gray(images: UInt8[Tensor, "n 3 s s"]) -> UInt8[Tensor, "n 1 s s"]:
-    weighted = images.int() * torch.tensor(_GRAY, dtype=torch.int32)[:, None, None]
-    return ((weighted.sum(1, keepdim=True) + 500) // 1000).byte()
+    weights = images.int() * torch.tensor(_GRAY, dtype=torch.int32)[:, None, None]
+    return ((weights.sum(1, keepdim=True) + 500) // 1000).byte()
 
 
 def _center(image: UInt8[Tensor, "3 h w"], side: int) -> UInt8[Tensor, "3 s s"]:

@@ -1,4 +1,4 @@
-"""Tables of papers, reproduced: a frozen value holds the paper's numbers and measures ours beside them."""
+"""Tables of papers, reproduced: a frozen value holds the paper's numbers and measures ours."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -17,22 +17,22 @@ from vantage.training.writer import only_writer
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["Entry", "Measured", "DataPath", "Report", "Reproduced", "reproduce"]
+__all__ = ["PaperTable", "RowMeasures", "DataPath", "Report", "Reproduction", "reproduce"]
 
 
 @dataclass(frozen=True)
 class DataPath:
-    """A path that an entry asks for: where one of its sets of images lies."""
+    """A path that a table needs: the location of one of its image sets."""
 
     name: str
     """The name of its option, such as `test_digits`."""
 
     help: str
-    """Which images must lie there."""
+    """Which images are expected there."""
 
 
 @dataclass(frozen=True)
-class Measured:
+class RowMeasures:
     """The numbers of one row of a table with one seed."""
 
     row: str
@@ -45,7 +45,7 @@ class Measured:
     """Numbers by name."""
 
     seconds: float
-    """Time that they took."""
+    """Time to measure them."""
 
 
 @dataclass(frozen=True)
@@ -56,55 +56,55 @@ class Report:
     """The title of the table."""
 
     columns: tuple[str, ...]
-    """Names of the columns, that of the rows' names first."""
+    """Names of the columns, starting with the column of row names."""
 
     rows: tuple[tuple[str, ...], ...]
-    """Cells as they are printed."""
+    """The cells as printed."""
 
     numbers: tuple[Mapping[str, Any], ...]
-    """The same rows as plain values, each with its measures, deviations, and what the paper has."""
+    """The same rows as plain values: measures, deviations and the paper's values."""
 
     notes: tuple[str, ...]
-    """Sentences under the table."""
+    """Sentences below the table."""
 
     def markdown(self) -> str:
         """The table for documents."""
         notes = "\n".join(f"- {note}" for note in self.notes)
         return f"## {self.title}\n\n{Table(self.columns, self.rows).markdown()}\n\n{notes}\n"
 
-    def comma_separated(self) -> str:
+    def csv(self) -> str:
         """The plain values for other programs, in CSV."""
         return csv_of(self.numbers)
 
 
 @runtime_checkable
-class Entry(Protocol):
+class PaperTable(Protocol):
     """A table or a figure of a paper. Its fields are all of its settings."""
 
     name: ClassVar[str]
-    """Its word on the command line, such as infomin-table-4."""
+    """Its name on the command line, such as infomin-table-4."""
 
     paths: ClassVar[tuple[DataPath, ...]]
     """The paths of the image sets that it needs."""
 
-    def unsaid(self) -> Mapping[str, Any]:
-        """Settings that may change without making earlier results wrong, such as the number of seeds, with a
-        constant in place of their value."""
+    def free_settings(self) -> Mapping[str, Any]:
+        """Settings that may change without invalidating earlier results, such as the number of seeds, each with a
+        constant in place of its value."""
         ...
 
     def check(self, sources: Mapping[str, Source]) -> None:
-        """Raises `UserError` if the images do not fit, before anything long begins."""
+        """Raises `UserError` if the images do not fit, before any long computation starts."""
         ...
 
     def __call__(
-        self, sources: Mapping[str, Source], results: KeptResults[Measured], work: Work
+        self, sources: Mapping[str, Source], results: KeptResults[RowMeasures], work: Work
     ) -> "tuple[Report, Image]":
-        """Measure what is not kept yet; return the whole table, and a picture."""
+        """Measure the rows that are not stored yet; returns the whole table and a picture."""
         ...
 
 
 @dataclass(frozen=True)
-class Reproduced:
+class Reproduction:
     """The results, and the files that hold them."""
 
     report: Report
@@ -114,41 +114,41 @@ class Reproduced:
     """The table as Markdown, CSV and JSON, and the picture."""
 
 
-def reproduce(entry: Entry, sources: Mapping[str, Source], folder: Path, work: Work | None = None) -> Reproduced:
-    """Reproduce an entry, and write NAME.md, .csv, .json and .png to a folder.
+def reproduce(table: PaperTable, sources: Mapping[str, Source], folder: Path, work: Work | None = None) -> Reproduction:
+    """Reproduce a table, and write NAME.md, .csv, .json and .png to a folder.
 
     Rows that the folder holds from an earlier call with the same settings and images are not measured again. Raises
-    `UserError` if they were measured with others, or if the images do not fit.
+    `UserError` if they were measured with other settings or images, or if the images do not fit.
     """
-    entry.check(sources)
+    table.check(sources)
     with only_writer(folder, "reproducing in"):
-        return _reproduce(entry, sources, folder, work or Work())
+        return _reproduce(table, sources, folder, work or Work())
 
 
-def _reproduce(entry: Entry, sources: Mapping[str, Source], folder: Path, work: Work) -> Reproduced:
-    facts = {name: source.fingerprint() for name, source in sources.items()}
-    settings = {**encode(entry, "entry"), **entry.unsaid()}
-    about = {"entry": entry.name, "settings": settings, "images": facts}
-    results = KeptResults(folder / "rows.json", about, "reproduction", _read, asdict)
-    report, image = entry(sources, results, work)
+def _reproduce(table: PaperTable, sources: Mapping[str, Source], folder: Path, work: Work) -> Reproduction:
+    fingerprints = {name: source.fingerprint() for name, source in sources.items()}
+    settings = {**encode(table, "entry"), **table.free_settings()}
+    identity = {"entry": table.name, "settings": settings, "images": fingerprints}
+    results = KeptResults(folder / "rows.json", identity, "reproduction", _parse_row, asdict)
+    report, image = table(sources, results, work)
     record = {
-        "entry": entry.name,
+        "entry": table.name,
         "title": report.title,
-        "settings": encode(entry, "entry"),
-        "images": facts,
+        "settings": encode(table, "entry"),
+        "images": fingerprints,
         "versions": versions(),
         "rows": [dict(row) for row in report.numbers],
         "notes": list(report.notes),
     }
-    files = tuple(folder / f"{entry.name}{ending}" for ending in (".md", ".csv", ".json", ".png"))
+    files = tuple(folder / f"{table.name}{ending}" for ending in (".md", ".csv", ".json", ".png"))
     write_text(files[0], report.markdown())
-    write_text(files[1], report.comma_separated())
+    write_text(files[1], report.csv())
     write_json(files[2], record)
     with result_file(files[3], "the picture") as file:
         image.save(file, "PNG", optimize=True)
-    return Reproduced(report, files)
+    return Reproduction(report, files)
 
 
-def _read(row: dict[str, Any]) -> Measured:
+def _parse_row(row: dict[str, Any]) -> RowMeasures:
     measures = {name: float(value) for name, value in row["measures"].items()}
-    return Measured(row["row"], row["seed"], measures, row["seconds"])
+    return RowMeasures(row["row"], row["seed"], measures, row["seconds"])

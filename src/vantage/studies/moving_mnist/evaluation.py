@@ -13,28 +13,28 @@ import torch
 from jaxtyping import Float, Int, Num
 from torch import Tensor, nn
 
-from vantage.studies.moving_mnist.clips import Clips, normalized
-from vantage.studies.moving_mnist.course import ClipTraining, OnStep
+from vantage.studies.moving_mnist.clips import Clips, normalize_pixels
 from vantage.studies.moving_mnist.factors import Factors
 from vantage.studies.moving_mnist.networks import FrameEncoder, FrameNetwork
 from vantage.studies.moving_mnist.tasks import TASKS, FrameTask
+from vantage.studies.moving_mnist.training import ClipTraining, OnStep
 
-__all__ = ["LinearHeads", "Supervised", "seen_frames"]
+__all__ = ["LinearHeads", "SupervisedTraining", "frame_features"]
 
 _PART = 500  # frames that go through a network at once
 
 
 @torch.no_grad()
-def seen_frames(network: nn.Module, clips: Clips, most: int = 0) -> tuple[Float[Tensor, "n f"], Factors]:
+def frame_features(network: nn.Module, clips: Clips, most: int = 0) -> tuple[Float[Tensor, "n f"], Factors]:
     """A network's features, in evaluation mode, of the last frame of each of the first `most` clips (0: of all), and
     the factors of these frames."""
     network.eval()
     vectors, factors = [], []
     for number in torch.arange(min(len(clips), most or len(clips))).split(_PART):
-        frames, of_frames = clips.frames(0, number)
-        vectors.append(network(normalized(frames)))
-        factors.append(of_frames)
-    return torch.cat(vectors), Factors.together(factors)
+        frames, frame_factors = clips.frames(0, number)
+        vectors.append(network(normalize_pixels(frames)))
+        factors.append(frame_factors)
+    return torch.cat(vectors), Factors.concatenate(factors)
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class LinearHeads:
         test_frames: int = 0,
     ) -> dict[str, float]:
         """Mean error of each task over the test frames, by its name."""
-        features, factors = seen_frames(network, train, self.frames)
+        features, factors = frame_features(network, train, self.frames)
         mean, deviation = features.mean(0), features.std(0, correction=0)
         scale = torch.where(deviation > 1e-6, deviation, 1.0)  # a feature that never changes stays 0
         vector = (features - mean) / scale
@@ -73,14 +73,14 @@ class LinearHeads:
             # Layers side by side share no parameter, so that the sum trains each as if it were alone.
             return _sum(tasks, head(vector[row]), [answer[row] for answer in answers], train)
 
-        self.course.follow(head, len(vector), seed, loss, on_step)
-        test_features, factors = seen_frames(network, test, test_frames)
+        self.course.train(head, len(vector), seed, loss, on_step)
+        test_features, factors = frame_features(network, test, test_frames)
         with torch.no_grad():
             return _errors(tasks, head((test_features - mean) / scale), factors, test)
 
 
 @dataclass(frozen=True)
-class Supervised:
+class SupervisedTraining:
     """The frame network and a linear layer, trained end to end on one task, with new frames in every epoch."""
 
     encoder: FrameEncoder = FrameEncoder()
@@ -101,10 +101,10 @@ class Supervised:
 
         def loss(epoch: int, number: Int[Tensor, "b"]) -> Float[Tensor, ""]:
             frames, factors = train.frames(epoch, number)
-            return task.loss(network(normalized(frames)), task.answer(factors, train))
+            return task.loss(network(normalize_pixels(frames)), task.answer(factors, train))
 
-        self.course.follow(network, len(train), seed, loss, on_step)
-        answers, factors = seen_frames(network, test, test_frames)
+        self.course.train(network, len(train), seed, loss, on_step)
+        answers, factors = frame_features(network, test, test_frames)
         return _errors((task,), answers, factors, test)
 
 

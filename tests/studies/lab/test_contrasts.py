@@ -8,13 +8,13 @@ from scipy import stats
 
 from vantage.errors import UserError
 from vantage.measures.significance import interval
-from vantage.studies.lab.judgement import Contrast, judge, sign_flip
+from vantage.studies.lab.contrasts import SeedContrast, judge_contrasts, sign_flip
 
 SIX = (0.4, 1.1, 0.7, -0.2, 0.9, 1.3)
 
 
-def one(values: tuple[float, ...], delta: float = 0.0) -> Contrast:
-    return Contrast("a − b", values, delta)
+def one(values: tuple[float, ...], delta: float = 0.0) -> SeedContrast:
+    return SeedContrast("a − b", values, delta)
 
 
 def test_the_interval_is_scipys() -> None:
@@ -24,7 +24,7 @@ def test_the_interval_is_scipys() -> None:
 
 
 def test_p_is_that_of_the_paired_t_test() -> None:
-    (judged,) = judge([one(SIX)])
+    (judged,) = judge_contrasts([one(SIX)])
     assert judged.p == pytest.approx(float(stats.ttest_1samp(SIX, 0.0).pvalue), abs=1e-12)
     assert judged.mean == pytest.approx(fmean(SIX)) and judged.n == 6
 
@@ -41,7 +41,7 @@ def test_sign_flips_count_every_pattern() -> None:
 
 def test_equivalence_is_two_one_sided_tests() -> None:
     values = (0.1, -0.2, 0.05, 0.0, 0.12, -0.06)
-    (judged,) = judge([one(values, 0.5)])
+    (judged,) = judge_contrasts([one(values, 0.5)])
     below = stats.ttest_1samp(values, -0.5, alternative="greater").pvalue
     above = stats.ttest_1samp(values, 0.5, alternative="less").pvalue
     assert judged.p == pytest.approx(float(max(below, above)), abs=1e-12) and judged.verdict == "supported"
@@ -51,16 +51,16 @@ def test_equivalence_is_two_one_sided_tests() -> None:
 
 def test_a_difference_beyond_delta_refutes_equivalence() -> None:
     values = (2.0, 2.2, 1.9, 2.1, 2.05, 1.95)
-    (judged,) = judge([one(values, 0.5)])
+    (judged,) = judge_contrasts([one(values, 0.5)])
     assert judged.verdict == "refuted"
     assert judged.p == pytest.approx(float(stats.ttest_1samp(values, 0.5).pvalue), abs=1e-12)
-    (wide,) = judge([one((2.0, -1.0, 0.4, 1.3, -0.8, 0.9), 0.5)])
+    (wide,) = judge_contrasts([one((2.0, -1.0, 0.4, 1.3, -0.8, 0.9), 0.5)])
     assert wide.verdict == "undecided"
 
 
 def test_holm_goes_over_all_contrasts() -> None:
     rows = [tuple(np.random.default_rng(n).normal(0.3 * n, 1, 6)) for n in range(4)]
-    judged = judge([one(row) for row in rows])
+    judged = judge_contrasts([one(row) for row in rows])
     p = [float(stats.ttest_1samp(row, 0.0).pvalue) for row in rows]
     order, least = np.argsort(p), 0.0
     for rank, number in enumerate(order):
@@ -71,26 +71,26 @@ def test_holm_goes_over_all_contrasts() -> None:
 def test_planted_effects_are_found_on_the_side_where_they_are() -> None:
     noise = np.random.default_rng(1).normal(0, 0.3, 6)
     for planted, verdict in ((2.0, "supported"), (-2.0, "refuted"), (0.0, "undecided")):
-        (judged,) = judge([one(tuple(noise - noise.mean() + planted))])
+        (judged,) = judge_contrasts([one(tuple(noise - noise.mean() + planted))])
         assert judged.verdict == verdict
 
 
 def test_fewer_than_five_pairs_decide_nothing_however_large() -> None:
-    (four,) = judge([one((10.0, 10.1, 9.9, 10.05))])
+    (four,) = judge_contrasts([one((10.0, 10.1, 9.9, 10.05))])
     assert four.p < 1e-4 and four.verdict == "undecided"
-    (five,) = judge([one((10.0, 10.1, 9.9, 10.05, 10.0))])
+    (five,) = judge_contrasts([one((10.0, 10.1, 9.9, 10.05, 10.0))])
     assert five.verdict == "supported"
 
 
 def test_numbers_without_spread_and_single_ones_decide_nothing() -> None:
     for values in ((1.0,) * 6, (0.0,) * 6, (3.0,)):
-        (judged,) = judge([one(values)])
+        (judged,) = judge_contrasts([one(values)])
         assert judged.verdict == "undecided" and judged.p == 1.0
 
 
 def test_false_alarms_of_a_whole_entry_stay_near_their_level() -> None:
     chance = np.random.default_rng(7)
-    entries = [judge([one(tuple(row)) for row in chance.normal(0, 1, (6, 6))]) for _ in range(30)]
+    entries = [judge_contrasts([one(tuple(row)) for row in chance.normal(0, 1, (6, 6))]) for _ in range(30)]
     share = np.mean([any(each.verdict != "undecided" for each in judged) for judged in entries])
     assert share < 0.14  # .05 and chance
 

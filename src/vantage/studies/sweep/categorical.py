@@ -1,4 +1,4 @@
-"""Sweeps whose values are names: color spaces, and augmentations added one by one."""
+"""Sweeps with named values: color spaces, and augmentations that are added one by one."""
 
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -7,7 +7,7 @@ from typing import ClassVar
 from vantage.composition.fitting import parts_of
 from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
-from vantage.studies.sweep.sweeps import Point, changed
+from vantage.studies.sweep.sweeps import SweepPoint, change_views
 from vantage.training.run import Run
 from vantage.views.augmentation import Augmentation, Views
 from vantage.views.channels import Channels
@@ -20,13 +20,13 @@ from vantage.views.recipes import infomin_views
 __all__ = ["SPACES", "ColorSpaces", "Ladder", "Operations"]
 
 SPACES: tuple[ColorSpace, ...] = (RGB(), Lab(), YCbCr(), YDbDr(), YIQ(), YUV(), XYZ(), HSV())
-"""The spaces that a sweep can name, each with its own statistics."""
+"""The color spaces that a sweep can name, each with its own statistics."""
 
 
 @dataclass(frozen=True)
 class ColorSpaces:
-    """The color space whose channels are dealt out to the views (CMC's {L, ab}; InfoMin, arXiv 2005.10243, Fig. 4:
-    on STL-10 accuracy rises as I_NCE falls). Needs a run on channels, with a network for each view, such as CMC's."""
+    """The color space whose channels are divided among the views (CMC's {L, ab}; InfoMin, arXiv 2005.10243, Fig. 4: on
+    STL-10 accuracy rises as I_NCE falls). Needs a run on channels with a network for each view, such as CMC's."""
 
     name: ClassVar[str] = "color"
     recipe: ClassVar[str] = "cmc_softmax"
@@ -39,7 +39,7 @@ class ColorSpaces:
         """In words."""
         return "color space, split as {first, last two}"
 
-    def points(self, base: Run) -> tuple[Point, ...]:
+    def points(self, base: Run) -> tuple[SweepPoint, ...]:
         """A run for each space, normalized with its statistics."""
         if not any(isinstance(part, InSpace) for part in parts_of(base.views)) or not isinstance(base.views, Channels):
             raise UserError(
@@ -51,21 +51,21 @@ class ColorSpaces:
                 near = did_you_mean(value, spaces)
                 raise UserError(f"there is no color space {value!r}{near} (spaces: {', '.join(spaces)})")
         if not self.values or len(set(self.values)) < len(self.values):
-            raise UserError(f"the color spaces are {self.values}: give at least one, and each once")
-        return tuple(Point(value, _in_space(base, spaces[value])) for value in self.values)
+            raise UserError(f"the color spaces are {self.values}: give at least one, and each only once")
+        return tuple(SweepPoint(value, _in_space(base, spaces[value])) for value in self.values)
 
 
 def _in_space(base: Run, space: ColorSpace) -> Run:
-    run = changed(base, InSpace, lambda part: replace(part, space=space))
-    return changed(run, Normalize, lambda part: space.statistics.normalize())
+    run = change_views(base, InSpace, lambda part: replace(part, space=space))
+    return change_views(run, Normalize, lambda part: space.statistics.normalize())
 
 
 @dataclass(frozen=True)
 class Ladder:
-    """InfoMin's augmentations, one more at each step, in the place of the run's views: crop alone, then flip, jitter,
-    blur (above 32 px), RandAugment and grayscale (arXiv 2005.10243, Fig. 12: accuracy rises to the end as I_NCE falls).
+    """InfoMin's augmentations in place of the run's views, one more at each step: crop alone, then flip, jitter, blur
+    (above 32 px), RandAugment and grayscale (arXiv 2005.10243, Fig. 12: accuracy rises to the end as I_NCE falls).
 
-    The figure has jitter of several strengths too, for which there is `JitterStrength`.
+    The paper's figure also varies the strength of jitter, which `JitterStrength` does here.
     """
 
     name: ClassVar[str] = "ladder"
@@ -79,7 +79,7 @@ class Ladder:
         """In words."""
         return "InfoMin's augmentations so far"
 
-    def points(self, base: Run) -> tuple[Point, ...]:
+    def points(self, base: Run) -> tuple[SweepPoint, ...]:
         """A run for each step."""
         if not isinstance(base.views, Views):
             raise UserError(
@@ -94,9 +94,9 @@ class Ladder:
 
 @dataclass(frozen=True)
 class Operations:
-    """The run's own augmentations, one more at each step: crop alone, then each operation in its order, in all views
-    alike. Operations that change the form of an image (color space, normalization) always stay, and so does a
-    jigsaw."""
+    """The run's own augmentations, one more at each step: crop alone, then the operations in order, the same in all
+    views. Operations that change the representation of an image (color space, normalization) always stay, and so does
+    a jigsaw."""
 
     name: ClassVar[str] = "operations"
     recipe: ClassVar[str] = "moco_v2"
@@ -109,37 +109,39 @@ class Operations:
         """In words."""
         return "augmentations so far"
 
-    def points(self, base: Run) -> tuple[Point, ...]:
+    def points(self, base: Run) -> tuple[SweepPoint, ...]:
         """A run for each step."""
         return _steps(self.name, base, self.values)
 
 
-def _steps(sweep: str, full: Run, values: tuple[int, ...]) -> tuple[Point, ...]:
+def _steps(sweep: str, full: Run, values: tuple[int, ...]) -> tuple[SweepPoint, ...]:
     """A run for each number of the augmentations of a run."""
     rungs = [_rungs(part) for part in parts_of(full.views) if isinstance(part, Augmentation)]
     if not rungs or len({len(each) for each in rungs}) > 1:
         raise UserError(
-            f"the views of {full.recipe} are not made by equally many augmentations, so these cannot be added one by"
-            " one: take a recipe such as moco_v2"
+            f"the views of {full.recipe} do not all have the same number of augmentations, so these cannot be added one"
+            " by one: take a recipe such as moco_v2"
         )
     most = len(rungs[0])
     steps = values or tuple(range(most + 1))
     if not all(0 <= step <= most for step in steps) or len(set(steps)) < len(steps):
-        raise UserError(f"{sweep} has steps from 0 to {most}, but {steps} were given: choose among those, each once")
+        raise UserError(
+            f"{sweep} has the steps 0 to {most}, but {steps} were given: choose among these, each only once"
+        )
     names = ["crop", *(f"+ {type(operation).__name__}" for operation in rungs[0])]
-    return tuple(Point(f"{step} {names[step]}", _up_to(full, step), float(step)) for step in steps)
+    return tuple(SweepPoint(f"{step} {names[step]}", _up_to(full, step), float(step)) for step in steps)
 
 
 def _rungs(view: Augmentation) -> tuple[Operation, ...]:
-    """The operations that come and go: all but changes of color space and normalization."""
+    """The operations that the sweep adds: all but changes of color space and normalization."""
     return tuple(operation for operation in view.operations if not isinstance(operation, InSpace | Normalize))
 
 
 def _up_to(full: Run, step: int) -> Run:
     def shorter(view: Augmentation) -> Augmentation:
-        stays = [isinstance(operation, InSpace | Normalize) for operation in view.operations]
-        count = accumulate(not stay for stay in stays)
-        operations = [o for o, stay, n in zip(view.operations, stays, count, strict=True) if stay or n <= step]
+        always = [isinstance(operation, InSpace | Normalize) for operation in view.operations]
+        counts = accumulate(not stay for stay in always)
+        operations = [o for o, stay, n in zip(view.operations, always, counts, strict=True) if stay or n <= step]
         return replace(view, operations=tuple(operations))
 
-    return changed(full, Augmentation, shorter)
+    return change_views(full, Augmentation, shorter)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from vantage.errors import UserError
-from vantage.studies.lab import Cell, Claim, Entry, Gate, rule
+from vantage.studies.lab import Cell, Claim, Entry, Gate, judge_claims
 from vantage.studies.lab.entry import paper
 from vantage.studies.lab.predicates import Beats, Close
-from vantage.studies.lab.ruling import Numbers
+from vantage.studies.lab.verdicts import Numbers
 
 GATE = Gate("base", ("raw",), "kNN")
 ENTRY = Entry(
@@ -18,9 +18,15 @@ ENTRY = Entry(
     claims=(
         Claim("1", "ours is above theirs", "§1", (Beats("ours", "theirs"),), ("top-1", "top-5"), "kNN", True),
         Claim("2", "they are within ± 1", "§2", (Close(("ours", "theirs"), 1.0),), (), "kNN"),
-        Claim("3", "nobody can ask", "§3", (Beats("ours", "theirs"),), ("top-1",), why="too large"),
+        Claim("3", "nobody can ask", "§3", (Beats("ours", "theirs"),), ("top-1",), note="too large"),
         Claim(
-            "4", "given that ours is above 0", "§4", (Beats("ours", "theirs"),), (), "kNN", needs=Beats("ours", "raw")
+            "4",
+            "given that ours is above 0",
+            "§4",
+            (Beats("ours", "theirs"),),
+            (),
+            "kNN",
+            precondition=Beats("ours", "raw"),
         ),
     ),
     cells=(*paper("top-1 / top-5", ("ours", 2.0, 1.0), ("theirs", 1.0, 1.5)), Cell("base"), Cell("raw")),
@@ -36,7 +42,7 @@ def numbers(ours: float, theirs: float, base: float = 5.0, raw: float = 1.0, see
 
 
 def verdicts(found: Numbers, entry: Entry = ENTRY) -> list[str]:
-    return [one.verdict for one in rule(entry, found)]
+    return [one.verdict for one in judge_claims(entry, found)]
 
 
 def test_planted_effects_are_judged() -> None:
@@ -50,38 +56,38 @@ def test_without_numbers_nothing_is_judged() -> None:
 
 
 def test_the_gate_precedes_accuracy_alone() -> None:
-    closed = rule(ENTRY, numbers(8.0, 5.0, base=1.0))
+    closed = judge_claims(ENTRY, numbers(8.0, 5.0, base=1.0))
     assert [one.verdict for one in closed] == ["undecided", "refuted", "not asked", "supported"]
     assert "base is not above raw" in closed[0].reason
     unmeasured = {name: row for name, row in numbers(8.0, 5.0).items() if name != "raw"}
-    assert "not measured" in rule(ENTRY, unmeasured)[0].reason
+    assert "not measured" in judge_claims(ENTRY, unmeasured)[0].reason
 
 
 def test_a_precondition_that_is_not_reached_makes_void() -> None:
-    (*_, last) = rule(ENTRY, numbers(8.0, 5.0, raw=9.0))
+    (*_, last) = judge_claims(ENTRY, numbers(8.0, 5.0, raw=9.0))
     assert last.verdict == "void" and "ours − raw" in last.reason
 
 
 def test_four_seeds_decide_nothing() -> None:
-    few = rule(replace(ENTRY, gate=None), numbers(8.0, 5.0, seeds=4))
+    few = judge_claims(replace(ENTRY, gate=None), numbers(8.0, 5.0, seeds=4))
     assert [one.verdict for one in few[:2]] == ["undecided", "undecided"] and "4 of at least 5" in few[0].reason
 
 
 def test_seeds_that_one_cell_lacks_do_not_count() -> None:
     found = {name: {"kNN": dict(row["kNN"])} for name, row in numbers(8.0, 5.0).items()}
     del found["ours"]["kNN"][5]
-    assert rule(ENTRY, found)[0].judged[0].n == 5
+    assert judge_claims(ENTRY, found)[0].results[0].n == 5
 
 
 def test_the_papers_own_numbers_contradict_its_text() -> None:
-    ours, equal, *_ = rule(ENTRY, {})
+    ours, equal, *_ = judge_claims(ENTRY, {})
     assert [each.values[0] for each in ours.paper] == pytest.approx([1.0, -0.5])
-    assert ours.against == ("ours − theirs = -0.5 (top-5)",)
-    assert equal.paper == () and equal.against == ()
+    assert ours.contradictions == ("ours − theirs = -0.5 (top-5)",)
+    assert equal.paper == () and equal.contradictions == ()
 
 
 def test_a_claim_about_no_cell_is_refused() -> None:
     with pytest.raises(UserError, match="there is no cell 'mine'"):
         replace(ENTRY, claims=(Claim("1", "mine", "§1", (Beats("mine", "ours"),)),))
-    with pytest.raises(UserError, match="named twice"):
+    with pytest.raises(UserError, match="the same name"):
         replace(ENTRY, cells=(*ENTRY.cells, Cell("raw")))

@@ -1,0 +1,135 @@
+"""Statistics for a handful of seeds: paired differences with intervals, equivalence, exact sign flips, and a verdict.
+
+n: seeds
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from statistics import fmean, stdev
+
+from vantage.errors import UserError
+from vantage.measures.significance import holm, interval, two_sided
+
+__all__ = ["FEWEST", "LEVEL", "SeedContrast", "ContrastResult", "judge_contrasts", "sign_flip"]
+
+LEVEL = 0.05
+"""Probability below which a claim counts as decided, after Holm's correction over its entry."""
+
+FEWEST = 5
+"""Pairs below which nothing is decided: a sign-flip test of four pairs cannot go below p = .125."""
+
+_MOST_FLIPS = 2**16
+"""Most sign patterns that are enumerated; with more, the sign-flip p is left out."""
+
+
+@dataclass(frozen=True)
+class SeedContrast:
+    """A number for each seed that a claim puts above 0, or within ±δ of 0."""
+
+    name: str
+    """In words, such as "JCL − MoCo v2"."""
+
+    values: tuple[float, ...]
+    """A value for each seed that has all the necessary cells; for a paper, a single value."""
+
+    delta: float = 0.0
+    """δ; 0 asks whether the numbers lie above 0."""
+
+    def __post_init__(self) -> None:
+        if self.delta < 0 or not all(math.isfinite(value) for value in self.values):
+            raise UserError(f"{self.name}: δ is {self.delta} and the differences are {self.values}; give finite ones")
+
+    def holds(self) -> bool:
+        """Whether the mean is where the claim puts it; single numbers of a paper allow no more than that."""
+        mean = fmean(self.values)
+        return abs(mean) <= self.delta + 1e-9 if self.delta else mean > 1e-9
+
+
+@dataclass(frozen=True)
+class ContrastResult:
+    """The statistical test of one contrast."""
+
+    name: str
+    """The contrast in words."""
+
+    n: int
+    """Number of pairs."""
+
+    mean: float
+    """Mean of the contrast."""
+
+    low: float
+    """Lower end of the 95 % t interval; −inf for fewer than two pairs."""
+
+    high: float
+    """Its upper end."""
+
+    p: float
+    """p of the two-sided t test, or the larger p of two one-sided tests for an equivalence; after Holm's correction."""
+
+    flips: float | None
+    """Exact p of the same test by sign flips, uncorrected; None where there are too few or too many pairs."""
+
+    verdict: str
+    """supported, refuted or undecided."""
+
+
+def sign_flip(values: Sequence[float]) -> float | None:
+    """Exact two-sided p: the share of the 2ⁿ sign patterns whose mean is at least as far from 0 as the observed one.
+
+    None without values, or where there are too many of them to enumerate the patterns.
+    """
+    return _share(values, abs) if values and 2 ** len(values) <= _MOST_FLIPS else None
+
+
+def judge_contrasts(contrasts: Sequence[SeedContrast]) -> list[ContrastResult]:
+    """Test all contrasts of an entry, with one correction: "above 0" by a paired t test, "within ±δ" by two one-sided
+    tests (inside) or by a t test of the excess over δ (outside). Fewer than five pairs, or values without any spread,
+    decide nothing."""
+    tests = [_t_test(one) for one in contrasts]
+    places = [number for number, (p, _) in enumerate(tests) if p is not None]
+    corrected_p = dict(zip(places, holm([p for p, _ in tests if p is not None]), strict=True))
+    results = []
+    for number, (one, (_, favors_claim)) in enumerate(zip(contrasts, tests, strict=True)):
+        p, enough_pairs = corrected_p.get(number, 1.0), len(one.values) >= FEWEST
+        verdict = ("supported" if favors_claim else "refuted") if enough_pairs and p < LEVEL else "undecided"
+        low, high = interval(one.values)
+        mean = fmean(one.values) if one.values else math.nan
+        results.append(ContrastResult(one.name, len(one.values), mean, low, high, p, _flips(one), verdict))
+    return results
+
+
+def _t_test(contrast: SeedContrast) -> tuple[float | None, bool]:
+    """The p of the direction that the values favor, and whether that is the claim's; None for values without spread."""
+    if len(contrast.values) < 2:
+        return None, False
+    mean, error = fmean(contrast.values), stdev(contrast.values) / math.sqrt(len(contrast.values))
+    if error <= 1e-12 * max(1.0, abs(mean)):
+        return None, False
+    free = len(contrast.values) - 1.0
+    if not contrast.delta:
+        return two_sided(mean / error, free), mean > 0
+    beyond = (abs(mean) - contrast.delta) / error
+    outside = two_sided(beyond, free)
+    return (outside, False) if beyond > 0 else (outside / 2, True)  # the farther bound has the smaller p
+
+
+def _flips(contrast: SeedContrast) -> float | None:
+    if not contrast.delta or not contrast.values:
+        return sign_flip(contrast.values)
+    mean = fmean(contrast.values)
+    beyond = [value - math.copysign(contrast.delta, mean) for value in contrast.values]
+    if abs(mean) > contrast.delta or 2 ** len(beyond) > _MOST_FLIPS:
+        return sign_flip(beyond)
+    side = math.copysign(1.0, sum(beyond))
+    return _share(beyond, lambda total: side * total)
+
+
+def _share(values: Sequence[float], far: Callable[[float], float]) -> float:
+    """Share of all sign patterns whose sum is at least as extreme as the observed one."""
+    observed = far(sum(values))
+    patterns = product((1, -1), repeat=len(values))
+    sums = [far(sum(sign * value for sign, value in zip(signs, values, strict=True))) for signs in patterns]
+    return sum(total >= observed - 1e-12 * max(1.0, abs(observed)) for total in sums) / len(sums)

@@ -1,0 +1,31 @@
+"""The progress of one run, shown as part of a longer task."""
+
+from vantage.progress import Progress
+
+__all__ = ["NestedProgress"]
+
+
+class NestedProgress:
+    """Moves the bar of the whole task, so that the remaining time is that of the whole; only warnings are printed."""
+
+    def __init__(self, whole: Progress, before: int, name: str) -> None:
+        """`before` is how much of the whole task is done when this part starts."""
+        self.whole, self.before, self.name = whole, before, name
+
+    def start(self, name: str, total: int, completed: int = 0) -> None:
+        """Start this part, or continue it where it stopped."""
+        self.whole.advance(self.before + completed, self.name)
+
+    def advance(self, completed: int, note: str = "") -> None:
+        """Report how much of this part is done."""
+        self.whole.advance(self.before + completed, f"{self.name}  {note}")
+
+    def line(self, text: str) -> None:
+        """Nothing."""
+
+    def warn(self, text: str) -> None:
+        """Show a warning with the name of this part."""
+        self.whole.warn(f"{self.name}: {text}")
+
+    def stop(self) -> None:
+        """Do nothing, since the whole task goes on."""
