@@ -11,7 +11,7 @@ from scipy import stats
 from vantage.measures.significance import interval
 from vantage.studies.benefit import BenefitResult, Budget, ClassifierResult, Gap, SplitImages, benefit_figure, sentences
 from vantage.studies.benefit.result import pack_bits
-from vantage.studies.benefit.verdict import markdown
+from vantage.studies.benefit.verdict import _percent, markdown
 from vantage.studies.benefit.ways import FROZEN, PIXELS, RANDOM, SCRATCH, TUNED
 
 TEST, SEEDS = 400, 4
@@ -121,7 +121,7 @@ def test_the_split_is_told() -> None:
     result = result_of(FEW, EVERY)
     points = (result.points(TUNED, 10) - result.points(SCRATCH, 10))[:, kept]
     assert without == Gap.of(points)
-    assert lines[-2].startswith("3 of 400 test images (0.8%) are near-duplicates of training images; without them")
+    assert lines[-2].startswith("3 of 400 test images (0.8 %) are near-duplicates of training images; without them")
     assert without.words in lines[-2]
     assert lines[-1] == "The run was pretrained on 7 of the test images, without their labels."
 
@@ -148,3 +148,7 @@ def test_the_picture_shows_means_and_intervals() -> None:
     (bars,) = second.containers
     segments = bars.lines[2][0].get_segments()  # pyright: ignore
     assert [segment[:, 1].tolist() for segment in segments] == [pytest.approx([gap.low, gap.high]) for gap in gaps]
+
+
+def test_a_small_share_is_not_said_to_be_none() -> None:
+    assert [_percent(part, 2_500) for part in (0, 1, 2, 36)] == ["0.0 %", "less than 0.1 %", "0.1 %", "1.4 %"]

@@ -82,15 +82,20 @@ def _others(result: BenefitResult) -> list[str]:
     return lines
 
 
+def _percent(part: int, whole: int) -> str:
+    """Such as 1.4 %, and less than 0.1 % in place of 0."""
+    return "less than 0.1 %" if 0 < part / whole < 0.0005 else f"{100 * part / whole:.1f} %"
+
+
 def _split(result: BenefitResult) -> list[str]:
     images = result.images
     count = len(images.leaks)
     verb = "is a near-duplicate" if count == 1 else "are near-duplicates"
-    line = f"{count:,} of {images.test:,} test images ({count / images.test:.1%}) {verb} of training images"
+    line = f"{count:,} of {images.test:,} test images ({_percent(count, images.test)}) {verb} of training images"
     if 0 < count < images.test - 1:
         gaps = [f"{result.gap(TUNED, SCRATCH, labels, leaks=False).words} {_with(result, labels)}"
                 for labels in _ends(result)]  # fmt: skip
-        line += f"; without them pretraining adds {', '.join(gaps)}"
+        line += f"; without {'it' if count == 1 else 'them'} pretraining adds {', '.join(gaps)}"
     lines = [f"{line}."]
     if images.in_pretraining:
         lines.append(f"The run was pretrained on {images.in_pretraining:,} of the test images, without their labels.")
