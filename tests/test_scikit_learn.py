@@ -24,7 +24,7 @@ from tiny import images, kept_run, tiny_run
 import vantage
 from vantage import VantageEncoder
 from vantage.encoders import Convolutions, Encoder, LinearHead, Shared
-from vantage.errors import UserError
+from vantage.errors import DataError, UserError
 from vantage.frozen.encoder import load
 
 SOURCE = images(24, seed=2)
@@ -140,9 +140,41 @@ def test_mistakes_are_one_sentence(run: Path, tmp_path: Path) -> None:
         ([], "there are no images"),
         ([3], "image 0 is int"),
         ([PIXELS[0], np.zeros((2, 2, 4), np.uint8)], r"image 1 is uint8 of shape \(2, 2, 4\)"),
-        ("photos", "str holds no images"),
+        ("photos", "'photos' is one path: give a list of paths"),
         ([tmp_path / "gone.png"], "gone.png"),
     ):
         with pytest.raises(UserError, match=words):
             VantageEncoder(run).fit(PIXELS).transform(wrong)
     assert torch.is_grad_enabled()
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"run": 3}, "run is 3: give the folder of a run"),
+        ({"minutes": "ten"}, "minutes is 'ten': give a number above 0"),
+        ({"minutes": 0}, "a plan for 0.0 minutes was asked for: give a number above 0"),
+        ({"minutes": 1, "folder": 5}, "folder is 5: give a path"),
+        ({"network": "first"}, "network is 'first': give the number of a network"),
+        ({"network": 4}, "network 4 was asked for, but the run trained 1"),
+        ({"device": None}, "there is no device 'None'"),
+        ({"device": "banana"}, "there is no device 'banana'"),
+        ({"minutes": 60, "device": "banana"}, "there is no device 'banana'"),
+        ({"batch_size": "big"}, "batch_size is 'big': give a whole number"),
+        ({"batch_size": None}, "batch_size is None: give a whole number"),
+        ({"num_workers": 0}, "num_workers is 0: give at least 1"),
+        ({"minutes": 1, "run": "x"}, "but found both"),
+        ({"run": None}, "but found neither"),
+    ],
+)
+def test_a_wrong_setting_is_refused_by_fit_in_one_sentence(run: Path, settings: dict[str, Any], words: str) -> None:
+    given = {"run": None if "minutes" in settings else run, **settings}
+    with pytest.raises(UserError) as problem:
+        VantageEncoder(**given).fit(PIXELS)
+    assert words in str(problem.value)
+
+
+def test_a_folder_is_opened_first(run: Path, tmp_path: Path) -> None:
+    for path in (tmp_path, str(tmp_path)):
+        with pytest.raises(DataError, match="is one path: give a list of paths, or vantage.open_source"):
+            VantageEncoder(run).fit(path)

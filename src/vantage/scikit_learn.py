@@ -5,6 +5,8 @@ n: images   h, w: height and width in pixels   d: width of the features
 
 from collections.abc import Iterable
 from contextlib import nullcontext
+from numbers import Integral, Real
+from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -23,6 +25,16 @@ from vantage.planning import plan
 from vantage.training import train
 
 __all__ = ["VantageEncoder"]
+
+_KINDS: tuple[tuple[str, Any, str], ...] = (
+    ("run", (str, PathLike), "the folder of a run, or torchvision:NAME=FILE or timm:NAME=FILE"),
+    ("folder", (str, PathLike), "a path"),
+    ("minutes", Real, "a number above 0"),
+    ("network", Integral, "the number of a network, from 0"),
+    ("batch_size", Integral, "a whole number, at least 1"),
+    ("num_workers", Integral, "a whole number, at least 1"),
+)
+"""What each setting must be, where it is given."""
 
 
 class VantageEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -68,7 +80,11 @@ class VantageEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """
         source = _source_of(X)
         if (self.run is None) == (self.minutes is None):
-            raise UserError("VantageEncoder needs a run to read, or minutes to train one in: give run= or minutes=")
+            found = "found neither" if self.run is None else "found both"
+            raise UserError(
+                f"VantageEncoder needs a run to read, or minutes to train one in, but {found}: give run= or minutes="
+            )
+        self._check()
         if self.run is not None:
             self.encoder_ = load(Path(self.run), self.network)
         else:
@@ -80,9 +96,20 @@ class VantageEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """The features of images, float32. Raises `NotFittedError` before `fit`, and `UserError` for anything but
         images."""
         check_is_fitted(self, "encoder_")
+        return embed(self.encoder_, _source_of(X), self._work()).vector.numpy()
+
+    def _check(self) -> None:
+        """Raises `UserError` for what cannot be, before a minute is spent on training."""
+        for name, kinds, what in _KINDS:
+            value = getattr(self, name)
+            omitted = value is None and name != "batch_size"
+            if not omitted and (not isinstance(value, kinds) or isinstance(value, bool)):
+                raise UserError(f"{name} is {value!r}: give {what}")
+        self._work().resolved_device()
+
+    def _work(self) -> Work:
         workers = CORES if self.num_workers is None else self.num_workers
-        work = Work(self.device, self.batch_size, workers)
-        return embed(self.encoder_, _source_of(X), work).vector.numpy()
+        return Work(str(self.device), self.batch_size, workers)
 
     def _train(self, source: Source) -> FrozenEncoder:
         run = plan(source, float(self.minutes or 0), changes={"data.hold_out": 0.0})
@@ -105,8 +132,10 @@ def _source_of(images: Any) -> Source:
         return images
     if isinstance(images, np.ndarray) and images.dtype != object:
         return Arrays(images, None, "the array")
-    if isinstance(images, Iterable) and not isinstance(images, str):
+    if isinstance(images, Iterable) and not isinstance(images, str | PathLike):
         return Pictures(list(images))
+    if isinstance(images, str | PathLike):
+        raise DataError(f"{str(images)!r} is one path: give a list of paths, or vantage.open_source(path) for a folder")
     raise DataError(
         f"{type(images).__name__} holds no images: give a uint8 array (n, h, w, 3), or a list of paths or pictures"
     )

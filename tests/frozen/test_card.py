@@ -69,6 +69,22 @@ def test_a_card_tells_what_the_folder_holds(tmp_path: Path) -> None:
     assert "estimator=InfoNCE(temperature=0.1)" in card
 
 
+def test_a_planned_run_says_its_budget_and_what_the_plan_chose(tmp_path: Path) -> None:
+    run = run_of(ResNet9(2))
+    exported = export(finished(tmp_path / "free", run), "safetensors", tmp_path / "free.safetensors")
+    assert "a plan for" not in exported.card.read_text()
+    data, minutes = replace(run.data, hold_out=0.1), replace(run.monitoring, minutes=12.5)
+    folder = finished(tmp_path / "run", replace(run, data=data, monitoring=minutes))
+    rows = [json.dumps(row | {"seconds": 30.0 * row["epoch"]}) + "\n" for row in curve(run.epochs)]
+    (folder / "metrics.jsonl").write_text("".join(rows))
+    card = export(folder, "safetensors", tmp_path / "planned.safetensors").card.read_text()
+    assert "a plan for 12 minutes of training on the machine below" in card and "Training took 10 minutes." in card
+    lines = card.splitlines()
+    assert "* network: `ResNet9(width=2), views of 32 px`" in lines and "* epochs: `20`" in lines
+    assert "* held out to judge by: `10 % of the images`" in lines
+    assert any(line.startswith(f"* method: `moco_v2, batch {run.batch_size}, ") for line in lines)
+
+
 def test_what_comes_from_outside_stays_text(tmp_path: Path) -> None:
     card = export(finished(tmp_path / "run", run_of(ResNet9(2))), "safetensors", tmp_path / "a.safetensors").card
     lines = card.read_text().splitlines()

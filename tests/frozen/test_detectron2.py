@@ -26,6 +26,8 @@ from vantage.views.colors.statistics import IMAGENET
 
 yaml = pytest.importorskip("yaml")
 
+TABLE = Path(__file__).parents[1] / "references" / "detectron2_r50.txt"
+NORM = ("weight", "bias", "running_mean", "running_var")
 CHOICES = [ResNet(18), ResNet(34), ResNet(50), ResNet(101)]
 CHOICES += [ResNet(101, groups=32, width_per_group=8)]
 CHOICES += [ResNet(152, groups=32, width_per_group=8), ResNet(50, width_per_group=128)]
@@ -65,6 +67,19 @@ def test_names_and_shapes_are_those_of_detectron2(choice: ResNet) -> None:
             wanted = {key for key in wanted if not key.startswith("roi_heads")}
         taken, left = matched(model, given)
         assert set(taken) == wanted and not left, name
+
+
+def test_the_file_of_a_resnet50_has_the_names_that_detectron2_writes_down(tmp_path: Path) -> None:
+    """By a table, so that nothing of ours says what the names should be: 53 convolutions, 265 tensors."""
+    made = export_backbone(encoder(ResNet(50)), "detectron2", tmp_path / "out")
+    found = {name: tuple(one.shape) for name, one in torch.load(made.file, weights_only=True)["model"].items()}
+    wanted: dict[str, tuple[int, ...]] = {}
+    for line in TABLE.read_text(encoding="utf-8").splitlines():
+        if not line.startswith("#"):
+            name, out, channels, side = line.split()
+            wanted[f"{name}.weight"] = (int(out), int(channels), int(side), int(side))
+            wanted |= {f"{name}.norm.{each}": (int(out),) for each in NORM}
+    assert len(wanted) == 265 and found == wanted
 
 
 def test_a_head_of_other_blocks_would_be_filled_only_partly() -> None:

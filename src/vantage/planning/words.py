@@ -12,18 +12,15 @@ from vantage.training.run import Run
 if TYPE_CHECKING:
     from vantage.planning.plan import Plan
 
-__all__ = ["clock", "duration", "describe_networks", "rows"]
+__all__ = ["choices", "clock", "describe_networks", "duration", "rows"]
 
 
 def rows(plan: "Plan", held_out: int = 0) -> list[tuple[str, str]]:
     """A plan in five lines, each with its heading."""
     run, more = plan.run, plan.longer
-    rate = getattr(run.learning_rate, "base", None)
-    optimizer = f"{type(run.optimizer).__name__}{f' at {rate:.2g}' if rate else ''}"
     apart = f", {held_out:,} held out to judge by" if held_out else ""
     return [
-        ("network", f"{describe_networks(run)}, views of {_view_sides(run)} px"),
-        ("method", f"{run.recipe}, batch {run.batch_size:,}, {optimizer}"),
+        *choices(run),
         ("epochs", f"{run.epochs:,} of {plan.images:,} images{apart}"),
         (
             "speed",
@@ -33,6 +30,16 @@ def rows(plan: "Plan", held_out: int = 0) -> list[tuple[str, str]]:
             "in ten times the time",
             f"{describe_networks(more)}, views of {_view_sides(more)} px, {more.epochs:,} epochs",
         ),
+    ]
+
+
+def choices(run: Run) -> list[tuple[str, str]]:
+    """Network and method of a planned run, each with its heading."""
+    rate = getattr(run.learning_rate, "base", None)
+    optimizer = f"{type(run.optimizer).__name__}{f' at {rate:.2g}' if rate else ''}"
+    return [
+        ("network", f"{describe_networks(run)}, views of {_view_sides(run)} px"),
+        ("method", f"{run.recipe}, batch {run.batch_size:,}, {optimizer}"),
     ]
 
 

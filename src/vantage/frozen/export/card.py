@@ -10,6 +10,7 @@ from vantage.facts.run_facts import RunFacts, facts_of
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.frozen.export.graph import Check
 from vantage.frozen.export.metadata import preparation
+from vantage.planning.words import choices, duration
 from vantage.storage.tables import Table
 
 __all__ = ["card_of"]
@@ -63,9 +64,27 @@ def _learned(facts: RunFacts) -> list[str]:
     return [
         "## What it learned from, and how",
         _listing(facts.settings()),
+        *_plan(facts),
         _text(facts.verdict.sentence),
         "Every setting that differs from the defaults of its part:",
         _block(as_python(facts.run)),
+    ]
+
+
+def _plan(facts: RunFacts) -> list[str]:
+    """The budget that the run was planned for, and what the plan chose; nothing for a run without a plan."""
+    run = facts.run
+    if not run.monitoring.minutes:
+        return []
+    taken = facts.rows[-1].get("seconds") if facts.rows else None
+    took = f" Training took {duration(taken)}." if isinstance(taken, int | float) else ""
+    chosen = [*choices(run), ("epochs", f"{run.epochs:,}")]
+    if run.data.hold_out:
+        chosen.append(("held out to judge by", f"{100 * run.data.hold_out:g} % of the images"))
+    return [
+        f"These settings are those of a plan for {duration(60 * run.monitoring.minutes)} of training on the machine"
+        f" below. The command there gives the whole time; the plan chose what it does not say.{took}",
+        _listing(chosen),
     ]
 
 
