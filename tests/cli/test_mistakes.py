@@ -54,7 +54,10 @@ MISTAKES = [
     ("benefit runs/first --data nowhere --others runs/first", "runs/first is named twice"),
     ("benefit runs/first --data nowhere --out words", "words is not empty and holds no comparison with pretraining"),
     ("benefit runs/first --data photos --test photo", "photo does not exist; did you mean photos?"),
-    ("benefit runs/first --data nowhere --learning-rates 0", "learning_rates to choose from: 0; give different"),
+    (
+        "benefit runs/first --data nowhere --learning-rates 0",
+        "learning_rates to choose from: 0; give at least one number, all different",
+    ),
     ("benefit runs/first --data nowhere --seeds 3", "seeds: 3; an interval needs at least two"),
     ("benefit runs/first --data photos", "none of the 4 images has one"),
     ("evaluate knn runs/first --data photos --test photo", "photo does not exist; did you mean photos?"),
