@@ -138,7 +138,7 @@ def mistakes_found(name: str, vector: Tensor, planted: Planted) -> dict[str, Any
     """Wrong labels by the rule."""
     label = torch.tensor([planted.source.label(number) for number in range(len(planted.source))])
     doubts = mistakes(neighbors_of(vector, 20), label, int(label.max()) + 1)
-    score = judged(planted.truth, doubts.contradicted.numpy(), doubts.score.numpy())
+    score = judged(planted.truth, doubts.is_mistake.numpy(), doubts.score.numpy())
     agree = share((doubts.score < 0).sum(), len(label))
     return {"task": "wrong labels", "features": name, "rule": "written rule", **score, "neighbors agree": agree}
 

@@ -242,7 +242,7 @@ def _rows(path: Path) -> None:
     if (rows := open_rows(path, 5)) is not None:  # a damaged one is made again
         rows(torch.tensor([0, 4]))
         rows.part(0, 5)
-        rows.mapped()
+        rows.memory_map()
 
 
 def _set(path: Path) -> None:

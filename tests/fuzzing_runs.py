@@ -39,7 +39,7 @@ from vantage.report.curves import curves
 from vantage.storage.files import digest_of_file
 from vantage.storage.provenance import provenance
 from vantage.storage.results import CachedResults
-from vantage.storage.state import KeptState, restore, tensors_of
+from vantage.storage.state import StateFile, restore, tensors_of
 from vantage.studies.analyse.networks import trained_networks
 from vantage.studies.sweep.rows import SweepRow, stored_rows
 from vantage.studies.view_learning.loop import FILE, read_learning
@@ -197,13 +197,13 @@ def _kept(folder: Path) -> dict[str, Target]:
     optimizer = torch.optim.SGD(network.parameters(), 0.1, momentum=0.9)
     network(torch.ones(1, 3)).sum().backward()
     optimizer.step()
-    KeptState(folder / "state.safetensors").write(tensors_of({"network": network}, optimizer), {"epoch": 2})
+    StateFile(folder / "state.safetensors").write(tensors_of({"network": network}, optimizer), {"epoch": 2})
     CachedResults(folder / "results.json").add("a", {"b": [1.0]})
     rows = stored_rows(folder / "sweep", {"sweep": "s", "values": [1, 2]})
     rows.add("k", SweepRow("c" * 16, "moco_v2", "1", 1.0, 0, {"knn": 50.0}, 2.0, 0.1, ({"bound": 3.0},), 3.0, 1.0, 9.0))
 
     def go_on(file: Path, cache: Path) -> None:
-        if (state := KeptState(file).read()) is not None:
+        if (state := StateFile(file).read()) is not None:
             restore({"network": network}, optimizer, state.tensors)
 
     def results(file: Path, cache: Path) -> None:

@@ -166,7 +166,7 @@ def test_earlier_settings_of_every_recipe_are_what_the_recipe_is_now(recipe: str
 
 def _with_pools(run: Run) -> Run:
     """The run with every pool written out: an omitted one means the views of the keys, which earlier versions wrote."""
-    return replace(run, branches=tuple(replace(branch, pool=branch.pooled) for branch in run.branches))
+    return replace(run, branches=tuple(replace(branch, pool=branch.pool_views) for branch in run.branches))
 
 
 @pytest.mark.parametrize("name", sorted(WRITTEN["parts"]))

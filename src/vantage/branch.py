@@ -67,18 +67,18 @@ class Branch:
     """What is remembered of several views: each key, or one mean for each image (JCL)."""
 
     def __post_init__(self) -> None:
-        if not self.pooled:
+        if not self.pool_views:
             raise UserError("a branch with no view in Branch.pool has nothing to compare with: name at least one view")
-        if min(self.query, *self.keys, *self.pooled) < 0:
+        if min(self.query, *self.keys, *self.pool_views) < 0:
             raise UserError("views are numbered from 0: Branch.query, keys and pool must not be negative")
 
     @property
     def views(self) -> int:
         """How many views this branch needs."""
-        return 1 + max(self.query, *self.keys, *self.pooled)
+        return 1 + max(self.query, *self.keys, *self.pool_views)
 
     @property
-    def pooled(self) -> tuple[int, ...]:
+    def pool_views(self) -> tuple[int, ...]:
         """Numbers of the views whose keys are remembered: `pool`, or `keys` if it is omitted."""
         return self.keys if self.pool is None else self.pool
 
@@ -113,9 +113,9 @@ def _with_clusters(query: Keys, pool: Pool) -> Keys:
 def _mean(losses: Float[Tensor, "b"], positive: Scores) -> Float[Tensor, ""]:
     """Mean over queries with a positive; DDP averages over processes, so each scales by their number over the joint
     count."""
-    counted = positive.keep.any(1)
-    share = processes.total(counted.sum()) / processes.count()
-    return torch.where(counted, losses, 0.0).sum() / share.clamp(min=1.0 / processes.count())
+    has_positive = positive.keep.any(1)
+    share = processes.total(has_positive.sum()) / processes.count()
+    return torch.where(has_positive, losses, 0.0).sum() / share.clamp(min=1.0 / processes.count())
 
 
 def owners(branches: tuple[Branch, ...]) -> list[int]:

@@ -113,8 +113,8 @@ def encode_batches(
     turns = numbers if alone else own_parts(numbers)
     parts = (range(first, min(first + work.batch_size, len(source))) for first in turns)
     crops = in_threads(crop, parts, work.num_workers)
-    own = (encode(network, view.finish(part.to(device, non_blocking=True))) for part in crops)
-    each = own if alone else parts_in_order(own, len(numbers), (width_of(network),))
+    own_vectors = (encode(network, view.finish(part.to(device, non_blocking=True))) for part in crops)
+    each = own_vectors if alone else parts_in_order(own_vectors, len(numbers), (width_of(network),))
     work.progress.start(f"features, {name}", len(source), start)
     try:
         for first, vector in zip(numbers, each, strict=True):

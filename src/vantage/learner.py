@@ -18,7 +18,7 @@ from vantage.errors import UserError
 from vantage.estimators import EstimatorChoice, TableEstimator
 from vantage.memory import Store, StoreOf
 from vantage.records import Keys
-from vantage.schedules import Adapted, Adaptive, Constant
+from vantage.schedules import Adaptive, AdaptiveState, Constant
 
 __all__ = ["Fresh", "Learner", "Step"]
 
@@ -34,7 +34,7 @@ class Answers(NamedTuple):
 
     def keys(self, branch: Branch) -> Keys:
         """What a branch remembers of them."""
-        return branch.remember(tuple(Keys(self.vectors[view], self.image) for view in branch.pooled))
+        return branch.remember(tuple(Keys(self.vectors[view], self.image) for view in branch.pool_views))
 
 
 class Fresh(NamedTuple):
@@ -112,7 +112,7 @@ class Learner(nn.Module):
         self.adapted = nn.ModuleList(choice.build() for choice in self.adaptive)
         self.seed = seed
         self.query_views = sorted({branch.query for branch in branches})
-        self.key_views = sorted({view for branch in branches for view in (*branch.keys, *branch.pooled)})
+        self.key_views = sorted({view for branch in branches for view in (*branch.keys, *branch.pool_views)})
 
     @property
     def views(self) -> int:
@@ -146,17 +146,17 @@ class Learner(nn.Module):
         """The branches, with the values that adaptive numbers have reached."""
         if not self.adaptive:
             return self.branches
-        reached = {choice: Constant(value) for choice, value in zip(self.adaptive, self.reached(), strict=True)}
-        return everywhere(self.branches, lambda part: reached[part] if isinstance(part, Adaptive) else part)
+        values = {choice: Constant(value) for choice, value in zip(self.adaptive, self.adaptive_values(), strict=True)}
+        return everywhere(self.branches, lambda part: values[part] if isinstance(part, Adaptive) else part)
 
-    def reached(self) -> list[float]:
+    def adaptive_values(self) -> list[float]:
         """The values of adaptive numbers, in the order of the branches."""
-        return [float(state.value) for state in self.adapted if isinstance(state, Adapted)]
+        return [float(state.value) for state in self.adapted if isinstance(state, AdaptiveState)]
 
     def _nearest(self, query: Tensor, image: Tensor, fresh: Fresh) -> Tensor:
         """The largest cosine of each query with a fresh key of another image."""
         branch = self.branches[0]
-        answer = fresh.vectors[(branch.keys or branch.pooled)[0]]
+        answer = fresh.vectors[(branch.keys or branch.pool_views)[0]]
         return (query @ answer.T).masked_fill(image[:, None] == fresh.image, -1.0).amax(1)
 
     def _contrast(
@@ -198,7 +198,7 @@ class Learner(nn.Module):
                 for part in fresh:
                     self.store(number).write(part.keys(branch))
 
-    def validated(self, accuracy: float) -> None:
+    def after_validation(self, accuracy: float) -> None:
         """Once after a validation, on every process: numbers that follow the accuracy adapt."""
         self._adapt(torch.tensor(accuracy, dtype=torch.float64), accuracy=True)
 
@@ -210,5 +210,5 @@ class Learner(nn.Module):
             device = next(states[0].buffers()).device
             mean = processes.total(score.to(device)) / processes.count()
             for state in states:
-                assert isinstance(state, Adapted)
+                assert isinstance(state, AdaptiveState)
                 state.update(mean)

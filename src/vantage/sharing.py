@@ -17,7 +17,7 @@ from torch import Tensor
 
 from vantage import processes
 from vantage.errors import UserError
-from vantage.storage.arrays import AT_ONCE, Rows, kept_rows, made_rows, open_rows
+from vantage.storage.arrays import AT_ONCE, Rows, cache_rows, cached_rows, open_rows
 
 __all__ = [
     "by_first",
@@ -167,8 +167,8 @@ def write_on_first(
 def shared_rows(
     make: Rows, count: int, file: Path, resident: int, progress: Callable[[int, int], None] = lambda done, total: None
 ) -> Rows:
-    """As `vantage.storage.arrays.kept_rows`, and made by all processes together, the same bits; the first writes them.
-    A process that does not have the first one's folder makes them alone."""
+    """As `vantage.storage.arrays.cached_rows`, and made by all processes together, the same bits; the first writes
+    them. A process that does not have the first one's folder makes them alone."""
 
     def parts(start: int) -> Generator[Tensor, None, None]:
         each = torch.arange(start, count).split(AT_ONCE)
@@ -178,12 +178,12 @@ def shared_rows(
             progress(int(numbers[-1]) + 1, count)
 
     def write(parts: Callable[[int], Iterator[Tensor]]) -> None:
-        made_rows(file, (count, *row.shape[1:]), row.dtype, {}, parts)
+        cache_rows(file, (count, *row.shape[1:]), row.dtype, {}, parts)
 
     if processes.count() > 1 and not true_on_all(open_rows(file, count) is not None):
         row = make(torch.arange(min(count, 1)))
         write_on_first(write, parts)
-    return kept_rows(make, count, file, resident, progress)
+    return cached_rows(make, count, file, resident, progress)
 
 
 def sum_gradients(parameters: Iterable[Tensor]) -> None:

@@ -119,12 +119,12 @@ def test_a_planted_mistake_is_the_one_mistake() -> None:
     label[7] = 3
     neighbors = neighbors_of(features(), 6)
     doubts = mistakes(neighbors, label, 5)  # no image is of the last class
-    assert doubts.contradicted[:39].nonzero().tolist() == [[7]] and int(doubts.suggested[7]) == 0
+    assert doubts.is_mistake[:39].nonzero().tolist() == [[7]] and int(doubts.suggestion[7]) == 0
     weight = (neighbors.cosine[7] / 0.07).exp()
     votes = [float(weight[label[neighbors.number[7]] == one].sum() / weight.sum()) for one in range(5)]
     assert float(doubts.score[7]) == pytest.approx(votes[0] - votes[3], abs=1e-6)
     label[7] = 4  # now its only image, with which no neighbor can agree
-    assert not bool(mistakes(neighbors, label, 5).contradicted[7])
+    assert not bool(mistakes(neighbors, label, 5).is_mistake[7])
 
 
 def test_k_centers_are_those_of_a_loop() -> None:
@@ -134,7 +134,7 @@ def test_k_centers_are_those_of_a_loop() -> None:
     while len(numbers) < 6:
         numbers.append(int((vector @ vector[numbers].T).amax(1).argmin()))
     assert chosen.number.tolist() == numbers and 39 in numbers[:5]
-    assert int(chosen.covered.sum()) == 40
+    assert int(chosen.coverage.sum()) == 40
     for place, gap in enumerate(chosen.distance.tolist()):
         assert gap == pytest.approx(
             1 - float((vector[numbers[place]] @ vector[numbers[:place]].T).max()) if place else 0.0, abs=1e-6
@@ -146,7 +146,9 @@ def test_k_centers_are_those_of_a_loop() -> None:
 def test_cluster_centers_take_one_image_of_each_cluster() -> None:
     vector = features()[:39]
     chosen = cluster_centers(vector, 4, seed=3)
-    assert int(chosen.covered.sum()) == 39 and chosen.covered.tolist() == sorted(chosen.covered.tolist(), reverse=True)
+    assert int(chosen.coverage.sum()) == 39 and chosen.coverage.tolist() == sorted(
+        chosen.coverage.tolist(), reverse=True
+    )
     assert len(set(chosen.number.tolist())) == 4
     same = cluster_centers(torch.ones(8, 3), 5)  # but one cluster can be told apart
     assert len(set(same.number.tolist())) == 5

@@ -241,8 +241,8 @@ def test_the_index_marks_the_pairs_that_comparing_labels_marks(clusters: int, cl
     for rule in (OtherClusters(), OwnCluster()):
         assert torch.equal(rule(before, query, by_index, 0).keep, rule(before, query, keys, 0).keep)
     truth = (keys.clusters == query.clusters[:, None]).any(2)
-    assert Members().joined(keys.clusters, query.clusters, -1) is None
-    place = Members().joined(keys.clusters, query.clusters, truth.numel() * clusterings)
+    assert Members().same_cluster(keys.clusters, query.clusters, -1) is None
+    place = Members().same_cluster(keys.clusters, query.clusters, truth.numel() * clusterings)
     assert place is not None
     marked = torch.zeros_like(truth)
     marked[place] = True

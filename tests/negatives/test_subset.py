@@ -27,9 +27,11 @@ def pair(queries: int, pool: int, seed: int) -> tuple[Keys, Keys]:
 @given(count=st.integers(1, 60), keys=st.integers(1, 50), seed=st.integers(0, 10**6))
 def test_so_many_different_columns_in_order(count: int, keys: int, seed: int):
     query = replace(synthetic.keys(3, 2, 0), step_seed=seed)
-    column = Subset(count).narrowed(query, keys).tolist()
+    column = Subset(count).subset_of(query, keys).tolist()
     assert len(column) == min(count, keys) and column == sorted(set(column)) and set(column) <= set(range(keys))
-    assert column == Subset(count).narrowed(query.rows(torch.tensor([1])), keys).tolist(), "not a matter of the queries"
+    assert column == Subset(count).subset_of(query.rows(torch.tensor([1])), keys).tolist(), (
+        "not a matter of the queries"
+    )
 
 
 @pytest.mark.slow
@@ -38,7 +40,7 @@ def test_every_subset_is_as_likely():
     query = synthetic.keys(1, 2, 0)
     times: dict[tuple[int, ...], int] = {}
     for seed in range(8000):
-        subset = tuple(Subset(3).narrowed(replace(query, step_seed=seed), 6).tolist())
+        subset = tuple(Subset(3).subset_of(replace(query, step_seed=seed), 6).tolist())
         times[subset] = times.get(subset, 0) + 1
     assert len(times) == 20 and chisquare(list(times.values())).pvalue > 1e-3
 
@@ -46,7 +48,7 @@ def test_every_subset_is_as_likely():
 def test_steps_and_salts_draw_others():
     query = synthetic.keys(1, 2, 0)
     one, two, three = (
-        Subset(20, salt).narrowed(replace(query, step_seed=step), 200).tolist()
+        Subset(20, salt).subset_of(replace(query, step_seed=step), 200).tolist()
         for step, salt in ((0, 0), (1, 0), (0, 1))
     )
     assert one != two and one != three and two != three
@@ -108,7 +110,7 @@ def test_the_hardest_of_a_subset_are_a_draw_from_the_semi_hard_pool():
         drawn.append(log_partition(queries, keys, (Subset(size), Hardest(Count(count))), 0.2, 0))
         rules = (Hardest(Share(Constant(0.1))), Distinct(count))
         exact.append(torch.logsumexp(negatives_of(queries, keys, rules, 0).logits(0.2), 1))
-        rank = torch.isin(order, Subset(size).narrowed(queries, 2000)).nonzero()[:, 0]
+        rank = torch.isin(order, Subset(size).subset_of(queries, 2000)).nonzero()[:, 0]
         pools.append(int(rank[count]))
         times[order[rank[:count]]] += 1
     ours, theirs = torch.stack(drawn), torch.stack(exact)
@@ -135,4 +137,4 @@ def test_a_fitted_subset_never_grows_and_nothing_is_refused():
     with pytest.raises(UserError, match="no share"):
         Subset(5, share=0.0)
     with pytest.raises(UserError, match="step_seed"):
-        Subset(3).narrowed(Keys(torch.eye(2), torch.arange(2)), 9)
+        Subset(3).subset_of(Keys(torch.eye(2), torch.arange(2)), 9)

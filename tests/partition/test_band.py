@@ -192,15 +192,15 @@ def test_the_way_is_chosen_by_the_rules(monkeypatch: pytest.MonkeyPatch):
     from vantage import partition
 
     called: list[str] = []
-    for name in ("band", "pooled", "table", "streaming"):
+    for name in ("band", "band_draw", "table", "streaming"):
         way = getattr(partition, name)
         monkeypatch.setattr(partition, name, lambda *given, name=name, way=way: called.append(name) or way(*given))
     query, keys = pair(3, 30, 9, 0)
     cases: list[tuple[tuple[Rule, ...], str]] = [
         ((Ring(),), "band"),
         ((OtherImages(), Ball()), "band"),
-        ((Ring(), Sample(3)), "pooled"),
-        ((OtherImages(), Hardest(), Distinct(3)), "pooled"),
+        ((Ring(), Sample(3)), "band_draw"),
+        ((OtherImages(), Hardest(), Distinct(3)), "band_draw"),
         ((Ring(), Sample(3), OtherImages()), "table"),
         ((Ring(), OtherImages()), "table"),
         ((Hardest(), Ring()), "table"),

@@ -6,7 +6,7 @@ from synthetic import vectors
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from vantage.partition.drawn import drawn_cosines
+from vantage.partition.column_cosines import column_cosines
 
 
 class Largest(TorchDispatchMode):
@@ -33,12 +33,12 @@ def test_equal_to_fetching_all_keys_at_once(budget: int) -> None:
     query, keys, column = vectors(7, 4, 1).requires_grad_(), vectors(11, 4, 2).requires_grad_(), columns(7, 5, 11)
     weight = torch.randn(7, 5, dtype=torch.float64)
     whole = torch.einsum("bd,bnd->bn", query, keys[column])
-    tiled = drawn_cosines(query, keys, column, budget)
+    tiled = column_cosines(query, keys, column, budget)
     assert torch.allclose(tiled, whole, rtol=0, atol=1e-14)
     expected = torch.autograd.grad((whole * weight).sum(), (query, keys))
     for ours, theirs in zip(torch.autograd.grad((tiled * weight).sum(), (query, keys)), expected, strict=True):
         assert torch.allclose(ours, theirs, rtol=0, atol=1e-13)
-    assert torch.autograd.gradcheck(lambda q, k: drawn_cosines(q, k, column, budget), (query, keys))
+    assert torch.autograd.gradcheck(lambda q, k: column_cosines(q, k, column, budget), (query, keys))
 
 
 @pytest.mark.parametrize("keys_learn", [False, True])
@@ -47,5 +47,5 @@ def test_no_tensor_is_as_large_as_all_drawn_keys(keys_learn: bool) -> None:
     keys = vectors(500, 16, 2, torch.float32).requires_grad_(keys_learn)
     tile = 4 * 64 * 16  # elements of the keys of four queries
     with Largest() as largest:
-        drawn_cosines(query, keys, columns(32, 64, 500), 4 * tile).sum().backward()
+        column_cosines(query, keys, columns(32, 64, 500), 4 * tile).sum().backward()
     assert tile <= largest.elements <= max(tile, keys.numel()) < 32 * 64 * 16

@@ -19,7 +19,7 @@ from vantage.branch import Branch
 from vantage.estimators import InfoNCE
 from vantage.memory import Bank
 from vantage.negatives import BandRule, BlindRule, Draw, OtherImages, PairRule, PoolRule, Rule
-from vantage.negatives.sample import Drawn
+from vantage.negatives.sample import DrawResult
 from vantage.partition import negatives_of, sum_negatives, table
 from vantage.positives import Remembered
 from vantage.records import Keys, Scores
@@ -49,10 +49,10 @@ class EveryOther(PoolRule):
 
     def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:
         """Those columns."""
-        column = self.narrowed(query, scores.cosine.shape[1])
+        column = self.subset_of(query, scores.cosine.shape[1])
         return Scores(scores.cosine[:, column], scores.key[:, column], scores.keep[:, column])
 
-    def narrowed(self, query: Keys, keys: int) -> Int[Tensor, "s"]:
+    def subset_of(self, query: Keys, keys: int) -> Int[Tensor, "s"]:
         """The even columns."""
         return torch.arange(0, keys, 2)
 
@@ -89,7 +89,7 @@ class FirstOnes(Draw):
         """The first ones."""
         return column[: self.count]
 
-    def on_device(self, keep: Bool[Tensor, "b n"], query: Keys) -> Drawn:
+    def on_device(self, keep: Bool[Tensor, "b n"], query: Keys) -> DrawResult:
         """Not asked for on a CPU."""
         raise AssertionError
 
@@ -97,7 +97,7 @@ class FirstOnes(Draw):
 CASES: tuple[tuple[tuple[Rule, ...], str], ...] = (
     ((EvenImages(),), "streaming"),
     ((EvenImages(), Middle()), "band"),
-    ((EvenImages(), Middle(), FirstOnes(4)), "pooled"),
+    ((EvenImages(), Middle(), FirstOnes(4)), "band_draw"),
     ((EveryOther(), EvenImages()), "streaming"),
     ((EveryOther(), OtherImages(), Middle()), "band"),
     ((NextOnes(), OtherImages()), "table"),
@@ -111,7 +111,7 @@ def test_a_custom_rule_takes_the_fast_path_to_the_same_number(rules, name: str, 
     def noted(way: str, original: Callable[..., object]) -> Callable[..., object]:
         return lambda *given: ways.append(way) or original(*given)
 
-    for way in ("streaming", "band", "pooled", "table"):
+    for way in ("streaming", "band", "band_draw", "table"):
         monkeypatch.setattr(partition, way, noted(way, getattr(partition, way)))
     query, keys = synthetic.keys(4, 5, 0), synthetic.keys(200, 5, 1)
     query = replace(query, vector=query.vector.requires_grad_())

@@ -28,7 +28,7 @@ from vantage.negatives import (
     Share,
 )
 from vantage.negatives.ranks import columns_within, within
-from vantage.partition import log_partition, pooled, table
+from vantage.partition import band_draw, log_partition, table
 from vantage.records import Keys
 from vantage.schedules import Constant
 
@@ -68,7 +68,7 @@ def test_equal_to_the_table(before: tuple[Rule, ...], band: BandRule, sample: Sa
     """Also where one cluster holds the whole pool, and queries keep nothing."""
     query, keys = pair(5, pool, seed)
     expected = table(query, keys, (*before, band, sample), 0.2, 0, budget=3000).log_sum
-    log_sum = pooled(query, keys, before, band, sample, 0.2, 0, rows).log_sum
+    log_sum = band_draw(query, keys, before, band, sample, 0.2, 0, rows).log_sum
     assert_close(log_sum, expected, rtol=0, atol=1e-12)
     assert_close(gradient(log_sum, query), gradient(expected, query), rtol=0, atol=1e-11)
 
@@ -113,7 +113,7 @@ def test_columns_within_are_those_of_within(sampled: int, rows: int, columns: in
     expected = within(value.masked_fill(~keep, -torch.inf), edges[:, 0], edges[:, 1]).inside
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("vantage.negatives.ranks._LONG", 2)
-        patch.setattr("vantage.negatives.ranks._SAMPLED", sampled)
+        patch.setattr("vantage.negatives.ranks._SAMPLE", sampled)
         for row, (inner, outer) in enumerate(edges.tolist()):
             selected = columns_within(value[row].numpy(), keep[row].numpy(), inner, outer)
             assert selected.tolist() == expected[row].nonzero()[:, 0].tolist()

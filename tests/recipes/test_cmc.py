@@ -56,7 +56,7 @@ def test_cmc_is_its_loop():
 def swapped(run: Run) -> Run:
     """The same method with the modalities in the other order."""
     assert isinstance(run.encoders, PerView)
-    other = tuple(replace(branch, query=1 - branch.query, pool=(1 - branch.pooled[0],)) for branch in run.branches)
+    other = tuple(replace(branch, query=1 - branch.query, pool=(1 - branch.pool_views[0],)) for branch in run.branches)
     return replace(run, encoders=PerView(run.encoders.encoders[::-1]), branches=other)
 
 

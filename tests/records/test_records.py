@@ -39,7 +39,7 @@ def test_rows_must_agree():
 def test_score_is_every_inner_product(queries: int, pool: int, width: int):
     query, stored = synthetic.keys(queries, width, 1), synthetic.keys(pool, width, 2)
     scores = score(query, stored)
-    assert scores.all_kept
+    assert scores.keeps_all
     for i in range(queries):
         for j in range(pool):
             assert scores.key[i, j] == j
@@ -61,7 +61,7 @@ def test_of_follows_narrowed_columns(queries: int, pool: int, seed: int):
 def test_dropped_pairs_stay_dropped():
     scores = score(synthetic.keys(2, 3, 0), synthetic.keys(4, 3, 1))
     first = scores.only(torch.tensor([[True, False, True, False]] * 2))
-    assert not first.all_kept
+    assert not first.keeps_all
     second = first.only(torch.tensor([[True, True, False, False]] * 2))
     assert second.keep.tolist() == [[True, False, False, False]] * 2
     assert second.narrow(torch.tensor([[1, 0], [0, 0]])).keep.tolist() == [[False, True], [True, True]]

@@ -18,7 +18,7 @@ from vantage.errors import UserError
 from vantage.learner import Learner
 from vantage.negatives import Ring
 from vantage.recipes import moco_v2, ring_cmc, ring_moco
-from vantage.schedules import Adapted, Adaptive, Constant, FollowsAccuracy, FollowsLoss, Schedule
+from vantage.schedules import Adaptive, AdaptiveState, Constant, FollowsAccuracy, FollowsLoss, Schedule
 from vantage.storage.metrics import read_metrics
 from vantage.training.loop import resume, train
 from vantage.training.run import Monitoring, Run
@@ -77,10 +77,10 @@ def test_a_learner_uses_the_present_number(recipe):
     choice = FollowsLoss(0.9, 0.3, 0.1, 2)
     role = adapting(Constant(1.0), recipe).encoders
     learner = shrunken.learner(adapting(choice, recipe))
-    assert len(learner.adapted) == 1 and isinstance(learner.adapted[0], Adapted)
+    assert len(learner.adapted) == 1 and isinstance(learner.adapted[0], AdaptiveState)
     losses, reached = [], []
     for step, (views, image) in enumerate(shrunken.batches(8, shrunken.shapes(adapting(choice, recipe)))):
-        (value,) = learner.reached()
+        (value,) = learner.adaptive_values()
         fixed = Learner(role, adapting(Constant(value), recipe).branches, shrunken.IMAGES, 0).double()
         fixed.load_state_dict({n: t for n, t in learner.state_dict().items() if not n.startswith("adapted")})
         result = learner(views, image, step)
@@ -88,18 +88,20 @@ def test_a_learner_uses_the_present_number(recipe):
         losses.append(float(result.loss.detach()))
         reached.append(value)
         learner.after_step([result.fresh], step)
-    assert_close(reached[1:] + learner.reached(), by_loop(choice, [-loss for loss in losses]), rtol=0, atol=1e-12)
+    assert_close(
+        reached[1:] + learner.adaptive_values(), by_loop(choice, [-loss for loss in losses]), rtol=0, atol=1e-12
+    )
     assert len(set(reached)) > 1
 
 
 def test_accuracies_move_the_other_kind_only():
     learner = shrunken.learner(adapting(FollowsAccuracy(0.9, 0.3, 0.1, 1)))
     for accuracy in (10.0, 20.0, 20.0, 15.0, 30.0):
-        learner.validated(accuracy)
-    assert_close(learner.reached(), [0.9 - 0.1 + 0.1 - 0.1], rtol=0, atol=1e-12)
+        learner.after_validation(accuracy)
+    assert_close(learner.adaptive_values(), [0.9 - 0.1 + 0.1 - 0.1], rtol=0, atol=1e-12)
     views, image = shrunken.batches(1, 2)[0]
     learner.after_step([learner(views, image, 0).fresh], 0)
-    assert_close(learner.reached(), [0.8], rtol=0, atol=1e-12)
+    assert_close(learner.adaptive_values(), [0.8], rtol=0, atol=1e-12)
 
 
 def test_misplaced_adaptive_numbers_are_refused():

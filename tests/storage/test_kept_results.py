@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from vantage.errors import UserError
-from vantage.storage.results import CachedResults, KeptResults, differences
+from vantage.storage.results import CachedResults, ResultsFile, differences
 
 
-def kept(folder: Path, **about: object) -> KeptResults[float]:
-    return KeptResults(
+def kept(folder: Path, **about: object) -> ResultsFile[float]:
+    return ResultsFile(
         folder / "rows.json",
         about or {"entry": "one"},
         "study",

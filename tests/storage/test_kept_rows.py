@@ -9,7 +9,7 @@ from torch import Tensor
 
 from vantage.errors import DataError
 from vantage.storage import arrays as module
-from vantage.storage.arrays import kept_rows
+from vantage.storage.arrays import cached_rows
 
 
 class Maker:
@@ -29,10 +29,10 @@ class Maker:
 @pytest.mark.parametrize("resident", [0, 1 << 20], ids=["read", "held"])
 def test_rows_are_made_once_and_stay_the_same_to_the_bit(resident: int, tmp_path: Path) -> None:
     first, numbers = Maker(3, 2), torch.tensor([149, 0, 7, 7])
-    rows = kept_rows(first, 150, tmp_path / "a.npy", resident)
+    rows = cached_rows(first, 150, tmp_path / "a.npy", resident)
     assert torch.equal(rows(numbers), Maker(3, 2)(numbers)) and first.made == 151  # one of them for the shape
     again = Maker(3, 2)
-    known = kept_rows(again, 150, tmp_path / "a.npy", resident)
+    known = cached_rows(again, 150, tmp_path / "a.npy", resident)
     assert torch.equal(known(numbers), rows(numbers)) and again.made == 0
     assert known(torch.arange(0)).shape == (0, 3, 2)
 
@@ -41,37 +41,37 @@ def test_rows_are_made_once_and_stay_the_same_to_the_bit(resident: int, tmp_path
 def test_numbers_keep_their_kind(dtype: torch.dtype, tmp_path: Path) -> None:
     whole = torch.arange(12).view(4, 3).to(dtype)
     for _ in range(2):
-        rows = kept_rows(lambda numbers: whole[numbers], 4, tmp_path / "a.npy", 0)
+        rows = cached_rows(lambda numbers: whole[numbers], 4, tmp_path / "a.npy", 0)
         assert torch.equal(rows(torch.tensor([3, 1])), whole[[3, 1]]) and rows(torch.arange(1)).dtype == dtype
 
 
 def test_what_is_broken_off_goes_on_and_leaves_nothing_half(tmp_path: Path) -> None:
     file, whole = tmp_path / "a.npy", tmp_path / "whole.npy"
     with pytest.raises(KeyboardInterrupt):
-        kept_rows(Maker(4, fail_at=100), 200, file, 0)
+        cached_rows(Maker(4, fail_at=100), 200, file, 0)
     assert not file.exists()
     with (tmp_path / "a.npy.draft").open("ab") as draft:
         draft.write(b"torn")
     maker, told = Maker(4), list[tuple[int, int]]()
-    kept_rows(maker, 200, file, 0, lambda *done: told.append(done))
-    kept_rows(Maker(4), 200, whole, 0)
+    cached_rows(maker, 200, file, 0, lambda *done: told.append(done))
+    cached_rows(Maker(4), 200, whole, 0)
     assert maker.made == 1 + 200 - 64 and told == [(128, 200), (192, 200), (200, 200)]
     assert file.read_bytes() == whole.read_bytes() and sorted(tmp_path.iterdir()) == [file, whole]
 
 
 def test_a_damaged_file_is_made_again(tmp_path: Path) -> None:
     file = tmp_path / "a.npy"
-    kept_rows(Maker(4), 9, file, 0)
+    cached_rows(Maker(4), 9, file, 0)
     whole = file.read_bytes()
     for damaged in (b"", b"nothing", whole[:-1], whole + b"1", whole.replace(b"(9, 4)", b"(4, 9)")):
         file.write_bytes(damaged)
         maker = Maker(4)
-        kept_rows(maker, 9, file, 0)
+        cached_rows(maker, 9, file, 0)
         assert maker.made == 10 and file.read_bytes() == whole
 
 
 def test_a_file_that_vanishes_is_told(tmp_path: Path) -> None:
-    rows = kept_rows(Maker(4), 9, tmp_path / "a.npy", 0)
+    rows = cached_rows(Maker(4), 9, tmp_path / "a.npy", 0)
     (tmp_path / "a.npy").write_bytes((tmp_path / "a.npy").read_bytes()[:-1])
     with pytest.raises(DataError, match=r"a.npy changed while it was in use \(it was cut short\)"):
         rows(torch.tensor([8]))
@@ -84,7 +84,7 @@ def test_without_a_place_to_write_rows_are_held_or_made_each_time(tmp_path: Path
     (tmp_path / "file").write_text("")
     held, made = Maker(4), Maker(4)
     for resident, maker in ((1 << 20, held), (0, made)):
-        rows = kept_rows(maker, 70, tmp_path / "file" / "a.npy", resident)
+        rows = cached_rows(maker, 70, tmp_path / "file" / "a.npy", resident)
         for _ in range(2):
             assert torch.equal(rows(torch.tensor([69, 3])), Maker(4)(torch.tensor([69, 3])))
     assert (held.made, made.made) == (71, 5)
@@ -93,7 +93,7 @@ def test_without_a_place_to_write_rows_are_held_or_made_each_time(tmp_path: Path
 def test_half_of_the_disk_stays_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for spare, kept in ((2 * 9 * 16 - 1, False), (2 * 9 * 16, True)):
         monkeypatch.setattr(module.shutil, "disk_usage", lambda _: type("U", (), {"free": spare}))  # noqa: B023
-        kept_rows(Maker(4), 9, tmp_path / "a.npy", 0)
+        cached_rows(Maker(4), 9, tmp_path / "a.npy", 0)
         assert (tmp_path / "a.npy").exists() == kept
 
 
@@ -108,7 +108,7 @@ def test_memory_is_that_of_a_few_rows(tmp_path: Path, monkeypatch: pytest.Monkey
         return row.expand(len(numbers), -1).clone()
 
     before = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
-    rows = kept_rows(seen, count, tmp_path / "a.npy", 0)
+    rows = cached_rows(seen, count, tmp_path / "a.npy", 0)
     for numbers in torch.arange(count).split(4):
         assert rows(numbers).shape == (len(numbers), 1 << 18)
         seen(numbers)

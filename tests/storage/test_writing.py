@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from vantage.errors import UserError
-from vantage.storage.files import result_file, write_json, write_result, written_whole
+from vantage.storage.files import atomic_file, result_file, write_json, write_result
 
 
 @pytest.mark.parametrize("umask", [0o022, 0o027, 0o002])
@@ -16,7 +16,7 @@ def test_the_mode_is_that_of_a_plainly_opened_file(umask: int, tmp_path: Path) -
     before = os.umask(umask)
     try:
         (tmp_path / "plain").open("w").close()
-        with written_whole(tmp_path / "whole") as file:
+        with atomic_file(tmp_path / "whole") as file:
             file.write(b"x")
         write_result(tmp_path / "result", "x", "the result")
         write_json(tmp_path / "record", 1)

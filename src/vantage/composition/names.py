@@ -54,6 +54,8 @@ RENAMED_FIELDS: dict[str, dict[str, str | None]] = {
     "MeanAggregation": {"near": None},
     "Run": {"rate": "learning_rate", "batch": "batch_size"},
     "SGD": {"spare": "exclude"},
+    "Scores": {"all_kept": "keeps_all"},
+    "Shard": {"own": "local"},
     "StepDecay": {"peak": "base", "at_epochs": "milestones"},
     "TrainedToy": {"batch": "batch_size"},
     "ViewLearning": {

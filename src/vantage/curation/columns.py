@@ -17,7 +17,7 @@ from vantage.evaluate.protocols.features import finite_features
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.views.captions import file_name
 
-__all__ = ["ROWS", "WIDE", "counted", "features", "label_column", "names", "tile"]
+__all__ = ["ROWS", "WIDE", "quantity", "features", "label_column", "names", "tile"]
 
 ROWS, WIDE = 24, 8
 """Most rows of a contact sheet, and images in a row."""
@@ -33,7 +33,7 @@ def features(encoder: FrozenEncoder, source: Source, work: Work) -> Float[Tensor
     return finite_features(encoder, source, work).to(work.resolved_device())
 
 
-def counted(number: int, what: str) -> str:
+def quantity(number: int, what: str) -> str:
     """A number of things in words."""
     return f"{number:,} {what}{'s' * (number != 1)}"
 

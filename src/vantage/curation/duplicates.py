@@ -12,7 +12,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
-from vantage.curation.neighbors import NEAREST, Neighbors, neighbors_among, neighbors_of
+from vantage.curation.neighbors import NEAREST, NearestImages, neighbors_among, neighbors_of
 from vantage.measures.neighbors import cosines
 from vantage.progress import Progress
 
@@ -58,7 +58,7 @@ class Leaks:
     """That distance beside that of other neighbors; see `near_duplicates`."""
 
 
-def near_duplicates(neighbors: Neighbors, limit: float = ALIKE) -> Duplicates:
+def near_duplicates(neighbors: NearestImages, limit: float = ALIKE) -> Duplicates:
     """Pairs whose distance is small beside that of other neighbors: at most `limit` times the mean distance of either
     image to its neighbors, but at least a quarter of the median of that mean.
 
@@ -70,20 +70,20 @@ def near_duplicates(neighbors: Neighbors, limit: float = ALIKE) -> Duplicates:
     pair = torch.stack([rows, number[rows, columns]], 1).sort(1).values
     value, order = ratio[rows, columns].sort(stable=True)
     _, first = np.unique(pair[order].numpy(), axis=0, return_index=True)
-    chosen = torch.from_numpy(np.sort(first))
+    unique = torch.from_numpy(np.sort(first))
     distance = neighbors.distance[rows, columns][order]
     same = float(neighbors.distance[:, 0].median()) <= SAME
-    return Duplicates(limit, pair[order][chosen], distance[chosen], value[chosen], same)
+    return Duplicates(limit, pair[order][unique], distance[unique], value[unique], same)
 
 
-def groups(duplicates: Duplicates, neighbors: Neighbors, vector: Float[Tensor, "n d"]) -> Int[Tensor, "n"]:
+def groups(duplicates: Duplicates, neighbors: NearestImages, vector: Float[Tensor, "n d"]) -> Int[Tensor, "n"]:
     """A number of its group for each image: images that chains of near-duplicates join are one group. −1 for an image
     without a near-duplicate. Groups are numbered by their surest pair, the surest first.
 
     Chains are complete: an image whose every neighbor is a near-duplicate may have more of them, and is compared with
     all images once more.
     """
-    label, scale = _joined(torch.arange(len(vector)), duplicates.pair), _scale(neighbors)
+    label, scale = _join_labels(torch.arange(len(vector)), duplicates.pair), _scale(neighbors)
     last = neighbors.distance[:, -1]
     full = (_ratio(last, scale, scale) <= duplicates.limit).nonzero().squeeze(1)
     for start, first, cosine in cosines(vector, vector[full.to(vector.device)]):
@@ -91,7 +91,7 @@ def groups(duplicates: Duplicates, neighbors: Neighbors, vector: Float[Tensor, "
         ratio = _ratio((1 - cosine.cpu()).clamp(min=0), scale[rows][:, None], scale[None, columns])
         row, column = ((ratio <= duplicates.limit) & (label[rows][:, None] != label[columns])).nonzero(as_tuple=True)
         if len(row):
-            label = _joined(label, torch.stack([rows[row], column + first], 1))
+            label = _join_labels(label, torch.stack([rows[row], column + first], 1))
     size = label.bincount()
     order = dict.fromkeys(label[duplicates.pair[:, 0]].tolist())
     number = torch.full((len(size),), -1)
@@ -109,7 +109,7 @@ def leaks(vector: Float[Tensor, "n d"], query: Float[Tensor, "q d"], progress: P
     return Leaks(near.number[:, 0], distance, _ratio(distance, _scale(near), _scale(of_nearest)[place]))
 
 
-def _scale(neighbors: Neighbors) -> Float[Tensor, "n"]:
+def _scale(neighbors: NearestImages) -> Float[Tensor, "n"]:
     """Mean distance of each image to its neighbors, but at least a share of the median."""
     mean = neighbors.distance.mean(1)
     return mean.clamp(min=FLOOR * float(mean.median()))
@@ -122,7 +122,7 @@ def _ratio(
     return (distance / torch.minimum(scale, other).clamp(min=SAME)).masked_fill_(distance <= SAME, 0)
 
 
-def _joined(label: Int[Tensor, "n"], pair: Int[Tensor, "p 2"]) -> Int[Tensor, "n"]:
+def _join_labels(label: Int[Tensor, "n"], pair: Int[Tensor, "p 2"]) -> Int[Tensor, "n"]:
     """Labels from 0 where the labels of each pair of images have become one."""
     one, other = label[pair].unbind(1)
     count = int(label.max()) + 1

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from vantage.curation.neighbors import Neighbors
+from vantage.curation.neighbors import NearestImages
 
 __all__ = ["LEAD", "Mistakes", "mistakes"]
 
@@ -30,20 +30,20 @@ class Mistakes:
     """How much the neighbors of every image contradict its label."""
 
     score: Float[Tensor, "n"]
-    """Share of the votes for `suggested` minus that for the image's own label: from −1 (all agree) to 1 (all
+    """Share of the votes for `suggestion` minus that for the image's own label: from −1 (all agree) to 1 (all
     contradict). −1 for the only image of a class, since no neighbor could agree."""
-    suggested: Int[Tensor, "n"]
+    suggestion: Int[Tensor, "n"]
     """The other class with the most votes."""
     order: list[int]
     """All images, the most contradicted first."""
 
     @property
-    def contradicted(self) -> Bool[Tensor, "n"]:
+    def is_mistake(self) -> Bool[Tensor, "n"]:
         """Whether a label counts as a mistake: another class leads by half of the votes."""
         return self.score >= LEAD
 
 
-def mistakes(neighbors: Neighbors, label: Int[Tensor, "n"], classes: int) -> Mistakes:
+def mistakes(neighbors: NearestImages, label: Int[Tensor, "n"], classes: int) -> Mistakes:
     """Labels that neighbors contradict: the neighbors of an image vote for their labels, itself left out."""
     scores, suggestions = [], []
     for rows, votes in _votes(neighbors, label, classes):
@@ -57,7 +57,7 @@ def mistakes(neighbors: Neighbors, label: Int[Tensor, "n"], classes: int) -> Mis
 
 
 def _votes(
-    neighbors: Neighbors, label: Int[Tensor, "n"], classes: int
+    neighbors: NearestImages, label: Int[Tensor, "n"], classes: int
 ) -> Iterator[tuple[Int[Tensor, "b"], Float[Tensor, "b c"]]]:
     """Numbers of some images, and the share of votes of each class; all images, part by part."""
     for rows in torch.arange(len(label)).split(_ROWS):

@@ -12,14 +12,14 @@ from torch import Tensor
 from vantage.measures import nearest
 from vantage.progress import Progress, QuietProgress
 
-__all__ = ["NEAREST", "Neighbors", "neighbors_among", "neighbors_of"]
+__all__ = ["NEAREST", "NearestImages", "neighbors_among", "neighbors_of"]
 
 NEAREST = 10
 """Neighbors of an image, where nothing else is asked for."""
 
 
 @dataclass(frozen=True)
-class Neighbors:
+class NearestImages:
     """The nearest images of some images."""
 
     cosine: Float[Tensor, "n k"]
@@ -38,30 +38,30 @@ def neighbors_of(
     k: int = NEAREST,
     progress: Progress | None = None,
     numbers: Int[Tensor, "m"] | None = None,
-) -> Neighbors:
+) -> NearestImages:
     """The k nearest images of every image by the cosine of their features (fewer if there are fewer): exact, in tables
     of bounded size, on the device of the features. The result is on the CPU. With `numbers`, those of some images
     only."""
     k = min(k, len(vector) - 1)
     query = vector if numbers is None else vector[numbers.to(vector.device)]
-    every = neighbors_among(vector, query, k + 1, progress)
-    others = every.number != (torch.arange(len(vector)) if numbers is None else numbers)[:, None]
+    candidates = neighbors_among(vector, query, k + 1, progress)
+    others = candidates.number != (torch.arange(len(vector)) if numbers is None else numbers)[:, None]
     others[others.all(1), -1] = False  # more than k images are as near as the image itself
-    return Neighbors(every.cosine[others].view(-1, k), every.number[others].view(-1, k))
+    return NearestImages(candidates.cosine[others].view(-1, k), candidates.number[others].view(-1, k))
 
 
 def neighbors_among(
     bank: Float[Tensor, "n d"], query: Float[Tensor, "q d"], k: int, progress: Progress | None = None
-) -> Neighbors:
+) -> NearestImages:
     """The k nearest images of a bank for each image that is looked up in it (fewer if there are fewer)."""
-    k, done, progress = min(k, len(bank)), 0, progress or QuietProgress()
+    k, start, progress = min(k, len(bank)), 0, progress or QuietProgress()
     cosines, numbers = torch.empty(len(query), k), torch.empty(len(query), k, dtype=torch.int64)
     progress.start("comparing images", len(query))
     try:
         for cosine, number in nearest(bank, query, k):
-            end = done + len(number)
-            cosines[done:end], numbers[done:end] = cosine, number
-            progress.advance(done := end)
+            end = start + len(number)
+            cosines[start:end], numbers[start:end] = cosine, number
+            progress.advance(start := end)
     finally:
         progress.stop()
-    return Neighbors(cosines, numbers)
+    return NearestImages(cosines, numbers)

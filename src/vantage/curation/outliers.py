@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vantage.curation.neighbors import Neighbors
+from vantage.curation.neighbors import NearestImages
 
 __all__ = ["Outliers", "outliers"]
 
@@ -32,7 +32,7 @@ class Outliers:
         return int((self.score > self.limit).sum())
 
 
-def outliers(neighbors: Neighbors) -> Outliers:
+def outliers(neighbors: NearestImages) -> Outliers:
     """Images by their mean distance to their neighbors."""
     score = neighbors.distance.mean(1)
     low, high = score.double().quantile(torch.tensor([0.25, 0.75], dtype=torch.float64)).tolist()

@@ -31,7 +31,7 @@ class Representatives:
     distance: Float[Tensor, "r"]
     """k-center: distance (1 − cosine) to the nearest one before it; 0 for the first. Clusters: distance to the center
     of its cluster."""
-    covered: Int[Tensor, "r"]
+    coverage: Int[Tensor, "r"]
     """How many images are nearer to it than to any other (k-center), or in its cluster."""
 
 
@@ -41,15 +41,15 @@ def check_count(count: int, images: int) -> None:
         raise UserError(f"{count} representatives of {images:,} images: ask for 1 to {images:,}")
 
 
-def k_centers(vector: Float[Tensor, "n d"], count: int, chosen: Int[Tensor, "c"] | None = None) -> Representatives:
+def k_centers(vector: Float[Tensor, "n d"], count: int, first: Int[Tensor, "c"] | None = None) -> Representatives:
     """The image nearest to the mean direction, then always the one that is farthest from all before it (k-center
-    greedy, Gonzalez 1985; for labeling, Sener and Savarese, arXiv 1708.00489). `chosen` images come first.
+    greedy, Gonzalez 1985; for labeling, Sener and Savarese, arXiv 1708.00489). The `first` images come first.
 
     The greatest distance of any image to its representative is at most about twice the smallest possible. Holds a few
     numbers for each image beside the features. Raises `UserError` for more representatives than images.
     """
     check_count(count, len(vector))
-    begin = _nearest_to_mean(vector) if chosen is None or not len(chosen) else chosen
+    begin = _nearest_to_mean(vector) if first is None or not len(first) else first
     close = torch.full((len(vector),), -torch.inf, device=vector.device)
     owner = torch.zeros(len(vector), dtype=torch.int64, device=vector.device)
     numbers, gaps = [], []
@@ -85,12 +85,12 @@ def cluster_centers(vector: Float[Tensor, "n d"], count: int, seed: int = 0) -> 
     unique, size = label[order].unique_consecutive(return_counts=True)
     first = order[size.cumsum(0) - size]
     largest = size.argsort(descending=True, stable=True)
-    number, covered = first[largest], size[largest]
+    number, coverage = first[largest], size[largest]
     if len(unique) < count:
         number = k_centers(vector, count, number).number
-        covered = torch.cat([covered, torch.ones(count - len(unique), dtype=torch.int64)])
+        coverage = torch.cat([coverage, torch.ones(count - len(unique), dtype=torch.int64)])
     distance = (1 - cosine[number]).clamp(min=0)
-    return Representatives(number, distance, covered)
+    return Representatives(number, distance, coverage)
 
 
 def _unit_parts(vector: Float[Tensor, "n d"]) -> Iterator[Float[Tensor, "_ d"]]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from vantage.curation.columns import ROWS, WIDE, counted, features, label_column, names, tile
+from vantage.curation.columns import ROWS, WIDE, features, label_column, names, quantity, tile
 from vantage.curation.findings import Findings
 from vantage.curation.mistakes import LEAD, mistakes
 from vantage.curation.neighbors import neighbors_of
@@ -43,7 +43,7 @@ def find_outliers(encoder: FrozenEncoder, source: Source, work: Work | None = No
         **label_column(source, far.number),
     }
     tiles = [tile(source, one, f"{value:.3f}") for one, value in zip(far.number[:_TILES], score, strict=False)]
-    summary = f"outliers: {far.count:,} of {counted(len(source), 'image')}"
+    summary = f"outliers: {far.count:,} of {quantity(len(source), 'image')}"
     rule = (
         "score: mean distance (1 − cosine) to the ten nearest neighbors; an outlier is above "
         f"{far.limit:.4g}: the upper quartile and three times the range between the quartiles"
@@ -67,18 +67,18 @@ def find_representatives(
     work = work or Work()
     check_count(count, len(source))
     vector = features(encoder, source, work)
-    chosen = cluster_centers(vector, count) if by == "clusters" else k_centers(vector, count)
-    numbers = chosen.number.tolist()
+    representatives = cluster_centers(vector, count) if by == "clusters" else k_centers(vector, count)
+    numbers = representatives.number.tolist()
     columns = {
         "order": list(range(1, count + 1)),
         "image": names(source, numbers),
-        "distance": chosen.distance.tolist(),
-        "covered": chosen.covered.tolist(),
+        "distance": representatives.distance.tolist(),
+        "covered": representatives.coverage.tolist(),
         **label_column(source, numbers),
     }
-    covered = zip(numbers[:_TILES], columns["covered"], strict=False)
-    tiles = [tile(source, number, f"for {size:,}") for number, size in covered]
-    summary = f"representatives: {count:,} of {counted(len(source), 'image')}"
+    coverage = zip(numbers[:_TILES], columns["covered"], strict=False)
+    tiles = [tile(source, number, f"for {size:,}") for number, size in coverage]
+    summary = f"representatives: {count:,} of {quantity(len(source), 'image')}"
     rule = {
         "clusters": "the image nearest to the center of each k-means cluster, the largest cluster first",
         "k-center": "each is the farthest from all before it (k-center greedy); the first is nearest to the mean",
@@ -98,20 +98,22 @@ def find_mistakes(encoder: FrozenEncoder, source: Source, work: Work | None = No
     label = labels_of(source)
     neighbors = neighbors_of(features(encoder, source, work), _VOTERS, work.progress)
     doubts = mistakes(neighbors, label, max(len(source.classes), int(label.max()) + 1))
-    order, named = doubts.order, [text_of(name) for name in source.classes]
-    wrong = int(doubts.contradicted.sum())
+    order, class_names = doubts.order, [text_of(name) for name in source.classes]
+    count = int(doubts.is_mistake.sum())
     columns = {
         "image": names(source, order),
         **label_column(source, order),
-        "suggested": [named[one] if one < len(named) else str(one) for one in doubts.suggested[order].tolist()],
+        "suggested": [
+            class_names[one] if one < len(class_names) else str(one) for one in doubts.suggestion[order].tolist()
+        ],
         "score": doubts.score[order].tolist(),
-        "mistake": doubts.contradicted[order].tolist(),
+        "mistake": doubts.is_mistake[order].tolist(),
     }
     tiles = [
         [tile(source, one, class_of(source, one)), *(tile(source, other, class_of(source, other)) for other in near)]
-        for one, near in ((one, neighbors.number[one, : WIDE - 1].tolist()) for one in order[: min(ROWS, wrong)])
+        for one, near in ((one, neighbors.number[one, : WIDE - 1].tolist()) for one in order[: min(ROWS, count)])
     ]
-    summary = f"likely mistakes: {wrong:,} of {counted(len(source), 'label')} ({wrong / len(source):.1%})"
+    summary = f"likely mistakes: {count:,} of {quantity(len(source), 'label')} ({count / len(source):.1%})"
     rule = (
         f"the {neighbors.number.shape[1]} nearest neighbors vote for their labels; a label is a likely mistake where "
         f"another class leads by {LEAD:g} of the votes or more (score)"

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import torch
 
-from vantage.curation.columns import ROWS, WIDE, counted, features, label_column, names, tile
+from vantage.curation.columns import ROWS, WIDE, features, label_column, names, quantity, tile
 from vantage.curation.duplicates import ALIKE, groups, leaks, near_duplicates
 from vantage.curation.findings import Findings
 from vantage.curation.neighbors import neighbors_of
@@ -32,8 +32,8 @@ def find_duplicates(encoder: FrozenEncoder, source: Source, work: Work | None = 
     neighbors = neighbors_of(vector, progress=work.progress)
     duplicates = near_duplicates(neighbors, limit)
     group = groups(duplicates, neighbors, vector)
-    inside = (group >= 0).nonzero().squeeze(1)
-    members = inside[group[inside].argsort(stable=True)]
+    numbers = (group >= 0).nonzero().squeeze(1)
+    members = numbers[group[numbers].argsort(stable=True)]
     number, distance = group[members], neighbors.distance[members, 0].tolist()
     keep = torch.ones(len(members), dtype=torch.bool)
     keep[1:] = number[1:] != number[:-1]
@@ -51,10 +51,10 @@ def find_duplicates(encoder: FrozenEncoder, source: Source, work: Work | None = 
         [tile(source, int(members[place]), words[place]) for place in range(start, min(end, start + WIDE))]
         for start, end in pairwise([*starts, len(members)][: ROWS + 1])
     ]
-    left = len(source) - len(members) + len(starts)
+    remaining = len(source) - len(members) + len(starts)
     summary = (
-        f"near-duplicates: {counted(len(starts), 'group')} with {len(members):,} of {counted(len(source), 'image')}; "
-        f"{left:,} are left with one of each group"
+        f"near-duplicates: {quantity(len(starts), 'group')} with {len(members):,} of {quantity(len(source), 'image')}; "
+        f"{remaining:,} are left with one of each group"
     )
     return Findings(summary, _duplicates_rule(limit) + _DOUBT * duplicates.same, columns, tiles)
 
@@ -72,23 +72,23 @@ def find_leaks(
     check_apart(source, test)
     nearest = leaks(features(encoder, source, work), features(encoder, test, work), work.progress)
     order = nearest.ratio.argsort(stable=True)
-    leaked = order[nearest.ratio[order] <= limit]
-    numbers, others, distance = leaked.tolist(), nearest.number[leaked].tolist(), nearest.distance[leaked].tolist()
+    rows = order[nearest.ratio[order] <= limit]
+    numbers, matches, distance = rows.tolist(), nearest.number[rows].tolist(), nearest.distance[rows].tolist()
     columns = {
         "test_image": names(test, numbers),
-        "image": names(source, others),
+        "image": names(source, matches),
         "distance": distance,
         **label_column(test, numbers, "test_label"),
-        **label_column(source, others),
+        **label_column(source, matches),
     }
     tiles = [
         [tile(test, one, "test"), tile(source, other, f"{gap:.4f}")]
-        for one, other, gap in zip(numbers[:ROWS], others, distance, strict=False)
+        for one, other, gap in zip(numbers[:ROWS], matches, distance, strict=False)
     ]
     share = len(numbers) / len(test)
     summary = (
-        f"leaks: {len(numbers):,} of {counted(len(test), 'test image')} ({share:.1%}), near-duplicates of some of "
-        f"{counted(len(source), 'image')}"
+        f"leaks: {len(numbers):,} of {quantity(len(test), 'test image')} ({share:.1%}), near-duplicates of some of "
+        f"{quantity(len(source), 'image')}"
     )
     return Findings(summary, _duplicates_rule(limit), columns, tiles)
 

@@ -10,7 +10,7 @@ from torchvision.transforms.v2 import functional as F
 from vantage.data.scan import BadImage
 from vantage.data.sources.source import Source
 from vantage.errors import DataError, UnreadableImage
-from vantage.storage.files import written_whole
+from vantage.storage.files import atomic_file
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def resize_short_side(
             return BadImage(number, error.name, error.reason)
         if min(image.shape[1:]) > side:
             image = F.resize(image, [side], antialias=True)
-        with written_whole(path) as file:
+        with atomic_file(path) as file:
             Image.fromarray(image.permute(1, 2, 0).numpy()).save(file, "JPEG", quality=quality)
         return True
 

@@ -18,7 +18,7 @@ from vantage.data.order import WINDOW, EpochOrder, shares, steps_in
 from vantage.data.sources.source import Source, blocks_of, cache_key
 from vantage.errors import DataError, UnreadableImage
 from vantage.storage.cache import hash_of
-from vantage.storage.files import written_whole
+from vantage.storage.files import atomic_file
 
 _OFTEN = 32
 """Images between two reports of progress."""
@@ -71,7 +71,7 @@ def decode_all(
     pixels = _decode(source, size, shape, num_workers, progress)
     if cache_file is not None:
         try:
-            with written_whole(cache_file) as file:
+            with atomic_file(cache_file) as file:
                 np.save(file, pixels.numpy(), allow_pickle=False)
         except OSError:
             pass  # the disk is full: images are decoded again the next time

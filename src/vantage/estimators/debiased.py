@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from vantage.errors import UserError
-from vantage.estimators.estimator import check_temperature, cross_entropy, mean_of_kept
+from vantage.estimators.estimator import check_temperature, cross_entropy, mean_of_positives
 from vantage.records import Negatives, Scores
 
 __all__ = ["Debiased", "check_prior", "log_debiased"]
@@ -45,7 +45,7 @@ class Debiased:
         """One loss per query."""
         pull = positive.cosine.to(negatives.log_sum.dtype) / self.temperature
         rest = log_debiased(negatives.log_sum, negatives.count, pull, self.prior, self.temperature)
-        return mean_of_kept(cross_entropy(pull, rest), positive)
+        return mean_of_positives(cross_entropy(pull, rest), positive)
 
 
 def check_prior(prior: float) -> None:

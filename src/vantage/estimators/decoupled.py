@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vantage.estimators.estimator import check_temperature, mean_of_kept
+from vantage.estimators.estimator import check_temperature, mean_of_positives
 from vantage.records import Negatives, Scores
 
 __all__ = ["Decoupled"]
@@ -35,4 +35,4 @@ class Decoupled:
         alone = torch.isneginf(negatives.log_sum)
         rest = negatives.log_sum.masked_fill(alone, 0.0)
         losses = rest[:, None] - positive.cosine.to(rest.dtype) / self.temperature
-        return mean_of_kept(losses, positive).masked_fill(alone, 0.0)
+        return mean_of_positives(losses, positive).masked_fill(alone, 0.0)

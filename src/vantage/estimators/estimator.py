@@ -17,7 +17,7 @@ from torch.nn.functional import softplus
 from vantage.errors import UserError
 from vantage.records import Negatives, Scores
 
-__all__ = ["Estimator", "EstimatorChoice", "TableEstimator", "check_temperature", "cross_entropy", "mean_of_kept"]
+__all__ = ["Estimator", "EstimatorChoice", "TableEstimator", "check_temperature", "cross_entropy", "mean_of_positives"]
 
 
 @runtime_checkable
@@ -64,7 +64,7 @@ def cross_entropy(pull: Float[Tensor, "b *p"], log_sum: Float[Tensor, "b *#p"]) 
     return softplus(log_sum - pull, threshold=40.0)
 
 
-def mean_of_kept(value: Float[Tensor, "b p"], positive: Scores) -> Float[Tensor, "b"]:
+def mean_of_positives(value: Float[Tensor, "b p"], positive: Scores) -> Float[Tensor, "b"]:
     """Mean over the positives that count; 0 for a query without."""
     keep = positive.keep
     return value.masked_fill(~keep, 0.0).sum(1) / keep.sum(1).clamp(min=1)

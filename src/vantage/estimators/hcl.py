@@ -11,7 +11,7 @@ from torch import Tensor
 
 from vantage.errors import UserError
 from vantage.estimators.debiased import check_prior, log_debiased
-from vantage.estimators.estimator import TableEstimator, check_temperature, cross_entropy, mean_of_kept
+from vantage.estimators.estimator import TableEstimator, check_temperature, cross_entropy, mean_of_positives
 from vantage.records import Scores
 
 __all__ = ["HCL"]
@@ -51,7 +51,7 @@ class HCL(TableEstimator):
         log_sum = log_sum + count.clamp(min=1).to(log_sum.dtype).log()
         pull = positive.cosine / self.temperature
         rest = log_debiased(log_sum, count, pull, self.prior, self.temperature)
-        return mean_of_kept(cross_entropy(pull, rest), positive)
+        return mean_of_positives(cross_entropy(pull, rest), positive)
 
 
 def _log_sum(logits: Float[Tensor, "b n"], factor: float) -> Float[Tensor, "b"]:

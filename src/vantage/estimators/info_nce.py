@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vantage.errors import UserError
-from vantage.estimators.estimator import check_temperature, cross_entropy, mean_of_kept
+from vantage.estimators.estimator import check_temperature, cross_entropy, mean_of_positives
 from vantage.records import Negatives, Scores
 
 __all__ = ["ArcNCE", "InfoNCE"]
@@ -40,7 +40,7 @@ class InfoNCE:
     def __call__(self, positive: Scores, negatives: Negatives, step: int) -> Float[Tensor, "b"]:
         """One loss per query."""
         pull = (positive.cosine.to(negatives.log_sum.dtype) - self.margin) / self.temperature
-        return mean_of_kept(cross_entropy(pull, negatives.log_sum[:, None]), positive)
+        return mean_of_positives(cross_entropy(pull, negatives.log_sum[:, None]), positive)
 
 
 @dataclass(frozen=True)
@@ -65,13 +65,13 @@ class ArcNCE:
 
     def __call__(self, positive: Scores, negatives: Negatives, step: int) -> Float[Tensor, "b"]:
         """One loss per query."""
-        pull = _turned(positive.cosine.to(negatives.log_sum.dtype), self.margin) / self.temperature
-        return mean_of_kept(cross_entropy(pull, negatives.log_sum[:, None]), positive)
+        pull = _turn(positive.cosine.to(negatives.log_sum.dtype), self.margin) / self.temperature
+        return mean_of_positives(cross_entropy(pull, negatives.log_sum[:, None]), positive)
 
 
-def _turned(cosine: Float[Tensor, "b p"], margin: float) -> Float[Tensor, "b p"]:
+def _turn(cosine: Float[Tensor, "b p"], margin: float) -> Float[Tensor, "b p"]:
     """cos(θ + margin), and a straight line where that rises with θ."""
     sine = (1.0 - cosine.square()).clamp(min=_LEAST).sqrt()
-    turned = cosine * math.cos(margin) - sine * math.sin(margin)
+    cosine_of_sum = cosine * math.cos(margin) - sine * math.sin(margin)
     falls = cosine > -math.cos(margin) if margin >= 0 else cosine < math.cos(margin)
-    return torch.where(falls, turned, cosine - abs(margin) * math.sin(margin))
+    return torch.where(falls, cosine_of_sum, cosine - abs(margin) * math.sin(margin))

@@ -44,7 +44,7 @@ class JCL:
 
     def __call__(self, positive: Scores, negatives: Negatives, step: int) -> Float[Tensor, "b"]:
         """One loss per query."""
-        keep = None if positive.all_kept else positive.keep
+        keep = None if positive.keeps_all else positive.keep
         weight = 0.5 * self.strength(step) / self.temperature**2
         log_sum = negatives.log_sum
         cosine = positive.cosine.to(log_sum.dtype)

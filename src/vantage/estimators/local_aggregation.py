@@ -70,7 +70,7 @@ class MeanAggregation:
         rest = (
             negatives.log_sum.masked_fill(alone, 0.0) - negatives.count.clamp(min=1).to(negatives.log_sum.dtype).log()
         )
-        losses = rest - _pooled(positive, self.temperature, rest.dtype)
+        losses = rest - _log_mean_exp(positive, self.temperature, rest.dtype)
         return torch.where(positive.keep.any(1) & ~alone, losses, 0.0)
 
 
@@ -91,11 +91,11 @@ class PooledNCE:
 
     def __call__(self, positive: Scores, negatives: Negatives, step: int) -> Float[Tensor, "b"]:
         """One loss per query."""
-        pull = _pooled(positive, self.temperature, negatives.log_sum.dtype)
+        pull = _log_mean_exp(positive, self.temperature, negatives.log_sum.dtype)
         return torch.where(positive.keep.any(1), cross_entropy(pull, negatives.log_sum), 0.0)
 
 
-def _pooled(positive: Scores, temperature: float, dtype: torch.dtype) -> Float[Tensor, "b"]:
+def _log_mean_exp(positive: Scores, temperature: float, dtype: torch.dtype) -> Float[Tensor, "b"]:
     """log mean exp of the positives that count; 0 for a query without."""
     some = positive.keep.any(1)
     logits = torch.where(some[:, None], positive.logits(temperature).to(dtype), 0.0)

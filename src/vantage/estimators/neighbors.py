@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vantage.estimators.estimator import check_temperature, cross_entropy, mean_of_kept
+from vantage.estimators.estimator import check_temperature, cross_entropy, mean_of_positives
 from vantage.records import Negatives, Scores
 
 __all__ = ["MeanNeighbors", "SoftNeighbors"]
@@ -58,7 +58,7 @@ class MeanNeighbors:
         some = positive.keep.any(1)
         logits = positive.cosine.to(negatives.log_sum.dtype) / self.temperature
         first = _first(logits, positive)
-        loss = cross_entropy(first, negatives.log_sum) + (first - mean_of_kept(logits, positive))
+        loss = cross_entropy(first, negatives.log_sum) + (first - mean_of_positives(logits, positive))
         return torch.where(some, loss, 0.0)
 
 

@@ -11,7 +11,7 @@ __all__ = ["BASELINES", "LabeledResult", "as_good", "current_settings", "recorde
 BASELINES = ("raw pixels", "random encoder")
 """Names of the baselines in records."""
 
-_RENAMED = {
+_NEW_NAMES = {
     "batch": "batch_size",
     "rate": "learning_rate",
     "rates": "learning_rates",
@@ -54,7 +54,9 @@ class LabeledResult:
 
 def recorded_results(folder: Path) -> list[LabeledResult]:
     """The results in a run's evaluations, by protocol and checkpoint. Files that are no records are passed over."""
-    records = [record for record in map(_read, sorted((folder / "evaluations").glob("*.json"))) if record is not None]
+    records = [
+        record for record in map(_read_record, sorted((folder / "evaluations").glob("*.json"))) if record is not None
+    ]
     baselines: dict[str, dict[str, float]] = {}
     for record in records:
         values = {name: next(iter(one["measures"].values())) for name, one in record["outcomes"].items()}
@@ -77,7 +79,7 @@ def as_good(results: list[LabeledResult], checkpoint: str) -> list[str]:
 def current_settings(record: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a recorded result, under their present names."""
     settings: dict[str, Any] = dict(record["settings"])
-    return {_RENAMED.get(name, name): value for name, value in settings.items()}
+    return {_NEW_NAMES.get(name, name): value for name, value in settings.items()}
 
 
 def _results(record: dict[str, Any], baselines: Mapping[str, float]) -> Iterator[LabeledResult]:
@@ -96,7 +98,7 @@ def _key(record: dict[str, Any]) -> str:
     return json.dumps([*(record.get(name) for name in names), current_settings(record)], sort_keys=True)
 
 
-def _read(path: Path) -> dict[str, Any] | None:
+def _read_record(path: Path) -> dict[str, Any] | None:
     """A record of an evaluation, or None for any other file."""
     try:
         record = json.loads(path.read_text())

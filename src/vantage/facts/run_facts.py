@@ -11,7 +11,7 @@ from rich.pretty import pretty_repr
 from vantage.composition.printing import in_a_line
 from vantage.errors import UserError
 from vantage.facts.results import LabeledResult, as_good, recorded_results
-from vantage.facts.verdict import Verdict, verdict
+from vantage.facts.verdict import RunVerdict, verdict
 from vantage.storage.metrics import read_metrics
 from vantage.storage.provenance import read_provenance
 from vantage.training import checkpoint, settings
@@ -42,15 +42,15 @@ class RunFacts:
     """The labeled results in its folder."""
 
     @property
-    def compared(self) -> int:
+    def images_at_once(self) -> int:
         """Images that are compared at once."""
         return self.run.batch_size // self.run.accumulate
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> RunVerdict:
         """How it went."""
         beaten = as_good(self.results, self.checkpoint)
-        return verdict(self.rows, self.width, self.compared, self.run.epochs, beaten)
+        return verdict(self.rows, self.width, self.images_at_once, self.run.epochs, beaten)
 
     def settings(self) -> list[tuple[str, str]]:
         """The settings that one looks for first, as (name, value)."""

@@ -6,20 +6,20 @@ from typing import Any, Literal
 
 from vantage.training.monitor import SMALLEST_DEVIATION, smallest_rank, warning
 
-__all__ = ["Verdict", "chance", "still_improving", "verdict"]
+__all__ = ["RunVerdict", "chance", "still_improving", "verdict"]
 
 FEWEST_EPOCHS = 3
 """Epochs below which no curve can have leveled off."""
 
-STILL = 0.5
+STEADY_SHARE = 0.5
 """Share of its average pace at which a curve still counts as improving."""
 
-SATURATED = 0.99
+CEILING = 0.99
 """Contrastive accuracy above which a rise no longer matters."""
 
 
 @dataclass(frozen=True)
-class Verdict:
+class RunVerdict:
     """How a run went, and why."""
 
     kind: Literal["healthy", "collapsed", "under-trained", "no verdict"]
@@ -40,7 +40,7 @@ def verdict(
     batch_size: int,
     epochs: int,
     beaten: Sequence[str] = (),
-) -> Verdict:
+) -> RunVerdict:
     """The verdict on the rows of a run's metrics, one for each epoch.
 
     `width` is that of the vectors that are compared, `batch_size` the number of images compared at once, `epochs` how
@@ -58,21 +58,21 @@ def verdict(
     4. *healthy*: none of these.
     """
     if not rows or any(name not in rows[-1] for name in ("loss", "accuracy", "deviation", "rank")):
-        return Verdict("no verdict", ("no epoch of this run is over, so there is nothing to judge yet.",))
+        return RunVerdict("no verdict", ("no epoch of this run is over, so there is nothing to judge yet.",))
     last = dict(rows[-1])
     collapse = warning({name: float(last[name]) for name in ("deviation", "rank")}, width)
     if collapse:
-        return Verdict("collapsed", (f"{collapse}.", *_spread(last, width)))
-    reasons = [*_unfinished(last, rows, epochs), *_unlearned(last, batch_size), *_improving(rows)]
+        return RunVerdict("collapsed", (f"{collapse}.", *_spread(last, width)))
+    reasons = [*_missing_epochs(last, rows, epochs), *_at_chance(last, batch_size), *_improving(rows)]
     reasons += [f"a baseline is as good as the run in {name}." for name in beaten]
-    spread = [*_spread(last, width), *_recovered(rows)]
+    spread = [*_spread(last, width), *_recoveries(rows)]
     if reasons:
-        return Verdict("under-trained", (*reasons, *spread))
+        return RunVerdict("under-trained", (*reasons, *spread))
     accuracy = (
         f"in the last epoch {last['accuracy']:.0%} of the queries were closer to their own image than to any other "
         f"(chance: {chance(batch_size):.1%}), the vectors are well spread, and the curves have leveled off."
     )
-    return Verdict("healthy", (accuracy, *spread))
+    return RunVerdict("healthy", (accuracy, *spread))
 
 
 def chance(batch_size: int) -> float:
@@ -81,8 +81,8 @@ def chance(batch_size: int) -> float:
 
 
 def still_improving(values: Sequence[float], higher: bool) -> bool:
-    """Whether a curve still improves at `STILL` of its average pace or faster, in the last tenth (at least one) of its
-    steps since its worst value. The worst value, since the loss of a method with a memory rises while that fills."""
+    """Whether a curve still improves at `STEADY_SHARE` of its average pace or faster, in the last tenth (at least one)
+    of its steps since its worst value: the worst, since the loss of a method with a memory rises while that fills."""
     heights = [value if higher else -value for value in values]
     worst = min(range(len(heights)), key=heights.__getitem__, default=0)
     steps = len(heights) - 1 - worst
@@ -90,7 +90,7 @@ def still_improving(values: Sequence[float], higher: bool) -> bool:
         return False
     recent = max(1, round(steps / 10))
     total, gain = heights[-1] - heights[worst], heights[-1] - heights[-1 - recent]
-    return total > 0 and gain / recent >= STILL * total / steps
+    return total > 0 and gain / recent >= STEADY_SHARE * total / steps
 
 
 def _spread(last: Mapping[str, Any], width: int) -> tuple[str, ...]:
@@ -101,21 +101,21 @@ def _spread(last: Mapping[str, Any], width: int) -> tuple[str, ...]:
     )
 
 
-def _recovered(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def _recoveries(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     early = sum(bool(row.get("warning")) for row in rows[:-1])
     return [f"{early} earlier epochs came with a warning of a collapse, from which the run recovered."] if early else []
 
 
-def _unfinished(last: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], epochs: int) -> list[str]:
-    done = int(last.get("epoch", len(rows)))
-    if done < epochs:
-        return [f"{done:,} of {epochs:,} epochs are done; `vantage resume` goes on."]
-    if done < FEWEST_EPOCHS:
-        return [f"it trained for {done} epoch{'s' * (done > 1)}, too few for any curve to level off."]
+def _missing_epochs(last: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], epochs: int) -> list[str]:
+    epoch = int(last.get("epoch", len(rows)))
+    if epoch < epochs:
+        return [f"{epoch:,} of {epochs:,} epochs are done; `vantage resume` goes on."]
+    if epoch < FEWEST_EPOCHS:
+        return [f"it trained for {epoch} epoch{'s' * (epoch > 1)}, too few for any curve to level off."]
     return []
 
 
-def _unlearned(last: Mapping[str, Any], batch_size: int) -> list[str]:
+def _at_chance(last: Mapping[str, Any], batch_size: int) -> list[str]:
     if last["accuracy"] > 2 * chance(batch_size):
         return []
     return [
@@ -132,8 +132,8 @@ def _improving(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         ("knn", "the kNN accuracy", True),
     ):
         values = [row[key] for row in rows if isinstance(row.get(key), int | float)]
-        saturated = key == "accuracy" and bool(values) and values[-1] >= SATURATED
-        if len(values) >= FEWEST_EPOCHS and not saturated and still_improving(values, higher):
+        at_ceiling = key == "accuracy" and bool(values) and values[-1] >= CEILING
+        if len(values) >= FEWEST_EPOCHS and not at_ceiling and still_improving(values, higher):
             names.append(name)
     if not names:
         return []

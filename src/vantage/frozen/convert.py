@@ -18,13 +18,13 @@ from vantage.errors import UserError
 from vantage.storage.files import write_result
 from vantage.storage.near import near_path
 
-__all__ = ["Converted", "convert"]
+__all__ = ["Conversion", "convert"]
 
 _KEYS = ("state_dict", "model", "model_state_dict")
 """Where checkpoints keep the tensors of their network."""
 
 
-class Converted(NamedTuple):
+class Conversion(NamedTuple):
     """What was written."""
 
     file: Path
@@ -40,7 +40,7 @@ class Converted(NamedTuple):
     """Tensors beside those of the network, such as MoCo's key network and queue."""
 
 
-def convert(file: Path, out: Path, key: str = "") -> Converted:
+def convert(file: Path, out: Path, key: str = "") -> Conversion:
     """Write the network of a checkpoint that torch pickled to a safetensors file, under plain names.
 
     `file` holds a state dict, or a dict with one under `key` (if omitted: state_dict, model, or model_state_dict). Of a
@@ -53,15 +53,15 @@ def convert(file: Path, out: Path, key: str = "") -> Converted:
         raise UserError(f"{out.name} is to hold safetensors: end the name with .safetensors")
     if out.exists():
         raise UserError(f"{out} exists already: remove it, or choose another name")
-    tensors = _tensors(_loaded(file), file, key)
+    tensors = _tensors(_load(file), file, key)
     prefix = next(each for each in PREFIXES if any(name.startswith(each) for name in tensors))
     network = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
     plain = {name: value.detach().clone().contiguous() for name, value in network.items()}  # safetensors shares none
     write_result(out, save(plain, {"format": "pt", "converted from": file.name}), "the weights")
-    return Converted(out, tuple(plain), prefix, tuple(name for name in tensors if not name.startswith(prefix)))
+    return Conversion(out, tuple(plain), prefix, tuple(name for name in tensors if not name.startswith(prefix)))
 
 
-def _loaded(file: Path) -> Any:
+def _load(file: Path) -> Any:
     if not file.is_file():
         raise UserError(f"there is no file {file}{near_path(file)}")
     try:
@@ -85,13 +85,13 @@ def _tensors(content: Any, file: Path, key: str) -> dict[str, Tensor]:
                 break
         else:
             if key:
-                raise UserError(f"{file} has no state dict under {key!r}; it has {_listed(content)}")
+                raise UserError(f"{file} has no state dict under {key!r}; it has {_list_keys(content)}")
         tensors = {name: value for name, value in content.items() if isinstance(value, Tensor)}
         if tensors and all(isinstance(name, str) for name in tensors):
             return tensors
-        raise UserError(f"{file} has no tensors at its top: name where they are with --key ({_listed(content)})")
+        raise UserError(f"{file} has no tensors at its top: name where they are with --key ({_list_keys(content)})")
     raise UserError(f"{file} holds no dict of tensors, but {type(content).__name__}")
 
 
-def _listed(content: Mapping[Any, Any]) -> str:
+def _list_keys(content: Mapping[Any, Any]) -> str:
     return ", ".join(map(str, list(content)[:12])) or "nothing"

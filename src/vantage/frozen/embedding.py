@@ -24,7 +24,7 @@ from vantage.frozen.encoder import FrozenEncoder
 from vantage.frozen.features import batches
 from vantage.sharing import write_on_first
 from vantage.storage.arrays import RowsFile, draft_of, fill, finish, forget_note
-from vantage.storage.files import not_written, written_whole
+from vantage.storage.files import atomic_file, not_written
 
 __all__ = ["check_file", "facts_of", "write_embeddings", "write_parquet"]
 
@@ -97,7 +97,7 @@ def facts_of(encoder: FrozenEncoder, source: Source, work: Work) -> dict[str, An
 
 
 def _write_rows(file: Path, source: Source) -> None:
-    with written_whole(file) as rows:
+    with atomic_file(file) as rows:
         for number in range(len(source)):
             row = {"name": text_of(source.name(number)), "label": source.label(number)}
             rows.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
@@ -111,7 +111,7 @@ def write_parquet(file: Path, rows: RowsFile, facts: dict[str, Any], source: Sou
     metadata = {"vantage": json.dumps({**facts, "shape": [rows.count, width], "classes": list(source.classes)})}
     schema = pa.schema([pa.field(*each) for each in fields], metadata=metadata)
     group = max(1, _GROUP_BYTES // (4 * width))
-    with written_whole(file) as whole, pq.ParquetWriter(whole, schema, use_dictionary=False) as writer:
+    with atomic_file(file) as whole, pq.ParquetWriter(whole, schema, use_dictionary=False) as writer:
         for start in range(0, rows.count, group):
             numbers = range(start, min(start + group, rows.count))
             part = rows.part(start, len(numbers)).flatten().numpy()

@@ -52,11 +52,11 @@ def write_embedding_parts(
     rank, count = _turn()
     for number in range(rank, len(starts), count):
         images = torch.arange(starts[number], min(starts[number] + part_images, len(source)))
-        own = {**facts, "part": [starts[number], starts[number] + len(images)]}
-        if _is_there(folder / names[number], own):
+        part_facts = {**facts, "part": [starts[number], starts[number] + len(images)]}
+        if _is_there(folder / names[number], part_facts):
             continue
         try:
-            _write(encoder, SourceSubset(source, images), folder, names[number], own, work)
+            _write(encoder, SourceSubset(source, images), folder, names[number], part_facts, work)
         except OSError as problem:
             then = "What is finished is kept: mend this and run the same again"
             raise not_written(names[number], folder, problem, then) from problem
@@ -82,8 +82,8 @@ def check_folder(folder: Path, names: set[str] | None = None) -> None:
     of these names (if omitted, than parts)."""
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder} is a file: name a folder for the parts of the embeddings, or end it with .parquet")
-    inside = sorted(os.listdir(folder)) if folder.is_dir() else []
-    for name in inside:
+    names_there = sorted(os.listdir(folder)) if folder.is_dir() else []
+    for name in names_there:
         if not (name in names if names is not None else name.startswith("part-")):
             raise UserError(f"{folder} holds {name}, which is no part of these embeddings: choose another folder")
 
@@ -103,16 +103,16 @@ def _is_there(file: Path, facts: dict[str, Any]) -> bool:
 
 def _write(encoder: FrozenEncoder, source: Source, folder: Path, name: str, facts: dict[str, Any], work: Work) -> None:
     """One part, by way of a draft beside the folder, so that nothing else is ever in it."""
-    beside = _drafts(folder) / name
-    draft = draft_of(beside)
+    target = _drafts(folder) / name
+    draft = draft_of(target)
 
     def parts(start: int) -> Iterator[Tensor]:
         batches = encode_batches(encoder.backbone, encoder.view, source, work, name, start, alone=True)
         return (part for _, part in batches)
 
     fill(draft, (len(source), encoder.width), torch.float32, facts, parts)
-    write_parquet(beside, RowsFile(draft, len(source)), facts, source)
+    write_parquet(target, RowsFile(draft, len(source)), facts, source)
     folder.mkdir(parents=True, exist_ok=True)
-    os.replace(beside, folder / name)
+    os.replace(target, folder / name)
     draft.unlink()
     forget_note(draft)

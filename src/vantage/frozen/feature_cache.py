@@ -14,7 +14,7 @@ from vantage.encoding import Work
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.frozen.features import batches, embed
 from vantage.sharing import true_on_all, write_on_first
-from vantage.storage.arrays import made_rows, open_rows
+from vantage.storage.arrays import cache_rows, open_rows
 from vantage.storage.cache import hash_of
 
 __all__ = ["features_in_parts", "features_of"]
@@ -35,8 +35,8 @@ def features_of(encoder: FrozenEncoder, source: Source, work: Work) -> Float[Ten
         return (part for _, part in batches(encoder, source, work, start))
 
     def make(parts: Callable[[int], Iterator[Tensor]]) -> None:
-        shape, alike = (len(source), encoder.width), {"batch": work.batch_size}  # the same batches, the same rounding
-        made_rows(file, shape, torch.float32, alike, parts)
+        shape, facts = (len(source), encoder.width), {"batch": work.batch_size}  # the same batches, the same rounding
+        cache_rows(file, shape, torch.float32, facts, parts)
 
     rows = open_rows(file, len(source))
     if not true_on_all(rows is not None):
@@ -44,7 +44,7 @@ def features_of(encoder: FrozenEncoder, source: Source, work: Work) -> Float[Ten
         rows = open_rows(file, len(source))
     if not true_on_all(rows is not None) or rows is None:
         return embed(encoder, source, work).vector
-    return rows.part(0, rows.count) if rows.bytes <= work.resident_bytes else rows.mapped()
+    return rows.part(0, rows.count) if rows.bytes <= work.resident_bytes else rows.memory_map()
 
 
 def features_in_parts(encoder: FrozenEncoder, source: Source, work: Work) -> Iterator[Float[Tensor, "b d"]]:

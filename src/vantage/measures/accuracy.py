@@ -41,8 +41,8 @@ def accuracy(guess: Int[Tensor, "n t"], label: Int[Tensor, "n"], classes: int) -
 def best_classes(score: Float[Tensor, "n c"]) -> Int[Tensor, "n t"]:
     """The five classes (fewer if there are fewer) with the highest scores, best first; scores that are not numbers come
     last."""
-    ranked = torch.where(score.isnan(), -torch.inf, score)
-    return ranked.topk(min(_FIVE, score.shape[1]), dim=1).indices
+    comparable = torch.where(score.isnan(), -torch.inf, score)
+    return comparable.topk(min(_FIVE, score.shape[1]), dim=1).indices
 
 
 def _share(hit: Tensor) -> float:

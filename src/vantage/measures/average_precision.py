@@ -25,7 +25,7 @@ def average_precision(score: Float[Tensor, "n"], positive: Bool[Tensor, "n"]) ->
     score, order = score.double().sort(descending=True)
     right = positive[order].double().cumsum(0)
     last = torch.cat([score[1:] != score[:-1], torch.ones(1, dtype=torch.bool, device=score.device)])
-    ranked = torch.arange(1, len(score) + 1, dtype=torch.float64, device=score.device)[last]
+    rank = torch.arange(1, len(score) + 1, dtype=torch.float64, device=score.device)[last]
     right = right[last]
-    best = (right / ranked).flip(0).cummax(0).values.flip(0)
+    best = (right / rank).flip(0).cummax(0).values.flip(0)
     return float((best * right.diff(prepend=right.new_zeros(1))).sum() / right[-1])

@@ -51,7 +51,7 @@ def nearest(
     best: tuple[Tensor, Tensor] | None = None
     for _, first, cosine in cosines(bank, query, k):
         value, number = cosine.topk(min(k, cosine.shape[1]), dim=1)
-        best = _joined(best if first else None, value, number.add_(first), k)
+        best = _merge_best(best if first else None, value, number.add_(first), k)
         if first + cosine.shape[1] == len(bank):
             yield best
 
@@ -78,7 +78,7 @@ def cosines(
             yield start, first, cosine
 
 
-def _joined(
+def _merge_best(
     best: tuple[Tensor, Tensor] | None, value: Float[Tensor, "b j"], number: Int[Tensor, "b j"], k: int
 ) -> tuple[Tensor, Tensor]:
     """The k best of the earlier and the new candidates."""

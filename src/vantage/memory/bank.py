@@ -51,8 +51,8 @@ class BankStore(RowStore):
 
     def read(self, fresh: Keys) -> Pool:
         """Every row as earlier steps left it. Not a copy: write only after the loss has been computed."""
-        own = Keys(self.vector, self.image)
-        return Shard(own, self.share.start, self.images) if self.dealt else own
+        keys = Keys(self.vector, self.image)
+        return Shard(keys, self.share.start, self.images) if self.is_sharded else keys
 
     @torch.no_grad()
     def write(self, fresh: Keys) -> None:
@@ -85,14 +85,14 @@ def move_rows(store: RowStore, fresh: Keys, momentum: float) -> None:
     """M ← normalize(momentum·M + (1 − momentum)·f) for the rows of these images that this process holds, in place."""
     vector, place = store.vector, fresh.image
     mean, mine = _mean_of_image(fresh.image, fresh.vector.to(vector.dtype)), None
-    if store.dealt:
+    if store.is_sharded:
         place, mine = rows_here(fresh.image, store.share.start, len(vector))
     old = vector[place]
     new = normalize(torch.lerp(mean, old, momentum), dim=1)
     if mine is not None:  # a row of elsewhere becomes one that is here, or is left as it was: no device is asked
-        some = mine.long().argmax()
-        place = torch.where(mine, place, place[some])
-        new = torch.where(mine[:, None], new, torch.where(mine[some], new[some], old[some]))
+        first_mine = mine.long().argmax()
+        place = torch.where(mine, place, place[first_mine])
+        new = torch.where(mine[:, None], new, torch.where(mine[first_mine], new[first_mine], old[first_mine]))
     vector[place] = new
 
 
@@ -100,16 +100,16 @@ def _mean_of_image(image: Int[Tensor, "b"], vector: Float[Tensor, "b d"]) -> Flo
     """For each vector the mean of those of its image, so that a row that is written twice gets the same value twice."""
     if image.device.type == "cpu" and len(image.unique()) == len(image):
         return vector
-    ordered, order = image.sort(stable=True)
-    first = first_of_each(ordered)
+    numbers, order = image.sort(stable=True)
+    first = first_of_each(numbers)
     place = torch.empty_like(order).index_copy_(0, order, first.cumsum(0) - 1)
     total, times = torch.zeros_like(vector).index_add_(0, place, vector), vector.new_zeros(len(image))
     times.index_add_(0, place, torch.ones_like(times))
     return (total / times[:, None])[place]
 
 
-def first_of_each(ordered: Int[Tensor, "b"]) -> Bool[Tensor, "b"]:
+def first_of_each(numbers: Int[Tensor, "b"]) -> Bool[Tensor, "b"]:
     """Whether a number is the first of its kind, in numbers in order."""
-    first = torch.ones_like(ordered, dtype=torch.bool)
-    first[1:] = ordered[1:] != ordered[:-1]
+    first = torch.ones_like(numbers, dtype=torch.bool)
+    first[1:] = numbers[1:] != numbers[:-1]
     return first

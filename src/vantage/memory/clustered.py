@@ -11,9 +11,9 @@ from torch import Tensor
 from vantage import draws
 from vantage.memory.bank import Bank
 from vantage.memory.clustering import Clustering
+from vantage.memory.host_count import HostCount
 from vantage.memory.kmeans import Closeness, Distance, kmeans, nearest
-from vantage.memory.known import Known
-from vantage.memory.labeled_rows import LabeledRows, Written, at_least, check_begun
+from vantage.memory.labeled_rows import LabeledRows, RowMoves, at_least, check_first_rows
 from vantage.records import Keys
 
 __all__ = ["ClusteredBank", "OnlineStore"]
@@ -91,7 +91,7 @@ class OnlineStore(LabeledRows):
     def __init__(self, images: int, width: int, choice: ClusteredBank) -> None:
         super().__init__(images, width, choice.clusters, 1, choice.sharded)
         self.choice = choice
-        self.writes_known, self.begun_known, self.seed_known = Known(), Known(), Known()  # no state either
+        self.writes_known, self.begun_known, self.seed_known = HostCount(), HostCount(), HostCount()  # no state either
         self.register_buffer("centroid", torch.zeros(choice.clusters, width))
         self.register_buffer("total", torch.zeros(choice.clusters, width, dtype=torch.float64))
         self.register_buffer("count", torch.zeros(choice.clusters, dtype=torch.int64))
@@ -101,7 +101,7 @@ class OnlineStore(LabeledRows):
     @property
     def waits(self) -> bool:
         """Whether the rows of the untrained network are still missing."""
-        return self.choice.first == 0 and not self.begun_known.reached(self.begun, 1)
+        return self.choice.first == 0 and not self.begun_known.at_least(self.begun, 1)
 
     @torch.no_grad()
     def begin(self, keys: Keys) -> None:
@@ -122,13 +122,13 @@ class OnlineStore(LabeledRows):
         it waits for its first rows."""
         if len(fresh) == 0:
             return
-        check_begun(self)
-        filled = self.choice.first * self.images
-        clustered = self.rows_written.reached(self.written, filled)
+        check_first_rows(self)
+        threshold = self.choice.first * self.images
+        has_clusters = self.rows_written.at_least(self.written, threshold)
         moves = self.write_rows(fresh, self.choice.momentum)
-        if clustered:
+        if has_clusters:
             self.follow(moves)
-        elif self.rows_written.reached(self.written, filled):
+        elif self.rows_written.at_least(self.written, threshold):
             self.cluster(draws.mix(int(self.seed), 1))
 
     def cluster(self, seed: int) -> None:
@@ -138,15 +138,17 @@ class OnlineStore(LabeledRows):
         self.centroid.copy_(centroid)
         self.clustering.recount()
 
-    def follow(self, written: Written) -> None:
+    def follow(self, moves: RowMoves) -> None:
         """New labels for the moved rows; centroids now and then; small clusters always."""
-        now, image = self.clustering, written.image
+        clustering, image = self.clustering, moves.image
         label = nearest(self.rows[image], self.centroid, self.choice.closeness)[0]
-        now.move(image, label, written.old, written.first)
+        clustering.move(image, label, moves.old, moves.first)
         self.writes_known.add(self.writes, 1, 1)
-        writes = self.writes_known.exactly(self.writes)
+        writes = self.writes_known.exact(self.writes)
         if writes % _RECOUNT == 0:
-            now.recount()
+            clustering.recount()
         if writes % self.choice.refresh_every == 0:
-            now.refresh()
-        now.mend(self.choice.smallest, self.choice.closeness, draws.mix(self.seed_known.exactly(self.seed), 1, writes))
+            clustering.refresh()
+        clustering.mend(
+            self.choice.smallest, self.choice.closeness, draws.mix(self.seed_known.exact(self.seed), 1, writes)
+        )

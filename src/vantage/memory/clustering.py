@@ -51,13 +51,13 @@ class Clustering:
         self,
         row: Int[Tensor, "r"],
         label: Int[Tensor, "r"],
-        counted: Float[Tensor, "r d"] | None = None,
+        previous: Float[Tensor, "r d"] | None = None,
         first: Bool[Tensor, "r"] | None = None,
     ) -> None:
-        """Give rows other labels. `counted` says what these rows were when they were counted, if they were written
-        since; `first`, where rows are there several times, which of them counts."""
-        new, before = self.vector[row], self.label[row]
-        old, places = new if counted is None else counted, torch.cat([before, label])
+        """Give rows other labels. `previous` holds the rows as they were when they were counted, if they have been
+        written since; `first` marks which of several copies of a row counts."""
+        new, old_label = self.vector[row], self.label[row]
+        old, places = new if previous is None else previous, torch.cat([old_label, label])
         if first is not None:
             old, new = (torch.where(first[:, None], rows, 0.0) for rows in (old, new))
         add_rows(self.total, places, torch.cat([-old, new]))

@@ -61,11 +61,11 @@ def nearest(
     processes share them, and all must ask for the same."""
     chunk = max(1, _BYTES // (max(1, len(centroid)) * centroid.element_size()))
     if isinstance(vector, Rows):
-        own = vector.own
+        rows = vector.local
     else:
         share = own_slice(-(-len(vector) // chunk))
-        own = vector[chunk * share.start : chunk * share.stop]
-    best = [closeness(part, centroid).max(1) for part in own.split(chunk)]
+        rows = vector[chunk * share.start : chunk * share.stop]
+    best = [closeness(part, centroid).max(1) for part in rows.split(chunk)]
     label, close = torch.cat([part.indices for part in best]), torch.cat([part.values for part in best])
     return gather_rows(label, len(vector)), gather_rows(close, len(vector))
 
@@ -80,16 +80,16 @@ def sums(
     same.
     """
     if isinstance(vector, Rows):
-        return _sums_of_shares(label, vector, dtype or vector.own.dtype)
+        return _sums_of_shares(label, vector, dtype or vector.local.dtype)
     dtype = dtype or vector.dtype
     place = label.argsort(stable=True)
     unique, times = label[place].unique_consecutive(return_counts=True)
     room = max(1, _BYTES // (vector.shape[1] * dtype.itemsize))
     parts = [(place, times)] if 0 < len(place) <= room else list(_in_parts(place, times, room))
-    own = [vector.new_zeros(0, vector.shape[1], dtype=dtype)]
-    for rows, many in parts[own_slice(len(parts))]:
-        own.append(torch.segment_reduce(vector[rows].to(dtype), "sum", lengths=many, axis=0))
-    return unique, gather_rows(torch.cat(own), len(unique)), times
+    totals = [vector.new_zeros(0, vector.shape[1], dtype=dtype)]
+    for rows, lengths in parts[own_slice(len(parts))]:
+        totals.append(torch.segment_reduce(vector[rows].to(dtype), "sum", lengths=lengths, axis=0))
+    return unique, gather_rows(torch.cat(totals), len(unique)), times
 
 
 def _sums_of_shares(
@@ -97,10 +97,10 @@ def _sums_of_shares(
 ) -> tuple[Int[Tensor, "u"], Float[Tensor, "u d"], Int[Tensor, "u"]]:
     """`sums` of rows that are dealt out: each process adds up its own."""
     unique, times = label.unique(return_counts=True)
-    place = torch.searchsorted(unique, label[rows.first : rows.first + len(rows.own)])
-    total = rows.own.new_zeros(len(unique), rows.own.shape[1], dtype=torch.float64)
-    room = max(1, _BYTES // (rows.own.shape[1] * total.element_size()))
-    for part, own in zip(place.split(room), rows.own.split(room), strict=True):
+    place = torch.searchsorted(unique, label[rows.first : rows.first + len(rows.local)])
+    total = rows.local.new_zeros(len(unique), rows.local.shape[1], dtype=torch.float64)
+    room = max(1, _BYTES // (rows.local.shape[1] * total.element_size()))
+    for part, own in zip(place.split(room), rows.local.split(room), strict=True):
         add_rows(total, part, own)
     return unique, processes.total(total).to(dtype), times
 
@@ -139,7 +139,7 @@ def kmeans(
     if not 1 <= clusters <= len(vector):
         raise UserError(f"{clusters} clusters of {len(vector)} images cannot be made: ask for fewer clusters")
     start = torch.randperm(len(vector), generator=torch.Generator().manual_seed(seed))[:clusters]
-    device = vector.own.device if isinstance(vector, Rows) else vector.device
+    device = vector.local.device if isinstance(vector, Rows) else vector.device
     centroid = vector[start.to(device)]
     label, close = nearest(vector, centroid)
     for _ in range(iterations):
@@ -147,10 +147,10 @@ def kmeans(
         centroid = centroid.clone()
         centroid[unique] = total / times[:, None]
         empty = torch.ones(clusters, dtype=torch.bool, device=device).index_fill_(0, unique, False)
-        lonely = int(empty.sum())
-        if lonely:
-            centroid[empty] = vector[close.topk(lonely, largest=False).indices]
-        before, (label, close) = label, nearest(vector, centroid)
-        if not lonely and torch.equal(before, label):
+        empty_count = int(empty.sum())
+        if empty_count:
+            centroid[empty] = vector[close.topk(empty_count, largest=False).indices]
+        last_label, (label, close) = label, nearest(vector, centroid)
+        if not empty_count and torch.equal(last_label, label):
             break
     return label, centroid

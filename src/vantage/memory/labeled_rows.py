@@ -11,13 +11,13 @@ from torch import Tensor
 
 from vantage.errors import UserError
 from vantage.memory.bank import check_images, first_of_each, move_rows
-from vantage.memory.known import Known
+from vantage.memory.host_count import HostCount
 from vantage.memory.rows import RowStore
 from vantage.memory.store import Store
 from vantage.records import Keys, Pool, Shard
 from vantage.records.members import Members
 
-__all__ = ["LabeledRows", "Written", "at_least", "check_begun"]
+__all__ = ["LabeledRows", "RowMoves", "at_least", "check_first_rows"]
 
 
 class LabeledRows(RowStore):
@@ -33,19 +33,19 @@ class LabeledRows(RowStore):
         if clusters > images:
             raise UserError(f"{clusters} clusters of {images} images cannot be made: ask for fewer, or use Run.fit")
         super().__init__(images, width, sharded)
-        self.members, self.rows_written = Members(), Known()  # the index is a cache, not state
+        self.members, self.rows_written = Members(), HostCount()  # the index is a cache, not state
         self.register_buffer("label", torch.arange(images)[:, None].repeat(1, clusterings))
         self.register_buffer("written", torch.zeros((), dtype=torch.int64))
         self.register_buffer("seed", torch.randint(2**62, ()))
 
     def read(self, fresh: Keys) -> Pool:
         """Every row and its labels as earlier steps left them. Not a copy: write only after the loss."""
-        if not self.dealt:
+        if not self.is_sharded:
             return Keys(self.vector, self.image, self.label, members=self.members)
-        own = Keys(self.vector, self.image, self.label[self.share])
-        return Shard(own, self.share.start, self.images, self.label, self.members)
+        keys = Keys(self.vector, self.image, self.label[self.share])
+        return Shard(keys, self.share.start, self.images, self.label, self.members)
 
-    def write_rows(self, fresh: Keys, momentum: float) -> "Written":
+    def write_rows(self, fresh: Keys, momentum: float) -> "RowMoves":
         """Move the rows of these images and count them. Raises `UserError` as `BankStore.write`."""
         check_images(fresh.image, self.images)
         first = None
@@ -57,10 +57,10 @@ class LabeledRows(RowStore):
         old = self.rows[image]
         move_rows(self, fresh, momentum)
         self.rows_written.add(self.written, len(image) if first is None else first.sum(), len(image))
-        return Written(image, old, first)
+        return RowMoves(image, old, first)
 
 
-class Written(NamedTuple):
+class RowMoves(NamedTuple):
     """What a write did."""
 
     image: Int[Tensor, "b"]
@@ -80,7 +80,7 @@ def at_least(part: object, least: int, *names: str) -> None:
             raise UserError(f"{type(part).__name__}.{name} is {getattr(part, name)}: give at least {least}")
 
 
-def check_begun(store: Store) -> None:
+def check_first_rows(store: Store) -> None:
     """Raises `UserError` for a store that waits for its first rows."""
     if store.waits:
         raise UserError(

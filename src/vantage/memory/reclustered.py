@@ -11,9 +11,9 @@ from torch import Tensor
 from vantage import draws
 from vantage.memory.bank import Bank
 from vantage.memory.first_labels import Apart, FirstLabels
+from vantage.memory.host_count import HostCount
 from vantage.memory.kmeans import kmeans
-from vantage.memory.known import Known
-from vantage.memory.labeled_rows import LabeledRows, at_least, check_begun
+from vantage.memory.labeled_rows import LabeledRows, at_least, check_first_rows
 from vantage.records import Keys
 
 __all__ = ["ReclusteredBank", "ReclusteredStore"]
@@ -82,7 +82,7 @@ class ReclusteredStore(LabeledRows):
 
     def __init__(self, images: int, width: int, choice: ReclusteredBank) -> None:
         super().__init__(images, width, choice.clusters, choice.clusterings, choice.sharded)
-        self.choice, self.begun_known = choice, Known()
+        self.choice, self.begun_known = choice, HostCount()
         self.label.copy_(choice.start.of(torch.arange(images))[:, None].expand_as(self.label))
         if choice.first == 0:
             self.register_buffer("begun", torch.zeros((), dtype=torch.bool))
@@ -90,7 +90,7 @@ class ReclusteredStore(LabeledRows):
     @property
     def waits(self) -> bool:
         """Whether the rows of the untrained network have not come yet."""
-        return self.choice.first == 0 and not self.begun_known.reached(self.begun, 1)
+        return self.choice.first == 0 and not self.begun_known.at_least(self.begun, 1)
 
     @torch.no_grad()
     def begin(self, keys: Keys) -> None:
@@ -110,12 +110,12 @@ class ReclusteredStore(LabeledRows):
         it waits for its first rows."""
         if len(fresh) == 0:
             return
-        check_begun(self)
-        before = self.clusterings_by(self.rows_written.surely(self.written))
+        check_first_rows(self)
+        count = self.clusterings_by(self.rows_written.lower_bound(self.written))
         self.write_rows(fresh, self.choice.momentum)
-        passes = self.choice.first + before * self.choice.every
-        if self.rows_written.reached(self.written, passes * self.images):
-            due = self.clusterings_by(self.rows_written.exactly(self.written))
+        passes = self.choice.first + count * self.choice.every
+        if self.rows_written.at_least(self.written, passes * self.images):
+            due = self.clusterings_by(self.rows_written.exact(self.written))
             self.cluster(draws.mix(int(self.seed), due))
 
     def clusterings_by(self, rows: int) -> int:

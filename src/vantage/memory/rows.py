@@ -27,7 +27,7 @@ class Rows:
     """The rows of a bank that are dealt out to the processes in their order. `rows[number]` gives those of any numbers,
     if every process asks for the same."""
 
-    own: Float[Tensor, "s d"]
+    local: Float[Tensor, "s d"]
     """The rows of this process."""
 
     first: int
@@ -40,8 +40,8 @@ class Rows:
         return self.count
 
     def __getitem__(self, row: Int[Tensor, "r"]) -> Float[Tensor, "r d"]:
-        local, mine = rows_here(row, self.first, len(self.own))
-        return processes.total(self.own[local] * mine[:, None])
+        local, mine = rows_here(row, self.first, len(self.local))
+        return processes.total(self.local[local] * mine[:, None])
 
 
 class RowStore(Store):
@@ -76,14 +76,14 @@ class RowStore(Store):
         return self._share
 
     @property
-    def dealt(self) -> bool:
+    def is_sharded(self) -> bool:
         """Whether other processes hold other rows."""
         return len(self.vector) < self.images
 
     @property
     def rows(self) -> Tensor | Rows:
         """All rows, by their numbers."""
-        return Rows(self.vector, self.share.start, self.images) if self.dealt else self.vector
+        return Rows(self.vector, self.share.start, self.images) if self.is_sharded else self.vector
 
     @torch.no_grad()
     def begin(self, keys: Keys) -> None:
@@ -97,31 +97,33 @@ def random_rows(images: int, width: int, share: slice) -> Float[Tensor, "s d"]:
         return normalize(torch.rand(images, width) * 2 - 1, dim=1)
     rows = torch.empty(share.stop - share.start, width)
     for start in range(0, images, _AT_ONCE):
-        drawn = torch.rand(min(_AT_ONCE, images - start), width)
-        first, last = max(share.start, start), min(share.stop, start + len(drawn))
+        block = torch.rand(min(_AT_ONCE, images - start), width)
+        first, last = max(share.start, start), min(share.stop, start + len(block))
         if first < last:
-            rows[first - share.start : last - share.start] = drawn[first - start : last - start]
+            rows[first - share.start : last - share.start] = block[first - start : last - start]
     return normalize(rows * 2 - 1, dim=1)
 
 
-def at_first(own: Shaped[Tensor, "s *row"], count: int) -> Shaped[Tensor, "m *row"]:
+def at_first(local: Shaped[Tensor, "s *row"], count: int) -> Shaped[Tensor, "m *row"]:
     """All `count` rows on the first process, in the memory of its host; their shape alone on the others."""
-    if own.is_meta:  # a network of which only shapes are asked: there is nothing to exchange
-        return own.new_empty(count, *own.shape[1:])
+    if local.is_meta:  # a network of which only shapes are asked: there is nothing to exchange
+        return local.new_empty(count, *local.shape[1:])
     first = processes.rank() == 0
-    everything = torch.empty(count, *own.shape[1:], dtype=own.dtype, device="cpu" if first else "meta")
+    whole = torch.empty(count, *local.shape[1:], dtype=local.dtype, device="cpu" if first else "meta")
     shares = [own_slice(count, rank) for rank in range(processes.count())]
     longest = max(share.stop - share.start for share in shares)
     for begin in range(0, longest, _AT_ONCE):
-        part = own[begin : begin + _AT_ONCE]
-        block = torch.zeros(min(_AT_ONCE, longest - begin), *own.shape[1:], dtype=own.dtype, device=processes.device())
+        part = local[begin : begin + _AT_ONCE]
+        block = torch.zeros(
+            min(_AT_ONCE, longest - begin), *local.shape[1:], dtype=local.dtype, device=processes.device()
+        )
         block[: len(part)] = part
         blocks = [torch.empty_like(block) for _ in shares] if first else None
         dist.gather(block, blocks)
         for share, rows in zip(shares, blocks or [], strict=False):
-            place = everything[share][begin : begin + len(block)]
+            place = whole[share][begin : begin + len(block)]
             place.copy_(rows[: len(place)])
-    return everything
+    return whole
 
 
 def _make_whole(store: nn.Module, state: dict[str, Any], prefix: str, _: Any) -> None:

@@ -38,13 +38,13 @@ class BandRule(ABC):
         be, known without asking a device."""
         rows, columns = scores.cosine.shape
         most = int(self.ranks(torch.tensor([columns]), step)[1])
-        count = torch.full((rows,), columns) if scores.all_kept else scores.count
+        count = torch.full((rows,), columns) if scores.keeps_all else scores.count
         return *self.ranks(count, step), most
 
     def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:
         """The pairs of the band."""
         value = scores.cosine.detach()
-        value = value if scores.all_kept else value.masked_fill(~scores.keep, -torch.inf)
+        value = value if scores.keeps_all else value.masked_fill(~scores.keep, -torch.inf)
         return scores.only(within(value, *self.edges(scores, step)).inside)
 
     def on_shard(self, scores: Scores, query: Keys, first: int, step: int) -> Scores:
@@ -77,10 +77,10 @@ class Ring(BandRule):
 
     def ranks(self, count: Int[Tensor, "b"], step: int) -> tuple[Int[Tensor, "b"], Int[Tensor, "b"]]:
         """⌊drop · ⌊keep · n⌋⌋ and ⌊keep · n⌋. Raises `UserError` for a drop that leaves nothing."""
-        outer = _some(_share(self, "keep", self.keep, step, count), count)
+        outer = _at_least_one(_share(self, "keep", self.keep, step, count), count)
         inner = _share(self, "drop", self.drop, step, outer)
         _check_room(self, self.drop(step), 1.0, step)
-        return _below(inner, outer), outer
+        return _leave_one(inner, outer), outer
 
 
 @dataclass(frozen=True)
@@ -99,10 +99,10 @@ class AbsoluteRing(BandRule):
 
     def ranks(self, count: Int[Tensor, "b"], step: int) -> tuple[Int[Tensor, "b"], Int[Tensor, "b"]]:
         """⌊drop · n⌋ and ⌊keep · n⌋. Raises `UserError` for a drop that leaves nothing."""
-        outer = _some(_share(self, "keep", self.keep, step, count), count)
+        outer = _at_least_one(_share(self, "keep", self.keep, step, count), count)
         inner = _share(self, "drop", self.drop, step, count)
         _check_room(self, self.drop(step), self.keep(step), step)
-        return _below(inner, outer), outer
+        return _leave_one(inner, outer), outer
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Ball(BandRule):
 
     def ranks(self, count: Int[Tensor, "b"], step: int) -> tuple[Int[Tensor, "b"], Int[Tensor, "b"]]:
         """0 and ⌊keep · n⌋."""
-        return torch.zeros_like(count), _some(_share(self, "keep", self.keep, step, count), count)
+        return torch.zeros_like(count), _at_least_one(_share(self, "keep", self.keep, step, count), count)
 
 
 @runtime_checkable
@@ -158,7 +158,7 @@ class Share:
 
     def of(self, count: Int[Tensor, "b"], step: int) -> Int[Tensor, "b"]:
         """The number, for queries with `count` pairs."""
-        return _some(_share(self, "share", self.share, step, count), count)
+        return _at_least_one(_share(self, "share", self.share, step, count), count)
 
 
 @dataclass(frozen=True)
@@ -201,11 +201,11 @@ def _check_room(ring: Ring | AbsoluteRing, drop: float, keep: float, step: int) 
         )
 
 
-def _some(size: Int[Tensor, "b"], count: Int[Tensor, "b"]) -> Int[Tensor, "b"]:
-    """At least one where there is one."""
+def _at_least_one(size: Int[Tensor, "b"], count: Int[Tensor, "b"]) -> Int[Tensor, "b"]:
+    """The sizes, at least one where there is anything to take."""
     return torch.maximum(size, count.clamp(max=1))
 
 
-def _below(inner: Int[Tensor, "b"], outer: Int[Tensor, "b"]) -> Int[Tensor, "b"]:
-    """Lowered where needed so that at least one rank stays."""
+def _leave_one(inner: Int[Tensor, "b"], outer: Int[Tensor, "b"]) -> Int[Tensor, "b"]:
+    """The inner ranks, lowered where needed so that at least one rank stays."""
     return torch.minimum(inner, (outer - 1).clamp(min=0))

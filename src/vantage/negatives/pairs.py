@@ -42,7 +42,7 @@ class OtherClusters(PairRule):
 
     def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:
         """The pairs of different clusters. Raises `UserError` if the memory keeps none."""
-        return scores.only(_apart(scores, query, pool))
+        return scores.only(_different_clusters(scores, query, pool))
 
 
 @dataclass(frozen=True)
@@ -52,19 +52,19 @@ class OwnCluster(PairRule):
 
     def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:
         """The pairs of one cluster. Raises `UserError` if the memory keeps none."""
-        return scores.only(~_apart(scores, query, pool))
+        return scores.only(~_different_clusters(scores, query, pool))
 
 
-def _apart(scores: Scores, query: Keys, pool: Keys) -> Bool[Tensor, "b n"]:
+def _different_clusters(scores: Scores, query: Keys, pool: Keys) -> Bool[Tensor, "b n"]:
     """Whether every clustering gives the images different labels; a clustering at a time, to save memory."""
     if pool.members is not None and scores.key.stride(0) == 0 and scores.key.shape[1] == len(pool):
-        joined = pool.members.joined(pool.clusters, query.clusters, scores.keep.numel() // _FEW)
-        if joined is not None:
-            apart = torch.ones_like(scores.keep, memory_format=torch.contiguous_format)
-            apart[joined] = False
-            return apart
-    (mine, theirs), *others = zip(query.clusters.T, pool.clusters.T, strict=True)
-    apart = scores.of(theirs) != mine[:, None]
-    for mine, theirs in others:
-        apart &= scores.of(theirs) != mine[:, None]
-    return apart
+        same = pool.members.same_cluster(pool.clusters, query.clusters, scores.keep.numel() // _FEW)
+        if same is not None:
+            different = torch.ones_like(scores.keep, memory_format=torch.contiguous_format)
+            different[same] = False
+            return different
+    (query_label, pool_label), *rest = zip(query.clusters.T, pool.clusters.T, strict=True)
+    different = scores.of(pool_label) != query_label[:, None]
+    for query_label, pool_label in rest:
+        different &= scores.of(pool_label) != query_label[:, None]
+    return different

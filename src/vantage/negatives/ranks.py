@@ -12,13 +12,13 @@ from torch import Tensor
 
 from vantage.negatives.rows import over_rows
 
-__all__ = ["Selected", "columns_within", "within"]
+__all__ = ["BandColumns", "columns_within", "within"]
 
-_SAMPLED = 61  # one value in 61 shows roughly where a rank lies; odd, since classes and batches are often even
+_SAMPLE = 61  # one value in 61 shows roughly where a rank lies; odd, since classes and batches are often even
 _LONG = 2**14  # values below which looking at a sample first gains nothing
 
 
-class Selected(NamedTuple):
+class BandColumns(NamedTuple):
     """The columns of each row that a band of ranks selects."""
 
     inside: Bool[Tensor, "b n"]
@@ -30,7 +30,7 @@ class Selected(NamedTuple):
 
 def within(
     value: Float[Tensor, "b n"], inner: Int[Tensor, "b"], outer: Int[Tensor, "b"], most: int | None = None
-) -> Selected:
+) -> BandColumns:
     """Columns whose rank, from 0 for the largest value of the row, lies in [inner, outer): outer − inner in each row.
 
     Equal values rank by column. No `outer` is above `most`, which a device would have to be asked for; if it is
@@ -60,8 +60,8 @@ def columns_within(
 
 def _bound(value: Float[np.ndarray, "n"], keep: Bool[np.ndarray, "n"], count: int) -> float:
     """A value that almost surely at least `count` of those kept reach, and not many more."""
-    sample = value[::_SAMPLED][keep[::_SAMPLED]]
-    expected = count / _SAMPLED
+    sample = value[::_SAMPLE][keep[::_SAMPLE]]
+    expected = count / _SAMPLE
     above = round(expected + 4 * expected**0.5) + 1
     if len(value) < _LONG or above >= len(sample):
         return -np.inf
@@ -87,13 +87,13 @@ def _largest(value: Tensor, threshold: Tensor, count: Tensor) -> Tensor:
     return above | (equal & (equal.cumsum(1) <= room))
 
 
-def _on_cpu(value: Tensor, inner: Tensor, outer: Tensor) -> Selected:
+def _on_cpu(value: Tensor, inner: Tensor, outer: Tensor) -> BandColumns:
     """A row at a time and a rank at a time, since only then NumPy takes its vectorized path, ten times faster; and the
     row is compared with its thresholds while it is in the cache."""
     table, (rows, columns) = value.numpy(), value.shape
     high, low = np.full(rows, np.inf, table.dtype), np.full(rows, np.inf, table.dtype)
     largest = np.full(rows, -np.inf, table.dtype)
-    inside, tied = np.zeros(table.shape, np.bool_), np.zeros(rows, np.bool_)
+    inside, has_tie = np.zeros(table.shape, np.bool_), np.zeros(rows, np.bool_)
     first, last = inner.tolist(), outer.tolist()
 
     def select(row: int) -> None:
@@ -104,48 +104,48 @@ def _on_cpu(value: Tensor, inner: Tensor, outer: Tensor) -> Selected:
         if o < columns:
             parted = np.partition(top, columns - o)
             low[row], top = parted[columns - o], parted[columns - o :]
-            tied[row] = parted[: columns - o].max() == low[row]
+            has_tie[row] = parted[: columns - o].max() == low[row]
         np.greater_equal(table[row], low[row], out=inside[row])
         if i > 0:
             parted = np.partition(top, o - i)
             high[row], top = parted[o - i], parted[: o - i]
         largest[row] = top.max()
         if i > 0:
-            tied[row] |= largest[row] == high[row]
+            has_tie[row] |= largest[row] == high[row]
             np.logical_and(inside[row], table[row] < high[row], out=inside[row])
 
     over_rows(rows, columns, select)
-    if tied.any():  # a threshold's value lies on both sides of it: there the column decides
-        row = torch.from_numpy(tied.nonzero()[0])
-        dropped, kept = (
+    if has_tie.any():  # a threshold's value lies on both sides of it: there the column decides
+        row = torch.from_numpy(has_tie.nonzero()[0])
+        above, upper = (
             _largest(value[row], torch.from_numpy(threshold)[row], count[row])
             for threshold, count in ((high, inner), (low, outer))
         )
-        inside[row] = kept.logical_and_(~dropped).numpy()
-    return Selected(torch.from_numpy(inside), torch.from_numpy(largest))
+        inside[row] = upper.logical_and_(~above).numpy()
+    return BandColumns(torch.from_numpy(inside), torch.from_numpy(largest))
 
 
-def _on_device(value: Tensor, inner: Tensor, outer: Tensor, most: int) -> Selected:
+def _on_device(value: Tensor, inner: Tensor, outer: Tensor, most: int) -> BandColumns:
     """As `_on_cpu`, all rows at once by top-k: unsorted where all ask for the same ranks, as they do unless pairs were
     dropped. The column decides in every row, since the host does not know which have ties."""
     first, last = (edge.to(value.device, non_blocking=True)[:, None] for edge in (inner, outer))
-    i, o = _alike(inner), _alike(outer)
+    i, o = _common_rank(inner), _common_rank(outer)
     if i is not None and o is not None and i < o:
         top = value.topk(o, dim=1, sorted=False).values
         low, head = top.amin(1, keepdim=True), top.topk(i + 1, dim=1).values
         high, largest = head[:, i - 1 : i] if i else torch.full_like(low, torch.inf), head[:, i:]
     else:
-        top, none = value.topk(max(1, most), dim=1).values, last <= first
-        low = top.gather(1, (last - 1).clamp(min=0)).masked_fill(none, torch.inf)
-        high = top.gather(1, (first - 1).clamp(min=0)).masked_fill(none | (first == 0), torch.inf)
-        largest = top.gather(1, first.clamp(max=top.shape[1] - 1)).masked_fill(none, -torch.inf)
-    kept = _largest(value, low[:, 0], last[:, 0])
+        top, empty = value.topk(max(1, most), dim=1).values, last <= first
+        low = top.gather(1, (last - 1).clamp(min=0)).masked_fill(empty, torch.inf)
+        high = top.gather(1, (first - 1).clamp(min=0)).masked_fill(empty | (first == 0), torch.inf)
+        largest = top.gather(1, first.clamp(max=top.shape[1] - 1)).masked_fill(empty, -torch.inf)
+    band = _largest(value, low[:, 0], last[:, 0])
     if i != 0:
-        kept.logical_and_(_largest(value, high[:, 0], first[:, 0]).logical_not_())
-    return Selected(kept, largest[:, 0])
+        band.logical_and_(_largest(value, high[:, 0], first[:, 0]).logical_not_())
+    return BandColumns(band, largest[:, 0])
 
 
-def _alike(edge: Int[Tensor, "b"]) -> int | None:
+def _common_rank(edge: Int[Tensor, "b"]) -> int | None:
     """The rank that all rows have in common, if the host knows it."""
     ranks = edge.unique().tolist() if edge.device.type == "cpu" else []
     return ranks[0] if len(ranks) == 1 else None

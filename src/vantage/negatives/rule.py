@@ -68,5 +68,5 @@ class PoolRule(ABC):
         """The pairs with these keys."""
 
     @abstractmethod
-    def narrowed(self, query: Keys, keys: int) -> Int[Tensor, "s"]:
+    def subset_of(self, query: Keys, keys: int) -> Int[Tensor, "s"]:
         """Which of `keys` keys stay, in order."""

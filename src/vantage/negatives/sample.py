@@ -20,12 +20,12 @@ from vantage.negatives.rule import BlindRule
 from vantage.negatives.shards import largest_of_all
 from vantage.records import Keys, Scores
 
-__all__ = ["Distinct", "Draw", "Drawn", "Sample"]
+__all__ = ["Distinct", "Draw", "DrawResult", "Sample"]
 
 _LEAST = -(2**63)
 
 
-class Drawn(NamedTuple):
+class DrawResult(NamedTuple):
     """Columns drawn for each query."""
 
     column: Int[Tensor, "b k"]
@@ -57,17 +57,17 @@ class Draw(ABC):
 
     def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:
         """The drawn pairs, as columns of their own."""
-        drawn = self.among(scores.keep, query)
-        return scores.narrow(drawn.column).only(drawn.keep)
+        result = self.among(scores.keep, query)
+        return scores.narrow(result.column).only(result.keep)
 
-    def among(self, keep: Bool[Tensor, "b n"], query: Keys) -> Drawn:
+    def among(self, keep: Bool[Tensor, "b n"], query: Keys) -> DrawResult:
         """Draws from the kept columns of each query."""
         if keep.device.type != "cpu":
             return self.on_device(keep, query)
         table = keep.numpy()
         return self.of_rows(lambda row: np.flatnonzero(table[row]), keep.shape[1], query)
 
-    def of_rows(self, columns: Callable[[int], Int64[np.ndarray, "p"]], keys: int, query: Keys) -> Drawn:
+    def of_rows(self, columns: Callable[[int], Int64[np.ndarray, "p"]], keys: int, query: Keys) -> DrawResult:
         """`among`, on the CPU, where `columns` gives the kept columns of a row, in order, of `keys` columns in all."""
         seeds = query.seeds.tolist()
         column = np.zeros((len(seeds), self.most(keys)), np.int64)
@@ -78,7 +78,7 @@ class Draw(ABC):
             column[row, : len(picks)], keep[row, : len(picks)] = picks, True
 
         over_rows(len(seeds), keys, draw)
-        return Drawn(torch.from_numpy(column), torch.from_numpy(keep))
+        return DrawResult(torch.from_numpy(column), torch.from_numpy(keep))
 
     def fit_to(self, images: int, batch_size: int) -> "Draw":
         """At most `share` of the images, but no fewer than 256 unless there are fewer images."""
@@ -93,7 +93,7 @@ class Draw(ABC):
         """Draws from the kept columns of one row."""
 
     @abstractmethod
-    def on_device(self, keep: Bool[Tensor, "b n"], query: Keys) -> Drawn:
+    def on_device(self, keep: Bool[Tensor, "b n"], query: Keys) -> DrawResult:
         """`among`, all rows at once; the same draws."""
 
     def on_shard(self, scores: Scores, query: Keys, first: int, step: int) -> Scores:
@@ -112,7 +112,7 @@ class Sample(Draw, BlindRule):
 
     def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:
         """The drawn pairs, as columns of their own."""
-        if scores.all_kept:
+        if scores.keeps_all:
             return scores.narrow(self.blindly(query, scores.keep.shape[1]))
         return super().__call__(scores, query, pool, step)
 
@@ -129,24 +129,24 @@ class Sample(Draw, BlindRule):
         number = draws.bits_at(seed, np.arange(self.count if len(column) else 0), self.salt) >> np.uint64(1)
         return column[number % np.uint64(max(1, len(column)))]
 
-    def on_device(self, keep: Bool[Tensor, "b n"], query: Keys) -> Drawn:
+    def on_device(self, keep: Bool[Tensor, "b n"], query: Keys) -> DrawResult:
         """`among`, all rows at once; the same draws."""
-        upto = keep.cumsum(1)
+        running_count = keep.cumsum(1)
         # The r-th kept column is the first whose running count reaches r; a row with none gives dropped columns.
-        nth = draws.integers(query.seeds, self.count, upto[:, -1:].clamp(min=1), self.salt) + 1
-        column = torch.searchsorted(upto, nth).clamp_(max=keep.shape[1] - 1)
-        return Drawn(column, keep.gather(1, column))
+        nth = draws.integers(query.seeds, self.count, running_count[:, -1:].clamp(min=1), self.salt) + 1
+        column = torch.searchsorted(running_count, nth).clamp_(max=keep.shape[1] - 1)
+        return DrawResult(column, keep.gather(1, column))
 
     def on_shard(self, scores: Scores, query: Keys, first: int, step: int) -> Scores:
         """The drawn pairs that are here, each as the column of its draw."""
         counts = processes.gather(scores.keep.sum(1)[None])
-        before, total = counts[: processes.rank()].sum(0)[:, None], counts.sum(0)[:, None]
-        nth = draws.integers(query.seeds, self.count, total.clamp(min=1), self.salt) - before
+        lower, total = counts[: processes.rank()].sum(0)[:, None], counts.sum(0)[:, None]
+        nth = draws.integers(query.seeds, self.count, total.clamp(min=1), self.salt) - lower
         if not scores.keep.shape[1]:  # none of a narrowed pool is here
             return scores
-        upto = scores.keep.cumsum(1)
-        column = torch.searchsorted(upto, nth + 1).clamp_(max=upto.shape[1] - 1)
-        return scores.narrow(column).only((nth >= 0) & (nth < upto[:, -1:]))
+        running_count = scores.keep.cumsum(1)
+        column = torch.searchsorted(running_count, nth + 1).clamp_(max=running_count.shape[1] - 1)
+        return scores.narrow(column).only((nth >= 0) & (nth < running_count[:, -1:]))
 
 
 @dataclass(frozen=True)
@@ -164,12 +164,12 @@ class Distinct(Draw):
         number = draws.bits_at(seed, column, self.salt)
         return column[number >= np.partition(number, len(column) - self.count)[len(column) - self.count]]
 
-    def on_device(self, keep: Bool[Tensor, "b n"], query: Keys) -> Drawn:
+    def on_device(self, keep: Bool[Tensor, "b n"], query: Keys) -> DrawResult:
         """`among`, all rows at once; the same draws, in another order."""
         # Half of all numbers are negative: so ordered, they are in the order of the same bits without sign.
         order = (draws.bits(query.seeds, keep.shape[1], self.salt) ^ _LEAST).masked_fill_(~keep, _LEAST)
         column = order.topk(self.most(keep.shape[1]), dim=1, sorted=False).indices
-        return Drawn(column, keep.gather(1, column))
+        return DrawResult(column, keep.gather(1, column))
 
     def on_shard(self, scores: Scores, query: Keys, first: int, step: int) -> Scores:
         """The drawn pairs that are here, in columns as they are."""

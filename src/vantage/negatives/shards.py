@@ -52,8 +52,8 @@ def _value_of_rank(ordered: Shaped[Tensor, "b n"], rank: Int[Tensor, "b e"]) -> 
     for shift in range(bits - _BITS, -1, -_BITS):
         probe = _from_number(number[..., None] + (digits << shift), ordered.dtype)
         below = torch.searchsorted(ordered, probe.flatten(1)).view(probe.shape)
-        reached = processes.total(ordered.shape[1] - below) >= rank[..., None]
-        number = number + ((reached * digits).amax(2) << shift)
+        enough = processes.total(ordered.shape[1] - below) >= rank[..., None]
+        number = number + ((enough * digits).amax(2) << shift)
     value = _from_number(number, ordered.dtype)
     return value.masked_fill(rank == 0, torch.inf) if value.is_floating_point() else value
 

@@ -51,12 +51,12 @@ class Subset(PoolRule):
 
     def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:
         """Those columns of the table, for every query the same."""
-        column = self.narrowed(query, scores.cosine.shape[1])
+        column = self.subset_of(query, scores.cosine.shape[1])
         key = scores.key[0][column].expand(len(scores.key), -1) if scores.key.stride(0) == 0 else scores.key[:, column]
         cosine = scores.cosine[:, column]
-        return Scores.whole(cosine, key) if scores.all_kept else Scores(cosine, key, scores.keep[:, column])
+        return Scores.whole(cosine, key) if scores.keeps_all else Scores(cosine, key, scores.keep[:, column])
 
-    def narrowed(self, query: Keys, keys: int) -> Int[Tensor, "s"]:
+    def subset_of(self, query: Keys, keys: int) -> Int[Tensor, "s"]:
         """Numbers of the chosen among `keys` columns, in order; a function of the step's seed alone.
 
         Each column gets a random number, no two of one seed the same, and the smallest stay.

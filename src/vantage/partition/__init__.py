@@ -7,7 +7,7 @@ paths to the same number, chosen by what the rules declare (`vantage.negatives.r
 * *table*: any rules; tiles of query rows, as many as the byte budget allows;
 * *streaming*: only pair rules, so no key depends on another; chunks of keys, for all rows at once;
 * *band*: pair rules, then one that keeps a band of ranks; tiles of rows over all keys, selected without sorting;
-* *pooled*: the same and then a draw; selected likewise, but only the drawn keys are summed;
+* *band draw*: the same and then a draw; selected likewise, but only the drawn keys are summed;
 * *subset*: a first rule that keeps a random subset for all queries narrows the pool, and the others take their path;
 * *drawn*: a first rule that draws columns without looking; only the drawn keys are scored, when that is cheaper;
 * *shards*: any of these rules on a bank that is dealt out to the processes.
@@ -23,7 +23,7 @@ from torch import Tensor
 
 from vantage.negatives import BandRule, Draw, PairRule, PoolRule, Rule
 from vantage.partition.band import band
-from vantage.partition.pooled import pooled
+from vantage.partition.band_draw import band_draw
 from vantage.partition.precision import BUDGET
 from vantage.partition.shards import cosines_of_rows, scores_of_shards, sum_over_shards
 from vantage.partition.streaming import streaming
@@ -36,7 +36,7 @@ __all__ = [
     "cosines_of_rows",
     "log_partition",
     "negatives_of",
-    "pooled",
+    "band_draw",
     "scores_of_negatives",
     "streaming",
     "sum_negatives",
@@ -61,8 +61,8 @@ def sum_negatives(query: Keys, pool: Pool, rules: tuple[Rule, ...], temperature:
         with torch.autocast(query.vector.device.type, enabled=False):
             return sum_over_shards(query, pool, rules, temperature, step)
     if rules and isinstance(rules[0], PoolRule):
-        narrowed = pool.rows(rules[0].narrowed(query, len(pool)))
-        return sum_negatives(query, narrowed, rules[1:], temperature, step)
+        subset = pool.rows(rules[0].subset_of(query, len(pool)))
+        return sum_negatives(query, subset, rules[1:], temperature, step)
     with torch.autocast(query.vector.device.type, enabled=False):
         if all(isinstance(rule, PairRule) for rule in rules):
             return streaming(query, pool, rules, temperature, step)
@@ -72,7 +72,7 @@ def sum_negatives(query: Keys, pool: Pool, rules: tuple[Rule, ...], temperature:
                 case (BandRule() as ranks,):
                     return band(query, pool, before, ranks, temperature, step)
                 case (BandRule() as ranks, Draw() as draw):
-                    return pooled(query, pool, before, ranks, draw, temperature, step)
+                    return band_draw(query, pool, before, ranks, draw, temperature, step)
         return table(query, pool, rules, temperature, step)
 
 

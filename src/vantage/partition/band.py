@@ -11,11 +11,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vantage.negatives import BandRule, Rule
-from vantage.negatives.ranks import Selected, within
+from vantage.negatives.ranks import BandColumns, within
 from vantage.partition.precision import BUDGET, full, in_full
 from vantage.records import Keys, Negatives, Scores
 
-__all__ = ["band", "cosines", "kept_pairs", "tile_rows"]
+__all__ = ["band", "cosines", "remaining_pairs", "tile_rows"]
 
 _TILE = 2**24  # bytes of a tile on CPU: 64 rows of 65,536 keys, measured best
 _MANY = 64  # queries below which CPU libraries score at a third of their speed with the queries on the left
@@ -35,8 +35,8 @@ def band(
     device). The keys get no gradient."""
     rows, sizes = rows or tile_rows(query, pool), list[Tensor]()
 
-    def select(cosine: Tensor, part: slice) -> Selected:
-        kept = kept_pairs(cosine, query.rows(part), pool, before, step)
+    def select(cosine: Tensor, part: slice) -> BandColumns:
+        kept = remaining_pairs(cosine, query.rows(part), pool, before, step)
         if before:
             cosine.masked_fill_(~kept.keep, -torch.inf)
         inner, outer, most = last.edges(kept, step)
@@ -65,7 +65,9 @@ def cosines(query: Float[Tensor, "r d"], keys: Float[Tensor, "m d"], out: Float[
     return out
 
 
-def kept_pairs(cosine: Float[Tensor, "r m"], query: Keys, pool: Keys, rules: tuple[Rule, ...], step: int) -> Scores:
+def remaining_pairs(
+    cosine: Float[Tensor, "r m"], query: Keys, pool: Keys, rules: tuple[Rule, ...], step: int
+) -> Scores:
     """The pairs that these rules leave."""
     scores = Scores.whole(cosine, torch.arange(len(pool), device=cosine.device).expand_as(cosine))
     for rule in rules:
@@ -76,7 +78,7 @@ def kept_pairs(cosine: Float[Tensor, "r m"], query: Keys, pool: Keys, rules: tup
 class _Band(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx, query: Tensor, keys: Tensor, select: Callable[[Tensor, slice], Selected], temperature: float, rows: int
+        ctx, query: Tensor, keys: Tensor, select: Callable[[Tensor, slice], BandColumns], temperature: float, rows: int
     ) -> Tensor:
         result, pull = query.new_empty(len(query)), torch.empty_like(query)
         buffer = query.new_empty(min(rows, len(query)), len(keys))

@@ -17,10 +17,10 @@ from torch import Tensor
 from vantage import processes
 from vantage.errors import UserError
 from vantage.negatives import BandRule, BlindRule, Draw, PairRule, PoolRule, Rule
-from vantage.partition.drawn import drawn_cosines
+from vantage.partition.column_cosines import column_cosines
 from vantage.partition.streaming import streaming
-from vantage.partition.table import rows_of_table, summed
-from vantage.records import Keys, Negatives, Scores, Shard, asked, rows_here, score
+from vantage.partition.table import rows_of_table, sum_in_tiles
+from vantage.records import Keys, Negatives, Scores, Shard, gather_queries, rows_here, score
 
 __all__ = ["cosines_of_rows", "scores_of_shards", "sum_over_shards"]
 
@@ -28,30 +28,30 @@ __all__ = ["cosines_of_rows", "scores_of_shards", "sum_over_shards"]
 def sum_over_shards(query: Keys, pool: Shard, rules: tuple[Rule, ...], temperature: float, step: int) -> Negatives:
     """`sum_negatives` where each process holds a share of the pool. Raises `UserError` for a rule that cannot work so.
     Every process must ask."""
-    pool, rules = _narrowed(query, pool, rules)
-    queries = asked(query)
+    pool, rules = _narrow(query, pool, rules)
+    queries = gather_queries(query)
     if all(isinstance(rule, PairRule) for rule in rules):
-        part = streaming(queries, pool.own, rules, temperature, step)
+        part = streaming(queries, pool.local, rules, temperature, step)
     else:
         rows = rows_of_table(queries, -(-len(pool) // processes.count()))  # alike everywhere
-        part = summed(queries, pool.own, _selection(pool, rules, step), temperature, rows)
-    log_sum: Tensor = _Joined.apply(part.log_sum)  # pyright: ignore[reportAssignmentType]
+        part = sum_in_tiles(queries, pool.local, _selection(pool, rules, step), temperature, rows)
+    log_sum: Tensor = _SumOverProcesses.apply(part.log_sum)  # pyright: ignore[reportAssignmentType]
     return Negatives(log_sum, lambda: processes.own_total(part.count))
 
 
 def scores_of_shards(query: Keys, pool: Shard, rules: tuple[Rule, ...], step: int) -> Scores:
     """`negatives_of` where each process holds a share of the pool: of drawn negatives only, since all others would be
     columns of every process."""
-    pool, rules = _narrowed(query, pool, rules)
+    pool, rules = _narrow(query, pool, rules)
     draw = next((rule for rule in rules if isinstance(rule, BlindRule)), None)
     if draw is None:
         raise UserError(
             "this estimator looks at every negative by itself, which a sharded bank gives only of rows drawn with"
             " Sample: end the rules with it, or take the bank with sharded=False"
         )
-    queries = asked(query)
-    scores = _selection(pool, rules, step)(queries, pool.own)
-    if not len(pool.own):  # of a narrowed pool none is here; yet the queries get a gradient, which all exchange
+    queries = gather_queries(query)
+    scores = _selection(pool, rules, step)(queries, pool.local)
+    if not len(pool.local):  # of a narrowed pool none is here; yet the queries get a gradient, which all exchange
         nothing = (queries.vector[:, :1] * 0.0).expand(-1, draw.most(len(pool)))
         scores = Scores(nothing, nothing.long(), nothing.bool())
     key = (scores.key + pool.first).masked_fill(~scores.keep, 0)
@@ -63,14 +63,14 @@ def cosines_of_rows(query: Keys, pool: Shard, row: Int[Tensor, "b p"]) -> Float[
     """Each query's cosines with rows of its own, wherever they lie. Every process must ask for as many."""
     if row.shape[1] == 0:
         return query.vector[:, :0]
-    local, mine = rows_here(processes.gather(row), pool.first, len(pool.own))
-    cosine = drawn_cosines(asked(query).vector, pool.own.vector, local)
+    local, mine = rows_here(processes.gather(row), pool.first, len(pool.local))
+    cosine = column_cosines(gather_queries(query).vector, pool.local.vector, local)
     return processes.own_total(cosine.masked_fill(~mine, 0.0))
 
 
-def _narrowed(query: Keys, pool: Shard, rules: tuple[Rule, ...]) -> tuple[Shard, tuple[Rule, ...]]:
+def _narrow(query: Keys, pool: Shard, rules: tuple[Rule, ...]) -> tuple[Shard, tuple[Rule, ...]]:
     while rules and isinstance(rules[0], PoolRule):
-        pool, rules = pool.narrowed(rules[0].narrowed(query, len(pool))), rules[1:]
+        pool, rules = pool.narrow(rules[0].subset_of(query, len(pool))), rules[1:]
     return pool, rules
 
 
@@ -83,7 +83,7 @@ def _selection(pool: Shard, rules: tuple[Rule, ...], step: int) -> Callable[[Key
             rest = rules[1:]
         if isinstance(first, BlindRule) and len(keys):
             column, mine = rows_here(first.blindly(query, len(pool)), pool.first, len(keys))
-            scores = Scores(drawn_cosines(query.vector, keys.vector, column), column, mine)
+            scores = Scores(column_cosines(query.vector, keys.vector, column), column, mine)
         else:
             scores = score(query, keys)
         for rule in rest:
@@ -99,7 +99,7 @@ def _selection(pool: Shard, rules: tuple[Rule, ...], step: int) -> Callable[[Key
     return select
 
 
-class _Joined(torch.autograd.Function):
+class _SumOverProcesses(torch.autograd.Function):
     """log Σ exp over processes of what each has for the queries of all: that of the queries here."""
 
     @staticmethod

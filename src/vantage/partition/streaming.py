@@ -61,13 +61,13 @@ class _Streaming(torch.autograd.Function):
     ) -> Tensor:
         ctx.drop, ctx.temperature, ctx.chunk = drop, temperature, chunk
         learn = ctx.needs_input_grad[1]
-        scaled = query / temperature
+        logit_query = query / temperature
         top = query.new_full((len(query), 1), torch.finfo(query.dtype).min)  # finite: a row of −inf gives no nan
         mass, pull = torch.zeros_like(top), torch.zeros_like(query)
         buffer = query.new_empty(len(query), min(chunk, len(keys)))
         for start in range(0, len(keys), chunk):
             part = keys[start : start + chunk]
-            logits = torch.mm(scaled, part.T, out=buffer[:, : len(part)])
+            logits = torch.mm(logit_query, part.T, out=buffer[:, : len(part)])
             if drop is not None:
                 logits = drop(logits, slice(start, start + chunk))
             higher = torch.maximum(top, logits.amax(1, keepdim=True))
@@ -92,11 +92,11 @@ class _Streaming(torch.autograd.Function):
             return ctx.saved_tensors[0] * gradient[:, None], None, None, None, None
         query, keys, result = ctx.saved_tensors
         to_query, to_keys = torch.zeros_like(query), torch.empty_like(keys)
-        scaled, scale = query / ctx.temperature, gradient[:, None] / ctx.temperature
+        logit_query, scale = query / ctx.temperature, gradient[:, None] / ctx.temperature
         floor = result.clamp(min=torch.finfo(result.dtype).min)[:, None]
         for start in range(0, len(keys), ctx.chunk):
             span = slice(start, start + ctx.chunk)
-            logits = scaled @ keys[span].T
+            logits = logit_query @ keys[span].T
             if ctx.drop is not None:
                 logits = ctx.drop(logits, span)
             weight = logits.sub_(floor).exp_().mul_(scale)

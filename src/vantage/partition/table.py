@@ -11,11 +11,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vantage.negatives import BlindRule, Rule
-from vantage.partition.drawn import drawn_cosines
+from vantage.partition.column_cosines import column_cosines
 from vantage.partition.precision import BUDGET, full, in_full
 from vantage.records import Keys, Negatives, Scores, score
 
-__all__ = ["negatives_of", "rows_of_table", "softmax", "summed", "table"]
+__all__ = ["negatives_of", "rows_of_table", "softmax", "sum_in_tiles", "table"]
 
 _GATHER_COST = 32  # fetching one key at random costs about as much as scoring this many in a matrix product
 
@@ -25,7 +25,7 @@ def table(
 ) -> Negatives:
     """`sum_negatives` for any rules, in tiles of query rows: the oracle. `budget` bounds a tile, in bytes."""
     rows = rows_of_table(query, len(pool), budget)
-    return summed(query, pool, lambda part, keys: negatives_of(part, keys, rules, step), temperature, rows)
+    return sum_in_tiles(query, pool, lambda part, keys: negatives_of(part, keys, rules, step), temperature, rows)
 
 
 def rows_of_table(query: Keys, keys: int, budget: int = BUDGET) -> int:
@@ -35,7 +35,9 @@ def rows_of_table(query: Keys, keys: int, budget: int = BUDGET) -> int:
     return max(1, budget // (max(1, keys) * pair))
 
 
-def summed(query: Keys, pool: Keys, select: Callable[[Keys, Keys], Scores], temperature: float, rows: int) -> Negatives:
+def sum_in_tiles(
+    query: Keys, pool: Keys, select: Callable[[Keys, Keys], Scores], temperature: float, rows: int
+) -> Negatives:
     """The log-sum-exp of the scores that `select` leaves of queries and keys, `rows` queries at a time."""
     sizes = dict[int, Tensor]()  # by the first row of a tile, since a backward pass may make the tile again
 
@@ -53,7 +55,7 @@ def negatives_of(query: Keys, pool: Keys, rules: tuple[Rule, ...], step: int) ->
     first = rules[0] if rules else None
     if isinstance(first, BlindRule) and first.most(len(pool)) * _GATHER_COST <= len(pool):
         column = first.blindly(query, len(pool))
-        cosine = drawn_cosines(query.vector, pool.vector, column)
+        cosine = column_cosines(query.vector, pool.vector, column)
         scores, rules = Scores(cosine, column, torch.ones_like(column, dtype=torch.bool)), rules[1:]
     else:
         scores = score(query, pool)
@@ -87,7 +89,7 @@ class _Table(torch.autograd.Function):
             scores = tile(query[part], keys, part)
             result[part], weight = softmax(scores.logits(temperature))
             if pull is not None:
-                pull[part] = _weighted(weight, scores, keys).div_(temperature)
+                pull[part] = _weighted_sum(weight, scores, keys).div_(temperature)
         ctx.save_for_backward(query, keys) if learn else ctx.save_for_backward(pull)
         return result
 
@@ -103,7 +105,7 @@ class _Table(torch.autograd.Function):
             part = slice(start, start + ctx.rows)
             scores = ctx.tile(query[part], keys, part)
             weight = softmax(scores.logits(ctx.temperature))[1].mul_(gradient[part, None] / ctx.temperature)
-            to_query[part] = _weighted(weight, scores, keys)
+            to_query[part] = _weighted_sum(weight, scores, keys)
             dense = weight if _whole(scores, keys) else _spread(weight, scores, keys)
             to_keys.addmm_(dense.T, query[part])
         return to_query, to_keys, None, None, None
@@ -114,7 +116,7 @@ def _whole(scores: Scores, keys: Tensor) -> bool:
     return scores.key.shape[1] == len(keys) and scores.key.stride(0) == 0
 
 
-def _weighted(weight: Tensor, scores: Scores, keys: Tensor) -> Tensor:
+def _weighted_sum(weight: Tensor, scores: Scores, keys: Tensor) -> Tensor:
     """Σ_j weight · key, without a tensor of rows × columns × width."""
     if _whole(scores, keys):
         return weight @ keys

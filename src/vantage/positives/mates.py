@@ -14,7 +14,7 @@ from torch import Tensor
 
 from vantage import draws
 from vantage.errors import UserError
-from vantage.partition.drawn import drawn_cosines
+from vantage.partition.column_cosines import column_cosines
 from vantage.positives.nearest import nearest_rows
 from vantage.positives.positives import of_rows
 from vantage.records import Keys, Pool, Scores, Shard
@@ -47,8 +47,8 @@ class OtherMate:
         """Raises `UserError` if the memory keeps no clusters."""
         members, start, size = _cluster(query, pool)
         place = _place(query, start, size - 1)  # the last member is never drawn: it stands in for the own row
-        own = pool.image_of(members.rows(place)) == query.image
-        return _mate(query, pool, members.rows(torch.where(own, start + size - 1, place)), size)
+        is_own = pool.image_of(members.rows(place)) == query.image
+        return _mate(query, pool, members.rows(torch.where(is_own, start + size - 1, place)), size)
 
 
 def _cluster(query: Keys, pool: Pool) -> tuple[Members, Int[Tensor, "b"], Int[Tensor, "b"]]:
@@ -96,8 +96,8 @@ class ClusterMates:
         rows, keeps = [], []
         for number, (start, size) in enumerate(zip(starts.T[:, :, None], sizes.T[:, :, None], strict=True)):
             place = torch.arange(count, device=size.device).expand(len(query), -1)
-            drawn = draws.integers(query.seeds, count, size.clamp(min=1), _SALT + number)
-            place = torch.where(size > self.most, drawn, place)
+            picks = draws.integers(query.seeds, count, size.clamp(min=1), _SALT + number)
+            place = torch.where(size > self.most, picks, place)
             keeps.append(place < size)
             rows.append(members.rows(start + place))
         row, keep = _each_once(torch.cat(rows, 1), torch.cat(keeps, 1), len(pool))
@@ -138,12 +138,12 @@ class NearMates:
         """Raises `UserError` if the memory keeps no clusters."""
         row = nearest_rows(query, pool, self.count)
         keep = torch.zeros_like(row, dtype=torch.bool)
-        for mine, theirs in zip(query.clusters.T, pool.clusters.T, strict=True):
-            keep |= theirs[row] == mine[:, None]
+        for query_label, pool_label in zip(query.clusters.T, pool.clusters.T, strict=True):
+            keep |= pool_label[row] == query_label[:, None]
         if isinstance(pool, Shard):  # every process asks for as many
             return of_rows(query, pool, row, keep)
         if keep.device.type != "cpu":  # a device would have to be asked how many there are: all near rows are scored
-            return Scores(drawn_cosines(query.vector, pool.vector, row), row, keep)
+            return Scores(column_cosines(query.vector, pool.vector, row), row, keep)
         column = keep.sort(dim=1, descending=True, stable=True).indices[:, : max(1, int(keep.sum(1).max()))]
         row, keep = row.gather(1, column), keep.gather(1, column)
         return of_rows(query, pool, row, keep)

@@ -12,7 +12,7 @@ from torch.nn.functional import pad
 
 from vantage import processes
 from vantage.partition import BUDGET
-from vantage.records import Keys, Pool, Shard, asked
+from vantage.records import Keys, Pool, Shard, gather_queries
 
 __all__ = ["nearest_rows"]
 
@@ -28,7 +28,7 @@ def nearest_rows(query: Keys, pool: Pool, count: int) -> Int[Tensor, "b k"]:
     if not isinstance(pool, Shard):
         return _nearest(query.vector, pool.vector, count).indices
     most = min(count, -(-len(pool) // processes.count()))  # of one process, alike everywhere
-    close, row = _nearest(asked(query).vector, pool.own.vector, min(most, len(pool.own)))
+    close, row = _nearest(gather_queries(query).vector, pool.local.vector, min(most, len(pool.local)))
     close = pad(close, (0, most - close.shape[1]), value=-torch.inf)
     row = pad(row + pool.first, (0, most - row.shape[1]))
     close, row = (processes.gather(part[None]).transpose(0, 1).flatten(1) for part in (close, row))

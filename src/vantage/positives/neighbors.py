@@ -35,10 +35,10 @@ class Neighbors:
 
     def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Pool, step: int) -> Scores:
         """Raises `UserError` as `own` and the ring do."""
-        own = self.own(query, keys, pool, step)
+        first = self.own(query, keys, pool, step)
         inner, _ = self.ring.ranks(torch.tensor([len(pool)]), step)
         row = nearest_rows(query, pool, int(inner))
         near = of_rows(query, pool, row, torch.ones_like(row, dtype=torch.bool))
-        pairs = ((own.cosine, near.cosine), (own.key, near.key), (own.keep, near.keep))
+        pairs = ((first.cosine, near.cosine), (first.key, near.key), (first.keep, near.keep))
         cosine, key, keep = (torch.cat(pair, dim=1) for pair in pairs)
         return Scores(cosine, key, keep)

@@ -12,7 +12,7 @@ from torch import Tensor
 from vantage.partition import cosines_of_rows
 from vantage.records import Keys, Pool, Scores, Shard
 
-__all__ = ["Positives", "of_rows", "paired"]
+__all__ = ["Positives", "of_rows", "pair_scores"]
 
 
 @runtime_checkable
@@ -25,7 +25,7 @@ class Positives(Protocol):
         ...
 
 
-def paired(
+def pair_scores(
     query: Keys, vector: Float[Tensor, "b p d"], key: Int[Tensor, "b p"], keep: Bool[Tensor, "b p"] | None = None
 ) -> Scores:
     """Scores of each query with its own vectors; if `keep` is omitted, all of them count."""
@@ -37,6 +37,6 @@ def paired(
 def of_rows(query: Keys, pool: Pool, row: Int[Tensor, "b p"], keep: Bool[Tensor, "b p"] | None = None) -> Scores:
     """Scores of each query with its own rows of the pool; if `keep` is omitted, all of them count."""
     if not isinstance(pool, Shard):
-        return paired(query, pool.vector[row], row, keep)
+        return pair_scores(query, pool.vector[row], row, keep)
     cosine = cosines_of_rows(query, pool, row)
     return Scores.whole(cosine, row) if keep is None else Scores(cosine, row, keep)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from vantage.errors import UserError
-from vantage.positives.positives import of_rows, paired
+from vantage.positives.positives import of_rows, pair_scores
 from vantage.records import Keys, Pool, Scores
 
 __all__ = ["FixedViews", "OtherViews", "Remembered"]
@@ -24,7 +24,7 @@ class OtherViews:
             raise UserError("OtherViews needs a view that answers: name one or more in Branch.keys")
         vector = torch.stack([key.vector for key in keys], dim=1)
         column = torch.arange(len(keys), device=vector.device).expand(len(query), -1)
-        return paired(query, vector, column)
+        return pair_scores(query, vector, column)
 
 
 @dataclass(frozen=True)

@@ -53,10 +53,10 @@ def cmc_halves(size: int = 224) -> Run:
     run = cmc(size)
     assert isinstance(run.encoders, PerView)
 
-    def halved(encoder: Encoder) -> Encoder:
+    def halve(encoder: Encoder) -> Encoder:
         return with_backbone(encoder, replace(cast(ResNet, encoder.backbone), width_multiplier=0.5))
 
-    return replace(run, recipe="cmc_halves", encoders=PerView(tuple(map(halved, run.encoders.encoders))))
+    return replace(run, recipe="cmc_halves", encoders=PerView(tuple(map(halve, run.encoders.encoders))))
 
 
 def _run(name: str, size: int, estimator: Estimator | EstimatorChoice) -> Run:

@@ -26,7 +26,7 @@ from vantage.schedules import StepDecay
 from vantage.training.run import Run
 from vantage.views import IMAGENET, Augmentation, SquareCrop, Statistics, npid_views
 
-__all__ = ["cnce_cmc", "cnce_ir", "cnce_la", "cnce_moco", "renamed"]
+__all__ = ["cnce_cmc", "cnce_ir", "cnce_la", "cnce_moco", "variant_of"]
 
 DRAWS = 4_095
 TEMPERATURE = 0.07
@@ -39,7 +39,7 @@ def cnce_ir(size: int = 224, statistics: Statistics = IMAGENET) -> Run:
     epoch's embeddings, at the settings of that paper (see `vantage.recipes.cnce`).
     """
     base = replace(instance_discrimination(size), views=npid_views(size, 1, statistics))
-    return _published(base, "cnce_ir", size, (Sample(DRAWS),), Bank(0.0))
+    return _with_paper_settings(base, "cnce_ir", size, (Sample(DRAWS),), Bank(0.0))
 
 
 def cnce_moco(size: int = 224, statistics: Statistics = IMAGENET) -> Run:
@@ -50,7 +50,7 @@ def cnce_moco(size: int = 224, statistics: Statistics = IMAGENET) -> Run:
     release's configurations give the base 4,096.
     """
     base = replace(moco_v1(size), views=npid_views(size, 2, statistics))
-    return _published(base, "cnce_moco", size, ())
+    return _with_paper_settings(base, "cnce_moco", size, ())
 
 
 def cnce_cmc(size: int = 224) -> Run:
@@ -61,7 +61,7 @@ def cnce_cmc(size: int = 224) -> Run:
     and color, normalized in that space: grayscale, which the paper lists for all methods, would leave nothing of the
     colors.
     """
-    return _published(cmc_softmax(size), "cnce_cmc", size, (Sample(DRAWS),), Bank(0.0))
+    return _with_paper_settings(cmc_softmax(size), "cnce_cmc", size, (Sample(DRAWS),), Bank(0.0))
 
 
 def cnce_la(size: int = 224, statistics: Statistics = IMAGENET) -> Run:
@@ -75,17 +75,19 @@ def cnce_la(size: int = 224, statistics: Statistics = IMAGENET) -> Run:
     base = base if size <= SMALL else replace(base, batch_size=256)
     (branch,) = base.branches
     assert isinstance(branch.memory, ReclusteredBank)
-    return _published(base, "cnce_la", size, branch.negatives, replace(branch.memory, momentum=0.0))
+    return _with_paper_settings(base, "cnce_la", size, branch.negatives, replace(branch.memory, momentum=0.0))
 
 
-def renamed(base: Run, recipe: str, **changes: object) -> Run:
+def variant_of(base: Run, recipe: str, **changes: object) -> Run:
     """A run of another name, each of whose branches has these changes."""
     return replace(base, recipe=recipe, branches=tuple(replace(branch, **changes) for branch in base.branches))
 
 
-def _published(base: Run, recipe: str, size: int, negatives: tuple[Rule, ...], bank: Memory | None = None) -> Run:
+def _with_paper_settings(
+    base: Run, recipe: str, size: int, negatives: tuple[Rule, ...], bank: Memory | None = None
+) -> Run:
     """A method with the paper's network, crops, τ, epochs and falls."""
-    base = renamed(base, recipe, negatives=negatives)
+    base = variant_of(base, recipe, negatives=negatives)
     branches = tuple(
         replace(
             branch,
@@ -94,8 +96,8 @@ def _published(base: Run, recipe: str, size: int, negatives: tuple[Rule, ...], b
         )
         for branch in base.branches
     )
-    published = replace(base, branches=branches, learning_rate=StepDecay(0.03, milestones=(200, 250)), epochs=300)
-    return published if size <= SMALL else _on_large_images(published, size)
+    run = replace(base, branches=branches, learning_rate=StepDecay(0.03, milestones=(200, 250)), epochs=300)
+    return run if size <= SMALL else _on_large_images(run, size)
 
 
 def _on_large_images(run: Run, size: int) -> Run:

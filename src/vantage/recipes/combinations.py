@@ -8,7 +8,7 @@ from vantage.negatives import OtherClusters, Ring, Rule, Subset
 from vantage.recipes.infomin import with_jigsaw_head
 from vantage.recipes.interclr import interclr_moco
 from vantage.recipes.jcl import jcl_ring, with_keys
-from vantage.recipes.ring import annealed
+from vantage.recipes.ring import annealing
 from vantage.schedules import Constant
 from vantage.training.run import Run
 from vantage.views import WithJigsaw, infomin_views, pycontrast_jigsaw
@@ -24,7 +24,7 @@ def interclr_ring(size: int = 224) -> Run:
     163,840 images. A combination of no paper."""
     base = interclr_moco(size)
     intra, inter = base.branches
-    branches = (replace(intra, negatives=(Ring(annealed()),)), replace(inter, negatives=_RING_OF_OTHERS))
+    branches = (replace(intra, negatives=(Ring(annealing()),)), replace(inter, negatives=_RING_OF_OTHERS))
     return replace(base, recipe="interclr_ring", branches=branches)
 
 
@@ -58,7 +58,7 @@ def everything(size: int = 224) -> Run:
     )
 
 
-_RING_OF_OTHERS: tuple[Rule, ...] = (Subset(163_840), OtherClusters(), Ring(annealed()))
+_RING_OF_OTHERS: tuple[Rule, ...] = (Subset(163_840), OtherClusters(), Ring(annealing()))
 
 
 def _between(base: Run, name: str, size: int, negatives: tuple[Rule, ...]) -> Run:

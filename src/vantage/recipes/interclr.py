@@ -50,7 +50,7 @@ def interclr(size: int = 224) -> Run:
     return Run(
         recipe="interclr",
         views=interclr_views(size),
-        encoders=Shared(Encoder(resnet(size), MLP(_hidden(size), 128))),
+        encoders=Shared(Encoder(resnet(size), MLP(_hidden_width(size), 128))),
         branches=(intra, inter),
         optimizer=SGD(momentum=0.9, weight_decay=5e-4 if size <= SMALL else 1e-4),
         learning_rate=CosineByEpoch(0.03, final=3e-5),
@@ -105,7 +105,7 @@ def interclr_moco(size: int = 224) -> Run:
         recipe="interclr_moco",
         views=moco_v2_views(size),
         encoders=Momentum(
-            Encoder(resnet(size), MLP(_hidden(size), 128), SplitBatchNorm(8)), Constant(0.99 if small else 0.999)
+            Encoder(resnet(size), MLP(_hidden_width(size), 128), SplitBatchNorm(8)), Constant(0.99 if small else 0.999)
         ),
         branches=(intra, inter),
         optimizer=SGD(momentum=0.9, weight_decay=5e-4 if small else 1e-4),
@@ -129,5 +129,5 @@ def _semi_hard(run: Run, name: str, negatives: tuple[Rule, ...]) -> Run:
     return replace(run, recipe=name, branches=(within, replace(between, negatives=negatives)))
 
 
-def _hidden(size: int) -> int:
+def _hidden_width(size: int) -> int:
     return 512 if size <= SMALL else 2048

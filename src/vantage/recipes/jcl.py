@@ -14,7 +14,7 @@ from vantage.negatives import Ring, Rule
 from vantage.positives import FixedViews
 from vantage.recipes.backbones import SMALL
 from vantage.recipes.moco import moco_v2
-from vantage.recipes.ring import annealed
+from vantage.recipes.ring import annealing
 from vantage.schedules import ByEpoch, CosineByEpoch, Linear
 from vantage.training.optimizers import SGD
 from vantage.training.run import Run
@@ -83,7 +83,7 @@ def jcl_ring(size: int = 224) -> Run:
     JCL's estimator (arXiv 2009.14776) on Ring's annealed negatives (arXiv 2010.02037), batch 256: a combination of no
     paper.
     """
-    return _run("jcl_ring", size, (Ring(annealed()),), JCL(_TEMPERATURE))
+    return _run("jcl_ring", size, (Ring(annealing()),), JCL(_TEMPERATURE))
 
 
 def with_keys(size: int) -> Run:

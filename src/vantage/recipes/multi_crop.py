@@ -49,13 +49,15 @@ def with_small_crops(run: Run, count: int = 6, size: int = 96, scale: tuple[floa
             " recipe whose views are vantage.views.Views, such as moco_v2 or simclr"
         )
     owner, whole = owners(run.branches), run.views.count
-    shared = tuple(replace(branch, weight=_share(branch, 1 + count)) for branch in run.branches)
+    whole_branches = tuple(replace(branch, weight=_share(branch, 1 + count)) for branch in run.branches)
     small_queries = tuple(
         replace(branch, memory=StoreOf(owner[number]), query=whole + small)
-        for number, branch in enumerate(shared)
+        for number, branch in enumerate(whole_branches)
         for small in range(count)
     )
-    return replace(run, views=multi_crop_views(run.views, count, size, scale), branches=(*shared, *small_queries))
+    return replace(
+        run, views=multi_crop_views(run.views, count, size, scale), branches=(*whole_branches, *small_queries)
+    )
 
 
 def _share(branch: Branch, parts: int) -> Constant:

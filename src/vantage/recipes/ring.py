@@ -11,13 +11,13 @@ from vantage.estimators import Decoupled, PooledNCE, SoftNeighbors
 from vantage.memory import ReclusteredBank, Together
 from vantage.negatives import AbsoluteRing, Ball, OtherImages, OwnCluster, Ring, Sample
 from vantage.positives import ClusterMates, Neighbors
-from vantage.recipes.cnce import DRAWS, TEMPERATURE, cnce_cmc, cnce_ir, cnce_moco, renamed
+from vantage.recipes.cnce import DRAWS, TEMPERATURE, cnce_cmc, cnce_ir, cnce_moco, variant_of
 from vantage.schedules import BetweenEpochs, Linear, Schedule, StepDecay
 from vantage.training.run import Run
 from vantage.views import IMAGENET, Statistics, npid_views
 
 __all__ = [
-    "annealed",
+    "annealing",
     "ball_cmc",
     "ball_ir",
     "ball_moco",
@@ -38,7 +38,7 @@ __all__ = [
 _SAMPLE = Sample(DRAWS)
 
 
-def annealed() -> Schedule:
+def annealing() -> Schedule:
     """Ring's annealing: from all keys to the most similar tenth over 100 epochs of 300, in a straight line by step."""
     return BetweenEpochs(Linear(1.0, 0.1, 100))
 
@@ -52,26 +52,26 @@ def ring_ir(size: int = 224, statistics: Statistics = IMAGENET) -> Run:
     The inner cut is a tenth of what is kept from the first step on, as in the code; in `ring_ir_absolute` w_ℓ alone
     moves, as in the text. The own row is ranked like any other, as in the code.
     """
-    return renamed(cnce_ir(size, statistics), "ring_ir", negatives=(Ring(annealed()), _SAMPLE))
+    return variant_of(cnce_ir(size, statistics), "ring_ir", negatives=(Ring(annealing()), _SAMPLE))
 
 
 def ring_ir_unannealed(size: int = 224, statistics: Statistics = IMAGENET) -> Run:
     """ring_ir from the narrow ring at once (Table 2, "No Anneal")."""
-    return renamed(cnce_ir(size, statistics), "ring_ir_unannealed", negatives=(Ring(), _SAMPLE))
+    return variant_of(cnce_ir(size, statistics), "ring_ir_unannealed", negatives=(Ring(), _SAMPLE))
 
 
 def ring_ir_absolute(size: int = 224, statistics: Statistics = IMAGENET) -> Run:
     """ring_ir by the paper's text: w_ℓ anneals from 0 to 90, w_u stays at 99 (section 4)."""
-    negatives = (AbsoluteRing(annealed()), _SAMPLE)
-    return renamed(cnce_ir(size, statistics), "ring_ir_absolute", negatives=negatives)
+    negatives = (AbsoluteRing(annealing()), _SAMPLE)
+    return variant_of(cnce_ir(size, statistics), "ring_ir_absolute", negatives=negatives)
 
 
 def ring_ir_neighbors(size: int = 224, statistics: Statistics = IMAGENET) -> Run:
     """ring_ir, what the inner cut drops as positives: `neighbor_views` of the release, joined by log-sum-exp.
 
     No row of the paper; `ring_ir_clusters` is its (+C_i)."""
-    ring, positives = ring_ir(size, statistics), Neighbors(ring=Ring(annealed()))
-    return renamed(ring, "ring_ir_neighbors", positives=positives, estimator=SoftNeighbors(TEMPERATURE))
+    ring, positives = ring_ir(size, statistics), Neighbors(ring=Ring(annealing()))
+    return variant_of(ring, "ring_ir_neighbors", positives=positives, estimator=SoftNeighbors(TEMPERATURE))
 
 
 def ring_ir_released(size: int = 224) -> Run:
@@ -81,7 +81,7 @@ def ring_ir_released(size: int = 224) -> Run:
     ImageNet's statistics on every set, and a ring of a tenth from the first step, since its configurations turn
     annealing off.
     """
-    ring = renamed(ring_ir_unannealed(size), "ring_ir_released")
+    ring = variant_of(ring_ir_unannealed(size), "ring_ir_released")
     assert isinstance(ring.encoders, Shared)
     encoder = Encoder(ring.encoders.encoder.backbone, MLP(512, 128))
     course = StepDecay(0.03, milestones=(136, 166))
@@ -93,7 +93,7 @@ def ball_ir(size: int = 224, statistics: Statistics = IMAGENET) -> Run:
 
     IRing without the inner cut (arXiv 2010.02037, Table 2, "w_u = 100"): `ring_ir` with the closest keys left in.
     """
-    return renamed(cnce_ir(size, statistics), "ball_ir", negatives=(Ball(annealed()), _SAMPLE))
+    return variant_of(cnce_ir(size, statistics), "ball_ir", negatives=(Ball(annealing()), _SAMPLE))
 
 
 def ring_moco(size: int = 224, statistics: Statistics = IMAGENET) -> Run:
@@ -104,12 +104,12 @@ def ring_moco(size: int = 224, statistics: Statistics = IMAGENET) -> Run:
     Algorithm 1 leaves the positive out of the denominator, the equations and the code do not, nor is it here: the
     other reading is `ring_moco_decoupled`.
     """
-    return renamed(cnce_moco(size, statistics), "ring_moco", negatives=(Ring(annealed()),))
+    return variant_of(cnce_moco(size, statistics), "ring_moco", negatives=(Ring(annealing()),))
 
 
 def ring_moco_decoupled(size: int = 224, statistics: Statistics = IMAGENET) -> Run:
     """ring_moco as Algorithm 1 is written: the positive is not in the denominator (`Decoupled`)."""
-    return renamed(ring_moco(size, statistics), "ring_moco_decoupled", estimator=Decoupled(TEMPERATURE))
+    return variant_of(ring_moco(size, statistics), "ring_moco_decoupled", estimator=Decoupled(TEMPERATURE))
 
 
 def ball_moco(size: int = 224, statistics: Statistics = IMAGENET) -> Run:
@@ -117,7 +117,7 @@ def ball_moco(size: int = 224, statistics: Statistics = IMAGENET) -> Run:
 
     MoCoRing without the inner cut (arXiv 2010.02037, Table 2, there on IR only): `ring_moco` with the closest keys
     left in."""
-    return renamed(cnce_moco(size, statistics), "ball_moco", negatives=(Ball(annealed()),))
+    return variant_of(cnce_moco(size, statistics), "ball_moco", negatives=(Ball(annealing()),))
 
 
 def ring_cmc(size: int = 224) -> Run:
@@ -129,7 +129,7 @@ def ring_cmc(size: int = 224) -> Run:
     The paper gives no formula for it and released no code; this is Ring on each of CMC's two contrasts, the annealing
     shared.
     """
-    return renamed(cnce_cmc(size), "ring_cmc", negatives=(Ring(annealed()), _SAMPLE))
+    return variant_of(cnce_cmc(size), "ring_cmc", negatives=(Ring(annealing()), _SAMPLE))
 
 
 def ball_cmc(size: int = 224) -> Run:
@@ -137,7 +137,7 @@ def ball_cmc(size: int = 224) -> Run:
 
     CMCRing without the inner cut (arXiv 2010.02037, Table 2, there on IR only): `ring_cmc` with the closest keys
     left in."""
-    return renamed(cnce_cmc(size), "ball_cmc", negatives=(Ball(annealed()), _SAMPLE))
+    return variant_of(cnce_cmc(size), "ball_cmc", negatives=(Ball(annealing()), _SAMPLE))
 
 
 def cave_ir(size: int = 224, statistics: Statistics = IMAGENET) -> Run:
@@ -151,7 +151,7 @@ def cave_ir(size: int = 224, statistics: Statistics = IMAGENET) -> Run:
     choice, and so is that all images are one cluster in the first epoch (the first few of longer runs), which makes
     it instance discrimination. An image alone in its cluster has no negative, and its loss says nothing.
     """
-    return renamed(cnce_ir(size, statistics), "cave_ir", negatives=_CAVE, memory=_CAVES)
+    return variant_of(cnce_ir(size, statistics), "cave_ir", negatives=_CAVE, memory=_CAVES)
 
 
 def cave_cmc(size: int = 224) -> Run:
@@ -160,7 +160,7 @@ def cave_cmc(size: int = 224) -> Run:
     CMCCave (arXiv 2010.02037, Table 6): `cave_ir` on CMC, each direction in the clusters of the bank that it is
     compared with.
     """
-    return renamed(cnce_cmc(size), "cave_cmc", negatives=_CAVE, memory=_CAVES)
+    return variant_of(cnce_cmc(size), "cave_cmc", negatives=_CAVE, memory=_CAVES)
 
 
 def ring_ir_clusters(size: int = 224, statistics: Statistics = IMAGENET) -> Run:
@@ -192,4 +192,4 @@ _CAVES = ReclusteredBank(0.0, clusters=10_000, clusterings=1, start=Together(), 
 def _with_mates(base: Run, name: str) -> Run:
     """A base on banks, whose positives become clusters."""
     memory = ReclusteredBank(0.0, clusters=30_000, clusterings=1)
-    return renamed(base, name, memory=memory, positives=ClusterMates(), estimator=PooledNCE(TEMPERATURE))
+    return variant_of(base, name, memory=memory, positives=ClusterMates(), estimator=PooledNCE(TEMPERATURE))

@@ -51,5 +51,5 @@ def simclr(size: int = 224) -> Run:
 def simclr_1000(size: int = 224) -> Run:
     """simclr for 1,000 epochs of 4,096 images, at a rate of 4.8: the paper's largest setting (Table 6 there)."""
     run = simclr(size)
-    scaled = run.learning_rate.scale(4_096 / run.batch_size)
-    return replace(run, recipe="simclr_1000", learning_rate=scaled, epochs=1_000, batch_size=4_096)
+    learning_rate = run.learning_rate.scale(4_096 / run.batch_size)
+    return replace(run, recipe="simclr_1000", learning_rate=learning_rate, epochs=1_000, batch_size=4_096)

@@ -102,7 +102,7 @@ class Scores:
     keep: Bool[Tensor, "b n"]
     """Whether the pair counts."""
 
-    all_kept: bool = False
+    keeps_all: bool = False
     """Whether nothing was dropped yet, known without a look at the flags, for which a device would have to be waited
     for. Set by `Scores.whole`."""
 
@@ -121,7 +121,7 @@ class Scores:
     @property
     def count(self) -> Int[Tensor, "b"]:
         """How many pairs of each query count."""
-        if self.all_kept:
+        if self.keeps_all:
             return self.key.new_full((len(self.key),), self.key.shape[1])
         if self.keep.device.type == "cpu":  # torch takes forty times as long to sum flags
             return torch.tensor([int(np.count_nonzero(row)) for row in self.keep.numpy()], dtype=torch.int64)
@@ -129,12 +129,12 @@ class Scores:
 
     def only(self, keep: Bool[Tensor, "b n"]) -> "Scores":
         """Fewer pairs: those that counted before and satisfy `keep`."""
-        return Scores(self.cosine, self.key, keep if self.all_kept else self.keep & keep)
+        return Scores(self.cosine, self.key, keep if self.keeps_all else self.keep & keep)
 
     def narrow(self, column: Int[Tensor, "b k"]) -> "Scores":
         """Fewer columns, chosen for each query, so that memory shrinks. A column may be chosen twice."""
         cosine, key, keep = (field.gather(1, column) for field in (self.cosine, self.key, self.keep))
-        return Scores(cosine, key, keep, self.all_kept)
+        return Scores(cosine, key, keep, self.keeps_all)
 
     def logits(self, temperature: float) -> Float[Tensor, "b n"]:
         """cosine / temperature, −inf where dropped."""

@@ -29,7 +29,7 @@ class Members:
     _label: Tensor | None = None
     _version: int = -1
     _order: Tensor = field(default_factory=lambda: torch.zeros(1, dtype=torch.int64))
-    _sorted: list["_Sorted | _SortedAnew"] = field(default_factory=list)
+    _sorted: list["_LabelIndex | _DeviceIndex"] = field(default_factory=list)
 
     def find(
         self, label: Int[Tensor, "m c"], query_label: Int[Tensor, "b c"]
@@ -44,7 +44,7 @@ class Members:
         """The rows that stand at these places; any row for a place that is no member's."""
         return self._order[place.clamp(max=len(self._order) - 1)]
 
-    def joined(
+    def same_cluster(
         self, label: Int[Tensor, "m c"], query_label: Int[Tensor, "b c"], most: int
     ) -> tuple[Int[Tensor, "f"], Int[Tensor, "f"]] | None:
         """Query and row of every pair that some clustering joins, or nothing where there are more than `most`, or where
@@ -58,7 +58,7 @@ class Members:
         return which % max(1, len(query_label)), self.rows(slot)
 
     def _sort(self, label: Int[Tensor, "m c"]) -> None:
-        kind = _Sorted if label.device.type == "cpu" else _SortedAnew
+        kind = _LabelIndex if label.device.type == "cpu" else _DeviceIndex
         parts = [kind.of(column) for column in label.T]
         self._label, self._version, self._order = label, label._version, torch.cat([part.order for part in parts])
         first = [sum(len(part.order) for part in parts[:number]) for number in range(len(parts))]
@@ -79,7 +79,7 @@ class Members:
         away = (before != after).nonzero()[:, 0]
         few = len(away) * _MANY <= len(label)
         index = self._sorted[0] if follow and few else None
-        if isinstance(index, _Sorted) and index.move(row[away], before[away], after[away]):
+        if isinstance(index, _LabelIndex) and index.move(row[away], before[away], after[away]):
             self._version = label._version
 
     def _follows(self, label: Tensor) -> bool:
@@ -88,7 +88,7 @@ class Members:
 
 
 @dataclass(eq=False)
-class _SortedAnew:
+class _DeviceIndex:
     """Rows sorted by label on a device: sorted again after each change, since whatever follows changes asks how many
     there are, for which the device would have to be waited for."""
 
@@ -99,7 +99,7 @@ class _SortedAnew:
     """Place of the first row among those of all clusterings."""
 
     @classmethod
-    def of(cls, label: Int[Tensor, "m"]) -> "_SortedAnew":
+    def of(cls, label: Int[Tensor, "m"]) -> "_DeviceIndex":
         """All rows sorted."""
         label, row = label.sort(stable=True)
         return cls(row, label)
@@ -111,7 +111,7 @@ class _SortedAnew:
 
 
 @dataclass(eq=False)
-class _Sorted:
+class _LabelIndex:
     """Rows label by label, those of one label in order, with room behind them."""
 
     order: Int[Tensor, "s"]
@@ -126,7 +126,7 @@ class _Sorted:
     """Place of the first slot among those of all clusterings."""
 
     @classmethod
-    def of(cls, label: Int[Tensor, "m"]) -> "_Sorted":
+    def of(cls, label: Int[Tensor, "m"]) -> "_LabelIndex":
         """All rows sorted."""
         label, row = label.sort(stable=True)
         value, size = label.unique_consecutive(return_counts=True)
@@ -145,15 +145,15 @@ class _Sorted:
         """Rows, in order, leave one label for another. False where this index cannot follow: all must be sorted."""
         if not len(row):
             return True
-        touched, label = torch.cat([before, after]).unique(return_inverse=True)
-        place, present = _look_up(self.value, touched)
+        labels, label = torch.cat([before, after]).unique(return_inverse=True)
+        place, present = _look_up(self.value, labels)
         if not bool(present.all()):
             return False
         goes, comes = label.chunk(2)
-        size, change = self.size[place], comes.bincount(minlength=len(touched))
+        size, change = self.size[place], comes.bincount(minlength=len(labels))
         which, slot = _ragged(size, self.start[place])
-        member = _merged((which << _BITS) + self.order[slot], (goes << _BITS) + row, (comes << _BITS) + row)
-        size = size + change - goes.bincount(minlength=len(touched))
+        member = _merge((which << _BITS) + self.order[slot], (goes << _BITS) + row, (comes << _BITS) + row)
+        size = size + change - goes.bincount(minlength=len(labels))
         room = torch.where(size > self.room[place], _with_room(size), 0)
         more = int(room.sum())
         if self.free + more > len(self.order):
@@ -176,23 +176,23 @@ def _ragged(size: Int[Tensor, "w"], start: Int[Tensor, "w"]) -> tuple[Int[Tensor
     return which, (start - size.cumsum(0) + size)[which] + torch.arange(len(which), device=size.device)
 
 
-def _merged(ordered: Int[Tensor, "f"], goes: Int[Tensor, "r"], comes: Int[Tensor, "r"]) -> Int[Tensor, "f"]:
+def _merge(numbers: Int[Tensor, "f"], goes: Int[Tensor, "r"], comes: Int[Tensor, "r"]) -> Int[Tensor, "f"]:
     """Numbers in order, without some of them and with as many others: cheaper than sorting them all."""
-    stays = torch.ones_like(ordered, dtype=torch.bool)
-    stays[torch.searchsorted(ordered, goes)] = False
-    ordered, comes = ordered[stays], comes.sort().values
+    stays = torch.ones_like(numbers, dtype=torch.bool)
+    stays[torch.searchsorted(numbers, goes)] = False
+    numbers, comes = numbers[stays], comes.sort().values
     old = torch.ones_like(stays)
-    new = torch.searchsorted(ordered, comes) + torch.arange(len(comes), device=comes.device)
+    new = torch.searchsorted(numbers, comes) + torch.arange(len(comes), device=comes.device)
     old[new] = False
-    merged = comes.new_empty(len(old))
-    merged[new], merged[old] = comes, ordered
-    return merged
+    result = comes.new_empty(len(old))
+    result[new], result[old] = comes, numbers
+    return result
 
 
-def _look_up(ordered: Int[Tensor, "k"], number: Int[Tensor, "r"]) -> tuple[Int[Tensor, "r"], Bool[Tensor, "r"]]:
+def _look_up(numbers: Int[Tensor, "k"], number: Int[Tensor, "r"]) -> tuple[Int[Tensor, "r"], Bool[Tensor, "r"]]:
     """Where numbers stand among ordered ones, and whether they do."""
-    place = torch.searchsorted(ordered, number.contiguous()).clamp(max=len(ordered) - 1)
-    return place, ordered[place] == number
+    place = torch.searchsorted(numbers, number.contiguous()).clamp(max=len(numbers) - 1)
+    return place, numbers[place] == number
 
 
 def _each_once(row: Int[Tensor, "r"]) -> tuple[Int[Tensor, "u"], Int[Tensor, "u"]]:

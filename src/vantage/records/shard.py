@@ -15,7 +15,7 @@ from vantage.errors import UserError
 from vantage.records.keys import Keys, demand
 from vantage.records.members import Members
 
-__all__ = ["Pool", "Shard", "asked", "rows_here"]
+__all__ = ["Pool", "Shard", "gather_queries", "rows_here"]
 
 _WHOLE = (
     "a part of this branch looks at a whole bank, but each process holds a share of it: take the bank with"
@@ -25,10 +25,10 @@ _WHOLE = (
 
 @dataclass(frozen=True)
 class Shard:
-    """A pool whose rows are dealt out in their order: this process holds `own`, the processes before it the rows up to
-    `first`. What looks at a pool as a whole (`vector`, `image`) is refused in words."""
+    """A pool whose rows are dealt out in order: this process holds `local`, and the processes before it hold the rows
+    up to `first`. Attributes that need the whole pool (`vector`, `image`) raise an error."""
 
-    own: Keys
+    local: Keys
     """The rows of this process."""
 
     first: int
@@ -49,7 +49,7 @@ class Shard:
     @property
     def clusters(self) -> Int[Tensor, "m c"]:
         """Labels of each row. Raises `UserError` if the memory keeps none."""
-        return self.own.clusters if self.cluster is None else self.cluster
+        return self.local.clusters if self.cluster is None else self.cluster
 
     @property
     def vector(self) -> NoReturn:
@@ -70,11 +70,11 @@ class Shard:
         """The image of each row: its number."""
         return row
 
-    def narrowed(self, row: Int[Tensor, "r"]) -> "Shard":
+    def narrow(self, row: Int[Tensor, "r"]) -> "Shard":
         """Only these rows of the pool, which are in order; on a device it is asked how many are here."""
-        edges = torch.tensor([self.first, self.first + len(self.own)], device=row.device)
+        edges = torch.tensor([self.first, self.first + len(self.local)], device=row.device)
         start, end = torch.searchsorted(row, edges).tolist()
-        return Shard(self.own.rows(row[start:end] - self.first), start, len(row))
+        return Shard(self.local.rows(row[start:end] - self.first), start, len(row))
 
 
 Pool = Keys | Shard
@@ -88,7 +88,7 @@ def rows_here(row: Int[Tensor, "*n"], first: int, count: int) -> tuple[Int[Tenso
     return local.clamp(0, max(0, count - 1)), (local >= 0) & (local < count)
 
 
-def asked(query: Keys) -> Keys:
+def gather_queries(query: Keys) -> Keys:
     """The queries of all processes, by rank, whose gradient goes back to each."""
     cluster = None if query.cluster is None else processes.gather(query.cluster)
     seed = None if query.seed is None else processes.gather(query.seed)

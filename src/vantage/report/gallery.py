@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vantage.curation.duplicates import Duplicates, near_duplicates
-from vantage.curation.neighbors import Neighbors, neighbors_of
+from vantage.curation.neighbors import NearestImages, neighbors_of
 from vantage.curation.outliers import Outliers, outliers
 from vantage.data.sources.names import text_of
 from vantage.data.sources.source import Source, class_of, labels_of
@@ -26,7 +26,7 @@ QUERIES, NEAREST, MOST_SHOWN = 6, 6, 12
 class ImageFacts:
     """Everything that is measured of the features of one run."""
 
-    neighbors: Neighbors
+    neighbors: NearestImages
     """The ten nearest images of every image."""
     best: list[int]
     """Queries with the best neighbors."""

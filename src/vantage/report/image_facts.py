@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from vantage.curation.neighbors import Neighbors
+from vantage.curation.neighbors import NearestImages
 from vantage.measures import effective_rank
 
 __all__ = ["Spectrum", "best_and_worst", "spectrum"]
@@ -32,7 +32,7 @@ class Spectrum:
 
 
 def best_and_worst(
-    neighbors: Neighbors, label: Int[Tensor, "n"], count: int, exclude: set[int] | None = None
+    neighbors: NearestImages, label: Int[Tensor, "n"], count: int, exclude: set[int] | None = None
 ) -> tuple[list[int], list[int]]:
     """Numbers of the `count` queries with the best and with the worst neighbors.
 

@@ -6,8 +6,8 @@ fits a data set of any size. Both are frozen values without state: resuming at s
 depend on how training went; their state is saved with the run's.
 """
 
-from vantage.schedules.adaptive import Adapted as Adapted
 from vantage.schedules.adaptive import Adaptive as Adaptive
+from vantage.schedules.adaptive import AdaptiveState as AdaptiveState
 from vantage.schedules.adaptive import FollowsAccuracy as FollowsAccuracy
 from vantage.schedules.adaptive import FollowsLoss as FollowsLoss
 from vantage.schedules.epochs import BetweenEpochs as BetweenEpochs

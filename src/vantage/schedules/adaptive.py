@@ -15,10 +15,10 @@ from torch import Tensor, nn
 
 from vantage.schedules.checks import at_least, finite, require
 
-__all__ = ["Adapted", "Adaptive", "FollowsAccuracy", "FollowsLoss"]
+__all__ = ["AdaptiveState", "Adaptive", "FollowsAccuracy", "FollowsLoss"]
 
 
-class Adapted(nn.Module):
+class AdaptiveState(nn.Module):
     """The value of an adaptive number, and its latest scores: saved buffers."""
 
     value: Tensor
@@ -39,8 +39,8 @@ class Adapted(nn.Module):
         score, window = score.to(self.recent), len(self.recent)
         towards = torch.sign(score - self.recent.mean()) * (1.0 if self.end > self.start else -1.0)
         low, high = min(self.start, self.end), max(self.start, self.end)
-        moved = (self.value + self.by * towards).clamp(low, high)
-        self.value.copy_(torch.where(self.updates >= window, moved, self.value))
+        value = (self.value + self.by * towards).clamp(low, high)
+        self.value.copy_(torch.where(self.updates >= window, value, self.value))
         self.recent[self.updates % window] = score
         self.updates += 1
 
@@ -70,9 +70,9 @@ class Adaptive(ABC):
         """`start`."""
         return self.start
 
-    def build(self) -> Adapted:
+    def build(self) -> AdaptiveState:
         """The state at the beginning of a run."""
-        return Adapted(self.start, self.end, self.by, self.window)
+        return AdaptiveState(self.start, self.end, self.by, self.window)
 
     @property
     @abstractmethod

@@ -30,9 +30,9 @@ class _Epochs:
 
     def place(self, step: int) -> tuple[int, float]:
         """The step of the course, and the part of the way to the next."""
-        reached = step / (self.every * self.steps_per_epoch)
-        whole = int(reached + 1e-9)  # so that a division does not fall short of the epoch that begins
-        return whole, max(0.0, reached - whole)
+        position = step / (self.every * self.steps_per_epoch)
+        whole = int(position + 1e-9)  # so that a division does not fall short of the epoch that begins
+        return whole, max(0.0, position - whole)
 
     def fit_to(self, images: int, batch_size: int) -> "_Epochs":
         """The same course in epochs of `images` images."""

@@ -27,9 +27,9 @@ from torch import Tensor
 
 from vantage.errors import DataError
 from vantage.storage.cache import read_json
-from vantage.storage.files import written_whole
+from vantage.storage.files import atomic_file
 
-__all__ = ["Rows", "RowsFile", "draft_of", "fill", "finish", "forget_note", "kept_rows", "made_rows", "open_rows"]
+__all__ = ["Rows", "RowsFile", "draft_of", "fill", "finish", "forget_note", "cached_rows", "cache_rows", "open_rows"]
 
 Rows = Callable[[Int[Tensor, "b"]], Shaped[Tensor, "b *row"]]
 """By their numbers from 0, rows of one shape, on the CPU."""
@@ -77,7 +77,7 @@ class RowsFile:
         rows = np.fromfile(self.path, self.dtype, size, offset=self.start + first * self.row_bytes)
         return torch.from_numpy(rows.reshape(count, *self.row))
 
-    def mapped(self) -> Shaped[Tensor, "n *row"]:
+    def memory_map(self) -> Shaped[Tensor, "n *row"]:
         """All rows, which the system reads as they are used and drops when memory is short. What is written to them
         does not reach the file."""
         if not self.bytes:
@@ -93,7 +93,7 @@ def open_rows(path: Path, count: int) -> RowsFile | None:
         return None
 
 
-def kept_rows(
+def cached_rows(
     make: Rows,
     count: int,
     file: Path,
@@ -115,14 +115,14 @@ def kept_rows(
                 yield make(numbers)
                 progress(int(numbers[-1]) + 1, count)
 
-        rows = made_rows(file, (count, *first.shape[1:]), first.dtype, {}, batches)
+        rows = cache_rows(file, (count, *first.shape[1:]), first.dtype, {}, batches)
         if rows is None:
             need = count * math.prod(first.shape[1:]) * first.element_size()
-            return make if need > resident else _held(torch.cat(list(batches(0))))
-    return _held(rows.part(0, count)) if rows.bytes <= resident else rows
+            return make if need > resident else _in_memory(torch.cat(list(batches(0))))
+    return _in_memory(rows.part(0, count)) if rows.bytes <= resident else rows
 
 
-def made_rows(
+def cache_rows(
     file: Path,
     shape: tuple[int, ...],
     dtype: torch.dtype,
@@ -160,27 +160,27 @@ def fill(
     """
     header, row_bytes = _header(shape, dtype), math.prod(shape[1:]) * dtype.itemsize
     facts = {**facts, "shape": list(shape), "dtype": str(dtype)}
-    with _alone(draft) as file:
-        done, last = _safe_rows(draft, facts, len(header), row_bytes), time.monotonic()
+    with _exclusive(draft) as file:
+        count, last = _safe_rows(draft, facts, len(header), row_bytes), time.monotonic()
         try:
-            if sparing and 2 * row_bytes * (shape[0] - done) > shutil.disk_usage(draft.parent).free:
+            if sparing and 2 * row_bytes * (shape[0] - count) > shutil.disk_usage(draft.parent).free:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             file.write(header)
-            file.truncate(file.seek(len(header) + done * row_bytes))  # what came after the last note may be torn
-            for rows in batches(done):
+            file.truncate(file.seek(len(header) + count * row_bytes))  # what came after the last note may be torn
+            for rows in batches(count):
                 file.write(rows.contiguous().numpy().data)
-                done += len(rows)
+                count += len(rows)
                 if time.monotonic() - last >= _SAFE_SECONDS:
-                    _note(file, draft, facts, done)
+                    _note(file, draft, facts, count)
                     last = time.monotonic()
         except BaseException:
             with contextlib.suppress(OSError):
-                if done:
-                    _note(file, draft, facts, done)
+                if count:
+                    _note(file, draft, facts, count)
                 else:
                     draft.unlink()
             raise
-        _note(file, draft, facts, done)
+        _note(file, draft, facts, count)
 
 
 def finish(draft: Path, file: Path) -> None:
@@ -206,12 +206,12 @@ def _note_of(draft: Path) -> Path:
     return draft.with_name(draft.name + ".json")
 
 
-def _note(file: IO[bytes], draft: Path, facts: Mapping[str, Any], done: int) -> None:
+def _note(file: IO[bytes], draft: Path, facts: Mapping[str, Any], count: int) -> None:
     """Flush the rows to disk, then note that they are there."""
     file.flush()
     os.fsync(file.fileno())
-    with written_whole(_note_of(draft)) as note:
-        note.write(json.dumps({**facts, "rows": done}).encode())
+    with atomic_file(_note_of(draft)) as note:
+        note.write(json.dumps({**facts, "rows": count}).encode())
 
 
 def _safe_rows(draft: Path, facts: Mapping[str, Any], header: int, row_bytes: int) -> int:
@@ -223,7 +223,7 @@ def _safe_rows(draft: Path, facts: Mapping[str, Any], header: int, row_bytes: in
 
 
 @contextmanager
-def _alone(path: Path) -> Iterator[IO[bytes]]:
+def _exclusive(path: Path) -> Iterator[IO[bytes]]:
     """A file to read and write that no other process writes to meanwhile. Raises `OSError` if one does."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b") as file:
@@ -236,5 +236,5 @@ def _alone(path: Path) -> Iterator[IO[bytes]]:
         yield file
 
 
-def _held(rows: Shaped[Tensor, "n *row"]) -> Rows:
+def _in_memory(rows: Shaped[Tensor, "n *row"]) -> Rows:
     return lambda numbers: rows[numbers]

@@ -5,11 +5,11 @@ from typing import Any, Protocol, runtime_checkable
 
 from vantage.composition.fitting import everywhere, parts_of
 
-__all__ = ["KeptBeside", "beside", "keep"]
+__all__ = ["HasFile", "beside", "copy_files"]
 
 
 @runtime_checkable
-class KeptBeside(Protocol):
+class HasFile(Protocol):
     """A part that needs a file. Its path does not matter to what the part is, so that field is not compared."""
 
     def copy_to(self, folder: Path) -> None:
@@ -21,13 +21,13 @@ class KeptBeside(Protocol):
         ...
 
 
-def keep(value: Any, folder: Path) -> None:
+def copy_files(value: Any, folder: Path) -> None:
     """Copy the files of all parts into a folder that exists."""
     for part in parts_of(value):
-        if isinstance(part, KeptBeside):
+        if isinstance(part, HasFile):
             part.copy_to(folder)
 
 
 def beside(value: Any, folder: Path) -> Any:
     """The same composition, its parts reading the copies in a folder."""
-    return everywhere(value, lambda part: part.beside(folder) if isinstance(part, KeptBeside) else part)
+    return everywhere(value, lambda part: part.beside(folder) if isinstance(part, HasFile) else part)

@@ -10,15 +10,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from vantage.storage.files import written_whole
+from vantage.storage.files import atomic_file
 
 __all__ = ["cache_folder", "hash_of", "read_cached", "read_json", "try_write", "try_write_json"]
 
 
 def cache_folder() -> Path:
     """The cache's folder, which need not exist yet."""
-    if stated := os.environ.get("VANTAGE_CACHE"):
-        return Path(stated)
+    if path := os.environ.get("VANTAGE_CACHE"):
+        return Path(path)
     root = os.environ.get("XDG_CACHE_HOME")
     return (Path(root) if root else Path.home() / ".cache") / "vantage"
 
@@ -52,7 +52,7 @@ def read_cached(path: Path) -> Any:
 def try_write(path: Path, content: bytes) -> None:
     """Keep bytes in the cache. A cache that cannot be written (read-only, full) costs time later, but is no failure."""
     try:
-        with written_whole(path) as file:
+        with atomic_file(path) as file:
             file.write(content)
     except OSError:
         pass

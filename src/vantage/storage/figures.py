@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["COLORS", "color", "panels", "picture", "scaled", "titled"]
+__all__ = ["COLORS", "color", "panels", "picture", "scale_axis", "set_titles"]
 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Colors that people with color blindness can distinguish (Okabe & Ito)."""
@@ -32,14 +32,14 @@ def panels(rows: int, columns: int, width: float = 4.6, height: float = 3.4) -> 
     return figure, axes
 
 
-def titled(panel: Any, title: str, across: str, up: str) -> None:
+def set_titles(panel: Any, title: str, x_label: str, y_label: str) -> None:
     """The title of a panel and the labels of its axes."""
     panel.set_title(title, fontsize=10)
-    panel.set_xlabel(across, fontsize=9)
-    panel.set_ylabel(up, fontsize=9)
+    panel.set_xlabel(x_label, fontsize=9)
+    panel.set_ylabel(y_label, fontsize=9)
 
 
-def scaled(panel: Any, numbers: Sequence[float]) -> None:
+def scale_axis(panel: Any, numbers: Sequence[float]) -> None:
     """Give a panel's horizontal axis the scale of what is varied: logarithmic where numbers above 0 differ by a
     factor of more than ten, and then, where 0 is one of them, linear below the smallest of the others."""
     from matplotlib.ticker import NullLocator
@@ -54,13 +54,13 @@ def scaled(panel: Any, numbers: Sequence[float]) -> None:
     panel.xaxis.set_minor_locator(NullLocator())
 
 
-def picture(figure: "Figure", kind: str, about: str = "") -> bytes:
+def picture(figure: "Figure", kind: str, description: str = "") -> bytes:
     """A figure as a file of a kind: png, svg or pdf. Files hold no date and no random names, so the same figure gives
-    the same bytes. `about`: what it shows in words, which an SVG holds."""
+    the same bytes. `description`: what it shows in words, which an SVG holds."""
     from matplotlib import rc_context
 
     metadata: dict[str, dict[str, str | None]] = {
-        "svg": {"Date": None} | ({"Description": about} if about else {}),
+        "svg": {"Date": None} | ({"Description": description} if description else {}),
         "pdf": {"CreationDate": None},
     }
     content = BytesIO()

@@ -22,7 +22,7 @@ __all__ = [
     "write_json",
     "write_result",
     "write_text",
-    "written_whole",
+    "atomic_file",
 ]
 
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -30,7 +30,7 @@ _IN_THE_WAY = (errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ENOTEMPTY)
 
 
 @contextmanager
-def written_whole(path: Path) -> Iterator[IO[bytes]]:
+def atomic_file(path: Path) -> Iterator[IO[bytes]]:
     """A binary file that appears at `path` complete or not at all, even if several processes write it at once.
 
     The process's umask decides who may read it, as for a file that `open` creates. A link is followed; anything other
@@ -92,7 +92,7 @@ def result_file(path: Path, what: str) -> Iterator[IO[bytes]]:
     or a folder is in the way.
     """
     try:
-        with written_whole(path) as file:
+        with atomic_file(path) as file:
             yield file
     except OSError as problem:
         raise not_written(what, path, problem, _remedy(problem)) from problem

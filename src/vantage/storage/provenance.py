@@ -66,15 +66,15 @@ def _is_record(record: Any) -> bool:
     return images and began and all(isinstance(part, dict) for part in parts) and isinstance(gpus, list)
 
 
-def versions(others: Sequence[str] = ()) -> dict[str, str]:
+def versions(packages: Sequence[str] = ()) -> dict[str, str]:
     """Versions of Python and of the packages that numbers depend on, as far as they are installed, and of others."""
-    installed = {"python": platform.python_version()}
-    for package in (*_PACKAGES, *others):
+    by_package = {"python": platform.python_version()}
+    for package in (*_PACKAGES, *packages):
         try:
-            installed[package] = version(package)
+            by_package[package] = version(package)
         except PackageNotFoundError:
             continue
-    return installed
+    return by_package
 
 
 def hardware() -> dict[str, Any]:

@@ -9,7 +9,7 @@ from vantage.errors import UserError
 from vantage.storage.cache import read_cached, try_write_json
 from vantage.storage.files import write_json
 
-__all__ = ["CachedResults", "KeptResults", "differences", "refuse_others"]
+__all__ = ["CachedResults", "ResultsFile", "differences", "refuse_others"]
 
 T = TypeVar("T")
 
@@ -25,8 +25,8 @@ class CachedResults:
 
     def __init__(self, file: Path) -> None:
         self.file = file
-        stored = read_cached(file)
-        self._results: dict[str, Any] = stored if isinstance(stored, dict) else {}
+        content = read_cached(file)
+        self._results: dict[str, Any] = content if isinstance(content, dict) else {}
 
     def __contains__(self, key: str) -> bool:
         return key in self._results
@@ -47,7 +47,7 @@ def refuse_others(file: Path, what: str) -> None:
         raise UserError(f"{folder} is not empty and holds no {what}: name another folder, or a new one")
 
 
-class KeptResults(Generic[T]):
+class ResultsFile(Generic[T]):
     """Results by key in a JSON file of their own folder, all made under the same settings, written after each."""
 
     def __init__(
@@ -103,8 +103,8 @@ class KeptResults(Generic[T]):
             self._check(content)
         return results
 
-    def _check(self, before: Any) -> None:
-        if changes := differences(before, self.about):
+    def _check(self, old_facts: Any) -> None:
+        if changes := differences(old_facts, self.about):
             path, old, new = changes[0]
             more = f", and {len(changes) - 1} more differ" if len(changes) > 1 else ""
             raise UserError(

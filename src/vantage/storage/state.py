@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from vantage.storage.cache import try_write
 
-__all__ = ["MINUTES", "KeptState", "State", "restore", "tensors_of"]
+__all__ = ["MINUTES", "StateFile", "State", "restore", "tensors_of"]
 
 MINUTES = 1.0
 """Minutes between two states, unless a training says otherwise."""
@@ -30,7 +30,7 @@ class State(NamedTuple):
     """Plain data, such as the epochs that are done."""
 
 
-class KeptState:
+class StateFile:
     """The state of one training in a file of the cache, whose name depends on everything that the training depends on.
 
     A cache without room costs time after a stop, but is no failure. A damaged file counts as none.
@@ -71,7 +71,7 @@ class KeptState:
 def tensors_of(parts: Mapping[str, nn.Module], optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     """Everything that a training changes: parameters and buffers of modules by name, each once, and the optimizer's
     state of its parameters by number."""
-    tensors = _live(parts)
+    tensors = _current_tensors(parts)
     for number, parameter in enumerate(_parameters(optimizer)):
         slots = optimizer.state.get(parameter, {}).items()  # none for a parameter that has had no gradient yet
         tensors |= {f"optimizer.{number}.{name}": value for name, value in slots if isinstance(value, Tensor)}
@@ -80,29 +80,29 @@ def tensors_of(parts: Mapping[str, nn.Module], optimizer: torch.optim.Optimizer)
 
 def restore(parts: Mapping[str, nn.Module], optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> bool:
     """Take up what `tensors_of` gave, on the devices of the modules; nothing, and False, if it does not fit them."""
-    live, parameters = _live(parts), _parameters(optimizer)
-    held = {path: value.shape for path, value in tensors.items() if not path.startswith("optimizer.")}
+    current, parameters = _current_tensors(parts), _parameters(optimizer)
+    shapes = {path: value.shape for path, value in tensors.items() if not path.startswith("optimizer.")}
     slots = [(path.split("."), value) for path, value in tensors.items() if path.startswith("optimizer.")]
     sizes = {str(number): parameter.shape for number, parameter in enumerate(parameters)}
-    fitting = all(len(path) > 2 and path[1] in sizes for path, _ in slots) and all(
+    fits = all(len(path) > 2 and path[1] in sizes for path, _ in slots) and all(
         value.ndim == 0 or value.shape == sizes[path[1]] for path, value in slots
     )
-    if not fitting or held != {path: value.shape for path, value in live.items()}:
+    if not fits or shapes != {path: value.shape for path, value in current.items()}:
         return False
     with torch.no_grad():
-        for path, value in live.items():
+        for path, value in current.items():
             value.copy_(tensors[path])
     for path, value in tensors.items():
         if path.startswith("optimizer."):
             number, _, name = path.removeprefix("optimizer.").partition(".")
             parameter = parameters[int(number)]
             # In the layout of the parameter, as the optimizer itself would have made it.
-            own = value if name == "step" else torch.empty_like(parameter, requires_grad=False).copy_(value)
-            optimizer.state[parameter][name] = own
+            slot = value if name == "step" else torch.empty_like(parameter, requires_grad=False).copy_(value)
+            optimizer.state[parameter][name] = slot
     return True
 
 
-def _live(parts: Mapping[str, nn.Module]) -> dict[str, Tensor]:
+def _current_tensors(parts: Mapping[str, nn.Module]) -> dict[str, Tensor]:
     """Parameters and buffers, which a copy changes in place."""
     return {
         f"{name}.{path}": value

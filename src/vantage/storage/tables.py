@@ -5,7 +5,7 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Row", "Table", "aligned", "csv_of", "csv_text", "mean_and_deviation"]
+__all__ = ["Row", "Table", "align", "csv_of", "csv_text", "mean_and_deviation"]
 
 Row = Mapping[str, str | int | float | None]
 """A row of plain values by column; `None` where there is none."""
@@ -39,7 +39,7 @@ class Table:
 
     def lines(self) -> list[str]:
         """A line for the head and each row, for a terminal."""
-        return ["  ".join(line).rstrip() for line in _padded((self.head, *self.rows), self.left)]
+        return ["  ".join(line).rstrip() for line in _pad((self.head, *self.rows), self.left)]
 
     def markdown(self) -> str:
         """For documents, without a line break at the end."""
@@ -47,8 +47,8 @@ class Table:
             tuple(f"**{cell}**" if (place, column) in self.bold else cell for column, cell in enumerate(row))
             for place, row in enumerate(self.rows)
         ]
-        escaped = [tuple(cell.replace("|", "\\|") for cell in row) for row in (self.head, *rows)]
-        head, *below = _padded(escaped, range(len(self.head)), least=3)
+        cells = [tuple(cell.replace("|", "\\|") for cell in row) for row in (self.head, *rows)]
+        head, *below = _pad(cells, range(len(self.head)), least=3)
         rule = ["-" * len(cell) if column in self.left else "-" * (len(cell) - 1) + ":"
                 for column, cell in enumerate(head)]  # fmt: skip
         return "\n".join(f"| {' | '.join(line)} |" for line in (head, rule, *below))
@@ -60,20 +60,20 @@ class Table:
             " & ".join(self._latex(cell, place, column) for column, cell in enumerate(row))
             for place, row in enumerate(self.rows)
         ]
-        head = " & ".join(map(_escaped, self.head))
+        head = " & ".join(map(_escape, self.head))
         lines = [f"\\begin{{tabular}}{{{columns}}}", "\\toprule", f"{head} \\\\", "\\midrule"]
         return "\n".join([*lines, *(f"{row} \\\\" for row in rows), "\\bottomrule", "\\end{tabular}"])
 
     def _latex(self, cell: str, row: int, column: int) -> str:
         if column in self.left:
-            return _escaped(cell)
+            return _escape(cell)
         if cell in ("–", ""):
             return "--"
         number = "$" + cell.replace("±", "\\pm") + "$"
         return f"{{\\boldmath{number}}}" if (row, column) in self.bold else number
 
 
-def aligned(rows: Sequence[Row]) -> list[str]:
+def align(rows: Sequence[Row]) -> list[str]:
     """The lines of a table of plain values; none for no rows."""
     return Table.of(rows).lines() if rows else []
 
@@ -97,7 +97,7 @@ def csv_of(rows: Sequence[Mapping[str, object]]) -> str:
     return csv_text(names, ([row.get(name) for name in names] for row in rows))
 
 
-def _padded(rows: Sequence[Sequence[str]], left: Sequence[int], least: int = 0) -> list[list[str]]:
+def _pad(rows: Sequence[Sequence[str]], left: Sequence[int], least: int = 0) -> list[list[str]]:
     widths = [max(least, *map(len, column)) for column in zip(*rows, strict=True)]
     return [
         [cell.ljust(width) if number in left else cell.rjust(width)
@@ -112,5 +112,5 @@ def _words(value: str | int | float | None) -> str:
     return "–" if value is None else f"{value:,}" if isinstance(value, int) else value
 
 
-def _escaped(words: str) -> str:
+def _escape(words: str) -> str:
     return "".join(_LATEX.get(letter, letter) for letter in words)

@@ -40,7 +40,7 @@ def fill(learner: Learner, run: Run, branch: int, source: Source, progress: Prog
         generator = torch.Generator().manual_seed(draws.mix(_FILL, run.seed, branch))
         numbers = torch.randperm(len(source), generator=generator)[: store.room]
     network = key_encoder(learner.networks, choice)
-    view = evaluation_view(run, choice.pooled[0] if isinstance(run.encoders, PerView) else 0)
+    view = evaluation_view(run, choice.pool_views[0] if isinstance(run.encoders, PerView) else 0)
     device = next(network.parameters()).device
     share = range(len(numbers))[store.share]
     rows = torch.empty(len(share), width_of(network))
@@ -56,6 +56,6 @@ def fill(learner: Learner, run: Run, branch: int, source: Source, progress: Prog
 def key_encoder(networks: RoleNetworks, branch: Branch) -> EncoderNetwork:
     """The network that makes the keys which a branch remembers."""
     encoders: nn.ModuleList = networks.key_encoders
-    network = encoders[branch.pooled[0] if len(encoders) > 1 else 0]
+    network = encoders[branch.pool_views[0] if len(encoders) > 1 else 0]
     assert isinstance(network, EncoderNetwork)
     return network

@@ -208,7 +208,7 @@ def _end_epoch(
     if every and (epoch + 1) % every == 0:
         row["knn"] = _validate(session)
         progress.line(f"epoch {epoch + 1}: kNN {row['knn']:.1f} % on labeled training images")
-    row |= {f"adapted.{number}": value for number, value in enumerate(session.learner.reached())}
+    row |= {f"adapted.{number}": value for number, value in enumerate(session.learner.adaptive_values())}
     by_first(lambda: metrics and metrics.write(row))
     progress.line(
         f"epoch {epoch + 1}: loss {numbers['loss']:.4f}, accuracy {numbers['accuracy']:.1%}, "
@@ -221,7 +221,7 @@ def _end_epoch(
 def _validate(session: Session) -> float:
     """kNN accuracy, the same on all processes, since adaptive schedules may follow it."""
     accuracy = knn_so_far(session.learner, session.run, session.source, session.fabric.device)
-    session.learner.validated(accuracy)
+    session.learner.after_validation(accuracy)
     return accuracy
 
 

@@ -13,7 +13,7 @@ from rich.pretty import pretty_repr
 from vantage.composition.codec import decode, encode
 from vantage.errors import UserError
 from vantage.storage import beside
-from vantage.storage.files import not_written, written_whole
+from vantage.storage.files import atomic_file, not_written
 from vantage.storage.near import near_path
 from vantage.training.run import Run
 
@@ -40,7 +40,7 @@ def write(run: Run, folder: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _replace(folder / PYTHON_FORM, python)
-        beside.keep(run, folder)
+        beside.copy_files(run, folder)
         _replace(folder / FILE, text + "\n")
     except OSError as problem:
         raise not_written("the settings", folder, problem, "Free some space or choose another folder") from problem
@@ -111,5 +111,5 @@ def _of_the_joint_batch(data: Any, parts: int) -> Any:
 
 
 def _replace(path: Path, text: str) -> None:
-    with written_whole(path) as file:
+    with atomic_file(path) as file:
         file.write(text.encode())

@@ -47,7 +47,7 @@ def try_networks(run: Run, source: Source) -> None:
         check_views(images, each, device, remedy)
         networks, kept = run.encoders.build().eval(), 0
         queries = {branch.query for branch in run.branches}
-        numbers = {n for branch in run.branches for n in (branch.query, *branch.keys, *branch.pooled)}
+        numbers = {n for branch in run.branches for n in (branch.query, *branch.keys, *branch.pool_views)}
         for number in sorted(numbers):
             for stage, view in enumerate(_sizes(run, views[number])):
                 try:
@@ -151,7 +151,7 @@ def _try(branch: Branch, batch: int, step: int) -> None:
     fresh = [Keys(normalize(torch.randn(batch, _WIDTH), dim=1), image) for _ in range(branch.views)]
     vector = fresh[branch.query].vector.clone().requires_grad_()
     query = Keys(vector, image, seed=draws.query_seeds(0, 0, image), step_seed=0)
-    memory_keys = branch.remember(tuple(fresh[view] for view in branch.pooled))
+    memory_keys = branch.remember(tuple(fresh[view] for view in branch.pool_views))
     keys = tuple(fresh[view] for view in branch.keys)
     result = branch.contrast(query, keys, store.read(memory_keys), step, state)
     result.loss.backward()

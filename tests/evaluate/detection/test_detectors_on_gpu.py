@@ -27,7 +27,7 @@ from vantage.evaluate.protocols.detection import (
 )
 from vantage.frozen.encoder import FrozenEncoder, random_encoder
 from vantage.progress import QuietProgress
-from vantage.storage.state import KeptState
+from vantage.storage.state import StateFile
 
 SIZES = Sizes((48,), 48, 64, (8, 16, 24, 32, 48), regions=8, proposals=20)
 EVERYTHING = 1 << 20  # more regions than there are: none is drawn, so that generators do not matter
@@ -81,7 +81,7 @@ def stopped_on(device: str, folder: Path) -> tuple[list[float], list[float]]:
 
     with pytest.raises(Stopped):
         losses(Stop())
-    state = KeptState(folder / "kept").read()
+    state = StateFile(folder / "kept").read()
     assert state is not None
     return state.facts["losses"], losses(QuietProgress())
 

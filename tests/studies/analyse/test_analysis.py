@@ -12,7 +12,7 @@ from runs import run_of, work
 from vantage.cli import main
 from vantage.data import Source
 from vantage.errors import UserError
-from vantage.storage.tables import aligned
+from vantage.storage.tables import align
 from vantage.studies.analyse.analysis import Analysis, analyse
 from vantage.studies.analyse.band import Band
 from vantage.studies.analyse.false_negatives import FalseNegatives
@@ -79,8 +79,8 @@ def test_an_unwritable_folder_is_reported(run: tuple[Path, Source], tmp_path: Pa
 
 def test_rows_stand_in_columns() -> None:
     rows = [{"name": "a", "share_kept": 0.123456, "rows": 12345}, {"name": "long", "share_kept": None, "rows": 1}]
-    assert aligned(rows) == ["name  share kept    rows", "a         0.1235  12,345", "long           –       1"]
-    assert aligned([]) == []
+    assert align(rows) == ["name  share kept    rows", "a         0.1235  12,345", "long           –       1"]
+    assert align([]) == []
 
 
 def test_the_command_line_prints_the_table_and_its_file(

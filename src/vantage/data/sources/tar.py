@@ -30,7 +30,7 @@ from vantage.data.sources.shards.members import Content, check_end
 from vantage.data.sources.source import read_some, stamp_of_files
 from vantage.errors import DataError, UnreadableImage
 from vantage.storage.cache import hash_of, read_cached, try_write_json
-from vantage.storage.files import written_whole
+from vantage.storage.files import atomic_file
 
 _VERSION = 2
 _OPENERS = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\x00", lzma.open))
@@ -141,7 +141,7 @@ def _plain(path: Path, cache: Path) -> Path:
     if copy.exists():
         return copy
     try:
-        with opener(path, "rb") as archive, written_whole(copy) as file:
+        with opener(path, "rb") as archive, atomic_file(copy) as file:
             _unpack(archive, file, copy.parent)
     except _DAMAGED as error:
         raise DataError(

@@ -34,7 +34,7 @@ from vantage.frozen.export.to_torchvision import torchvision_script
 from vantage.frozen.export.to_vantage import vantage_script
 from vantage.storage.files import all_or_none, write_result
 
-__all__ = ["ENDINGS", "Exported", "Format", "export", "export_backbone"]
+__all__ = ["ENDINGS", "Export", "Format", "export", "export_backbone"]
 
 Format = Literal["torchvision", "timm", "safetensors", "detectron2", "onnx", "torch"]
 """Where a backbone goes; safetensors: to Vantage's own loading; torch: a program of `torch.export`."""
@@ -61,7 +61,7 @@ _GRAPHS = {"onnx": (onnx_file, onnx_script), "torch": (torch_file, torch_script)
 
 
 @dataclass(frozen=True)
-class Exported:
+class Export:
     """An exported file, and how to use it."""
 
     file: Path
@@ -81,7 +81,7 @@ class Exported:
 
 def export(
     run_folder: Path, to: Format, file: Path, network: int | None = None, source: Source | None = None
-) -> Exported:
+) -> Export:
     """Write the backbone of a run's newest checkpoint for torchvision, timm, Vantage, ONNX or PyTorch alone; for
     Detectron2 a new folder `file` with settings of detectors.
 
@@ -100,13 +100,13 @@ def export(
     return export_backbone(encoder, to, file, source)
 
 
-def export_backbone(encoder: FrozenEncoder, to: Format, file: Path, source: Source | None = None) -> Exported:
+def export_backbone(encoder: FrozenEncoder, to: Format, file: Path, source: Source | None = None) -> Export:
     """Write an encoder that is already loaded; see `export`."""
     with all_or_none(file):  # without a card it could not be made again under the same name
         return _export(encoder, to, file, source)
 
 
-def _export(encoder: FrozenEncoder, to: Format, file: Path, source: Source | None) -> Exported:
+def _export(encoder: FrozenEncoder, to: Format, file: Path, source: Source | None) -> Export:
     if to == "detectron2":
         weights = write_folder(encoder, file)
         how = f"cd {file.as_posix()}\npython train_net.py --config-file coco-mask-rcnn-fpn-1x.yaml --num-gpus 8\n"
@@ -131,8 +131,8 @@ def _export(encoder: FrozenEncoder, to: Format, file: Path, source: Source | Non
 
 def _with_card(
     encoder: FrozenEncoder, to: Format, file: Path, how: str, card: Path, check: Check | None = None
-) -> Exported:
+) -> Export:
     """What was exported, once its card is written; an older card of this name described an export that is gone."""
     movable = how.replace(file.as_posix(), file.name)
     write_result(card, card_of(encoder, to, movable, check), "the model card")
-    return Exported(file, how, card, check)
+    return Export(file, how, card, check)

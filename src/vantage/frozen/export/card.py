@@ -32,7 +32,7 @@ def card_of(encoder: FrozenEncoder, to: str, how: str, check: Check | None = Non
         f"# {_text(encoder.name)}, exported to {to}",
         f"A vision backbone that gives {encoder.width:,} features of an image, written by Vantage {__version__}.",
         *_use(encoder, to, how, check),
-        *(_elsewhere(encoder) if facts is None else _learned(facts)),
+        *(_elsewhere(encoder) if facts is None else _training(facts)),
         *_results([] if facts is None else facts.results, encoder.digest()),
         *([] if facts is None else _origins(facts)),
         "## License",
@@ -60,7 +60,7 @@ def _use(encoder: FrozenEncoder, to: str, how: str, check: Check | None) -> list
     return ["## Use", _block(how, "bash" if to == "detectron2" else "python"), images, *agrees]
 
 
-def _learned(facts: RunFacts) -> list[str]:
+def _training(facts: RunFacts) -> list[str]:
     return [
         "## What it learned from, and how",
         _listing(facts.settings()),
@@ -94,8 +94,8 @@ def _elsewhere(encoder: FrozenEncoder) -> list[str]:
 
 
 def _results(results: Iterable[LabeledResult], digest: str) -> list[str]:
-    own = [result for result in results if result.encoder == digest]
-    if not own:
+    results_here = [result for result in results if result.encoder == digest]
+    if not results_here:
         return ["## Results", "No evaluation of this backbone is recorded in the run's folder."]
     head = ("protocol", "settings", "measure", "run", "raw pixels", "random encoder", "test images")
     rows = [
@@ -106,7 +106,7 @@ def _results(results: Iterable[LabeledResult], digest: str) -> list[str]:
             *(_number(value) for value in (result.value, *(result.baselines.get(name) for name in BASELINES))),
             f"{result.test_images:,}",
         )
-        for result in own
+        for result in results_here
     ]
     table = Table(head, tuple(tuple(map(_text, row)) for row in rows), left=(0, 1, 2)).markdown()
     return [

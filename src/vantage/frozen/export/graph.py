@@ -20,7 +20,7 @@ from vantage.errors import UnreadableImage, UserError
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.views.operations.operation import Operation
 
-__all__ = ["TOLERANCE", "Check", "Crops", "check", "check_crops", "program_of"]
+__all__ = ["TOLERANCE", "Check", "GraphImages", "check", "check_crops", "program_of"]
 
 TOLERANCE = 1e-4
 """Largest difference between two features that counts as rounding, as a share of the largest feature."""
@@ -29,7 +29,7 @@ _IMAGES = 8
 
 
 @dataclass(frozen=True)
-class Crops:
+class GraphImages:
     """Images that a graph is checked on."""
 
     pixels: UInt8[Tensor, "n 3 s s"]
@@ -43,7 +43,7 @@ class Crops:
 class Check:
     """How well a written graph agrees with the encoder."""
 
-    crops: Crops
+    crops: GraphImages
     """The images on which both were run."""
 
     difference: float
@@ -70,7 +70,7 @@ class PixelsToFeatures(nn.Module):
         return self.backbone(values)
 
 
-def program_of(encoder: FrozenEncoder, crops: Crops) -> ExportedProgram:
+def program_of(encoder: FrozenEncoder, crops: GraphImages) -> ExportedProgram:
     """The encoder as a program of torch's core operations, for any number of images at once, traced on two of `crops`.
 
     Raises `UserError` for a network that `torch.export` cannot follow.
@@ -87,13 +87,13 @@ def program_of(encoder: FrozenEncoder, crops: Crops) -> ExportedProgram:
             ) from problem
 
 
-def check(encoder: FrozenEncoder, crops: Crops, written: Callable[[UInt8[Tensor, "n 3 s s"]], Tensor]) -> Check:
-    """How well `written`, which gives the features of pixels, agrees with the encoder: on all images at once, and on
+def check(encoder: FrozenEncoder, crops: GraphImages, graph: Callable[[UInt8[Tensor, "n 3 s s"]], Tensor]) -> Check:
+    """How well `graph`, which gives the features of pixels, agrees with the encoder: on all images at once, and on
     one alone. Raises `UserError` where it differs by more than `TOLERANCE`, or gives anything but numbers."""
     expected = encode(encoder.backbone, encoder.view.finish(crops.pixels))
     largest = expected.abs().amax().clamp(min=torch.finfo(expected.dtype).tiny)
     differences = [
-        ((written(crops.pixels[:count]) - expected[:count]).abs().amax() / largest).item()
+        ((graph(crops.pixels[:count]) - expected[:count]).abs().amax() / largest).item()
         for count in (len(crops.pixels), 1)
     ]
     if not all(difference <= TOLERANCE for difference in differences):  # also where one is not a number
@@ -104,20 +104,20 @@ def check(encoder: FrozenEncoder, crops: Crops, written: Callable[[UInt8[Tensor,
     return Check(crops, max(differences))
 
 
-def check_crops(encoder: FrozenEncoder, source: Source | None = None) -> Crops:
+def check_crops(encoder: FrozenEncoder, source: Source | None = None) -> GraphImages:
     """Eight images for `check`: of `source`, or of those that the run was trained on, where they are still there; else
     random color gradients."""
-    source = _trained_on(encoder) if source is None else source
-    crops = [] if source is None else list(_cropped(encoder, source))
+    source = _training_images(encoder) if source is None else source
+    crops = [] if source is None else list(_crops_of(encoder, source))
     if len(crops) > 2:  # a graph is traced on two, so it needs more to show that it takes any number
-        return Crops(torch.stack(crops), "real images")
+        return GraphImages(torch.stack(crops), "real images")
     coarse = torch.rand(_IMAGES, 3, 4, 4, generator=torch.Generator().manual_seed(0))
     size = (encoder.view.size, encoder.view.size)
     smooth = nn.functional.interpolate(coarse, size, mode="bilinear", align_corners=True)
-    return Crops((255 * smooth).to(torch.uint8), "random color gradients")
+    return GraphImages((255 * smooth).to(torch.uint8), "random color gradients")
 
 
-def _cropped(encoder: FrozenEncoder, source: Source) -> Iterator[UInt8[Tensor, "3 s s"]]:
+def _crops_of(encoder: FrozenEncoder, source: Source) -> Iterator[UInt8[Tensor, "3 s s"]]:
     for number in torch.linspace(0, len(source) - 1, min(_IMAGES, len(source))).long().tolist():
         try:
             yield encoder.view.crop(source.image(number))
@@ -125,7 +125,7 @@ def _cropped(encoder: FrozenEncoder, source: Source) -> Iterator[UInt8[Tensor, "
             continue
 
 
-def _trained_on(encoder: FrozenEncoder) -> Source | None:
+def _training_images(encoder: FrozenEncoder) -> Source | None:
     try:
         return open_source(encoder.run.data.path) if encoder.run.data.path else None
     except UserError:  # they were moved, or are a source of the user's own

@@ -13,8 +13,8 @@ def preparation(view: EvaluationView | Straight) -> str:
     if isinstance(view, Straight):
         size = f"{view.size} x {view.size} pixels"
         return f"shorter side resized to {view.base.resize} pixels, then both sides to {size} (bilinear, antialiased)"
-    resized = f"shorter side resized to {view.resize} pixels (bilinear, antialiased)"
-    return f"{resized}, the middle {view.size} x {view.size} cropped"
+    resize = f"shorter side resized to {view.resize} pixels (bilinear, antialiased)"
+    return f"{resize}, the middle {view.size} x {view.size} cropped"
 
 
 def input_of(view: EvaluationView | Straight) -> str:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from vantage.errors import UserError
 from vantage.frozen.encoder import FrozenEncoder
-from vantage.frozen.export.graph import Check, Crops, check, program_of
+from vantage.frozen.export.graph import Check, GraphImages, check, program_of
 from vantage.frozen.export.metadata import input_of, metadata_of
 
 __all__ = ["onnx_file", "onnx_script"]
@@ -26,7 +26,7 @@ def onnx_script(encoder: FrozenEncoder, file: str) -> str:
     )
 
 
-def onnx_file(encoder: FrozenEncoder, crops: Crops, name: str) -> tuple[bytes, Check]:
+def onnx_file(encoder: FrozenEncoder, crops: GraphImages, name: str) -> tuple[bytes, Check]:
     """An ONNX file with the input `images` and the output `features`, checked with ONNX Runtime; `name` is its own.
 
     Raises `UserError` where the extra is not installed, where the network is too large for one file, or has an
@@ -40,7 +40,7 @@ def onnx_file(encoder: FrozenEncoder, crops: Crops, name: str) -> tuple[bytes, C
         raise UserError(f"the network has {size / 1e9:.1f} GB, but an ONNX file holds 2 GB: export it to torch")
     import onnxruntime
 
-    content = _written(encoder, crops, name)
+    content = _onnx_bytes(encoder, crops, name)
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
 
     def features(pixels: UInt8[Tensor, "n 3 s s"]) -> Float[Tensor, "n d"]:
@@ -49,7 +49,7 @@ def onnx_file(encoder: FrozenEncoder, crops: Crops, name: str) -> tuple[bytes, C
     return content, check(encoder, crops, features)
 
 
-def _written(encoder: FrozenEncoder, crops: Crops, name: str) -> bytes:
+def _onnx_bytes(encoder: FrozenEncoder, crops: GraphImages, name: str) -> bytes:
     import onnx.helper
 
     program = program_of(encoder, crops)

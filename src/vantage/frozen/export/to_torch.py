@@ -6,7 +6,7 @@ import json
 import torch
 
 from vantage.frozen.encoder import FrozenEncoder
-from vantage.frozen.export.graph import Check, Crops, check, program_of
+from vantage.frozen.export.graph import Check, GraphImages, check, program_of
 from vantage.frozen.export.metadata import input_of, metadata_of
 
 __all__ = ["torch_file", "torch_script"]
@@ -21,12 +21,12 @@ def torch_script(encoder: FrozenEncoder, file: str) -> str:
     )
 
 
-def torch_file(encoder: FrozenEncoder, crops: Crops, name: str) -> tuple[bytes, Check]:
+def torch_file(encoder: FrozenEncoder, crops: GraphImages, name: str) -> tuple[bytes, Check]:
     """A file for `torch.export.load`, checked after loading it again. It also holds `vantage.json`, with what the
     metadata of other exports say; `name` is the file's own. Raises `UserError` as `program_of` and `check` do."""
     program, buffer = program_of(encoder, crops), io.BytesIO()
-    about = json.dumps(metadata_of(encoder, torch_script(encoder, name)), indent=1)
-    torch.export.save(program, buffer, extra_files={"vantage.json": about})
+    metadata = json.dumps(metadata_of(encoder, torch_script(encoder, name)), indent=1)
+    torch.export.save(program, buffer, extra_files={"vantage.json": metadata})
     content = buffer.getvalue()
     model = torch.export.load(io.BytesIO(content)).module()
     with torch.no_grad():

@@ -16,8 +16,8 @@ from vantage.data.sources.source import Source
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.negatives import BandRule
-from vantage.storage.figures import COLORS, panels, titled
-from vantage.storage.tables import Row, aligned
+from vantage.storage.figures import COLORS, panels, set_titles
+from vantage.storage.tables import Row, align
 from vantage.studies.analyse.augmentation import draw_numbers
 from vantage.studies.analyse.networks import TrainedNetworks
 from vantage.studies.analyse.queries import queries, tiles
@@ -109,7 +109,7 @@ class Band:
         """The number of keys that the band is chosen from, and the cosines."""
         branch: Branch = model.branches[number]
         if not len(model.pool(number)):
-            return model.run.batch_size * len(branch.pooled), None
+            return model.run.batch_size * len(branch.pool_views), None
         image = draw_numbers(len(source), self.images, self.seed)
         query = queries(model, source, image, branch.query, self.seed, work)
         pool, rule = model.pool(number), branch.negatives[place]
@@ -179,7 +179,7 @@ class BandTable:
             rows += [{"band": band.name, **row} for number, row in enumerate(band.epochs) if number in printed_epochs]
         note = "w_l, w_u: percentiles of similarity between which the negatives lie, by schedule"
         cosines = self._cosine_rows()
-        return [*aligned(rows), note, *([""] if cosines else []), *aligned(cosines)]
+        return [*align(rows), note, *([""] if cosines else []), *align(cosines)]
 
     def figure(self) -> "Figure":
         """For each band, the percentiles by epoch and the cuts within the distribution of all cosines."""
@@ -195,7 +195,7 @@ class BandTable:
             schedule_panel.set_ylim(0, 102)
             schedule_panel.locator_params(axis="x", integer=True)
             schedule_panel.legend(fontsize=7, loc="best")
-            titled(schedule_panel, f"{band.name}: band by schedule", "epoch", "percentile of similarity (%)")
+            set_titles(schedule_panel, f"{band.name}: band by schedule", "epoch", "percentile of similarity (%)")
             _draw_cosines(cosine_panel, band)
         return figure
 
@@ -213,7 +213,7 @@ class BandTable:
 
 
 def _draw_cosines(panel: Any, band: RunBand) -> None:
-    titled(panel, f"Cosines at epoch {band.current_epoch:.4g}", "cosine of query and key", "share of pairs (%)")
+    set_titles(panel, f"Cosines at epoch {band.current_epoch:.4g}", "cosine of query and key", "share of pairs (%)")
     if band.cuts is None:
         panel.text(0.5, 0.5, "no keys are remembered", ha="center", transform=panel.transAxes)
         return

@@ -6,7 +6,7 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
 from vantage.storage.figures import color, panels
-from vantage.storage.tables import Row, aligned, mean_and_deviation
+from vantage.storage.tables import Row, align, mean_and_deviation
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -71,7 +71,7 @@ class EstimateCurves:
                 for curve in self.curves
             }
             rows.append({"w_l": f"{lower:g}" if lower else "0 (NCE)", **cells})
-        return [f"{self.title}, in nats (exact: {self.information:.6f})", *aligned(rows)]
+        return [f"{self.title}, in nats (exact: {self.information:.6f})", *align(rows)]
 
     def figure(self) -> "Figure":
         """The estimates by percentile, and the exact value as a line."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from jaxtyping import Float
 from torch import Tensor
 
-from vantage.storage.figures import color, panels, titled
-from vantage.storage.tables import Row, aligned
+from vantage.storage.figures import color, panels, set_titles
+from vantage.storage.tables import Row, align
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -66,7 +66,7 @@ class FalseNegativeTable:
     def lines(self) -> list[str]:
         """The table as text, with the meaning of its columns."""
         note = "false %: negatives of the query's class, mean over the queries; error %: its standard error over them"
-        return [*aligned(self.table()), note, "keys of the query's own image take part in ranks, but are not counted"]
+        return [*align(self.table()), note, "keys of the query's own image take part in ranks, but are not counted"]
 
     def figure(self) -> "Figure":
         """A panel for each encoder: a bar for each rule, and a line at the share among all keys."""
@@ -86,5 +86,5 @@ class FalseNegativeTable:
             panel.invert_yaxis()
             panel.set_xlim(0, limit * 1.12)
             panel.grid(False, axis="y")
-            titled(panel, encoder, "negatives of the query's class (%)", "")
+            set_titles(panel, encoder, "negatives of the query's class (%)", "")
         return figure

@@ -91,7 +91,7 @@ class FalseNegatives:
         for model in (*runs, *([random_networks(runs[0], self.seed)] if self.random_encoder else ())):
             pairs: dict[tuple[int, int], tuple[Keys, Keys]] = {}
             for number, branch in enumerate(model.branches):
-                views = (branch.query, branch.pooled[0])
+                views = (branch.query, branch.pool_views[0])
                 if views not in pairs:
                     pairs[views] = self._queries_and_keys(model, source, image, views, work)
                 query, keys = pairs[views]

@@ -100,7 +100,7 @@ def pairing(branch: Branch) -> Pairing:
     """
     if branch.keys:
         return Pairing(branch.query, branch.keys[0], same_draw=True)
-    return Pairing(branch.query, branch.pooled[0], same_draw=False)
+    return Pairing(branch.query, branch.pool_views[0], same_draw=False)
 
 
 @dataclass(frozen=True)

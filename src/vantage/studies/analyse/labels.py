@@ -17,8 +17,8 @@ from vantage import draws
 from vantage.data.sources.source import Source, labels_of
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.storage.figures import color, panels, titled
-from vantage.storage.tables import Row, aligned
+from vantage.storage.figures import color, panels, set_titles
+from vantage.storage.tables import Row, align
 from vantage.studies.analyse.networks import TrainedNetworks
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ class Labelings:
     def lines(self) -> list[str]:
         """The table as text, with the meaning of its columns."""
         return [
-            *aligned(self.table()),
+            *align(self.table()),
             "purity: share of images of the most frequent class of their cluster; information: mutual information with "
             "the class over the mean entropy; by chance: the same labels dealt to images by chance",
             "churn: 1 − adjusted Rand index of the labels of two checkpoints that many steps apart",
@@ -179,7 +179,7 @@ class Labelings:
         bars.set_xticks(range(3), ["purity", "mutual information\n(normalized)", "churn"], fontsize=9)
         bars.set_ylim(0, 1.02)
         sizes.set_ylim(0)
-        titled(bars, "Clusters and classes (black: by chance)", "", "0 to 1")
-        titled(sizes, "Sizes of the clusters", "cluster, the largest first", "images")
+        set_titles(bars, "Clusters and classes (black: by chance)", "", "0 to 1")
+        set_titles(sizes, "Sizes of the clusters", "cluster, the largest first", "images")
         sizes.legend(fontsize=8)
         return figure

@@ -65,7 +65,7 @@ class TrainedNetworks:
     @property
     def branches(self) -> tuple[Branch, ...]:
         """The branches, with the current values of adaptive numbers."""
-        return self._with(self.learner.reached())
+        return self._with(self.learner.adaptive_values())
 
     def branches_after(self, epoch: int) -> tuple[Branch, ...] | None:
         """The branches, with adaptive numbers as they were after that many epochs; None if that epoch is not over."""

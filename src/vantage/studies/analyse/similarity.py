@@ -14,8 +14,8 @@ from torch import Tensor
 from vantage.data.sources.source import Source
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.storage.figures import color, panels, titled
-from vantage.storage.tables import Row, aligned
+from vantage.storage.figures import color, panels, set_titles
+from vantage.storage.tables import Row, align
 from vantage.studies.analyse.augmentation import augmented_vectors, draw_numbers
 from vantage.studies.analyse.networks import TrainedNetworks, random_networks
 
@@ -125,7 +125,7 @@ class Similarities:
         """The table as text, with the meaning of its numbers."""
         pairs = f"{self.augmentations} × {self.augmentations}"
         return [
-            *aligned(self.table()),
+            *align(self.table()),
             f"similarity: mean cosine of all {pairs} pairs of an image's augmentations, self pairs among them",
             "variance: mean over the dimensions of the variance of an image's vectors",
         ]
@@ -140,8 +140,8 @@ class Similarities:
         for panel, quantity in zip(axes[0], ("similarity", "variance"), strict=True):
             self._draw(panel, [getattr(one, quantity) for one in self.encoders])
         axes[0, 1].ticklabel_format(axis="x", style="sci", scilimits=(-2, 2), useMathText=True)
-        titled(axes[0, 0], "Similarity within an image", f"mean cosine of {pairs} pairs", f"share {share}")
-        titled(axes[0, 1], "Variance within an image", "mean variance of a dimension", f"share {share}")
+        set_titles(axes[0, 0], "Similarity within an image", f"mean cosine of {pairs} pairs", f"share {share}")
+        set_titles(axes[0, 1], "Variance within an image", "mean variance of a dimension", f"share {share}")
         for panel in axes[0]:
             panel.legend(fontsize=7, title="dashed: mean", title_fontsize=7)
         return figure

@@ -20,7 +20,7 @@ from vantage.negatives import Sample
 from vantage.partition import negatives_of
 from vantage.records import Keys
 from vantage.storage.figures import color, panels
-from vantage.storage.tables import Row, aligned
+from vantage.storage.tables import Row, align
 from vantage.studies.analyse.gaussian import Gaussian
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Spread:
             | {"variance": f"{row.total:.3e}"}
             for row in self.rows
         ]
-        return [f"estimates of {self.information:.6f} nats; variances in nats²", *aligned(rows)]
+        return [f"estimates of {self.information:.6f} nats; variances in nats²", *align(rows)]
 
     def figure(self) -> "Figure":
         """Bias, variance over negatives, and total variance, by the number of negatives."""

@@ -26,7 +26,7 @@ from vantage.planning.words import clock, duration
 from vantage.progress import QuietProgress
 from vantage.storage.cache import read_json
 from vantage.storage.provenance import read_provenance
-from vantage.storage.results import KeptResults, refuse_others
+from vantage.storage.results import ResultsFile, refuse_others
 from vantage.studies.benefit.figure import write_benefit
 from vantage.studies.benefit.plan import BenefitPlan, Budget
 from vantage.studies.benefit.result import BenefitResult, ClassifierResult, SplitImages, pack_bits
@@ -151,7 +151,7 @@ class _Comparison:
         except (TypeError, KeyError):
             return None
 
-    def _open(self, budget: Budget) -> KeptResults[ClassifierResult]:
+    def _open(self, budget: Budget) -> ResultsFile[ClassifierResult]:
         identity = {
             "train": {"images": len(self.data.train), "fingerprint": self.data.train.fingerprint()},
             "test": {"images": len(self.data.test), "fingerprint": self.data.test.fingerprint()},
@@ -160,7 +160,7 @@ class _Comparison:
             "budget": asdict(budget),
             "protocols": [[kind.name, kind.version] for kind in (FineTune, LinearCached)],
         }
-        return KeptResults(self.folder / _FILE, identity, _WHAT, _parse_classifier, asdict)
+        return ResultsFile(self.folder / _FILE, identity, _WHAT, _parse_classifier, asdict)
 
     def _plan_budget(self, jobs: list[Job], budget: Budget | None, seconds: float | None) -> Budget:
         """The budget; prints a line about the expected time."""
@@ -188,7 +188,7 @@ class _Comparison:
         names, test = set(self.leaks.columns["test_image"]), self.data.test
         return tuple(number for number in range(len(test)) if text_of(test.name(number)) in names)
 
-    def _make(self, jobs: list[Job], budget: Budget, results: KeptResults[ClassifierResult]) -> None:
+    def _make(self, jobs: list[Job], budget: Budget, results: ResultsFile[ClassifierResult]) -> None:
         """Train each classifier and store its result."""
         if not jobs:
             return

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vantage.storage.figures import color, panels, picture, titled
+from vantage.storage.figures import color, panels, picture, set_titles
 from vantage.storage.files import write_result
 from vantage.studies.benefit.result import BenefitResult, Gap
 from vantage.studies.benefit.verdict import markdown
@@ -36,8 +36,8 @@ def benefit_figure(result: BenefitResult) -> "Figure":
         words = [f"{one:,}\n{100 * result.share(one):g} %" for one in labels]
         panel.set_xticks(labels, words, fontsize=7)
         panel.minorticks_off()
-    titled(first, "with pretraining and without", "labels", "top-1 on the test images (%)")
-    titled(second, f"{TUNED} − {SCRATCH}", "labels", "points of accuracy")
+    set_titles(first, "with pretraining and without", "labels", "top-1 on the test images (%)")
+    set_titles(second, f"{TUNED} − {SCRATCH}", "labels", "points of accuracy")
     seeds = len({cell.seed for cell in result.classifiers})
     figure.suptitle(f"mean of {seeds} seeds, 95 % intervals; {result.images.test:,} test images", fontsize=9)
     return figure

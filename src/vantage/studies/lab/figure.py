@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from vantage.measures.significance import FEWEST, interval
-from vantage.storage.figures import color, panels, picture, scaled, titled
+from vantage.storage.figures import color, panels, picture, scale_axis, set_titles
 from vantage.studies.lab.points import PAPER, Box, Point
 
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ def _along(axis: Any, box: Box, show_names: bool) -> None:
 
 def _numbers(axis: Any, numbers: Sequence[float]) -> None:
     """A tick for each number on an axis, with a label where there is room."""
-    scaled(axis, numbers)
+    scale_axis(axis, numbers)
     ends = axis.transData.transform([(number, 1.0) for number in numbers])[:, 0]
     letter, last, labels = 0.035 * (ends[-1] - ends[0]), -math.inf, []
     for number, end in zip(numbers, ends, strict=True):
@@ -230,7 +230,7 @@ def _name_axes(axis: Any, box: Box) -> None:
     panel = box.panel
     y_axis = panel.paper_label if box.source == PAPER else panel.y_axis
     title = f"{box.title}\nfloor: {box.floor}" if box.floor else box.title
-    titled(axis, title, *((y_axis, "") if panel.rows else (panel.x_axis, y_axis)))
+    set_titles(axis, title, *((y_axis, "") if panel.rows else (panel.x_axis, y_axis)))
     axis.tick_params(labelsize=_SMALL)
     axis.title.set_fontsize(_SMALL + 0.5)
     for label in (axis.xaxis.label, axis.yaxis.label):

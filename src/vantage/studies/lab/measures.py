@@ -187,7 +187,7 @@ class FalseByBand:
         branch = networks.run.branches[0]
         query = queries(networks, train, asking, branch.query, subject.seed, subject.work).vector
         key = queries(
-            networks, train, torch.arange(len(train)), branch.pooled[0], subject.seed + 1, subject.work
+            networks, train, torch.arange(len(train)), branch.pool_views[0], subject.seed + 1, subject.work
         ).vector
         cosine = (query @ key.T).double().cpu()
         cosine[torch.arange(len(asking)), asking] = -torch.inf

@@ -99,7 +99,7 @@ def missing_pieces(maker: Maker, entries: Iterable[Entry], seeds: tuple[int, ...
 def forward_passes(run: Run) -> float:
     """Forward passes that a training image costs, a backward pass counted as two: IR 3, MoCo 4, JCL 3 + M′."""
     queries = {branch.query for branch in run.branches}
-    views = queries | {view for branch in run.branches for view in (*branch.keys, *branch.pooled)}
+    views = queries | {view for branch in run.branches for view in (*branch.keys, *branch.pool_views)}
     slow = len(views - queries) if isinstance(run.encoders, Momentum) else 0
     return 3.0 * (len(views) - slow) * (len(views) if isinstance(run.encoders, PerView) else 1) + slow
 

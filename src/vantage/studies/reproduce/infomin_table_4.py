@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from vantage.data.sources.source import Source
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.storage.results import KeptResults
+from vantage.storage.results import ResultsFile
 from vantage.storage.tables import mean_and_deviation
 from vantage.studies.moving_mnist.clips import Clips, Scene
 from vantage.studies.moving_mnist.contrast import ClipContrast
@@ -146,7 +146,7 @@ class InfoMinTable4:
                 )
 
     def __call__(
-        self, sources: Mapping[str, Source], results: KeptResults[RowMeasures], work: Work
+        self, sources: Mapping[str, Source], results: ResultsFile[RowMeasures], work: Work
     ) -> "tuple[Report, Image]":
         """Train and measure every row and seed that is not stored yet."""
         pairs = [(row, seed) for seed in range(self.seeds) for row in self.rows]

@@ -10,7 +10,7 @@ from vantage.data.sources.source import Source
 from vantage.encoding import Work
 from vantage.storage.files import result_file, write_json, write_text
 from vantage.storage.provenance import versions
-from vantage.storage.results import KeptResults
+from vantage.storage.results import ResultsFile
 from vantage.storage.tables import Table, csv_of
 from vantage.training.writer import only_writer
 
@@ -97,7 +97,7 @@ class PaperTable(Protocol):
         ...
 
     def __call__(
-        self, sources: Mapping[str, Source], results: KeptResults[RowMeasures], work: Work
+        self, sources: Mapping[str, Source], results: ResultsFile[RowMeasures], work: Work
     ) -> "tuple[Report, Image]":
         """Measure the rows that are not stored yet; returns the whole table and a picture."""
         ...
@@ -129,7 +129,7 @@ def _reproduce(table: PaperTable, sources: Mapping[str, Source], folder: Path, w
     fingerprints = {name: source.fingerprint() for name, source in sources.items()}
     settings = {**encode(table, "entry"), **table.free_settings()}
     identity = {"entry": table.name, "settings": settings, "images": fingerprints}
-    results = KeptResults(folder / "rows.json", identity, "reproduction", _parse_row, asdict)
+    results = ResultsFile(folder / "rows.json", identity, "reproduction", _parse_row, asdict)
     report, image = table(sources, results, work)
     record = {
         "entry": table.name,

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vantage.storage.figures import color, panels, picture, scaled, titled
+from vantage.storage.figures import color, panels, picture, scale_axis, set_titles
 from vantage.storage.files import write_result
 from vantage.studies.sweep.result import SweepResult
 from vantage.studies.sweep.rows import RANDOM, RAW
@@ -36,9 +36,9 @@ def sweep_figure(result: SweepResult) -> "Figure":
         _bars(panel, positions, None, means, tint, line)
         _ticks(panel, result, positions)
     _baselines(first, result, protocol, positions)
-    titled(first, "accuracy", result.axis, f"{protocol} accuracy (%)")
+    set_titles(first, "accuracy", result.axis, f"{protocol} accuracy (%)")
     bound = f"what the views share (K = {result.negatives:,}: at most {result.bound:.2f} nats)"
-    titled(second, bound, result.axis, "I_NCE on held-out images (nats)")
+    set_titles(second, bound, result.axis, "I_NCE on held-out images (nats)")
     for label in result.labels:
         rows = result.of(label)
         third.plot([r.i_nce for r in rows], [r.accuracy[protocol] for r in rows], ".", color=color(2), alpha=0.35)
@@ -53,7 +53,7 @@ def sweep_figure(result: SweepResult) -> "Figure":
     third.margins(0.15)
     counts = sorted({len(result.of(label)) for label in result.labels})  # some may not be there yet
     seeds = f"{' or '.join(map(str, counts))} seed{'s' * (counts[-1] > 1)}"
-    titled(third, "one against the other", "I_NCE on held-out images (nats)", f"{protocol} accuracy (%)")
+    set_titles(third, "one against the other", "I_NCE on held-out images (nats)", f"{protocol} accuracy (%)")
     figure.suptitle(f"{result.axis}: {seeds}, mean ± standard deviation", fontsize=9)
     return figure
 
@@ -93,7 +93,7 @@ def _positions(result: SweepResult) -> list[float]:
 def _ticks(panel: Any, result: SweepResult, positions: list[float]) -> None:
     """A tick for each value; the axis is logarithmic where values are above 0 and span more than a factor of ten."""
     if min(positions) > 0:
-        scaled(panel, positions)
+        scale_axis(panel, positions)
     long = max(map(len, result.labels)) > 5
     rotation = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if long else {}
     panel.set_xticks(positions, result.labels, fontsize=8, **rotation)

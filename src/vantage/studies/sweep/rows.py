@@ -8,7 +8,7 @@ from typing import Any
 
 from vantage.composition.codec import encode
 from vantage.storage.cache import hash_of
-from vantage.storage.results import KeptResults
+from vantage.storage.results import ResultsFile
 from vantage.studies.analyse.held_out import BranchInformation
 from vantage.training.run import Run
 
@@ -87,12 +87,12 @@ def digest(*facts: Any) -> str:
     return hash_of([json.dumps([plain(fact) for fact in facts], sort_keys=True).encode()])[:16]
 
 
-def stored_rows(folder: Path, identity: Mapping[str, Any]) -> KeptResults[SweepRow]:
+def stored_rows(folder: Path, identity: Mapping[str, Any]) -> ResultsFile[SweepRow]:
     """The rows of a sweep in its folder by key; the file is written after each new row.
 
     `identity` says which sweep it is. Raises `UserError` if the folder holds another sweep, or a damaged file.
     """
-    return KeptResults(folder / _FILE, identity, "sweep", _parse_row, asdict)
+    return ResultsFile(folder / _FILE, identity, "sweep", _parse_row, asdict)
 
 
 def _parse_row(row: dict[str, Any]) -> SweepRow:

@@ -22,7 +22,7 @@ from vantage.data.sources.file_stamp import FileStamp
 from vantage.data.sources.shards.members import Content, Member, members
 from vantage.errors import DataError
 from vantage.storage.cache import hash_of, read_cached, try_write_json
-from vantage.storage.files import written_whole
+from vantage.storage.files import atomic_file
 
 __all__ = ["Descriptor", "Facts", "Index", "index_files", "make_index", "cached_index", "state_of"]
 
@@ -79,7 +79,7 @@ def cached_index(path: str, state: tuple[int, int], cache: Path) -> Index:
         return cached
     index = make_index(path, state)
     try:
-        with written_whole(rows_file) as file:
+        with atomic_file(rows_file) as file:
             np.save(file, index.rows, allow_pickle=False)
         try_write_json(facts_file, {"version": _VERSION, **vars(index.facts)})
         return Index(index.facts, np.load(rows_file, mmap_mode="r" if index.facts.count else None, allow_pickle=False))

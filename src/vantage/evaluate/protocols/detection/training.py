@@ -27,7 +27,7 @@ from vantage.evaluate.protocols.detection.shared_steps import SharedSteps
 from vantage.evaluate.protocols.detection.sources.annotated import AnnotatedSource
 from vantage.evaluate.protocols.detection.sources.masks import run_lengths
 from vantage.sharing import own_parts, own_slice, parts_in_order, same_on_all, sum_gradients
-from vantage.storage.state import KeptState, restore, tensors_of
+from vantage.storage.state import StateFile, restore, tensors_of
 
 __all__ = ["DetectorTraining", "detect", "torch_seed"]
 
@@ -67,7 +67,7 @@ class DetectorTraining:
         detector.train_mode()
         shared_steps = SharedSteps(detector, schedule.batch_size) if processes.count() > 1 else None
         optimizer = _optimizer(detector.model)
-        state, parts, losses = KeptState(self.state_file, self.minutes), {"model": detector.model}, list[float]()
+        state, parts, losses = StateFile(self.state_file, self.minutes), {"model": detector.model}, list[float]()
         last = state.read()
         finished_steps = same_on_all(len(last.facts["losses"]) if last else 0)
         if finished_steps and last and restore(parts, optimizer, last.tensors):
@@ -90,7 +90,7 @@ class DetectorTraining:
 
     def forget(self) -> None:
         """Remove the state file, once the detector has been evaluated."""
-        KeptState(self.state_file).forget()
+        StateFile(self.state_file).forget()
 
     def _batches(self, source: AnnotatedSource, output: Output, steps: range, work: Work) -> Iterator[list[Example]]:
         order = StepOrder(len(source), self.schedule.batch_size, self.seed, wide(source) if self.shapes_apart else None)

@@ -27,7 +27,7 @@ from vantage.frozen.features import batches
 from vantage.measures.accuracy import best_classes
 from vantage.sharing import own_slice, same_on_all, sum_gradients
 from vantage.storage.cache import hash_of
-from vantage.storage.state import KeptState, State, restore, tensors_of
+from vantage.storage.state import State, StateFile, restore, tensors_of
 
 __all__ = ["TuningSchedule", "Divergence", "TunedCopy", "tune"]
 
@@ -157,12 +157,12 @@ def tune(
 
 def _state_file(
     schedule: TuningSchedule, encoder: FrozenEncoder, source: Source, label: Int[Tensor, "n"], work: Work
-) -> KeptState:
+) -> StateFile:
     """The file that caches the state, named by a hash of everything that it depends on."""
     device = work.resolved_device().type
     facts = (encoder.digest(), repr(encoder.view), cache_key(source), repr(schedule), str(label.tolist()), device)
     facts += (str(work.resident_bytes),)  # crops of images that are held in memory are drawn by batch
-    return KeptState(work.cache / "finetune" / f"{hash_of(map(str.encode, facts))}.safetensors")
+    return StateFile(work.cache / "finetune" / f"{hash_of(map(str.encode, facts))}.safetensors")
 
 
 def _images_of_a_step(images: int, most: int) -> int:

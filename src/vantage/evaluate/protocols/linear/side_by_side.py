@@ -31,7 +31,7 @@ from vantage.frozen.encoder import FrozenEncoder
 from vantage.frozen.feature_cache import features_in_parts
 from vantage.sharing import gather_rows, same_on_all
 from vantage.storage.cache import hash_of
-from vantage.storage.state import KeptState
+from vantage.storage.state import StateFile
 
 __all__ = ["Classifiers", "LinearGuesses", "train_and_guess"]
 
@@ -128,7 +128,7 @@ def train_and_guess(
     partial = Classifiers(plan, depths, classes, candidates, device)
     facts = (plan.facts, digest, cache_key(train), repr(depths), str(work.resident_bytes), device.type)
     key = hash_of([label.numpy().tobytes(), *map(str.encode, facts)])
-    state = KeptState(work.cache / "linear" / f"{key}.safetensors")
+    state = StateFile(work.cache / "linear" / f"{key}.safetensors")
     images = epochs_of(train, plan.view, plan.batch_size, plan.seed, work)
     _train(plan, (whole, partial), (~mask if candidates else None), images, label, encoder, state, work)
     accuracies = _accuracies(partial, encoder, SourceSubset(train, mask.nonzero().squeeze(1)), label[mask], work)
@@ -158,7 +158,7 @@ def _train(
     images: Epochs,
     label: Int[Tensor, "n"],
     encoder: FrozenEncoder,
-    state: KeptState,
+    state: StateFile,
     work: Work,
 ) -> None:
     """Train the first classifiers on all images, and the second, if any, on those that `subset` marks; an interrupted

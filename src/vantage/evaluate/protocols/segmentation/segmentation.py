@@ -28,7 +28,7 @@ from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.confusion import Confusion
 from vantage.sharing import own_parts, own_slice, same_on_all, sum_gradients
 from vantage.storage.cache import hash_of
-from vantage.storage.state import KeptState, restore, tensors_of
+from vantage.storage.state import StateFile, restore, tensors_of
 
 __all__ = ["Segmentation"]
 
@@ -140,7 +140,7 @@ class Segmentation(OwnTask):
             decoder.parameters(), self.learning_rate, weight_decay=self.weight_decay, **_ADAMW
         )
         facts = (maps.key, repr(self), torch.__version__)
-        state = KeptState(work.cache / "decoders" / f"{hash_of(map(str.encode, facts))}.safetensors")
+        state = StateFile(work.cache / "decoders" / f"{hash_of(map(str.encode, facts))}.safetensors")
         parts = {"decoder": decoder}
         last = state.read()
         finished_epochs = same_on_all(last.facts["epochs"] if last else 0)

@@ -9,7 +9,7 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
 from vantage.errors import UserError
-from vantage.storage.figures import color, panels, titled
+from vantage.storage.figures import color, panels, set_titles
 from vantage.storage.tables import Table, mean_and_deviation
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Shots:
         panel.set_xscale("log", base=2)
         panel.set_xticks(shots, [str(k) for k in shots])
         panel.minorticks_off()
-        titled(panel, "linear SVMs on few images", "images of each class", f"{self.measure} (%)")
+        set_titles(panel, "linear SVMs on few images", "images of each class", f"{self.measure} (%)")
         panel.legend(fontsize=8, frameon=False)
         return figure
 

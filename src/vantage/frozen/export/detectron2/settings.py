@@ -44,18 +44,18 @@ def detectors(choice: ResNet, statistics: Statistics, weights: str, weights_c4: 
     """Settings by name, such as `coco-mask-rcnn-fpn-1x`. `weights` is the file for pyramids, `weights_c4` the file for
     C4 detectors."""
     backbone = _Backbone(choice, statistics, weights, weights_c4)
-    tuned = {"voc-faster-rcnn-c4-24k": _merged(_c4(backbone, frozen=False), _voc())}
-    frozen = {"voc-faster-rcnn-c4-24k-frozen": _merged(_c4(backbone, frozen=True), _voc())}
+    fine_tuned = {"voc-faster-rcnn-c4-24k": _merge(_c4(backbone, frozen=False), _voc())}
+    frozen = {"voc-faster-rcnn-c4-24k-frozen": _merge(_c4(backbone, frozen=True), _voc())}
     for length in _SCHEDULES:
-        tuned[f"coco-mask-rcnn-c4-{length}"] = _merged(_c4(backbone, frozen=False), _MASK, _coco(length))
+        fine_tuned[f"coco-mask-rcnn-c4-{length}"] = _merge(_c4(backbone, frozen=False), _MASK, _coco(length))
         for kind, change in _ON_PYRAMIDS.items():
-            tuned[f"coco-{kind}-fpn-{length}"] = _merged(_fpn(backbone, frozen=False), _coco(length), change)
+            fine_tuned[f"coco-{kind}-fpn-{length}"] = _merge(_fpn(backbone, frozen=False), _coco(length), change)
             if length != "6x" and not kind.startswith("cascade"):
-                plain = _merged(_fpn(backbone, frozen=False, plain_heads=True), _coco(length), change)
-                tuned[f"coco-{kind}-fpn-{length}-plain-heads"] = plain
+                plain = _merge(_fpn(backbone, frozen=False, plain_heads=True), _coco(length), change)
+                fine_tuned[f"coco-{kind}-fpn-{length}-plain-heads"] = plain
     for kind, change in _ON_PYRAMIDS.items():
-        frozen[f"coco-{kind}-fpn-1x-frozen"] = _merged(_fpn(backbone, frozen=True), _coco("1x"), change)
-    return tuned | frozen
+        frozen[f"coco-{kind}-fpn-1x-frozen"] = _merge(_fpn(backbone, frozen=True), _coco("1x"), change)
+    return fine_tuned | frozen
 
 
 def _images_and_network(backbone: _Backbone, weights: str, frozen: bool) -> Settings:
@@ -93,7 +93,7 @@ def _c4(backbone: _Backbone, frozen: bool) -> Settings:
         "ROI_HEADS": {"NAME": head},
         "MASK_ON": False,
     }
-    return _merged(_images_and_network(backbone, backbone.weights_c4, frozen), {"MODEL": here})
+    return _merge(_images_and_network(backbone, backbone.weights_c4, frozen), {"MODEL": here})
 
 
 def _fpn(backbone: _Backbone, frozen: bool, plain_heads: bool = False) -> Settings:
@@ -122,7 +122,7 @@ def _fpn(backbone: _Backbone, frozen: bool, plain_heads: bool = False) -> Settin
         },
         "MASK_ON": False,
     }
-    return _merged(_images_and_network(backbone, backbone.weights, frozen), {"MODEL": here})
+    return _merge(_images_and_network(backbone, backbone.weights, frozen), {"MODEL": here})
 
 
 _MASK: Settings = {"MODEL": {"MASK_ON": True}}
@@ -169,11 +169,11 @@ def _coco(length: str) -> Settings:
     }
 
 
-def _merged(*parts: Mapping[str, Any]) -> Settings:
+def _merge(*parts: Mapping[str, Any]) -> Settings:
     """All settings; where several parts have one, the last counts."""
     whole: Settings = {}
     for part in parts:
         for name, value in part.items():
-            below = whole.get(name)
-            whole[name] = _merged(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+            inner = whole.get(name)
+            whole[name] = _merge(inner, value) if isinstance(inner, dict) and isinstance(value, dict) else value
     return whole

@@ -13,18 +13,18 @@ from torch import Tensor
 
 from vantage.negatives import BandRule, Draw, Rule
 from vantage.negatives.ranks import columns_within, within
-from vantage.negatives.sample import Drawn
-from vantage.partition.band import cosines, kept_pairs, tile_rows
+from vantage.negatives.sample import DrawResult
+from vantage.partition.band import cosines, remaining_pairs, tile_rows
 from vantage.partition.precision import BUDGET, full, in_full
 from vantage.partition.table import softmax
 from vantage.records import Keys, Negatives
 
-__all__ = ["pooled"]
+__all__ = ["band_draw"]
 
 _DRAWN_BYTES = 40  # of a pair, where a device draws: it makes numbers for every key, and a few tables of them at once
 
 
-def pooled(
+def band_draw(
     query: Keys,
     pool: Keys,
     before: tuple[Rule, ...],
@@ -39,14 +39,14 @@ def pooled(
 
     keeps = list[Tensor]()
 
-    def drawn(cosine: Tensor, part: slice) -> Drawn:
+    def recorded_draws(cosine: Tensor, part: slice) -> DrawResult:
         result = draws_of(cosine, part)
         keeps.append(result.keep)
         return result
 
-    def draws_of(cosine: Tensor, part: slice) -> Drawn:
+    def draws_of(cosine: Tensor, part: slice) -> DrawResult:
         tile = query.rows(part)
-        scores = kept_pairs(cosine, tile, pool, before, step)
+        scores = remaining_pairs(cosine, tile, pool, before, step)
         keep, ranks = scores.keep, band.edges(scores, step)
         if cosine.device.type != "cpu":
             value = cosine.masked_fill(~keep, -torch.inf)
@@ -58,14 +58,14 @@ def pooled(
     if query.vector.device.type != "cpu":
         rows = max(1, min(rows, BUDGET // (_DRAWN_BYTES * max(1, len(pool)))))
     vectors = full(query.vector), full(pool.vector.detach())
-    log_sum: Tensor = _Pooled.apply(*vectors, drawn, temperature, rows)  # pyright: ignore
+    log_sum: Tensor = _DrawsFromBand.apply(*vectors, recorded_draws, temperature, rows)  # pyright: ignore
     return Negatives(log_sum, lambda: torch.cat([log_sum.new_zeros(0, dtype=torch.int64), *(k.sum(1) for k in keeps)]))
 
 
-class _Pooled(torch.autograd.Function):
+class _DrawsFromBand(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx, query: Tensor, keys: Tensor, draw: Callable[[Tensor, slice], Drawn], temperature: float, rows: int
+        ctx, query: Tensor, keys: Tensor, draw: Callable[[Tensor, slice], DrawResult], temperature: float, rows: int
     ) -> Tensor:
         result, pull = query.new_empty(len(query)), torch.empty_like(query)
         buffer = query.new_empty(min(rows, len(query)), len(keys))
@@ -76,8 +76,8 @@ class _Pooled(torch.autograd.Function):
             column, keep = draw(cosine, part)
             logits = cosine.gather(1, column).div_(temperature).masked_fill_(~keep, -torch.inf)
             result[part], weight = softmax(logits)
-            summed = torch.nn.functional.embedding_bag(column, keys, per_sample_weights=weight, mode="sum")
-            pull[part] = summed.div_(temperature)
+            total = torch.nn.functional.embedding_bag(column, keys, per_sample_weights=weight, mode="sum")
+            pull[part] = total.div_(temperature)
         ctx.save_for_backward(pull)
         return result
 

@@ -9,20 +9,20 @@ from torch import Tensor
 
 from vantage.partition.precision import BUDGET, in_full
 
-__all__ = ["drawn_cosines"]
+__all__ = ["column_cosines"]
 
 _TILE = BUDGET // 4  # the keys of a tile; the product may copy them
 
 
-def drawn_cosines(
+def column_cosines(
     query: Float[Tensor, "b d"], keys: Float[Tensor, "m d"], column: Int[Tensor, "b n"], budget: int = _TILE
 ) -> Float[Tensor, "b n"]:
     """q · k of every query with the keys at its columns. The b·n fetched keys are never held at once, in either pass:
     at most `budget` bytes of them. Differentiable once, to queries and keys."""
-    return _Drawn.apply(query, keys, column, budget)  # pyright: ignore[reportReturnType]
+    return _ColumnCosines.apply(query, keys, column, budget)  # pyright: ignore[reportReturnType]
 
 
-class _Drawn(torch.autograd.Function):
+class _ColumnCosines(torch.autograd.Function):
     @staticmethod
     def forward(ctx, query: Tensor, keys: Tensor, column: Tensor, budget: int) -> Tensor:
         ctx.rows = max(1, budget // max(1, column.shape[1] * keys.shape[1] * keys.element_size()))
@@ -38,8 +38,8 @@ class _Drawn(torch.autograd.Function):
         gradient = gradient.to(keys.dtype)
         to_query = to_keys = None
         if ctx.needs_input_grad[0]:  # Σ_j gradient · key, without a tensor of queries × columns × width
-            summed = torch.nn.functional.embedding_bag(column, keys, per_sample_weights=gradient, mode="sum")
-            to_query = summed.to(query.dtype)
+            total = torch.nn.functional.embedding_bag(column, keys, per_sample_weights=gradient, mode="sum")
+            to_query = total.to(query.dtype)
         if ctx.needs_input_grad[1]:
             to_keys = torch.zeros_like(keys)
             tiles = (tensor.split(ctx.rows) for tensor in (query.to(keys.dtype), column, gradient))

@@ -1,11 +1,11 @@
-"""Saved numbers that the host knows without reading them, so that it need not wait for a device."""
+"""Saved numbers that the host knows without reading them, so that it does not have to wait for a device."""
 
 from torch import Tensor
 
-__all__ = ["Known"]
+__all__ = ["HostCount"]
 
 
-class Known:
+class HostCount:
     """What the host knows of a count in a store's buffer, which only grows if at all: bounds, exact after a reading.
 
     Not state: a buffer that somebody else has written (a checkpoint) or replaced (a move to a device) is read again.
@@ -16,19 +16,19 @@ class Known:
         self._version = -1
         self._least = self._most = 0
 
-    def exactly(self, buffer: Tensor) -> int:
+    def exact(self, buffer: Tensor) -> int:
         """Its value; read where the bounds are apart, or where somebody else wrote it."""
         self._follow(buffer)
         if self._least < self._most:
             self._read(buffer)
         return self._most
 
-    def surely(self, buffer: Tensor) -> int:
+    def lower_bound(self, buffer: Tensor) -> int:
         """A value that it has reached, without a reading."""
         self._follow(buffer)
         return self._least
 
-    def reached(self, buffer: Tensor, value: int) -> bool:
+    def at_least(self, buffer: Tensor, value: int) -> bool:
         """Whether it is at least `value`; read only where the bounds leave that open."""
         self._follow(buffer)
         if self._least < value <= self._most:
