@@ -216,7 +216,7 @@ def test_without_fast_bfloat16_the_run_computes_in_float32_and_says_so(fast: boo
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device here")
 def test_hardware_that_is_not_there_is_refused(images_path: str):
     run = replace(small_run("moco_v2", images_path), hardware=Hardware("cuda", precision="32-true"))
-    with pytest.raises(UserError, match="1 × cuda on 1 machine"):
+    with pytest.raises(UserError, match="there is no CUDA device here"):
         launch(run, QuietProgress())
 
 
