@@ -1,4 +1,4 @@
-"""From images to a backbone in minutes, without a download: the demonstration of `vantage demo`."""
+"""The demonstration of `vantage demo`: from images to a backbone in minutes, without a download."""
 
 import time
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ __all__ = ["MARGIN", "DemoResult", "demo", "demo_recipe", "plan_demo"]
 
 _MINUTES = 1.5
 MARGIN = 5.0
-"""Points of kNN accuracy by which the trained encoder must beat both baselines to have won clearly."""
+"""Points of kNN accuracy by which the trained encoder must beat both baselines to win clearly."""
 
 
 @dataclass(frozen=True)
@@ -43,18 +43,18 @@ class DemoResult:
 
     @property
     def page(self) -> Path:
-        """The page about the run, for a browser (`vantage.report`)."""
+        """The report about the run, for a browser (`vantage.report`)."""
         return self.folder / "report.html"
 
     @property
     def won(self) -> bool:
-        """Whether the trained encoder beats both baselines by `MARGIN` points of kNN and is no worse by a linear
-        classifier."""
+        """Whether the trained encoder beats both baselines by `MARGIN` points of kNN accuracy and is no worse under a
+        linear classifier."""
         *others, (knn, linear) = self.accuracies.values()
         return all(knn >= other + MARGIN and linear >= rival for other, rival in others)
 
     def lines(self) -> list[str]:
-        """The table, in words and numbers."""
+        """The results as a table, with a verdict and the next steps."""
         rows = tuple((name, f"{knn:.1f}", f"{linear:.1f}") for name, (knn, linear) in self.accuracies.items())
         verdict = "The trained encoder wins clearly."
         if not self.won:
@@ -70,8 +70,8 @@ class DemoResult:
 
 
 def demo_recipe(size: int = 32) -> Run:
-    """SimCLR with weak views: τ .2, a color jitter of two fifths and rarer gray, since patches of one photograph differ
-    by their colors. Chosen on a part of the training patches; the test patches had no say."""
+    """SimCLR with weak views: τ = 0.2, a color jitter of two fifths, and grayscale less often, because color tells
+    patches of different photographs apart. Chosen on part of the training patches, without the test patches."""
     jitter = ColorJitter(0.16, 0.16, 0.16, 0.04, probability=0.8)
     operations = (HorizontalFlip(0.5), jitter, Grayscale(0.1), IMAGENET.normalize())
     view = Augmentation(RandomResizedCrop(size, (0.2, 1.0)), operations)
@@ -81,17 +81,18 @@ def demo_recipe(size: int = 32) -> Run:
 
 
 def plan_demo(measure: SpeedMeasure = measure_speed) -> Run:
-    """The run of the demonstration: `demo_recipe`, planned for a minute and a half of this machine (`vantage.plan`).
+    """The run of the demonstration: `demo_recipe`, planned for a minute and a half on this machine (`vantage.plan`).
 
-    `measure` gives the speed of a run in place of the clock. All training patches train, since the test patches judge.
+    `measure` returns the speed of a run, in place of a timed trial. No training patches are held out, since the test
+    patches are used for evaluation.
     """
     changes = {"data.path": "photographs:train", "data.hold_out": 0.0, "monitoring.log_every": 2}
     return plan(Photographs("train"), _MINUTES, demo_recipe, changes=changes, measure=measure)
 
 
 def demo(folder: Path, progress: Progress | None = None) -> DemoResult:
-    """Train on patches of photographs that come with scikit-image and scikit-learn, compare, and write the page of the
-    run on the test patches. Needs no network.
+    """Train on patches of photographs that come with scikit-image and scikit-learn, compare with the baselines, and
+    write the report about the run on the test patches. Needs no network connection.
 
     Raises `UserError` if the folder already holds a run.
     """

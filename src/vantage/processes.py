@@ -1,6 +1,6 @@
-"""The few operations that differ when a run has several processes. On one process each does nothing.
+"""The few operations that differ if a run has several processes. With one process, each does nothing.
 
-w: processes   b: rows here
+w: processes   b: rows on this process
 """
 
 from collections.abc import Sequence
@@ -24,19 +24,19 @@ def rank() -> int:
 
 
 def device() -> torch.device:
-    """The device on which tensors must lie to be exchanged between processes."""
+    """The device on which tensors must be to be exchanged between processes."""
     on_gpu = count() > 1 and dist.get_backend() == "nccl"
     return torch.device("cuda", torch.cuda.current_device()) if on_gpu else torch.device("cpu")
 
 
 def leave() -> None:
-    """From here on this process works alone."""
+    """Leave the group: from here on, this process works alone."""
     if count() > 1:
         dist.destroy_process_group()
 
 
 def _exchangeable(tensor: Tensor) -> Tensor:
-    """It, where it can be exchanged: GPUs exchange nothing that lies on the CPU, where a run is tried."""
+    """The tensor, on a device where it can be exchanged: NCCL exchanges no CPU tensors, and a trial run is on the CPU."""
     return tensor.to(device()) if tensor.device.type == "cpu" else tensor
 
 
@@ -57,8 +57,8 @@ class _Gather(torch.autograd.Function):
 def gather(rows: Shaped[Tensor, "b *s"]) -> Shaped[Tensor, "w_b *s"]:
     """The rows of all processes, in the order of their ranks.
 
-    The gradient is the sum of the gradients of all processes, so that after the usual mean of parameter gradients two
-    processes equal one with the joint batch. Every process must hold the same number of rows.
+    The gradient is the sum of the gradients of all processes. With the usual mean of parameter gradients, two processes
+    are then equal to one with the joint batch. Every process must hold the same number of rows.
     """
     return _Gather.apply(rows) if count() > 1 else rows  # pyright: ignore[reportReturnType]
 
@@ -79,13 +79,13 @@ class _OwnTotal(torch.autograd.Function):
 
 
 def own_total(rows: Shaped[Tensor, "w_b *s"]) -> Shaped[Tensor, "b *s"]:
-    """The rows of this process in the sum of what all processes have for the rows of all: the reverse of `gather`,
-    whose gradient each makes of the other."""
+    """This process's rows of the sum over all processes: the reverse of `gather`. Each of the two is the gradient of
+    the other."""
     return _OwnTotal.apply(rows) if count() > 1 else rows  # pyright: ignore[reportReturnType]
 
 
 def total(number: Tensor) -> Tensor:
-    """Sum over processes, without gradient."""
+    """Sum over all processes, without gradient."""
     if count() == 1:
         return number
     there = _exchangeable(number.detach()).clone()
@@ -94,7 +94,7 @@ def total(number: Tensor) -> Tensor:
 
 
 def add_up(tensors: Sequence[Tensor]) -> None:
-    """Make each tensor, in place, the sum of those of all processes, by one exchange. All are of one dtype."""
+    """Replace each tensor, in place, by its sum over all processes, in one exchange. All must have the same dtype."""
     if count() == 1 or not tensors:
         return
     sums = total(torch.cat([tensor.flatten() for tensor in tensors]))

@@ -1,4 +1,4 @@
-"""What a person sees while a run works: a bar in a terminal, plain lines elsewhere, nothing when quiet."""
+"""What a user sees while a run works: a bar in a terminal, plain lines elsewhere, nothing with --quiet."""
 
 import sys
 import time
@@ -13,36 +13,36 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 __all__ = ["BarProgress", "PlainProgress", "QuietProgress", "Progress", "counting", "progress_for"]
 
 _FIRST_LINE, _SECONDS_BETWEEN_LINES = 3.0, 30.0
-"""Seconds to the first line; each is three times as far from the next, up to the second number."""
+"""Seconds before the first line, and the most between two lines; each wait is three times as long as the last."""
 
 
 @runtime_checkable
 class Progress(Protocol):
-    """Reports how far a long task is."""
+    """Reports the progress of a long task."""
 
     def start(self, name: str, total: int, completed: int = 0) -> None:
-        """Work of `total` parts begins, of which `done` are finished already."""
+        """Begin a task of `total` parts, of which `completed` are already done."""
         ...
 
     def advance(self, completed: int, note: str = "") -> None:
-        """`done` parts are finished now; `note` says how it is going."""
+        """Report that `completed` parts are done now; `note` adds the current state, such as the loss."""
         ...
 
     def line(self, text: str) -> None:
-        """One line that stays."""
+        """Print a line that stays."""
         ...
 
     def warn(self, text: str) -> None:
-        """One line that is shown even when quiet."""
+        """Print a warning, even when quiet."""
         ...
 
     def stop(self) -> None:
-        """The work is over."""
+        """End the task."""
         ...
 
 
 def progress_for(quiet: bool = False) -> Progress:
-    """A bar in a terminal, plain lines when the output goes elsewhere, warnings only when quiet."""
+    """A bar in a terminal, plain lines when output goes elsewhere, only warnings when quiet."""
     if quiet:
         return QuietProgress()
     return BarProgress() if sys.stderr.isatty() else PlainProgress()
@@ -50,8 +50,8 @@ def progress_for(quiet: bool = False) -> Progress:
 
 @contextmanager
 def counting(progress: Progress, name: str) -> Iterator[Callable[[int, int], None]]:
-    """A callback (parts done, parts in all) for work that may turn out to be none: its first call starts the progress,
-    the end of the block stops it."""
+    """A callback (parts done, total parts) for work that may turn out to be empty: its first call starts the progress,
+    and the end of the block stops it."""
     is_running = False
 
     def advance(completed: int, total: int) -> None:
@@ -69,27 +69,27 @@ def counting(progress: Progress, name: str) -> Iterator[Callable[[int, int], Non
 
 
 class QuietProgress:
-    """Says nothing but warnings."""
+    """Prints only warnings."""
 
     def start(self, name: str, total: int, completed: int = 0) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def advance(self, completed: int, note: str = "") -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def line(self, text: str) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def warn(self, text: str) -> None:
-        """To standard error."""
+        """Print to standard error."""
         print(f"warning: {text}", file=sys.stderr, flush=True)
 
     def stop(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 class PlainProgress:
-    """A line from time to time, for logs: parts done, time left, how it is going."""
+    """Prints a line from time to time, for logs: parts done, time left, and the note."""
 
     def __init__(self) -> None:
         self.name, self.total, self.initial = "", 0, 0
@@ -97,13 +97,13 @@ class PlainProgress:
         self.wait = _FIRST_LINE
 
     def start(self, name: str, total: int, completed: int = 0) -> None:
-        """Work begins."""
+        """Begin a task."""
         self.name, self.total, self.initial = name, total, completed
         self.start_time = self.last_line = time.monotonic()
         self.wait = _FIRST_LINE
 
     def advance(self, completed: int, note: str = "") -> None:
-        """A line after 3 seconds, so that the time left is known soon; then fewer, to one every 30 seconds."""
+        """Print a line after 3 seconds, to show the time left early; then less often, down to one every 30 seconds."""
         now = time.monotonic()
         if now - self.last_line < self.wait or completed <= self.initial:
             return
@@ -114,19 +114,19 @@ class PlainProgress:
         )
 
     def line(self, text: str) -> None:
-        """To standard error, so that results may be piped."""
+        """Print to standard error, so that results can be piped."""
         print(text, file=sys.stderr, flush=True)
 
     def warn(self, text: str) -> None:
-        """As any line."""
+        """Print like any other line."""
         self.line(f"warning: {text}")
 
     def stop(self) -> None:
-        """Nothing to clear away."""
+        """Do nothing; there is nothing to clear."""
 
 
 class BarProgress:
-    """A bar with the time left."""
+    """Shows a bar with the time left."""
 
     def __init__(self) -> None:
         columns = (
@@ -142,27 +142,27 @@ class BarProgress:
         self.task = None
 
     def start(self, name: str, total: int, completed: int = 0) -> None:
-        """Work begins; a bar before it is taken away."""
+        """Begin a task and remove the bar of the one before."""
         if self.task is not None:
             self.bar.remove_task(self.task)
         self.task = self.bar.add_task(name, total=total, completed=completed, note="")
         self.bar.start()
 
     def advance(self, completed: int, note: str = "") -> None:
-        """Move the bar."""
+        """Advance the bar."""
         if self.task is not None:
             self.bar.update(self.task, completed=completed, note=note)
 
     def line(self, text: str) -> None:
-        """Above the bar."""
+        """Print above the bar."""
         self.console.print(text, highlight=False, markup=False)
 
     def warn(self, text: str) -> None:
-        """Above the bar, in a color."""
+        """Print above the bar, in yellow."""
         self.console.print(f"warning: {text}", style="yellow", highlight=False, markup=False)
 
     def stop(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         self.bar.stop()
 
 

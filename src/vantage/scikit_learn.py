@@ -1,4 +1,4 @@
-"""A run as a transformer of scikit-learn: images in, features out, for its pipelines and searches.
+"""A run as a scikit-learn transformer, for pipelines and searches: images in, features out.
 
 n: images   h, w: height and width in pixels   d: width of the features
 """
@@ -34,24 +34,24 @@ _KINDS: tuple[tuple[str, Any, str], ...] = (
     ("batch_size", Integral, "a whole number, at least 1"),
     ("num_workers", Integral, "a whole number, at least 1"),
 )
-"""What each setting must be, where it is given."""
+"""The type of each setting that is given."""
 
 
 class VantageEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """The backbone of a run, or one that `fit` trains, as a transformer from images to features.
+    """A transformer from images to features: the backbone of a run, or one that `fit` trains.
 
-    Images are a uint8 array (n, h, w, 3) or (n, h, w), a sequence of paths, of pictures of Pillow or of arrays, or a
-    `Source`. With `run`, `fit` reads that run's newest checkpoint and trains nothing, so it is cheap in every fold of a
-    search. With `minutes`, `fit` plans a run for its images and this machine and trains it for so long; labels are not
-    used. Every fold would train anew: where several are needed, train once and name the run.
+    Images are a uint8 array (n, h, w, 3) or (n, h, w), a sequence of paths, Pillow images or arrays, or a `Source`.
+    With `run`, `fit` reads that run's newest checkpoint and trains nothing, so every fold of a search is cheap. With
+    `minutes`, `fit` plans a run for its images and this machine and trains it for that long; labels are not used. Each
+    fold would train a new run: for several folds, train once and name the run.
 
-    Features are those of `vantage.embed`. To classify by them: `make_pipeline(VantageEncoder("runs/first"),
+    The features are those of `vantage.embed`. To classify by them: `make_pipeline(VantageEncoder("runs/first"),
     StandardScaler(), LogisticRegression())`.
     """
 
     def __init__(
         self,
-        run: Any = None,  # scikit-learn's constructors take anything; `fit` and `transform` look at it
+        run: Any = None,  # scikit-learn's constructors accept anything; `fit` and `transform` check it
         *,
         minutes: Any = None,
         folder: Any = None,
@@ -60,10 +60,10 @@ class VantageEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         batch_size: Any = 256,
         num_workers: Any = None,
     ) -> None:
-        """`run` is the folder of a run, or `torchvision:NAME=FILE` or `timm:NAME=FILE`; or else `minutes` says how long
-        `fit` trains, and `folder` where that run is kept (if omitted, nothing is). `network` is the number of one
-        where a run trained a network for each view. Features are computed on `device`, `batch_size` images at a time,
-        decoded by `num_workers` threads (if omitted, one for each core)."""
+        """`run` is the folder of a run, or `torchvision:NAME=FILE` or `timm:NAME=FILE`. Otherwise, `minutes` is how
+        long `fit` trains, and `folder` is where that run is kept (if omitted, it is not kept). `network` is the number
+        of a network, if the run trained one for each view. Features are computed on `device`, `batch_size` images at a
+        time; `num_workers` threads decode the images (if omitted, one per core)."""
         self.run = run
         self.minutes = minutes
         self.folder = folder
@@ -75,8 +75,8 @@ class VantageEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def fit(self, X: Any, y: Any = None) -> "VantageEncoder":
         """Read the run, or train one on the images `X`; `y` is not used.
 
-        Raises `UserError`, a `ValueError`, unless one of `run` and `minutes` is given, for a folder without a
-        checkpoint, and for anything but images.
+        Raises `UserError` (a `ValueError`) unless exactly one of `run` and `minutes` is given, for a folder without a
+        checkpoint, and if `X` does not hold images.
         """
         source = _source_of(X)
         if (self.run is None) == (self.minutes is None):
@@ -93,13 +93,13 @@ class VantageEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return self
 
     def transform(self, X: Any) -> Float[np.ndarray, "n d"]:
-        """The features of images, float32. Raises `NotFittedError` before `fit`, and `UserError` for anything but
-        images."""
+        """The features of images, as float32. Raises `NotFittedError` before `fit`, and `UserError` if `X` does not
+        hold images."""
         check_is_fitted(self, "encoder_")
         return embed(self.encoder_, _source_of(X), self._work()).vector.numpy()
 
     def _check(self) -> None:
-        """Raises `UserError` for what cannot be, before a minute is spent on training."""
+        """Raises `UserError` for invalid settings, before any time is spent on training."""
         for name, kinds, what in _KINDS:
             value = getattr(self, name)
             omitted = value is None and name != "batch_size"
@@ -118,7 +118,7 @@ class VantageEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             return load(Path(folder), self.network)
 
     def __sklearn_tags__(self) -> Tags:
-        """Images are no table, and features are always float32."""
+        """Images are not a table, and features are always float32."""
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False
         tags.input_tags.three_d_array = True

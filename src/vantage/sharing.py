@@ -1,9 +1,9 @@
-"""Work on all images, dealt out to the processes of a run: each makes its parts, and all have them in order.
+"""Share work on all images among the processes of a run: each makes some of the parts, and all receive every part.
 
-Parts are dealt in turn, and exchanged as soon as each process has made one, so that no process waits longer than a part
-takes. What the parts are does not depend on the number of processes, so neither do their bits.
+Parts are dealt in turn, and exchanged as soon as each process has made one, so no process waits longer than one part
+takes. The parts, bit for bit, do not depend on the number of processes.
 
-b: rows of a part   row: axes of one   w: processes
+b: rows of a part   row: axes of one row   w: processes
 """
 
 import contextlib
@@ -40,17 +40,18 @@ _STOPPED_MESSAGE = "another process of this run stopped: its message says why"
 
 
 def own_parts(parts: Sequence[T]) -> Sequence[T]:
-    """The parts that this process makes: every w-th, from its rank on."""
+    """The parts that this process makes: every w-th part, starting at its rank."""
     return parts[processes.rank() :: processes.count()]
 
 
 def parts_in_order(
     own: Iterator[Shaped[Tensor, "_ *row"]], count: int, row: tuple[int, ...], dtype: torch.dtype = torch.float32
 ) -> Iterator[Shaped[Tensor, "_ *row"]]:
-    """All `count` parts in order, on every process; `own` makes those of `own_parts`. On one process, `own` itself.
+    """Yield all `count` parts in order, on every process; `own` makes the parts of `own_parts`. With one process, this
+    is `own` itself.
 
-    Every process must call it, and read it to the end. Where one of them fails, or stops reading, the others get a
-    `UserError` when they ask for the next parts, so that none waits for it.
+    Every process must call it and read it to the end. If one of them fails or stops reading, the others get a
+    `UserError` when they ask for the next parts, so none waits forever.
     """
     if processes.count() == 1:
         yield from own
@@ -64,14 +65,14 @@ def parts_in_order(
     except _OtherProcessStopped:
         raise
     except (Exception, GeneratorExit):
-        with contextlib.suppress(RuntimeError):  # the others may have ended too
+        with contextlib.suppress(RuntimeError):  # the others may have stopped too
             _sizes(-1)
         raise
-    _sizes(0)  # a process that failed over the last parts says so here
+    _sizes(0)  # a process that failed after the last parts reports it here
 
 
 def gather_parts(part: Shaped[Tensor, "_ *row"]) -> list[Shaped[Tensor, "_ *row"]]:
-    """One part of each process, by rank and on the device of this one; they may differ in their numbers of rows."""
+    """One part from each process, by rank and on this process's device; the numbers of rows may differ."""
     if processes.count() == 1:
         return [part]
     sizes = _sizes(len(part))
@@ -82,8 +83,8 @@ def gather_parts(part: Shaped[Tensor, "_ *row"]) -> list[Shaped[Tensor, "_ *row"
 
 
 def own_slice(count: int, rank: int | None = None) -> slice:
-    """The rows of this process, or of that of a rank, where `count` rows are shared as equally as they can be, in the
-    order of the ranks; all, on every process, where there are fewer rows than processes."""
+    """The rows of this process, or of the process with rank `rank`, if `count` rows are shared as evenly as possible in
+    the order of the ranks. With fewer rows than processes, every process has all rows."""
     if count < processes.count():
         return slice(0, count)
     rank = processes.rank() if rank is None else rank
@@ -91,12 +92,12 @@ def own_slice(count: int, rank: int | None = None) -> slice:
 
 
 def gather_rows(part: Shaped[Tensor, "_ *row"], count: int) -> Shaped[Tensor, "_ *row"]:
-    """All `count` rows, of which every process has those that `own_slice` gives it."""
+    """All `count` rows; `part` holds the rows that `own_slice` gives this process."""
     return part if len(part) == count else torch.cat(gather_parts(part))
 
 
 def true_on_all(flag: bool) -> bool:
-    """Whether it is true on every process, so that all decide alike."""
+    """Whether the flag is true on every process, so that all decide alike."""
     return values_of_all(int(flag)).count(0) == 0
 
 
@@ -106,17 +107,18 @@ def same_on_all(number: int) -> bool:
 
 
 def value_of_first(number: int) -> int:
-    """The number that the first process has."""
+    """The first process's number."""
     return values_of_all(number)[0]
 
 
 def values_of_all(number: int) -> list[int]:
-    """The number that each process has, by rank."""
+    """The number of each process, by rank."""
     return processes.gather(torch.tensor([number], device=processes.device())).tolist()
 
 
 def by_first(make: Callable[[], T]) -> T | None:
-    """What the first process makes, which the others wait for and do not have; if it fails, they get a `UserError`."""
+    """Run `make` on the first process and return its result there; the others wait, and get None, or a `UserError` if
+    it fails."""
     if processes.rank():
         if not true_on_all(True):
             raise _OtherProcessStopped(_STOPPED_MESSAGE)
@@ -124,7 +126,7 @@ def by_first(make: Callable[[], T]) -> T | None:
     try:
         made = make()
     except BaseException:
-        with contextlib.suppress(RuntimeError):  # the others may have ended too
+        with contextlib.suppress(RuntimeError):  # the others may have stopped too
             true_on_all(False)
         raise
     true_on_all(True)
@@ -134,9 +136,10 @@ def by_first(make: Callable[[], T]) -> T | None:
 def write_on_first(
     write: Callable[[Callable[[int], Iterator[Tensor]]], None], make: Callable[[int], Generator[Tensor, None, None]]
 ) -> None:
-    """`write(make)` on the first process, while the others take part in `make`, which uses `parts_in_order`.
+    """Run `write(make)` on the first process, while the others take part in `make`, which uses `parts_in_order`.
 
-    `make` gives the parts from a row on, which `write` chooses, and may fail to: the others then have nothing to do.
+    `make(start)` yields the parts from row `start` on. `write` chooses `start`. If it never calls `make`, the others
+    have nothing to do.
     """
     if processes.rank():
         if (start := value_of_first(0)) >= 0:
@@ -158,17 +161,17 @@ def write_on_first(
         write(parts)
         succeeded = True
     finally:
-        for each in generators:  # a failure ends the others' work too
+        for each in generators:  # a failure stops the other processes too
             each.close()
         if exhausted or not generators:
-            value_of_first(0 if succeeded and exhausted else -1)  # what was written is there
+            value_of_first(0 if succeeded and exhausted else -1)  # everything has been written
 
 
 def shared_rows(
     make: Rows, count: int, file: Path, resident: int, progress: Callable[[int, int], None] = lambda done, total: None
 ) -> Rows:
-    """As `vantage.storage.arrays.cached_rows`, and made by all processes together, the same bits; the first writes
-    them. A process that does not have the first one's folder makes them alone."""
+    """Like `vantage.storage.arrays.cached_rows`, bit for bit, but all processes make the rows together and the first
+    one writes them. A process that cannot see the first one's folder makes them alone."""
 
     def parts(start: int) -> Generator[Tensor, None, None]:
         each = torch.arange(start, count).split(AT_ONCE)
@@ -187,12 +190,12 @@ def shared_rows(
 
 
 def sum_gradients(parameters: Iterable[Tensor]) -> None:
-    """Make every gradient the sum of those of all processes, all of which have the same ones."""
+    """Replace every gradient by its sum over all processes, which must all have the same gradients."""
     processes.add_up([parameter.grad for parameter in parameters if parameter.grad is not None])
 
 
 class _OtherProcessStopped(UserError):
-    """What a process raises because another one stopped."""
+    """Raised on a process because another one stopped."""
 
 
 def _sizes(rows: int) -> list[int]:

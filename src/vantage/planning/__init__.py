@@ -1,4 +1,4 @@
-"""From images and minutes to a run: what fits this machine and this time."""
+"""Plan a run that suits the images, this machine and the minutes available."""
 
 from vantage.planning.plan import plan
 

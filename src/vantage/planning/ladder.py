@@ -1,4 +1,4 @@
-"""Networks and sizes of views from cheap to dear, and how many images make the dearer one worth it."""
+"""The ladder of networks and view sizes, from cheap to expensive, and how many images make each rung worthwhile."""
 
 from dataclasses import dataclass, replace
 
@@ -7,21 +7,21 @@ from vantage.encoders import Backbone, Convolutions, ResNet, ResNet9, backbone_n
 __all__ = ["Rung", "rungs", "suitable_size"]
 
 SIZES = ((48, 32), (96, 64))
-"""Images whose short side is up to the first are seen at the second, in pixels; larger ones at 224."""
+"""Pairs (largest short side of an image, size of its views), in pixels; larger images get views of 224 pixels."""
 
 
 @dataclass(frozen=True)
 class Rung:
-    """A network and a size of views, with what they cost."""
+    """A network and a view size, with the number of images that they need."""
 
     backbone: Backbone | None
-    """The network; none stands for that of the recipe, or the one that the user chose."""
+    """The network; None means the recipe's network, or the one that the user chose."""
 
     size: int
-    """Side of a view in pixels."""
+    """Side of a view, in pixels."""
 
     images: int
-    """Images, counted each time one is seen, that a run must reach for this to beat the rung below."""
+    """Image presentations (images × epochs) that a run needs before this rung beats the one below."""
 
 
 _CPU = (
@@ -44,21 +44,21 @@ _GPU = (
     Rung(ResNet(50, small=True, stem_stride=2), 64, 20_000_000),
     Rung(ResNet(50), 224, 10_000_000),
 )
-"""Rules of thumb: on a CPU from pilots on CIFAR-10 (JPEG) with held-out training images and from published curves, by
-which half a million images are needed before SimCLR on a ResNet-18 is better than a small network; on a GPU from
-published curves alone."""
+"""Rules of thumb. The CPU values come from pilots on CIFAR-10 (JPEG) with held-out training images, and from published
+curves, which show that SimCLR on a ResNet-18 needs half a million images to beat a small network. The GPU values come
+from published curves alone."""
 
 
 def suitable_size(side: int) -> int:
-    """The size of views for images of this short side where time does not matter: 32, 64 or 224 pixels."""
+    """The view size in pixels for images with this short side, if time does not matter: 32, 64 or 224."""
     return next((size for most, size in SIZES if side <= most), 224)
 
 
 def rungs(side: int, on_gpu: bool, size: int | None = None, keep_network: bool = False) -> list[Rung]:
-    """The rungs for images of a short side, from the cheapest.
+    """The rungs for images with this short side, cheapest first.
 
-    Views are never larger than suits the images, and never become smaller on the way up. With `size` all rungs have
-    this one. With `keep_network`, the network is fixed and rungs differ only in size.
+    Views are never larger than the images justify, and never shrink from one rung to the next. With `size`, all rungs
+    use that size. With `keep_network`, the network is fixed and rungs differ only in size.
     """
     most = suitable_size(side) if size is None else size
     ladder: list[Rung] = []
@@ -73,7 +73,7 @@ def rungs(side: int, on_gpu: bool, size: int | None = None, keep_network: bool =
 
 
 def _at(rung: Rung, size: int) -> Rung:
-    """The rung at another size of views, with the stem that suits it."""
+    """The rung at another view size, with a suitable stem."""
     backbone = rung.backbone
     if isinstance(backbone, ResNet9):
         backbone = replace(backbone, stem_stride=1 if size <= 48 else 2)

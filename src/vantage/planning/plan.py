@@ -1,4 +1,4 @@
-"""From images and minutes to a run: networks are tried on this machine, and the run that fits the time is chosen."""
+"""Plan a run: try networks on this machine, and choose the run that fits the time."""
 
 import math
 import time
@@ -29,36 +29,36 @@ from vantage.training.run import Data, Run
 
 __all__ = ["Plan", "plan", "make_plan"]
 
-_LEAST_STEPS, _LEAST_SEEN = 30, 1_000  # below these nothing is learned
+_LEAST_STEPS, _LEAST_SEEN = 30, 1_000  # a run with fewer steps or images learns nothing
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A run that fits a time, and what is known of it."""
+    """A run that fits the time, and its measured speed."""
 
     run: Run
-    """The run, complete."""
+    """The complete run."""
 
     images: int
-    """Images that it trains on."""
+    """Number of images that it trains on."""
 
     speed: Speed
-    """How fast it is on this machine."""
+    """Its speed on this machine."""
 
     minutes: float
-    """The time that was given."""
+    """The time that was asked for."""
 
     longer: Run
-    """What would be trained in ten times that time."""
+    """The run that would be planned for ten times as long."""
 
     @property
     def seconds(self) -> float:
-        """Time that training takes."""
+        """Expected training time."""
         return self.speed.seconds(self.run, self.images)
 
     @property
     def images_per_second(self) -> float:
-        """Images that go through a training step in a second, each counted once, whatever its views."""
+        """Images per second in training; each image counts once, however many views it has."""
         return self.run.batch_size / self.speed.step
 
 
@@ -70,10 +70,10 @@ def make_plan(
     measure: SpeedMeasure = measure_speed,
     start: float | None = None,
 ) -> Plan:
-    """What `vantage.plan` returns, with what is known of it.
+    """Make the plan behind `vantage.plan`, and return it with its measured speed.
 
-    `measure` gives the speed of a run on some images. `began` is the `time.monotonic` at which the minutes began; if
-    omitted, now.
+    `measure` returns the speed of a run on some images. `start` is the value of `time.monotonic` when the minutes
+    began; if omitted, they begin now.
     """
     options, start = options or PlanOptions(), time.monotonic() if start is None else start
     if not 0 < minutes < math.inf:
@@ -106,7 +106,7 @@ def make_plan(
 
 
 def _too_short(trial: Trial, minutes: float, seconds: float) -> UserError:
-    """What to do about a time in which nothing can be learned."""
+    """The error for a time in which nothing can be learned, with what to do about it."""
     rate = trial.run.batch_size / trial.speed.step
     seconds_needed = (
         60 * minutes - seconds + trial.seconds_for(max(_LEAST_STEPS, math.ceil(_LEAST_SEEN / trial.run.batch_size)))
@@ -127,22 +127,23 @@ def plan(
     changes: Mapping[str, Any] | None = None,
     measure: SpeedMeasure = measure_speed,
 ) -> Run:
-    """The run that makes the best of some minutes on these images and this machine: an ordinary `Run`.
+    """Return the run that makes the best use of some minutes on these images and this machine: an ordinary `Run`.
 
-    `source` holds images, or is their path. Networks and sizes of views are tried for a few seconds each, by real
-    training steps, and the dearest one that still sees enough images in the time is taken (`vantage.planning.ladder`);
-    small ones on a CPU, ResNets on a GPU. The minutes are all of it: trying, decoding, training, and judging at the end
-    as `vantage pretrain` does. From the speed follow the epochs, at most 1,000, and for sets that the time does not
-    suffice for, the number of images; from these batch, learning rate, warm-up, momentum, queue and clusters
-    (`vantage.planning.sizing`). Without a `recipe`, the method is SimCLR up to 96 pixels and MoCo v2 above. A tenth of
-    the images, at most some 2,000, is held out where there are labels, so that the result can be judged.
+    `source` holds the images, or is their path. Each network and view size is tried for a few seconds of real training
+    steps, and the plan takes the most expensive one that still sees enough images in the time
+    (`vantage.planning.ladder`): small networks on a CPU, ResNets on a GPU. The minutes cover everything: the trials,
+    decoding, training, and the evaluation at the end, as in `vantage pretrain`. The speed determines the number of
+    epochs (at most 1,000) and, if there is not enough time for the whole set, the number of images. These determine
+    batch size, learning rate, warm-up, momentum, queue and clusters (`vantage.planning.sizing`). Without a `recipe`,
+    the method is SimCLR up to 96 pixels and MoCo v2 above. If there are labels, a tenth of the images (at most about
+    2,000) is held out to evaluate the result.
 
-    `size`, `backbone` (also by name) and `changes`, values by path such as {"batch_size": 128, "data.hold_out": 0.0},
-    win over all that is planned. `measure` gives the speed of a run on some images in place of the clock.
+    `size`, `backbone` (may be a name) and `changes` (values by path, such as {"batch_size": 128, "data.hold_out": 0.0})
+    override the plan. `measure` returns the speed of a run on some images, in place of a timed trial.
 
-    A plan follows the speed of the moment, so two plans differ; train with the one that was returned, and it is saved
-    and resumed as any other. Torch's default generator is left as it was. Raises `UserError` where the minutes are too
-    short, the images too few, or something set does not fit.
+    A plan depends on the speed at that moment, so two plans can differ. Train the run that was returned: it is saved
+    and resumed like any other. Torch's default generator is left unchanged. Raises `UserError` if there are too few
+    minutes or images, or if an override does not fit.
     """
     fixed = dict(changes or {})
     if isinstance(source, Path | str):

@@ -1,4 +1,4 @@
-"""A recipe made to fit a network, a number of images and a number of epochs: written rules, and what the user set."""
+"""Fit a recipe to a network, a number of images and a number of epochs, by fixed rules and the user's overrides."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -30,23 +30,23 @@ __all__ = [
 ]
 
 _EARLY = ("data", "hardware", "monitoring", "accumulate")
-"""What is set before a run is fitted, since the choice of a batch needs it."""
+"""Fields that are set before a run is fitted, because the batch size depends on them."""
 
-_ANY_SIZE = (Convolutions, ResNet, ResNet9)  # networks of others may take views of one size only
+_ANY_SIZE = (Convolutions, ResNet, ResNet9)  # a user's network may take views of one size only
 _FEW_STEPS = 10_000
-_SHORT_RATE = 0.12  # of SGD at a batch of 256
+_SHORT_RATE = 0.12  # for SGD at a batch size of 256
 _SHORT_TAU = 0.2
-_LEAST_GROWN = 32  # pixels; half of less is too small for a network that halves its maps four times
-_SHORT_LARS = 0.2  # of SGD in place of LARS
+_LEAST_GROWN = 32  # pixels; half of a smaller size is too small for a network that halves its maps four times
+_SHORT_LARS = 0.2  # for the SGD that replaces LARS
 
 
 def default_recipe(size: int = 224) -> Run:
-    """What is planned where no recipe is named: up to 96 pixels SimCLR at τ .2 by SGD at .4, on views that grow to
-    their size from half of it; above, MoCo v2, whose queue does not need the large batches that such networks leave no
-    memory for.
+    """The recipe of a plan that names none. Up to 96 pixels: SimCLR with τ = 0.2 and SGD at 0.4, on views that grow
+    from half their size to full size. Above: MoCo v2, whose queue works without the large batches for which larger
+    networks leave no memory.
 
-    In the same few minutes of a processor τ .2 is better than SimCLR's .5, growing views are better than whole ones,
-    and a rate of .4 is better than .2 and .8 (`benchmarks/choices.py`, on held-out training images).
+    For the same few minutes on a CPU, τ = 0.2 is better than SimCLR's 0.5, growing views are better than full-size
+    ones, and a rate of 0.4 is better than 0.2 and 0.8 (`benchmarks/choices.py`, on held-out training images).
     """
     if size > SMALL:
         return moco_v2(size)
@@ -62,26 +62,26 @@ def _nothing(run: Run) -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class PlanOptions:
-    """What is settled before a plan is made."""
+    """The choices made before planning."""
 
     recipe: Callable[[int], Run] = default_recipe
-    """The method, by the size of its views."""
+    """The recipe, as a function of the view size."""
 
     size: int | None = None
-    """Side of a view in pixels; if omitted, planned."""
+    """Side of a view in pixels; if omitted, the plan chooses it."""
 
     keep_network: bool = False
-    """Whether the recipe's network stays."""
+    """Whether to keep the recipe's network."""
 
     keep_optimizer: bool = False
-    """Whether the recipe's optimizer stays, however short the run."""
+    """Whether to keep the recipe's optimizer, even for a short run."""
 
     changes: Callable[[Run], Mapping[str, Any]] = _nothing
-    """Values by path that win over all that is planned, for a run of this composition."""
+    """Values by path that override the plan, for a run with this composition."""
 
 
 def compose(options: PlanOptions, rung: Rung) -> Run:
-    """The recipe at a rung, not yet fitted, with the data and hardware that were set."""
+    """The recipe at a rung, not fitted yet, with the user's data and hardware settings."""
     run = options.recipe(rung.size)
     if rung.backbone is not None:
         run = with_network(run, rung.backbone)
@@ -91,12 +91,12 @@ def compose(options: PlanOptions, rung: Rung) -> Run:
 
 
 def early_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the changes that are made before a run is fitted."""
+    """The changes that must be applied before a run is fitted."""
     return {path: value for path, value in changes.items() if path.partition(".")[0] in _EARLY}
 
 
 def with_network(run: Run, backbone: Backbone) -> Run:
-    """The run with every encoder on another backbone, which heads follow."""
+    """The run with every encoder on another backbone; the heads are adapted to it."""
     encoders = everywhere(
         run.encoders, lambda part: with_backbone(part, backbone) if isinstance(part, Encoder) else part
     )
@@ -104,25 +104,25 @@ def with_network(run: Run, backbone: Backbone) -> Run:
 
 
 def override(run: Run, changes: Mapping[str, Any]) -> Run:
-    """A fitted run with the user's values, which take precedence; the learning rate follows batch size and epochs."""
+    """Apply the user's values to a fitted run; the learning rate follows batch size and epochs."""
     resized_run = run.rescale(changes.get("batch_size"), changes.get("epochs"))
     return replace_at(resized_run if {"batch_size", "epochs"} & set(changes) else run, changes)
 
 
 def least_epochs(run: Run) -> int:
-    """Epochs below which a set is made smaller: 5, so that there is a warm-up; 10 where a bank remembers every image,
-    since its rows mean little until they were written several times."""
+    """The number of epochs below which a plan uses fewer images: 5, to leave room for a warm-up; 10 with a bank of all
+    images, whose rows mean little until they have been written several times."""
     banks = any(isinstance(part, Bank | ClusteredBank | ReclusteredBank) for part in parts_of(run.branches))
     return 10 if banks else 5
 
 
 def fit_run(options: PlanOptions, base: Run, images: int, epochs: int) -> Run:
-    """A run fitted to `images` images and brought to `epochs` epochs, unless the user set another number.
+    """A run fitted to `images` images and set to `epochs` epochs, unless the user chose another number.
 
-    `Run.fit` fits batch, queue, negatives and clusters to the images; whatever is counted in epochs is stretched. Short
-    runs, below 10,000 steps, change in three more ways: the slow network follows within a tenth of the run (its
-    momentum is at most 1 − 10 / steps); SGD has a learning rate of at least .12 for a batch of 256, after a warm-up;
-    and LARS, which needs many steps, gives way to SGD at .2.
+    `Run.fit` fits batch size, queue, negatives and clusters to the images; schedules in epochs are stretched. Short
+    runs (below 10,000 steps) change in three more ways: the momentum encoder catches up within a tenth of the run (its
+    momentum is at most 1 − 10 / steps); SGD has a learning rate of at least 0.12 for a batch size of 256, after a
+    warm-up; and LARS, which needs many steps, is replaced by SGD at 0.2.
     """
     changes = options.changes(base)
     epochs = changes.get("epochs", epochs)
@@ -135,7 +135,7 @@ def fit_run(options: PlanOptions, base: Run, images: int, epochs: int) -> Run:
 
 
 def _shorten_momentum(part: Any, steps: int) -> Any:
-    """A slow network that follows within a tenth of the run, where its momentum is one number."""
+    """A momentum encoder that catches up within a tenth of the run, if its momentum is constant."""
     if isinstance(part, Momentum) and isinstance(part.momentum, Constant):
         return replace(part, momentum=Constant(min(part.momentum.value, max(0.5, 1 - 10 / steps))))
     return part

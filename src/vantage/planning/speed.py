@@ -1,4 +1,4 @@
-"""How long a run takes on this machine, measured by real training steps on its images."""
+"""Measure how long a run takes on this machine, by real training steps on its images."""
 
 import math
 import time
@@ -23,40 +23,40 @@ from vantage.training.session import Session, launch
 __all__ = ["SHORT_LOOK", "Speed", "measure_speed"]
 
 SHORT_LOOK = 2.0
-"""Seconds of training steps by which a run is measured, if nothing else is said."""
+"""Default number of seconds of training steps in a measurement."""
 
-_WARMUP_STEPS = 0.25  # of the seconds, before the clock starts: the first steps find memory and choose their kernels
-_SMALL = 32  # images by which a network is tried that may be slow
-_EXCHANGE_FACTOR = 1.1  # time of a step on several devices, relative to one: they exchange gradients
+_WARMUP_STEPS = 0.25  # share of the seconds before timing starts: the first steps allocate memory and choose kernels
+_SMALL = 32  # batch size of the first trial, since the network may be slow
+_EXCHANGE_FACTOR = 1.1  # time of a step on several devices, relative to one device: they exchange gradients
 
 
 @dataclass(frozen=True)
 class Speed:
-    """How long the parts of a run take, in seconds."""
+    """How long each part of a run takes, in seconds."""
 
     step: float
-    """An optimizer step: images, views, networks, loss."""
+    """One optimizer step: images, views, networks, loss."""
 
     epoch: float = 0.0
-    """What comes up once an epoch: the checkpoint, clusters, the accuracy on the way."""
+    """Work at the end of each epoch: checkpoint, clusters, kNN accuracy during training."""
 
     start: float = 0.0
-    """What comes before the first step: decoding into memory, building networks, first rows of a bank."""
+    """Work before the first step: decoding into memory, building networks, filling a bank."""
 
     def seconds(self, run: Run, images: int) -> float:
-        """Time of a whole run on `images` images."""
+        """Time of the whole run on `images` images."""
         return self.start + run.epochs * (steps_in(images, run.batch_size) * self.step + self.epoch)
 
 
 def measure_speed(run: Run, source: Source, seconds: float = SHORT_LOOK) -> Speed:
-    """The speed of a run on the images of `source`, by training steps that take about `seconds`, and a few seconds for
-    what surrounds them.
+    """The speed of a run on the images of `source`, from about `seconds` of training steps and a few more seconds for
+    the work around them.
 
-    The session is that of training, and images decoded into memory are kept in the cache, where training finds them. A
-    network whose step takes longer than `seconds` is measured on few images, in proportion. Runs on several devices are
-    measured on one of them with its share of the batch; networks are not compiled for it. Nothing is written to disk
-    but a checkpoint in a temporary folder, and torch's default generator is left as it was. Raises `UserError` for what
-    training would refuse.
+    The session is the one that training uses. Images decoded into memory stay in the cache, where training finds them.
+    A network whose step takes longer than `seconds` is measured on a small batch, and the result is scaled up. A run on
+    several devices is measured on one of them with its share of the batch, without compilation. Nothing is written to
+    disk except a checkpoint in a temporary folder, and torch's default generator is left unchanged. Raises `UserError`
+    for everything that training would refuse.
     """
     hardware = run.hardware
     shares = hardware.devices * hardware.nodes
@@ -76,7 +76,7 @@ def measure_speed(run: Run, source: Source, seconds: float = SHORT_LOOK) -> Spee
 
 
 def _few(run: Run) -> int:
-    """A small batch that has equal parts and equal groups of BatchNorm, or the whole one where there is none."""
+    """A small batch size that divides evenly into parts and BatchNorm groups; the full one if there is none."""
     groups = math.lcm(*(part.groups for part in parts_of(run.encoders) if isinstance(part, SplitBatchNorm)), 1)
     least = run.accumulate * (2 * groups if groups > 1 else 1)
     size = run.batch_size
@@ -94,14 +94,14 @@ def _measure(run: Run, source: Source, seconds: float) -> Speed:
     batches = _endless(session)
     step, first = _steps(session, batches, seconds)
     batches.close()
-    look = step * len(source) / run.batch_size / 3  # forward alone: a third of forward and backward
+    look = step * len(source) / run.batch_size / 3  # forward pass only: a third of forward and backward
     every = run.monitoring.knn_every
     epoch = _epoch(session) + (look / every if every else 0.0)
     return Speed(step, epoch, start + first + (waiting + look if waiting else 0.0))
 
 
 def _begin(session: Session) -> float:
-    """Seconds that stores take to begin, where they wait for rows: here any rows."""
+    """Seconds that the stores need to begin, if they wait for rows; random rows will do."""
     seconds = 0.0
     for number in range(len(session.run.branches)):
         store = session.learner.store(number)
@@ -122,7 +122,7 @@ def _endless(session: Session) -> Generator[Batch, None, None]:
 
 
 def _steps(session: Session, batches: Iterator[Batch], seconds: float) -> tuple[float, float]:
-    """Seconds of a step, and what the first one takes beyond that: on average over sizes, where views grow."""
+    """Seconds per step, averaged over the sizes of growing views, and the extra seconds of the first steps."""
     run, steps = session.run, session.run.epochs * session.feed.steps
     stages = run.resizing.stages() if run.resizing else ((0.0, 1.0),)
     times = [_step(session, batches, seconds, share, math.ceil(begin * steps)) for begin, share in stages]
@@ -131,7 +131,7 @@ def _steps(session: Session, batches: Iterator[Batch], seconds: float) -> tuple[
 
 
 def _step(session: Session, batches: Iterator[Batch], seconds: float, share: float, step: int) -> tuple[float, float]:
-    """Seconds of a step from one on, measured for a share of some seconds, and what the first one takes beyond that."""
+    """Seconds per step from `step` on, measured for `share` of `seconds`, and the extra seconds of the first step."""
     device = session.fabric.device
 
     def take(steps: int, window: float = 0.0) -> float:
@@ -141,7 +141,7 @@ def _step(session: Session, batches: Iterator[Batch], seconds: float, share: flo
         while count < steps or time.monotonic() - start < window:
             loss = session.step(next(batches).to(device), step)
             step, count = step + 1, count + 1
-        float(loss)  # waits for the device
+        float(loss)  # synchronizes with the device
         return (time.monotonic() - start) / count
 
     first = take(1)
@@ -153,7 +153,7 @@ def _step(session: Session, batches: Iterator[Batch], seconds: float, share: flo
 
 
 def _epoch(session: Session) -> float:
-    """Seconds of the end of an epoch."""
+    """Seconds of the work at the end of an epoch."""
     start = time.monotonic()
     session.monitor.read()
     with TemporaryDirectory() as folder:

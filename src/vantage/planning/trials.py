@@ -1,4 +1,4 @@
-"""Rungs of the ladder, tried on this machine: what each reaches in a time, and which is worth it."""
+"""Try the rungs of the ladder on this machine: how many images each one sees in a time, and which one is worth it."""
 
 import math
 from collections.abc import Callable
@@ -22,57 +22,57 @@ __all__ = ["LONGER", "MOST_EPOCHS", "SpeedMeasure", "Trial", "climb", "fill_time
 
 @runtime_checkable
 class SpeedMeasure(Protocol):
-    """Gives the speed of a run on some images: `measured`, or a known one."""
+    """Returns the speed of a run on some images: `measure_speed`, or a known speed."""
 
     def __call__(self, run: Run, source: Source, seconds: float = SHORT_LOOK) -> Speed:
-        """The speed, from training steps that take about `seconds`."""
+        """The speed, from about `seconds` of training steps."""
         ...
 
 
 LONGER = 10
-"""A second plan, for this many times the minutes, is shown beside the one that is trained."""
+"""How many times as many minutes the second plan gets, which is shown beside the one that is trained."""
 
 MOST_EPOCHS = 1_000
-"""Epochs of the longest plan."""
+"""Largest number of epochs that is planned."""
 
-_AGAIN, _MOST_AGAIN = 0.02, 20.0  # share of the time, and seconds, in which the rung that is taken is measured again
-_UNUSED = 0.05  # share of the time that a whole number of epochs may leave before it is filled with fewer images
-_MARGIN = 0.04  # of the time for training, against a machine that becomes slower
-_JUDGED_IMAGES, _JUDGE_SECONDS = 7_000, 4.0  # images that are encoded when the run ends, and seconds beside that
-_JUDGED_STEP = 1 / 3  # time of one of them, relative to its share of a step, which also goes backward
+_AGAIN, _MOST_AGAIN = 0.02, 20.0  # share of the time, and most seconds, for measuring the chosen rung again
+_UNUSED = 0.05  # share of the time that whole epochs may leave unused before fewer images are used to fill it
+_MARGIN = 0.04  # share of the training time kept in reserve in case the machine slows down
+_JUDGED_IMAGES, _JUDGE_SECONDS = 7_000, 4.0  # images encoded by the final evaluation, and its remaining seconds
+_JUDGED_STEP = 1 / 3  # time to encode an image, relative to training on it, which adds a backward pass
 _HELD_OUT, _MOST_HELD_OUT, _LEAST_HELD_OUT = 0.1, 2_000, 20
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A rung that was measured."""
+    """A rung with its measured speed."""
 
     rung: Rung
-    """The network and the size of views."""
+    """The network and the view size."""
 
     recipe_run: Run
-    """The recipe at this rung, with the data and hardware of the plan."""
+    """The recipe at this rung, with the plan's data and hardware settings."""
 
     run: Run
-    """The same, fitted to the images."""
+    """The same run, fitted to the images."""
 
     images: int
-    """Images that it trains on."""
+    """Number of images that it trains on."""
 
     speed: Speed
-    """What was measured."""
+    """The measured speed."""
 
     @property
     def steps(self) -> int:
-        """Steps of an epoch."""
+        """Steps per epoch."""
         return steps_in(self.images, self.run.batch_size)
 
     def training_seconds(self, seconds: float) -> float:
-        """What is left of a time for training, so that the result can be judged at its end."""
+        """The part of `seconds` that remains for training after time is reserved for the final evaluation."""
         return (seconds - self._judging_seconds()) * (1 - _MARGIN)
 
     def seconds_for(self, steps: int) -> float:
-        """The time that some steps need, judging included."""
+        """The time for `steps` steps and the final evaluation."""
         training = (self.speed.start + steps * self.speed.step) / (1 - _MARGIN)
         return training + self._judging_seconds()
 
@@ -80,36 +80,36 @@ class Trial:
         return _JUDGE_SECONDS + _JUDGED_STEP * min(_JUDGED_IMAGES, self.images) / self._rate()
 
     def _rate(self) -> float:
-        """Images a second in training."""
+        """Images per second in training."""
         return self.run.batch_size / self.speed.step
 
     def epochs(self, seconds: float) -> float:
-        """Epochs that a time allows, judging included: not a whole number, and at most 1,000."""
+        """Epochs that fit into `seconds` with the final evaluation: not necessarily whole, and at most 1,000."""
         epoch = self.steps * self.speed.step + self.speed.epoch
         return min(max(0.0, (self.training_seconds(seconds) - self.speed.start) / epoch), float(MOST_EPOCHS))
 
     def images_for(self, epochs: int, seconds: float, most: int) -> int:
-        """Images of at most so many that can be seen in some epochs of a time: whole batches, and at least 8."""
+        """How many of at most `most` images fit into `epochs` epochs in `seconds`: whole batches, and at least 8."""
         batch = self.run.batch_size
         steady = (seconds - _JUDGE_SECONDS) * (1 - _MARGIN) - self.speed.start - epochs * self.speed.epoch
         count = steady * self._rate()
-        each = count / (epochs + _JUDGED_STEP)  # seen in every epoch, and once more to be judged by
+        each = count / (epochs + _JUDGED_STEP)  # each image is seen once per epoch and once by the evaluation
         if each > _JUDGED_IMAGES:
             each = (count - _JUDGED_STEP * _JUDGED_IMAGES) / epochs
         steps = max(1, math.floor(each / batch))
         return max(min(8, most), min(most, steps * batch))
 
     def images_seen(self, seconds: float) -> float:
-        """Images that are seen in a time, counted each time."""
+        """Image presentations (images × epochs) that fit into `seconds`."""
         return max(0.0, self.training_seconds(seconds) - self.speed.start) * self._rate()
 
 
 def climb(
     source: Source, options: PlanOptions, measure: SpeedMeasure, seconds_left: Callable[[], float]
 ) -> list[Trial]:
-    """The rungs that were measured, the cheapest first, up to one that the time does not make worth it.
+    """Measure rungs, cheapest first, until one is not worthwhile in this time.
 
-    `left` gives the seconds that are left. Raises `UserError` where no rung takes what the user set.
+    `seconds_left` returns the remaining seconds. Raises `UserError` if the user's settings fit no rung.
     """
     side, _ = usual_size(source)
     ladder = rungs(
@@ -122,11 +122,11 @@ def climb(
     for rung in ladder:
         if (
             trials and LONGER * trials[-1].images_seen(seconds_left()) < rung.images
-        ):  # a dearer rung is no faster than this one
+        ):  # a more expensive rung is no faster than this one
             break
         try:
             trials.append(_try(rung, _recipe_run(options, rung, share), source, options, measure))
-        except UserError as problem:  # a path that was set may be there on another rung
+        except UserError as problem:  # a path that the user set may exist on another rung
             refusal = problem
             continue
         except torch.OutOfMemoryError as problem:
@@ -140,14 +140,14 @@ def climb(
 
 
 def best_trial(trials: list[Trial], seconds: float) -> Trial:
-    """The last of the rungs that reaches the images that it needs; the first where none does."""
+    """The last rung that sees as many images as it needs; the first rung if none does."""
     worthwhile = [one for one in trials if one.images_seen(seconds) >= one.rung.images]
     return (worthwhile or trials)[-1 if worthwhile else 0]
 
 
 def measured_again(tried: Trial, source: Source, measure: SpeedMeasure, seconds: float) -> Trial:
-    """The rung that is taken, by a longer look where the seconds that are left allow one: a step of the first two
-    seconds may be a tenth slower than those of the minutes that follow."""
+    """Measure the chosen rung for longer if the remaining seconds allow it: a step in the first two seconds can be a
+    tenth slower than in the minutes that follow."""
     window = min(_MOST_AGAIN, _AGAIN * seconds)
     if window <= SHORT_LOOK:
         return tried
@@ -157,11 +157,11 @@ def measured_again(tried: Trial, source: Source, measure: SpeedMeasure, seconds:
 def fill_time(
     trial: Trial, source: Source, options: PlanOptions, measure: SpeedMeasure, seconds_left: Callable[[], float]
 ) -> tuple[Trial, int]:
-    """A rung and the whole number of epochs that fill the seconds that are left, on fewer images where need be.
+    """The rung and the whole number of epochs that fill the remaining seconds, on fewer images if necessary.
 
-    Where the time does not suffice for several epochs of all images (`least_epochs`), the images are as many as can be
-    seen so often; where whole epochs would leave more than a twentieth of it, one more epoch is planned on a few images
-    less.
+    If the time is too short for several epochs of all images (`least_epochs`), the plan uses as many images as can be
+    seen that often. If whole epochs would leave more than a twentieth of the time unused, it adds an epoch and drops a
+    few images.
     """
     possible, least = trial.epochs(seconds_left()), least_epochs(trial.run)
     if possible >= least and math.floor(possible) >= (1 - _UNUSED) * possible:
@@ -171,12 +171,12 @@ def fill_time(
     if not _costs_alike(fewer, trial):
         fewer = replace(fewer, speed=measure(fewer.run, training_part(source, fewer.recipe_run.data)))
         fewer = _on(fewer.images_for(epochs, seconds_left(), trial.images), fewer, options)
-    within = 1 + _MARGIN / 2  # the clock has gone on since
+    within = 1 + _MARGIN / 2  # some time has passed since
     return fewer, min(epochs, math.floor(within * fewer.epochs(seconds_left())))
 
 
 def _on(images: int, trial: Trial, options: PlanOptions) -> Trial:
-    """The rung on another number of images, at the speed that was measured."""
+    """The rung on another number of images, at the measured speed."""
     recipe_run = replace(trial.recipe_run, data=replace(trial.recipe_run.data, max_images=images))
     run = fit_run(options, recipe_run, images, 100)
     speed = replace(trial.speed, step=trial.speed.step * run.batch_size / trial.run.batch_size)
@@ -184,7 +184,7 @@ def _on(images: int, trial: Trial, options: PlanOptions) -> Trial:
 
 
 def _costs_alike(one: Trial, other: Trial) -> bool:
-    """Whether a step and the end of an epoch take as long: the batch and what is remembered are the same."""
+    """Whether steps and epoch ends cost the same in both: batch size and branches are equal."""
     return one.run.batch_size == other.run.batch_size and one.run.branches == other.run.branches
 
 
@@ -202,7 +202,7 @@ def _recipe_run(options: PlanOptions, rung: Rung, share: float) -> Run:
 
 
 def _hold_out_share(source: Source) -> float:
-    """The share of labeled images to judge by: a tenth, at most some 2,000; none where labels are too few."""
+    """The share of labeled images to hold out: a tenth, at most about 2,000 images; 0 if there are too few labels."""
     label = labels_of(source)
     label = label[label >= 0]
     share = min(_HELD_OUT, _MOST_HELD_OUT / max(1, len(label)))
@@ -215,7 +215,7 @@ def _hold_out_share(source: Source) -> float:
 
 
 def _on_gpu(options: PlanOptions, size: int) -> bool:
-    """Whether the run will be on a GPU: where there is one, unless the user set the CPU."""
+    """Whether the run will use a GPU: yes if there is one, unless the user chose the CPU."""
     run = options.recipe(size)
     accelerator = options.changes(run).get("hardware.accelerator", run.hardware.accelerator)
     return accelerator != "cpu" and torch.cuda.is_available()

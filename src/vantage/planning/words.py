@@ -1,4 +1,4 @@
-"""A plan in words."""
+"""Describe a plan in words."""
 
 import time
 from typing import TYPE_CHECKING
@@ -44,13 +44,13 @@ def choices(run: Run) -> list[tuple[str, str]]:
 
 
 def describe_networks(run: Run) -> str:
-    """The backbones of a run."""
+    """The backbones of a run, in words."""
     each = [in_a_line(part.backbone) for part in parts_of(run.encoders) if isinstance(part, Encoder)]
     return " and ".join(dict.fromkeys(each)) or in_a_line(run.encoders)
 
 
 def duration(seconds: float) -> str:
-    """A time in the unit that suits it."""
+    """A duration in a suitable unit."""
     if seconds < 90:
         whole = max(1, round(seconds))
         return f"{whole} second{'s' * (whole > 1)}"
@@ -60,7 +60,7 @@ def duration(seconds: float) -> str:
 
 
 def clock(seconds: float) -> str:
-    """The time of day after `seconds` from now; beyond a day with the date."""
+    """The time of day `seconds` from now; beyond a day, the date."""
     form = "%H:%M" if seconds < 86400 else "%d %B %Y"
     return time.strftime(form, time.localtime(time.time() + seconds))
 
