@@ -36,7 +36,7 @@ def leave() -> None:
 
 
 def _exchangeable(tensor: Tensor) -> Tensor:
-    """The tensor, on a device where it can be exchanged: NCCL exchanges no CPU tensors, and a trial run is on the CPU."""
+    """The tensor, on a device where it can be exchanged: NCCL cannot exchange those of a CPU, where a trial runs."""
     return tensor.to(device()) if tensor.device.type == "cpu" else tensor
 
 

@@ -1,7 +1,7 @@
-"""One page about runs, for a browser: how training went, what the features know, and where it all came from.
+"""A report about runs, as one page for a browser: training curves, what the features show, and settings.
 
-Facts (`vantage.facts`, `image_facts`, `clusters`) are values; `drawing` and `pictures` draw them;
-`layout`, `sprite` and `map_data` make the map; `page` puts them into the templates.
+Values come from `vantage.facts`, `image_facts` and `clusters`; `drawing` and `pictures` draw them;
+`layout`, `sprite` and `map_data` make the map; `page` puts everything into the templates.
 """
 
 from vantage.report.write import write_report

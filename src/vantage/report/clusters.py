@@ -1,4 +1,4 @@
-"""The clusters that a run made of its training images, where one of its memories has any.
+"""The clusters that a run made of its training images, if one of its memories makes any.
 
 n: images of a source   m: images that the run was trained on
 """
@@ -21,15 +21,15 @@ __all__ = ["Clusters", "clusters_of"]
 
 @dataclass(frozen=True)
 class Clusters:
-    """The clusters of a run's first memory that has any."""
+    """The clusters of a run's first memory that makes any."""
 
     label: Int[Tensor, "n"] | None
-    """Cluster of each image of the source; −1 for images that were not trained on; none where `problem` says why."""
+    """Cluster of each image of the source; −1 for images that were not trained on; None if `problem` says why."""
     problem: str = ""
-    """Why there are no clusters to show, although the run has some."""
+    """Why there are no clusters to show, although the run makes some."""
 
     def largest(self, count: int) -> list[tuple[int, int]]:
-        """Number and size of the largest clusters."""
+        """The largest clusters, as (number, size)."""
         if self.label is None:
             return []
         numbers, sizes = self.label[self.label >= 0].unique(return_counts=True)
@@ -38,8 +38,8 @@ class Clusters:
 
 
 def clusters_of(folder: Path, source: Source) -> Clusters | None:
-    """The clusters that the newest checkpoint of a run holds, for the images of a source; None for a run without
-    clusters. Of several clusterings, the first. Raises `UserError` where the checkpoint is damaged."""
+    """The clusters in the newest checkpoint of a run, for the images of a source. With several clusterings, the first.
+    None if the run makes no clusters. Raises `UserError` if the checkpoint is damaged."""
     networks = trained_networks(folder)
     stores = [networks.learner.store(number) for number in range(len(networks.run.branches))]
     labels = [store.label for store in stores if isinstance(store, LabeledRows)]

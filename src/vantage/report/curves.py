@@ -1,4 +1,4 @@
-"""The curves of runs over their epochs, one chart for each number that was recorded."""
+"""The training curves of runs, one chart for each recorded number."""
 
 import math
 from collections.abc import Sequence
@@ -15,12 +15,12 @@ __all__ = ["Chart", "curves"]
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart with its heading."""
+    """A chart with a title and a caption."""
 
     title: str
     """What it shows."""
     caption: str
-    """How to read it, in a sentence."""
+    """How to read it, in one sentence."""
     drawing: Markup
     """The SVG."""
 
@@ -41,7 +41,7 @@ _CURVES = (
 
 
 def curves(runs: Sequence[RunFacts]) -> list[Chart]:
-    """The charts of what at least one run recorded; each run is a line of every chart."""
+    """The charts of the numbers that at least one run recorded; each chart has a line for each run."""
     charts = []
     for key, title, about in _CURVES:
         lines = [Line(facts.name, _points(facts, key), number) for number, facts in enumerate(runs)]
@@ -61,7 +61,7 @@ def _points(facts: RunFacts, key: str) -> list[tuple[float, float]]:
 
 
 def _zone(key: str, runs: Sequence[RunFacts]) -> Zone | None:
-    """Where the monitor warns of a collapse; for the rank of several runs, what is a collapse for each of them."""
+    """Values at which the monitor warns of a collapse; for the rank of several runs, those that mean it for all."""
     if key == "deviation":
         return Zone(0.0, SMALLEST_DEVIATION, "collapse")
     if key == "rank":

@@ -1,4 +1,4 @@
-"""Charts as inline SVG, which needs no script and takes its colors from the page."""
+"""Charts as inline SVG, without a script, in the colors of the page."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -11,9 +11,9 @@ __all__ = ["HEIGHT", "WIDTH", "Line", "Zone", "chart", "ticks"]
 Number = int | float
 
 WIDTH, HEIGHT = 360, 220
-"""Of a chart, in its own pixels; a page scales it."""
+"""Size of a chart in SVG units; the page scales it."""
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 12, 12, 30
-"""In pixels, of the margins around the axes."""
+"""Margins around the axes, in SVG units."""
 
 
 @dataclass(frozen=True)
@@ -21,28 +21,28 @@ class Line:
     """One curve."""
 
     name: str
-    """Whose it is."""
+    """Name of the run."""
     points: Sequence[tuple[Number, Number]]
-    """(x, y), by x; finite."""
+    """Finite points (x, y), in order of x."""
     number: int = 0
-    """Its place among the runs of a page, which gives it its color and dashes."""
+    """Position of the run on the page, which determines color and dashes."""
 
 
 @dataclass(frozen=True)
 class Zone:
-    """A marked band of values."""
+    """A highlighted band of values."""
 
     low: Number
-    """Its lower end."""
+    """Lower end."""
     high: Number
-    """Its upper end."""
+    """Upper end."""
     name: str
-    """What it means."""
+    """What the band means."""
 
 
 def chart(title: str, lines: Sequence[Line], across: str, zone: Zone | None = None, log: bool = False) -> Markup:
-    """A chart of curves over the same axes, with a zone, which the axes reach to. `log`: both axes are logarithmic, and
-    points at 0 or below are left out; a zone is then given in logarithms. Empty where no line has a point."""
+    """A chart of curves over common axes, which also include the zone. With `log`, both axes are logarithmic, points at
+    0 or below are left out, and the zone is given in logarithms. Empty if no line has a point."""
     scaled_lines = [_scale(line, log) for line in lines]
     scaled_lines = [line for line in scaled_lines if line.points]
     if not scaled_lines:
@@ -61,7 +61,7 @@ def chart(title: str, lines: Sequence[Line], across: str, zone: Zone | None = No
 
 
 def ticks(low: Number, high: Number, most: int = 5) -> list[float]:
-    """Round numbers from `low` to `high`: multiples of 1, 2 or 5 times a power of ten, at most `most`."""
+    """At most `most` round numbers from `low` to `high`: multiples of 1, 2 or 5 times a power of ten."""
     if high <= low:
         return [float(low)]
     power = 10.0 ** math.floor(math.log10((high - low) / most))
@@ -118,7 +118,7 @@ def _axes(across: _Axis, up: _Axis, name: str, log: bool) -> Iterator[Markup]:
 
 
 def _marks(axis: _Axis, whole: bool) -> list[float]:
-    """Where an axis is labeled: at whole numbers, if `whole` and there are any."""
+    """Where to label an axis: if `whole`, at whole numbers only, if there are any."""
     marks = ticks(axis.low, axis.high)
     return [mark for mark in marks if mark == round(mark)] or marks if whole else marks
 
@@ -142,7 +142,7 @@ def _number(value: Number, log: bool) -> str:
 
 
 def _in_words(title: str, lines: Sequence[Line], across: str) -> str:
-    """The chart in words, for those who do not see it."""
+    """The chart in words, for readers who cannot see it."""
     each = (
         f"{line.name}: from {line.points[0][1]:.4g} at {across} {line.points[0][0]:g} "
         f"to {line.points[-1][1]:.4g} at {line.points[-1][0]:g}"

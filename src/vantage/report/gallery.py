@@ -1,4 +1,4 @@
-"""What the features of one run say of the images of a page, with the pictures to show."""
+"""What the features of one run show about the images of a page, with the pictures to display."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,15 +19,15 @@ from vantage.report.pictures import Thumbnails
 __all__ = ["Gallery", "ImageFacts", "Query", "PageImage", "gallery", "image_facts"]
 
 QUERIES, NEAREST, MOST_SHOWN = 6, 6, 12
-"""Queries of a kind, neighbors shown beside each, and pictures of every other kind."""
+"""Queries of each kind, neighbors shown beside each query, and most pictures of any other kind."""
 
 
 @dataclass(frozen=True)
 class ImageFacts:
-    """Everything that is measured of the features of one run."""
+    """All measurements of one run's features."""
 
     neighbors: NearestImages
-    """The ten nearest images of every image."""
+    """The ten nearest neighbors of every image."""
     best: list[int]
     """Queries with the best neighbors."""
     worst: list[int]
@@ -47,21 +47,21 @@ class PageImage:
     name: str
     """Its name in the source."""
     picture: str
-    """Its address, which holds the picture."""
+    """The picture, as a data URI."""
     caption: str
     """A word or a number below it."""
     right: bool | None = None
-    """Whether it has the class of the query that it stands beside; none without labels."""
+    """Whether it has the same class as the query beside it; None without labels."""
 
 
 @dataclass(frozen=True)
 class Query:
-    """An image with others beside it."""
+    """An image with other images beside it."""
 
     image: PageImage
     """The image."""
     others: list[PageImage]
-    """Those beside it."""
+    """The images beside it."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Gallery:
 
 
 def image_facts(vector: Float[Tensor, "n d"], source: Source) -> ImageFacts:
-    """The facts of the features of a source's images. There must be at least two."""
+    """Measure the features of a source's images, of which there must be at least two."""
     neighbors = neighbors_of(vector)
     duplicates = near_duplicates(neighbors)
     alike = set(duplicates.pair.flatten().tolist())
@@ -122,7 +122,7 @@ def gallery(facts: ImageFacts, source: Source, thumbnails: Thumbnails, clusters:
 
 
 def _members(clusters: Clusters, number: int) -> Sequence[int]:
-    """Some images of a cluster, spread evenly over it."""
+    """Some images of a cluster, evenly spaced among its members."""
     assert clusters.label is not None
     rows = (clusters.label == number).nonzero()[:, 0]
     return rows[torch.linspace(0, len(rows) - 1, min(8, len(rows))).long()].tolist()

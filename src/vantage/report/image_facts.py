@@ -1,4 +1,4 @@
-"""What the features of images say: the best and the worst neighbors, and the spectrum.
+"""What the features show about images: the queries with the best and worst neighbors, and the spectrum.
 
 n: images   d: width of the features
 """
@@ -17,7 +17,7 @@ __all__ = ["Spectrum", "best_and_worst", "spectrum"]
 
 @dataclass(frozen=True)
 class Spectrum:
-    """In how many directions features vary."""
+    """In how many directions the features vary."""
 
     share: list[float]
     """Share of the variance along each principal direction, largest first; zeros if all features are equal."""
@@ -26,7 +26,7 @@ class Spectrum:
 
     @property
     def most(self) -> int:
-        """Directions that hold 90 % of the variance."""
+        """Number of directions that hold 90 % of the variance."""
         sums = torch.tensor(self.share, dtype=torch.float64).cumsum(0)
         return int((sums < 0.9 * sums[-1]).sum()) + 1 if len(sums) and sums[-1] > 0 else 0
 
@@ -34,12 +34,12 @@ class Spectrum:
 def best_and_worst(
     neighbors: NearestImages, label: Int[Tensor, "n"], count: int, exclude: set[int] | None = None
 ) -> tuple[list[int], list[int]]:
-    """Numbers of the `count` queries with the best and with the worst neighbors.
+    """Indices of the `count` queries with the best neighbors, and of those with the worst.
 
-    With labels (−1: none): best are those with the most neighbors of their own class, then the nearest neighbors; worst
-    are those with the fewest, then the nearest neighbors, since these are the surest mistakes. Both take one image of
-    each class in turn. Without labels: those with the nearest and the farthest neighbors. `excluded` images, such as
-    near-duplicates, whose nearest neighbor is trivial, are not among the best.
+    With labels (−1: none), the best have the most neighbors of their own class; the worst have the fewest. Ties go to
+    the nearest neighbors: near ones of another class are the surest mistakes. Both lists take one per class in turn.
+    Without labels, the best have the nearest neighbors and the worst the farthest. Images in `exclude`, such as
+    near-duplicates, whose nearest neighbor is trivial, are never among the best.
     """
     mean = neighbors.cosine.mean(1)
     labeled = label >= 0
@@ -56,7 +56,7 @@ def best_and_worst(
 
 
 def spectrum(vector: Float[Tensor, "n d"]) -> Spectrum:
-    """Variance along the principal directions, and the effective rank."""
+    """Variance along each principal direction, and the effective rank."""
     outer, total = torch.zeros(vector.shape[1], vector.shape[1], dtype=torch.float64), 0.0
     unit, mean = torch.zeros_like(outer), vector.double().mean(0)
     for part in vector.split(4096):
@@ -66,13 +66,13 @@ def spectrum(vector: Float[Tensor, "n d"]) -> Spectrum:
         unit += unit_rows.T @ unit_rows
     variance = torch.linalg.eigvalsh(outer).clamp(min=0).flip(0)
     total = float(variance.sum())
-    even = total > 1e-12 * float(mean.square().sum()) * len(vector)  # more than the rounding of equal features
+    even = total > 1e-12 * float(mean.square().sum()) * len(vector)  # more than the rounding error of equal features
     share = variance / total if even else torch.zeros_like(variance)
     return Spectrum(share.tolist(), effective_rank(unit))
 
 
 def _in_turn(cost: Float[Tensor, "n"], classes: Int[Tensor, "n"], count: int) -> list[int]:
-    """The numbers with the lowest finite cost, one of each class in turn."""
+    """The indices with the lowest finite cost, one of each class in turn."""
     order = [number for number in cost.argsort(stable=True).tolist() if bool(cost[number] < torch.inf)]
     turn: dict[int, int] = {}
     by_turn = []

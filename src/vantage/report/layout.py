@@ -1,4 +1,4 @@
-"""Places of images on a plane: t-SNE of their features, kept with the run.
+"""Positions of images on a plane, by t-SNE of their features, cached in the run's folder.
 
 n: images   m: images that t-SNE lays out   d: width of the features
 """
@@ -18,10 +18,10 @@ from vantage.storage.cache import hash_of, try_write
 __all__ = ["FEWEST", "MOST_LAID_OUT", "stored_places", "places"]
 
 FEWEST = 5
-"""Images below which there is nothing to lay out."""
+"""With fewer images than this, there is no layout."""
 
 MOST_LAID_OUT = 10_000
-"""Images that t-SNE lays out, which takes a core two minutes; it would take half an hour for fifty thousand."""
+"""Most images that t-SNE lays out, in two minutes on one core; fifty thousand would take half an hour."""
 
 _VERSION, _VERSION_OF_MANY = "tsne-1", "tsne-and-medians-1"
 _DIRECTIONS, _GUIDES = 50, 10
@@ -30,11 +30,11 @@ _DIRECTIONS, _GUIDES = 50, 10
 def stored_places(
     vector: Float[Tensor, "n d"], facts: tuple[str, ...], folder: Path, num_workers: int
 ) -> Float[Tensor, "n 2"]:
-    """`places`, from a file of `folder` if these features were laid out before. `facts` say which features they are:
-    encoder, view and images. A folder that cannot be written to costs the same time at the next call."""
+    """`places`, read from a file in `folder` if these features were laid out before. `facts` identify the features:
+    encoder, view and images. If the folder is not writable, the next call takes the same time again."""
     version = _VERSION if len(vector) <= MOST_LAID_OUT else _VERSION_OF_MANY
     file = folder / f"map-{hash_of(fact.encode() for fact in (*facts, version))[:16]}.npy"
-    rows = open_rows(file, len(vector))  # of this many rows, or not read at all
+    rows = open_rows(file, len(vector))  # None unless it has this many rows
     if rows is not None and rows.row == (2,) and rows.dtype == np.float32:
         places_before = rows.part(0, rows.count)
         if bool(torch.isfinite(places_before).all()):
@@ -48,11 +48,11 @@ def stored_places(
 
 
 def places(vector: Float[Tensor, "n d"], num_workers: int = 1) -> Float[Tensor, "n 2"]:
-    """Each image's place in the unit square, by t-SNE.
+    """Each image's position in the unit square, by t-SNE.
 
-    Of more than 10,000 images, 10,000 drawn with seed 0 are laid out. Every other image lies at the median, along each
-    axis, of the ten of these that are nearest to it by the cosine of their features. Features must vary, and there must
-    be five images or more.
+    With more than 10,000 images, 10,000 drawn with seed 0 are laid out. Every other image gets the median, along each
+    axis, of the positions of the ten laid-out images whose features are nearest by cosine. The features must vary, and
+    there must be at least five images.
     """
     if len(vector) <= MOST_LAID_OUT:
         return _centered(_tsne(vector, num_workers))
@@ -65,8 +65,8 @@ def places(vector: Float[Tensor, "n d"], num_workers: int = 1) -> Float[Tensor, 
 
 
 def _tsne(vector: Float[Tensor, "m d"], num_workers: int) -> Float[Tensor, "m 2"]:
-    """Scikit-learn's t-SNE (van der Maaten & Hinton 2008; Barnes-Hut) of the unit features' first 50 principal
-    components: perplexity 30 (less for fewer than 91 images), started from two principal components, random state 0."""
+    """Scikit-learn's t-SNE (van der Maaten & Hinton 2008; Barnes-Hut) of the first 50 principal components of the unit
+    features: perplexity 30 (less below 91 images), initialized with two principal components, random state 0."""
     from sklearn.decomposition import PCA
     from sklearn.manifold import TSNE
 
@@ -78,6 +78,6 @@ def _tsne(vector: Float[Tensor, "m d"], num_workers: int) -> Float[Tensor, "m 2"
 
 
 def _centered(place: Float[Tensor, "n 2"]) -> Float[Tensor, "n 2"]:
-    """The same picture in the unit square."""
+    """The same layout, centered and scaled to the unit square."""
     low, high = place.amin(0), place.amax(0)
     return (place - (low + high) / 2) / (high - low).amax().clamp(min=1e-12) + 0.5

@@ -1,4 +1,4 @@
-"""The numbers that the script of the map reads: packed, since fifty thousand images must fit into the page.
+"""The numbers for the script of the map, packed so that fifty thousand images fit into the page.
 
 n: images   k: neighbors
 """
@@ -18,11 +18,11 @@ from vantage.report.gallery import ImageFacts
 __all__ = ["NEAREST", "images_data", "run_data"]
 
 NEAREST = 8
-"""Neighbors that a click shows."""
+"""Neighbors shown on a click."""
 
 
 def images_data(source: Source) -> dict[str, Any]:
-    """What all maps of a page share: names, classes and folders of the images. A name is what follows the folder."""
+    """Data common to all maps of a page: names, classes and folders of the images. Names do not include the folder."""
     parts = [text_of(source.name(number)).rpartition("/") for number in range(len(source))]
     folders = sorted({folder for folder, _, _ in parts})
     place = {folder: number for number, folder in enumerate(folders)}
@@ -38,8 +38,8 @@ def images_data(source: Source) -> dict[str, Any]:
 
 
 def run_data(name: str, place: Float[Tensor, "n 2"], facts: ImageFacts, clusters: Clusters | None) -> dict[str, Any]:
-    """What belongs to one run: places in 1 / 65,535, neighbors, cosines in hundredths and one more, outlier scores from
-    0 to 255 between the least and the limit above which an image counts as an outlier, and clusters."""
+    """Data of one run: positions in units of 1 / 65,535; neighbors; cosines as 100 (cosine + 1); outlier scores from 0
+    (the smallest) to 255 (the limit above which an image counts as an outlier); and clusters."""
     number, cosine = facts.neighbors.number[:, :NEAREST], facts.neighbors.cosine[:, :NEAREST]
     score, least = facts.outliers.score, float(facts.outliers.score.min())
     scores = (score - least) / max(facts.outliers.limit - least, 1e-12) * 255
@@ -56,5 +56,5 @@ def run_data(name: str, place: Float[Tensor, "n 2"], facts: ImageFacts, clusters
 
 
 def pack(values: np.ndarray, kind: str) -> str:
-    """Numbers as base64 of their bytes, row by row."""
+    """Encode numbers as the base64 of their bytes, row by row."""
     return base64.b64encode(np.ascontiguousarray(values).astype(kind).tobytes()).decode()

@@ -1,4 +1,4 @@
-"""The page: facts and pictures put into the templates, where everything is escaped."""
+"""The page: values and pictures put into the templates, which escape everything."""
 
 import base64
 import hashlib
@@ -21,61 +21,61 @@ from vantage.storage.provenance import command, versions
 
 __all__ = ["MapSection", "RunSections", "render"]
 
-_ROUNDING = 1e-9  # a share of the variance that float32 features cannot show
+_ROUNDING = 1e-9  # share of the variance below the resolution of float32 features
 
 
 @dataclass(frozen=True)
 class RunSections:
-    """Everything that the page shows of one run."""
+    """Everything that the page shows about one run."""
 
     facts: RunFacts
-    """What its folder says."""
+    """What its folder records."""
     views: str
-    """Picture of the views that its network sees; empty where they cannot be made."""
+    """Picture of the views that its network sees; empty if they cannot be made."""
     views_problem: str
-    """Why there is no picture of the views."""
+    """Why there is no picture of views."""
     images: ImageFacts | None
-    """What its features say; none without a checkpoint."""
+    """What its features show; None without a checkpoint."""
     clusters: Clusters | None
-    """Its clusters; none if it has none."""
+    """Its clusters; None if it makes none."""
     gallery: Gallery | None
-    """The pictures; none without a checkpoint."""
+    """The pictures; None without a checkpoint."""
     mosaic: str = ""
-    """Its map as a picture, for readers without a script; empty without a map."""
+    """Its map as a picture, for readers without JavaScript; empty without a map."""
     map_data: dict[str, Any] | None = None
-    """Its map for the script, see `vantage.report.map_data`; none without a map."""
+    """Its map for the script, see `vantage.report.map_data`; None without a map."""
 
 
 @dataclass(frozen=True)
 class MapSection:
-    """What the maps of all runs share."""
+    """What the maps of all runs have in common."""
 
     images: dict[str, Any]
     """Names, labels and folders of the images, see `vantage.report.map_data`."""
     sprite: Sprite
     """The thumbnails."""
     runs: list[dict[str, Any]]
-    """The maps of the runs, each with the run's place on the page as `number`."""
+    """The maps of the runs; `number` is the position of the run on the page."""
 
     @property
     def labeled(self) -> bool:
-        """Whether images have labels."""
+        """Whether the images have labels."""
         return self.images["label"] is not None
 
     @property
     def clustered(self) -> bool:
-        """Whether a run has clusters."""
+        """Whether any run has clusters."""
         return any(run["cluster"] is not None for run in self.runs)
 
     @property
     def data(self) -> dict[str, Any]:
-        """Everything that the script reads, but for the picture."""
+        """Everything that the script reads, except the thumbnails."""
         sprite = {"side": self.sprite.side, "columns": self.sprite.columns, "step": self.sprite.step}
         return {"images": self.images, "sprite": sprite, "runs": self.runs}
 
 
 def render(runs: Sequence[RunSections], maps: MapSection | None, shown: int, images: int, fingerprint: str) -> str:
-    """The page as HTML: about `shown` of `images` images of a set with this fingerprint."""
+    """The page as HTML. It shows `shown` of the `images` images of a set with this fingerprint."""
     environment = Environment(
         autoescape=True,
         loader=PackageLoader("vantage.report", "templates"),
@@ -103,7 +103,7 @@ def render(runs: Sequence[RunSections], maps: MapSection | None, shown: int, ima
 
 
 def _flags(text: str) -> Markup:
-    """Words from outside, with options of the command line marked, so that a line does not break inside one."""
+    """Escape a text and mark its command-line options, so that no line breaks inside one."""
     return Markup(re.sub(r"(?<![\w-])--[a-z][a-z-]*", r'<code class="flag">\g<0></code>', str(escape(text))))
 
 
@@ -112,12 +112,12 @@ def _file(name: str) -> str:
 
 
 def _digest(script: str) -> str:
-    """The name by which the page's policy allows this script, and no other."""
+    """The hash by which the page's content security policy allows this script and no other."""
     return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
 def _spectra(runs: Sequence[RunSections]) -> list[Chart]:
-    """The spectrum of the features, a line for each run."""
+    """The spectrum of the features, with a line for each run."""
     shares = [(number, run, run.images.spectrum.share) for number, run in enumerate(runs) if run.images is not None]
     lines = [
         Line(run.facts.name, [(float(n + 1), one) for n, one in enumerate(share) if one > _ROUNDING], number)

@@ -1,4 +1,4 @@
-"""Images in a page: WebP files inside its own text, each made once."""
+"""Pictures embedded in the page as WebP; each is made once."""
 
 import base64
 import io
@@ -15,14 +15,14 @@ __all__ = ["Thumbnails", "address_of", "data_uri", "pixels_of", "views_picture"]
 
 
 class Thumbnails:
-    """Small pictures of the images of a source, as addresses that hold the picture itself."""
+    """Thumbnails of the images of a source, as data URIs."""
 
     def __init__(self, source: Source, side: int) -> None:
         self.source, self.side = source, side
         self._uris: dict[int, str] = {}
 
     def __call__(self, number: int) -> str:
-        """The picture of an image, at most `side` pixels wide and high."""
+        """The thumbnail of an image, at most `side` pixels wide and high."""
         if number not in self._uris:
             image = pixels_of(self.source.image(number))
             image.thumbnail((self.side, self.side))
@@ -31,9 +31,9 @@ class Thumbnails:
 
 
 def views_picture(views: ViewMaker, source: Source, count: int, seed: int) -> str:
-    """Some images of a source, spread evenly, and two draws of the views that the network sees of them.
+    """A picture of `count` evenly spaced images of a source, each with two draws of the views that the network sees.
 
-    Raises `UserError` where the views cannot be made from these images.
+    Raises `UserError` if the views cannot be made from these images.
     """
     count = min(count, len(source))
     images = [source.image(number * len(source) // count) for number in range(count)]
@@ -41,17 +41,17 @@ def views_picture(views: ViewMaker, source: Source, count: int, seed: int) -> st
 
 
 def pixels_of(image: UInt8[Tensor, "3 h w"]) -> Image.Image:
-    """An image for Pillow."""
+    """The image as a Pillow image."""
     return Image.fromarray(image.permute(1, 2, 0).contiguous().numpy())
 
 
 def data_uri(image: Image.Image, quality: int) -> str:
-    """A picture as an address that holds it, in WebP."""
+    """The image as a data URI, in WebP."""
     file = io.BytesIO()
     image.save(file, "WEBP", quality=quality, method=4)
     return address_of(file.getvalue())
 
 
 def address_of(content: bytes) -> str:
-    """A WebP file as an address that holds it."""
+    """The content of a WebP file as a data URI."""
     return "data:image/webp;base64," + base64.b64encode(content).decode()

@@ -1,4 +1,4 @@
-"""All thumbnails of the map in one picture, and the map as a picture for readers without a script.
+"""All thumbnails of the map in one picture, and the map as a picture for readers without JavaScript.
 
 n: images
 """
@@ -21,14 +21,14 @@ from vantage.report.pictures import address_of, data_uri, pixels_of
 __all__ = ["Cells", "Sprite", "cells_of", "mosaic", "sprite_of"]
 
 _SIDES = ((2_500, 48), (6_000, 32), (15_000, 24))
-"""Most thumbnails of each side in pixels; further images are dots."""
+"""Pairs (most thumbnails, side in pixels); further images are shown as dots."""
 
 _QUALITIES = (70, 50, 30)
 
 
 @dataclass(frozen=True)
 class Cells:
-    """A square thumbnail of every `step`-th image of a source."""
+    """Square thumbnails of every `step`-th image of a source."""
 
     pixels: UInt8[Tensor, "count 3 side side"]
     """The thumbnails."""
@@ -38,20 +38,20 @@ class Cells:
 
 @dataclass(frozen=True)
 class Sprite:
-    """The thumbnails as one picture."""
+    """The thumbnails in one picture."""
 
     picture: str
-    """Its address, which holds the picture; empty if there is none."""
+    """The picture as a data URI; empty if there are no thumbnails."""
     side: int
-    """Side of a thumbnail in pixels."""
+    """Side of a thumbnail, in pixels."""
     columns: int
-    """Thumbnails in a row."""
+    """Thumbnails per row."""
     step: int
     """Image i has thumbnail i / step, if that is a whole number."""
 
 
 def cells_of(source: Source, work: Work) -> Cells:
-    """The thumbnails, as large as their number allows: the middle square of each image."""
+    """The center square of each image, as large as the number of images allows."""
     step = math.ceil(len(source) / _SIDES[-1][0])
     numbers = range(0, len(source), step)
     side = next(size for most, size in _SIDES if len(numbers) <= most)
@@ -77,8 +77,8 @@ def cells_of(source: Source, work: Work) -> Cells:
 
 
 def sprite_of(cells: Cells, most_bytes: int) -> Sprite:
-    """The thumbnails in a grid, in WebP: every one in the best quality, or fewer, so that they take at most
-    `most_bytes`."""
+    """Arrange the thumbnails in a grid, in WebP. To stay within `most_bytes`, reduce the quality, and then the number
+    of thumbnails."""
     pixels, step = cells.pixels, cells.step
     while most_bytes > 0 and len(pixels) > 1:
         whole = Image.fromarray(_grid(pixels, columns := math.ceil(len(pixels) ** 0.5)).numpy())
@@ -92,8 +92,8 @@ def sprite_of(cells: Cells, most_bytes: int) -> Sprite:
 
 
 def mosaic(cells: Cells, place: Float[Tensor, "n 2"], side: int = 720) -> str:
-    """The map as a picture: a grid in which each square shows the image that lies nearest to its middle, if one lies in
-    the square."""
+    """The map as a picture: a grid in which each square shows the image nearest to its center, if the square contains
+    one."""
     squares = side // 24
     places = place[:: cells.step]
     position = (places * squares).clamp(0, squares - 1e-3)
@@ -110,7 +110,7 @@ def mosaic(cells: Cells, place: Float[Tensor, "n 2"], side: int = 720) -> str:
 
 
 def _grid(pixels: UInt8[Tensor, "count 3 side side"], columns: int) -> UInt8[Tensor, "height width 3"]:
-    """Thumbnails row by row; empty places are black."""
+    """Arrange the thumbnails row by row; empty cells are black."""
     rows = math.ceil(len(pixels) / columns)
     whole = pixels.new_zeros(rows * columns, *pixels.shape[1:])
     whole[: len(pixels)] = pixels

@@ -1,4 +1,4 @@
-"""Write the page of one or more runs."""
+"""Write the report about one or more runs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -26,10 +26,10 @@ from vantage.storage.files import write_result
 __all__ = ["MOST_BYTES", "MOST_IMAGES", "MOST_RUNS", "check_size", "sample_of", "write_report"]
 
 MOST_RUNS, MOST_IMAGES, MOST_BYTES = 6, 50_000, 8_000_000
-"""Most runs of a page, images of all runs together, and bytes."""
+"""Most runs on a page, images of all runs together, and bytes."""
 
 _SPRITE_BYTES = (2_600_000, 1_300_000, 600_000, 0)
-"""Most bytes of the thumbnails on the map: the first that fit into the page."""
+"""Limits for the bytes of the map's thumbnails; the first at which the page fits its own limit is used."""
 
 
 def write_report(
@@ -41,16 +41,16 @@ def write_report(
     network: int | None = None,
     work: Work | None = None,
 ) -> list[RunFacts]:
-    """Write one page about runs and what they make of the images of `source`: an HTML file below 8 MB that needs no
-    network, no server and no script to be read. Returns the facts of the runs, with their verdicts.
+    """Write a report about runs and how they represent the images of `source`: one HTML file below 8 MB that needs no
+    network connection and no server, and can be read without JavaScript. Returns the facts of the runs, with verdicts.
 
-    A set of more than `images` images is represented by that many, drawn with seed 0; the page says so. `network` is
-    the number of the network where runs trained several; if omitted, their features are joined. A run without a
-    checkpoint or a finished epoch has a page too, which says what is missing. The places of images on the map are kept
-    in the folder `report` of each run.
+    If there are more than `images` images, that many are drawn with seed 0, and the page says so. `network` is the
+    number of a network for runs that trained several; if omitted, their features are concatenated. A run without a
+    checkpoint or a finished epoch gets a page too, which says what is missing. The positions of images on the map are
+    cached in the folder `report` of each run.
 
     Raises `UserError` for a folder without a run, a damaged checkpoint, fewer than two images, more than 6 runs, more
-    than 50,000 images for all runs together, and where the file cannot be written. Nothing is written then.
+    than 50,000 images for all runs together, and a file that cannot be written. In these cases, nothing is written.
     """
     work = work or Work()
     check_size(len(folders), images)
@@ -77,7 +77,7 @@ class _Images:
 
 
 def _render_within_limit(sections: list[RunSections], images: _Images) -> bytes:
-    """The page with as many thumbnails on the map as it may hold. Raises `UserError` where even none are too many."""
+    """The page with as many map thumbnails as fit. Raises `UserError` if it is too large even without any."""
     runs = [{**one.map_data, "number": number} for number, one in enumerate(sections) if one.map_data is not None]
     facts, page = images_data(images.sample), b""
     for most in _SPRITE_BYTES:
@@ -93,14 +93,14 @@ def _render_within_limit(sections: list[RunSections], images: _Images) -> bytes:
 
 
 def sample_of(total: int, count: int) -> torch.Tensor:
-    """The numbers of at most `count` of `total` images, drawn with seed 0, in their order."""
+    """The indices of at most `count` of `total` images, drawn with seed 0, in ascending order."""
     if total <= count:
         return torch.arange(total)
     return torch.randperm(total, generator=torch.Generator().manual_seed(0))[:count].sort().values
 
 
 def check_size(runs: int, images: int) -> None:
-    """Raises `UserError` where one page cannot show so many runs, or so many images of each; needs neither."""
+    """Raises `UserError` if one page cannot show this many runs with this many images each; reads nothing."""
     if runs > MOST_RUNS:
         raise UserError(f"{runs} runs are too many for one page: name at most {MOST_RUNS}")
     if not 2 <= images <= MOST_IMAGES // runs:
