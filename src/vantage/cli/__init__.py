@@ -1,4 +1,4 @@
-"""The command line: `vantage VERB …`. Its words are in `program`; what reads them is in `arguments`."""
+"""The command line: `vantage VERB …`. `program` lists the verbs; `arguments` reads their options."""
 
 from vantage.cli.program import main
 

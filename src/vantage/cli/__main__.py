@@ -1,4 +1,4 @@
-"""`python -m vantage.cli` is `vantage`."""
+"""`python -m vantage.cli` runs `vantage`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The words of a command line, read into flat dataclasses."""
+"""Read the words of a command line into flat dataclasses."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import MISSING, dataclass, fields
@@ -21,7 +21,7 @@ Repeated = Annotated[tuple[str, ...], Word("PATH=VALUE", repeated=True)]
 
 @dataclass(frozen=True)
 class Command:
-    """A verb, as help and messages describe it."""
+    """A verb, as shown in help and messages."""
 
     name: str
     """Its name, such as "evaluate knn"."""
@@ -39,15 +39,16 @@ def wants_help(words: Sequence[str]) -> bool:
 
 
 def read(command: Command, words: Sequence[str], *groups: Any) -> tuple[Any, ...]:
-    """One value for each group of options: a dataclass of plain values, or a part whose fields are the defaults.
+    """One value for each group of options. A group is a dataclass of plain values, or a part whose fields are the
+    defaults.
 
-    Of a part's fields, help shows the first sentence. Parts inside a part are not options; `--set` reaches
-    them. For `--help`, prints help and raises `SystemExit(0)`. Raises `UserError` for an unknown flag (with
-    a suggestion), for a value that does not fit, and for a required option that is missing.
+    Help shows the first sentence of a part's fields. Parts inside a part are not options; `--set` reaches them. For
+    `--help`, prints help and raises `SystemExit(0)`. Raises `UserError` for an unknown flag (with a suggestion), an
+    invalid value, and a missing required option.
     """
     options: list[list[Option]] = []
     by_flag: dict[str, Option] = {}
-    for group in groups:  # where two options share a name, the flag sets the first; --set reaches the other
+    for group in groups:  # if two options share a name, the flag sets the first; --set reaches the other
         options.append([option for option in _options(group) if option.flag not in by_flag])
         by_flag |= {option.flag: option for option in options[-1]}
     parser = parser_of(command.name, command.about, tuple(by_flag.values()))
@@ -90,7 +91,7 @@ def _is_plain(annotation: Any) -> bool:
 
 
 def _value(command: Command, option: Option, words: Any) -> Any:
-    """The value of an option from its words."""
+    """Convert an option's words to its value."""
     if words is None or (option.word.positional and not words):
         if option.default is MISSING:
             name = option.word.metavar if option.word.positional else option.flag
@@ -119,7 +120,7 @@ def _build(group: Any, values: dict[str, Any]) -> Any:
 
 
 def _plain(word: str) -> str:
-    """The word, with dashes in its flag in place of underscores."""
+    """The word, with the underscores in its flag replaced by dashes."""
     name, equals, value = word.partition("=")
     return f"{name.replace('_', '-')}{equals}{value}" if word.startswith("--") else word
 
@@ -143,7 +144,7 @@ def _values_after(words: Sequence[str], position: int) -> list[str]:
 
 
 def _stray(word: str, words: Sequence[str], options: dict[str, Option]) -> str:
-    """Why nothing takes this word."""
+    """Explain why no option accepts this word."""
     position = list(words).index(word)
     flag = words[position - 1].partition("=")[0] if position else ""
     before = words[position - 2] if position > 1 else ""

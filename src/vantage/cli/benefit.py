@@ -21,37 +21,37 @@ class BenefitOptions:
     """Test images, named like --data; if omitted, a fifth of each class is held out."""
 
     others: Annotated[tuple[str, ...], Word("RUN")] = ()
-    """Other weights or runs to use in the same way, such as torchvision:resnet18=FILE."""
+    """Other weights or runs to compare in the same way, such as torchvision:resnet18=FILE."""
 
     shares: Annotated[tuple[float, ...], Word("PERCENT")] = (1.0, 2.0, 5.0, 10.0, 50.0, 100.0)
-    """Shares of the labels, in percent of each class; at least one image of each."""
+    """Shares of the labels, in percent of each class; at least one image per class is used."""
 
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
     """Seeds; each draws its own subsets and its own random network."""
 
     minutes: float | None = None
-    """Make the trainings as long as fits into this many minutes."""
+    """Fit the trainings into this many minutes."""
 
     epochs: int = 30
-    """Passes of each training over its images, and at least ten times as many steps."""
+    """Passes of each training over its images; never fewer than ten times as many steps."""
 
     batch_size: int = 64
-    """Images of a step."""
+    """Images per step."""
 
     learning_rates: tuple[float, ...] = (0.01, 0.03, 0.1)
-    """Learning rates; each training takes the best on a fifth held out of its subset."""
+    """Learning rates; each training takes the best one on a held-out fifth of its subset."""
 
     out: Annotated[str, Word("FOLDER")] = ""
-    """Folder for verdict, table, picture and numbers; one begun before is continued. If omitted, RUN/benefit."""
+    """Folder for verdict, table, picture and numbers; an unfinished study is continued. If omitted, RUN/benefit."""
 
 
 def benefit(words: list[str], console: Console) -> int:
-    """Say whether pretraining helps, by number of labels: vantage benefit RUN --data LABELED.
+    """Test whether pretraining helps, by number of labels: vantage benefit RUN --data LABELED.
 
-    The run is fine-tuned, and used frozen under a linear classifier, beside training from scratch, a random network and
-    raw pixels, all on the same subsets of the labels. Scratch and fine-tuning have the same steps, crops and learning
-    rates to choose from. The verdict is the difference with its 95 % interval, paired by subset; test labels only
-    score. The time it will take is shown first, and a call that was stopped goes on.
+    The run is fine-tuned, and used frozen under a linear classifier. Both are compared with training from scratch, a
+    random network and raw pixels, on the same subsets of the labels. Fine-tuning and training from scratch use the same
+    steps, crops and candidate learning rates. The verdict is the difference with its 95 % interval, paired by subset;
+    test labels are used only for scoring. The expected time is shown first. Repeat the command to continue if stopped.
     """
     command = Command("benefit", benefit.__doc__ or "")
     run, images, options, network, computing = read(
@@ -65,7 +65,7 @@ def benefit(words: list[str], console: Console) -> int:
     budget = study.Budget(options.epochs, options.batch_size, options.learning_rates)
     plan = study.BenefitPlan(tuple(share / 100 for share in options.shares), options.seeds, budget)
     others = tuple(map(Path, options.others))
-    study.check(run.folder, folder, others=others, network=network.network)  # before the images are read
+    study.check(run.folder, folder, others=others, network=network.network)  # before any images are read
     computing.check(images.data, options.test)
     work = computing.work(console)
     source = computing.open(images.data, console)

@@ -36,11 +36,11 @@ class CompareOptions:
     in their seed share a row."""
 
     data: Annotated[str, Word("PATH")] = ""
-    """Images, named as for vantage evaluate. Where protocols need different images, --set NAME.data=PATH gives those of
-    one protocol."""
+    """Images, named as for vantage evaluate. If protocols need different images, --set NAME.data=PATH sets those of one
+    protocol."""
 
     test: Annotated[str, Word("PATH")] = ""
-    """Test images, named like --data; if omitted, a fifth of the data is held out, of each class if there are any."""
+    """Test images, named like --data; if omitted, a fifth of the data is held out, per class if there are labels."""
 
     protocols: Annotated[str, Word("NAME,NAME")] = "knn,linear-cached"
     """Protocols, separated by commas: names that vantage evaluate --help lists, MODULE:NAME of your own, or results of
@@ -74,10 +74,10 @@ _TASK_FIELDS = ("data", "test", "classes", "trials", "measures")
 def compare(words: list[str], console: Console) -> int:
     """Compare runs by several protocols in one table: vantage compare RUN [RUN …] --data PATH --out table.md.
 
-    The table has the mean ± standard deviation over seeds, and rows for raw pixels and random encoders. A row is bold
-    where it is better than every other trained one in a t-test (paired where the seeds are the same, else Welch's;
-    Holm's correction; three seeds or more). Results in RUN/evaluations for the same checkpoint and images are reused.
-    Papers report detectors as the mean of several trials: --protocols detection-c4 --set detection-c4.trials=5.
+    The table shows mean ± standard deviation over seeds, with rows for raw pixels and random encoders. A row is bold if
+    a t-test finds it better than every other trained row (paired if the seeds are the same, else Welch's; Holm's
+    correction; at least three seeds). Results in RUN/evaluations for the same checkpoint and images are reused. Papers
+    report detectors as the mean of several trials: --protocols detection-c4 --set detection-c4.trials=5.
     """
     command = Command("compare", compare.__doc__ or "", _settable)
     options, network, computing = read(command, words, CompareOptions, NetworkOptions, ComputeOptions)
@@ -111,7 +111,7 @@ def compare(words: list[str], console: Console) -> int:
 
 
 def _protocol_tasks(options: CompareOptions) -> list[_ProtocolTask]:
-    """The protocols, each with what `--set` sets for it."""
+    """The protocols, each with its `--set` settings."""
     entries = [word.strip() for word in options.protocols.split(",") if word.strip()]
     protocols_by_entry = {entry: protocol_named(entry) for entry in entries}
     names = {entry: each.name if entry.endswith(".json") else entry for entry, each in protocols_by_entry.items()}
@@ -131,7 +131,7 @@ def _protocol_tasks(options: CompareOptions) -> list[_ProtocolTask]:
 
 
 def _owner(text: str, names: Mapping[str, str]) -> tuple[str, str]:
-    """The entry of `--protocols` that a setting belongs to, and the setting without its name."""
+    """Split a setting into its entry of `--protocols` and the setting without that name."""
     first, _, setting = text.partition(".")
     name, module = first.replace("_", "-"), text.partition("=")[0].rpartition(".")[0]
     for entry, own in names.items():
@@ -151,7 +151,7 @@ def _owner(text: str, names: Mapping[str, str]) -> tuple[str, str]:
 
 
 def _check_images(protocol_tasks: Sequence[_ProtocolTask], options: CompareOptions) -> None:
-    """Raises `UserError` where a protocol has no images, or where --data would have to be of several kinds."""
+    """Raises `UserError` if a protocol has no images, or if --data would have to hold several kinds of images."""
     without = [one for one in protocol_tasks if not one.data]
     if not without:
         return
@@ -176,7 +176,7 @@ def _task(images: TaskImages, one: _ProtocolTask, options: CompareOptions) -> An
 
 
 def _in_own_words(message: str, name: str, protocol: Any) -> str:
-    """A message of a protocol with the options of `compare`: --set knn.k in place of --k."""
+    """A protocol's message with the options of `compare`: --set knn.k instead of --k."""
     flags = "|".join(f.name.replace("_", "-") for f in fields(protocol))
     return re.sub(rf"(?<![\w-])--({flags})(?![\w-])", rf"--set {name}.\1", message) if flags else message
 

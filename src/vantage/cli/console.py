@@ -1,4 +1,4 @@
-"""What the command line prints: tables in a terminal, plain lines elsewhere; with --quiet, results and errors only."""
+"""What the command line prints: tables in a terminal, plain lines elsewhere; only results and errors with --quiet."""
 
 import inspect
 import os
@@ -21,23 +21,23 @@ INTERRUPTED = 130
 
 
 def columns() -> int:
-    """Characters in a line of text: the width of the terminal, at most 120."""
+    """Characters per line: the width of the terminal, at most 120."""
     return min(120, shutil.get_terminal_size().columns)
 
 
 def paragraphs(text: str | None) -> str:
-    """A docstring, its paragraphs wrapped to the width of the terminal."""
+    """A docstring with its paragraphs wrapped to the width of the terminal."""
     each = inspect.cleandoc(text or "").split("\n\n")
     return "\n\n".join(textwrap.fill(" ".join(one.split()), columns(), break_on_hyphens=False) for one in each)
 
 
 def first_sentence(text: str) -> str:
-    """The first sentence of a text on one line or several."""
+    """The first sentence of a text of one or more lines."""
     return re.split(r"(?<=[.]) (?=[A-Z0-9`])", " ".join(text.split()))[0]
 
 
 def catalog(entries: Mapping[str, object]) -> str:
-    """A line or two for each name: the first sentence of a documented object, or a text, without its sources."""
+    """A line or two for each name: a text, or the first sentence of an object's docstring, without sources."""
     indent = max(map(len, entries), default=0) + 2
     rows = []
     for name, about in entries.items():
@@ -50,53 +50,53 @@ def catalog(entries: Mapping[str, object]) -> str:
 
 @dataclass(frozen=True)
 class Console:
-    """Where a verb prints: notes to standard error, so that results on standard output can be piped."""
+    """Where a verb prints. Notes go to standard error, so that results on standard output can be piped."""
 
     quiet: bool = False
-    """Whether notes are left out; results and mistakes are not."""
+    """Whether to leave out notes; results and errors are always printed."""
 
     imports: tuple[str, ...] = ()
-    """Modules of the user whose parts may be used."""
+    """The user's modules, whose parts may be used."""
 
     @property
     def silent(self) -> bool:
-        """Whether notes are left out: because of `quiet`, or because the first of several processes prints them."""
+        """Whether to leave out notes, because of `quiet` or because only the first of several processes prints them."""
         return self.quiet or not self.first
 
     @property
     def first(self) -> bool:
-        """Whether this is the first of several processes, or the only one: it prints the results."""
+        """Whether this is the first of several processes, or the only one. That process prints the results."""
         return all(os.environ.get(name, "0") == "0" for name in ("RANK", "LOCAL_RANK"))
 
     def note(self, text: str) -> None:
-        """A line that helps the user but is not a result."""
+        """Print a line that helps the user but is not a result."""
         if not self.silent:
             _terminal(True, plain=True).print(text)
 
     def notes(self, title: str, rows: Sequence[Sequence[str]], columns: Sequence[str] = ()) -> None:
-        """A table that helps the user but is not a result."""
+        """Print a table that helps the user but is not a result."""
         if not self.silent:
             _print(_terminal(True), title, rows, columns)
 
     def result(self, text: str) -> None:
-        """A line of the result."""
+        """Print a line of the result."""
         if self.first:
             _terminal(False, plain=True).print(text)
 
     def results(self, title: str, rows: Sequence[Sequence[str]], columns: Sequence[str] = ()) -> None:
-        """A table of the result."""
+        """Print a table of the result."""
         if self.first:
             _print(_terminal(False), title, rows, columns)
 
     def progress(self) -> "Progress":
-        """What shows the progress of work; nothing if silent."""
+        """The progress display; none if silent."""
         from vantage.progress import progress_for
 
         return progress_for(self.silent)
 
 
 def _terminal(stderr: bool, plain: bool = False) -> "Terminal":
-    """Rich's console; imported only when something is printed, so that help is quick."""
+    """Rich's console, imported only when something is printed, to keep help fast."""
     from rich.console import Console as Terminal
 
     return Terminal(stderr=stderr, highlight=False, markup=not plain, soft_wrap=plain)

@@ -1,4 +1,4 @@
-"""The verb `convert`: weights that torch pickled, as a safetensors file."""
+"""The verb `convert`: write weights that torch pickled to a safetensors file."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,20 +15,20 @@ class ConvertOptions:
     """The options of `convert`."""
 
     file: Annotated[str, Word("FILE", positional=True)]
-    """File that torch saved, such as resnet18.pth or moco_v2_800ep_pretrain.pth.tar."""
+    """File written by torch.save, such as resnet18.pth or moco_v2_800ep_pretrain.pth.tar."""
 
     out: Annotated[str, Word("OUT", positional=True)]
     """File to write, ending with .safetensors."""
 
     key: str = ""
-    """Where the file has its state dict; if omitted, state_dict, model, model_state_dict, or the file itself."""
+    """Key of the state dict in the file; if omitted, state_dict, model, model_state_dict, or the file itself."""
 
 
 def convert(words: list[str], console: Console) -> int:
     """Convert weights that torch saved to safetensors: vantage convert FILE.pth OUT.safetensors.
 
-    The file is read by torch's weights-only loader: one with anything but tensors in it is refused, and nothing in it
-    runs. Of a MoCo checkpoint the query network is written.
+    Torch's weights-only loader reads the file: it refuses files that hold anything but tensors, and runs no code from
+    them. For a MoCo checkpoint, the query network is written.
     """
     (options,) = read(Command("convert", convert.__doc__ or ""), words, ConvertOptions)
     from vantage.frozen.convert import convert as write

@@ -1,4 +1,4 @@
-"""What a run changes in its recipe, and why."""
+"""Show what a run changes in its recipe, and why."""
 
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
@@ -20,8 +20,8 @@ def show_differences(
     console: Console,
     otherwise: str = "follows what was given",
 ) -> None:
-    """What differs from the recipe, and why; `choices` are the paths that options set, `otherwise` is why the rest
-    differs."""
+    """Print the differences from the recipe with their reasons. `choices` are the paths set by options; `otherwise` is
+    the reason for all changes that are neither chosen nor fitted to the images."""
     from vantage.cli.summary import short
     from vantage.composition.fields import differences
 

@@ -1,4 +1,4 @@
-"""The verb `embed`: the features of images, written to a file."""
+"""The verb `embed`: write the features of images to a file."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +16,8 @@ class EmbedOptions:
     """The options of `embed`."""
 
     out: Annotated[str, Word("FILE")]
-    """File to write: .parquet (name, label, embedding) or .npy (with the names of its rows in a second file); without
-    an ending a folder of .parquet files of 100,000 images each, for very many images."""
+    """File to write: .parquet (name, label, embedding) or .npy (with the row names in a second file). A path without an
+    ending becomes a folder of .parquet files with 100,000 images each, for very large sets."""
 
     batch_size: int = 256
     """Images that the network encodes at once."""
@@ -35,7 +35,7 @@ def embed(words: list[str], console: Console) -> int:
     frozen = load(run.folder, network.network)
     out = Path(options.out)
     check, write = (check_file, write_embeddings) if out.suffix else (check_folder, write_embedding_parts)
-    check(out)  # a mistake is reported before a million images are read
+    check(out)  # report a mistake before a million images are read
     work = computing.work(console, options.batch_size)
     source = computing.open(images.data, console)
     file = write(frozen, source, out, work)

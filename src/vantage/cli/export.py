@@ -1,4 +1,4 @@
-"""The verb `export`: the backbone of a run for another library."""
+"""The verb `export`: write the backbone of a run for another library."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,22 +16,22 @@ class ExportOptions:
     """The options of `export`."""
 
     to: Literal["torchvision", "timm", "safetensors", "detectron2", "onnx", "torch"]
-    """Library whose own model loads the file (torchvision, timm or detectron2); safetensors for the parameters under
-    their own names; onnx or torch (torch.export) for the network itself, from pixels to features."""
+    """Library whose own model loads the file (torchvision, timm or detectron2). safetensors keeps the parameters' own
+    names; onnx and torch (torch.export) write the network itself, from pixels to features."""
 
     out: Annotated[str, Word("FILE")] = ""
     """File to write, ending with .safetensors, .onnx or .pt2; if omitted, RUN/backbone-FORMAT with that ending. For
     detectron2, a folder for the weights and settings of detectors; if omitted, RUN/detectron2."""
 
     data: Annotated[str, Word("PATH")] = ""
-    """Images on which an export to onnx or torch is checked; if omitted, those of the run, or random ones where they
-    are gone."""
+    """Images for checking an export to onnx or torch; if omitted, those of the run, or random ones if they are
+    gone."""
 
 
 def export(words: list[str], console: Console) -> int:
     """Write the backbone for another library: vantage export RUN --to torchvision [--out FILE].
 
-    A model card in Markdown lies beside it: images, method, settings, results and origin.
+    A model card in Markdown is written beside it: images, method, settings, results and origin.
     """
     command = Command("export", export.__doc__ or "")
     run, options, network = read(command, words, RunOrWeights, ExportOptions, NetworkOptions)

@@ -1,4 +1,4 @@
-"""Files and folders that `--out` names, checked before any work is done."""
+"""Check the files and folders that `--out` names before any work is done."""
 
 import os
 from collections.abc import Sequence
@@ -10,16 +10,16 @@ __all__ = ["check_file", "check_folder", "check_new_run", "result_file_or_none"]
 
 
 def check_file(out: Path, endings: Sequence[str] = (), what: str = "", flag: str = "--out") -> Path:
-    """A file that can be written; `what` is what it will hold, and `flag` the option that names it.
+    """Check that a file can be written. `what` describes its content, and `flag` is the option that names it.
 
-    Raises `UserError` for an ending that is not one of `endings`, if there are any, for a folder that does not exist or
-    is not writable, and for the name of a folder.
+    Raises `UserError` if `endings` are given and the file has another one, if its folder does not exist or is not
+    writable, and if it is a folder.
     """
     if endings and out.suffix not in endings:
         every = " or ".join(filter(None, (", ".join(endings[:-1]), endings[-1])))
         raise UserError(f"{flag} {out}: this file holds {what}; end the name with {every}")
     folder = out.absolute().parent
-    if not os.path.isdir(folder):  # unlike Path.is_dir, raises nothing where permission is denied
+    if not os.path.isdir(folder):  # unlike Path.is_dir, does not raise if permission is denied
         raise UserError(f"{flag} {out}: the folder {folder} does not exist; create it first")
     if os.path.isdir(out):
         raise UserError(f"{flag} {out} is a folder: name a file")
@@ -28,9 +28,9 @@ def check_file(out: Path, endings: Sequence[str] = (), what: str = "", flag: str
 
 
 def result_file_or_none(out: str, run: Path, endings: Sequence[str] = (), what: str = "") -> Path | None:
-    """The file that `--out` names, or `None` if it is omitted: results are then kept in RUN/evaluations.
+    """The file that `--out` names, or `None` if it is omitted and results go to RUN/evaluations.
 
-    Raises `UserError` where that folder is not writable, and as `check_file` does.
+    Raises `UserError` if that folder is not writable, and like `check_file`.
     """
     if out:
         return check_file(Path(out), endings, what)
@@ -43,7 +43,7 @@ def result_file_or_none(out: str, run: Path, endings: Sequence[str] = (), what: 
 
 
 def check_folder(out: Path) -> Path:
-    """A folder, which need not exist yet; raises `UserError` where it cannot be created or is not writable."""
+    """Check a folder, which may not exist yet. Raises `UserError` if it cannot be created or is not writable."""
     existing = next(path for path in (out.absolute(), *out.absolute().parents) if os.path.exists(path))
     if not os.path.isdir(existing):
         problem = "is a file" if existing == out.absolute() else f"cannot be created, since {existing} is a file"
@@ -53,7 +53,7 @@ def check_folder(out: Path) -> Path:
 
 
 def check_new_run(out: Path) -> Path:
-    """A folder for a new run; raises `UserError` where it already holds a run, and as `check_folder` does."""
+    """Check a folder for a new run. Raises `UserError` if it already holds a run, and like `check_folder`."""
     if (out / "settings.json").exists() or (out / "checkpoint").exists():
         raise UserError(f"{out} already holds a run: continue it with `vantage resume {out}`, or give another --out")
     return check_folder(out)

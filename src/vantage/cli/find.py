@@ -1,4 +1,4 @@
-"""The verb `find`: near-duplicates, outliers, representatives and wrong labels, by the features of a run."""
+"""The verb `find`: near-duplicates, outliers, representatives and wrong labels, according to a run's features."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,16 +25,16 @@ __all__ = ["find"]
 
 @dataclass(frozen=True)
 class _OutputOptions:
-    """Where results are written."""
+    """Where to write results."""
 
     out: Annotated[str, Word("FILE")]
     """File for the table, ending with .csv or .parquet; an existing one is replaced."""
 
     picture: Annotated[str, Word("FILE")] = ""
-    """File for the contact sheet, ending with .png; if omitted, that of the table with this ending."""
+    """File for the contact sheet, ending with .png; if omitted, the name of the table with this ending."""
 
     def files(self) -> tuple[Path, Path]:
-        """The table and the picture; raises `UserError` where they cannot be written."""
+        """The paths of table and picture. Raises `UserError` if they cannot be written."""
         table = check_file(Path(self.out), (".csv", ".parquet"), "a table")
         picture = check_file(Path(self.picture or table.with_suffix(".png")), (".png",), "a picture", "--picture")
         return table, picture
@@ -45,10 +45,10 @@ class _DuplicateOptions:
     """The options of `find duplicates`."""
 
     test: Annotated[str, Word("PATH")] = ""
-    """Test images, named like --data: finds those with a near-duplicate in --data (leaks), in place of groups."""
+    """Test images, named like --data: find those with a near-duplicate in --data (leaks), instead of groups."""
 
     limit: float = 0.25
-    """Largest distance of two near-duplicates, in mean distances of either to its ten nearest neighbors."""
+    """Largest distance of near-duplicates, relative to the mean distance of each to its ten nearest neighbors."""
 
     def __post_init__(self) -> None:
         if not self.limit > 0:
@@ -60,20 +60,20 @@ class _RepresentativeOptions:
     """The options of `find representatives`."""
 
     count: int = 100
-    """How many images to choose."""
+    """Number of images to choose."""
 
     def __post_init__(self) -> None:
         if self.count < 1:
             raise UserError(f"--count {self.count}: give at least 1")
 
     by: Literal["clusters", "k-center"] = "clusters"
-    """clusters: nearest to the centers of k-means clusters; k-center: each the farthest from all before it."""
+    """clusters: images nearest to the centers of k-means clusters; k-center: each image farthest from those before."""
 
 
 def find(words: list[str], console: Console) -> int:
     """Find near-duplicates, outliers, wrong labels, images to label: vantage find KIND RUN --data PATH.
 
-    Each kind writes a table (CSV or Parquet) and a contact sheet (PNG), and reports the rule by which it decides.
+    Each kind writes a table (CSV or Parquet) and a contact sheet (PNG), and reports its decision rule.
     """
     kinds = {"duplicates": _duplicates, "outliers": _outliers, "representatives": _representatives}
     kinds["mistakes"] = _mistakes
@@ -93,13 +93,13 @@ def find(words: list[str], console: Console) -> int:
 
 
 def _duplicates(words: list[str], console: Console) -> int:
-    """Find images that may be the same picture, or test images that are among others.
+    """Find images that may be the same picture, or test images that also occur in another set.
 
-    Two images are near-duplicates where their distance (1 − cosine of the features) is at most --limit times the mean
-    distance of each of them to its ten nearest neighbors. A group is a chain of near-duplicates, the surest first; the
-    table has a row for each image in a group, and marks one of each to keep. With --test, a row for each test image
-    that has a near-duplicate in --data. Recompressed copies are found surely; how far mirrored, cropped and recolored
-    ones are depends on what the run has learned to ignore: look at the contact sheet.
+    Two images are near-duplicates if their distance (1 − cosine of the features) is at most --limit times the mean
+    distance of each of them to its ten nearest neighbors. Chains of near-duplicates form groups, surest first. The
+    table has a row for each image in a group and marks one image per group to keep. With --test, it has a row for each
+    test image with a near-duplicate in --data. Recompressed copies are found reliably. Whether mirrored, cropped and
+    recolored copies are found depends on what the run has learned to ignore: look at the contact sheet.
     """
 
     def search(options: Any, computing: ComputeOptions) -> "Search":
@@ -120,8 +120,8 @@ def _duplicates(words: list[str], console: Console) -> int:
 def _outliers(words: list[str], console: Console) -> int:
     """Find images that are far from all others.
 
-    The table has all images by their mean distance (1 − cosine of the features) to their ten nearest neighbors, the
-    farthest first. Outliers are those above the upper quartile and three times the range between the quartiles.
+    The table lists all images by their mean distance (1 − cosine of the features) to their ten nearest neighbors,
+    farthest first. Outliers lie above the upper quartile plus three times the interquartile range.
     """
 
     def search(options: Any, computing: ComputeOptions) -> "Search":
@@ -133,10 +133,10 @@ def _outliers(words: list[str], console: Console) -> int:
 
 
 def _representatives(words: list[str], console: Console) -> int:
-    """Find images that stand for all, to label first.
+    """Find representative images to label first.
 
-    By clusters, those nearest to the centers of as many clusters, the largest cluster first. By k-center, the one
-    nearest to the mean, then always the image farthest from all before: rare images come early, and so do strangers.
+    With clusters, the images nearest to the centers of --count clusters, largest cluster first. With k-center, the
+    image nearest to the mean, then repeatedly the one farthest from all before: rare images and outliers come early.
     """
 
     def search(options: Any, computing: ComputeOptions) -> "Search":
@@ -150,9 +150,9 @@ def _representatives(words: list[str], console: Console) -> int:
 def _mistakes(words: list[str], console: Console) -> int:
     """Find labels that the nearest neighbors contradict.
 
-    The 20 nearest neighbors of each image vote for their labels. A label counts as a likely mistake where another class
-    leads by half of the votes. The table has all labeled images by that lead, largest first, with the class that the
-    neighbors suggest. It is as good as the features: a run that does not tell the classes apart finds few mistakes.
+    Each image's 20 nearest neighbors vote on its label. A label is a likely mistake if another class leads by half of
+    the votes. The table lists all labeled images by that lead, largest first, with the class that the neighbors
+    suggest. The result depends on the features: a run that does not separate the classes finds few mistakes.
     """
 
     def search(options: Any, computing: ComputeOptions) -> "Search":
@@ -171,7 +171,7 @@ def _search(
     words: list[str],
     console: Console,
 ) -> int:
-    """Read the options, search, and write what comes out."""
+    """Read the options, search, and write the results."""
     groups = (
         RunOrWeights,
         ImageOptions,

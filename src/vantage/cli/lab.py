@@ -1,4 +1,4 @@
-"""The lab on the command line: entries listed with their state, made at a level, judged, and written to the page."""
+"""The lab on the command line: list the entries, reproduce them at a level, judge the claims, write the page."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,52 +23,52 @@ class LabOptions:
     """The options of the lab."""
 
     names: Annotated[tuple[str, ...], Word("ENTRY", positional=True)] = ()
-    """Entries, such as jcl-table-1; a paper (jcl, cnce, interclr, infomin) or `all` stands for all of its own. If
-    omitted, entries are listed with their state."""
+    """Entries, such as jcl-table-1. A paper (jcl, cnce, interclr, infomin) means all its entries, and `all` means every
+    entry. If omitted, entries are listed with their state."""
 
     level: Literal["smoke", "two-cores", "one-gpu", "paper"] = "two-cores"
     """smoke: a minute, on photographs that need no file; two-cores: hours; one-gpu: a larger network for thirty times
-    as many images; paper: print the commands of the paper's own scale."""
+    as many images; paper: only print the commands at the paper's scale."""
 
     data: Annotated[tuple[str, ...], Word("NAME=PATH", repeated=True)] = ()
-    """An image set, such as tiny-imagenet-50=tiny-imagenet-50.tar.gz. May be repeated."""
+    """Path of an image set, such as tiny-imagenet-50=tiny-imagenet-50.tar.gz. May be repeated."""
 
     out: Annotated[str, Word("LAB")] = "lab"
-    """Folder of the lab, where everything that is done is kept."""
+    """Folder of the lab, which keeps all results."""
 
     seeds: str = "0..5"
-    """Seeds, as FIRST..LAST or one number. What is done of others stays."""
+    """Seeds, as FIRST..LAST or one number. Results for other seeds are kept."""
 
     jobs: int = 1
-    """Processes that share the work. More may be started elsewhere on the same folder."""
+    """Processes that share the work. You may start more of them elsewhere on the same folder."""
 
     missing: bool = False
-    """Only list what is still to be made."""
+    """Only list what is missing."""
 
     collect: bool = False
-    """Only collect what is done so far, also while others work on it."""
+    """Only collect the finished results, even while other processes are working."""
 
     show: bool = False
-    """Only print what is claimed, with the paper's commands."""
+    """Only print the claims and the paper's commands."""
 
     take_in: Annotated[str, Word("LAB")] = ""
-    """First take over the cells of a lab that was made elsewhere."""
+    """First import the cells of a lab from elsewhere."""
 
     results: Annotated[str, Word("FOLDER")] = ""
-    """Folder for a file of numbers of each entry; if omitted, `results` in the lab."""
+    """Folder for each entry's file of numbers; if omitted, `results` in the lab."""
 
     page: Annotated[str, Word("FILE")] = ""
-    """Write the page of all claims, from the files of numbers, and its pictures into images/claims beside it."""
+    """Write the page of all claims from the files of numbers, with its pictures in images/claims beside it."""
 
     device: Annotated[str, Word("DEVICE")] = "auto"
-    """What computes."""
+    """Device to compute on."""
 
     def __post_init__(self) -> None:
         check_device(self.device)
 
 
 def run_lab(words: list[str], console: Console, about: str) -> int:
-    """Do what the words ask of the lab."""
+    """Run the lab as the words say."""
     (options,) = read(Command("reproduce", about), words, LabOptions)
     if not options.names and not options.page and not options.take_in:
         _list(options, console)
@@ -93,7 +93,7 @@ def run_lab(words: list[str], console: Console, about: str) -> int:
 
 
 def _list(options: LabOptions, console: Console) -> None:
-    """All entries with their state at the level, by the numbers that were collected, and time."""
+    """List all entries with their time, and their state at the level according to the collected numbers."""
     from vantage.studies.lab import ENTRIES, completion, numbers_in, time_per_seed
 
     folder = _numbers(options)
@@ -142,7 +142,7 @@ def _print(entry: "Entry", verdicts: "tuple[ClaimVerdict, ...]", console: Consol
 
 
 def _show(entries: "tuple[Entry, ...]", console: Console) -> None:
-    """What is claimed, and the commands of the paper's scale."""
+    """Print the claims, and the commands at the paper's scale."""
     for entry in entries:
         console.results(entry.name, [(claim.name, f"{claim.text} ({claim.place})") for claim in entry.claims])
         for line in entry.commands or ("# no command: see the page of claims",):
@@ -167,12 +167,12 @@ def _results(options: LabOptions) -> Path:
 
 
 def _numbers(options: LabOptions) -> Path:
-    """Where numbers of the level are, in the folder of results."""
+    """The folder with this level's numbers, inside the folder of results."""
     return _level(options).folder(_results(options))
 
 
 def _level(options: LabOptions) -> "Level":
-    """The level that is judged; for smoke, which has results of its own, the first."""
+    """The level to judge. smoke has separate results; for it, this is the first level."""
     from vantage.studies.lab import LEVELS
 
     return next((each for each in LEVELS if each.name == options.level), LEVELS[0])

@@ -1,4 +1,4 @@
-"""Several processes for one verb: started here, or by torchrun."""
+"""Run one verb on several processes, started here or by torchrun."""
 
 import atexit
 import os
@@ -9,10 +9,10 @@ __all__ = ["join_processes"]
 
 
 def join_processes(devices: int | None, device: str) -> str:
-    """Start the processes that share the work, or meet those that torchrun started; returns the device of this one.
+    """Start the processes that share the work, or join those that torchrun started; return this process's device.
 
-    `devices` is their number on each machine; if omitted, 1, or as many as torchrun started. Raises
-    `UserError` where one `device` was named for several processes, and where this machine has too few.
+    `devices` is the number of processes per machine; if omitted, 1, or as many as torchrun started. Raises `UserError`
+    if one `device` was named for several processes, or if this machine has too few devices.
     """
     local_processes = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))  # torchrun sets both
     nodes = int(os.environ.get("WORLD_SIZE", "1")) // local_processes if "LOCAL_WORLD_SIZE" in os.environ else 1

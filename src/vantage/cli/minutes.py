@@ -1,4 +1,4 @@
-"""Time on the command line: a plan for some minutes, how long a run will take, and whether it was worth it."""
+"""Time on the command line: plan for some minutes, show how long a run will take, and judge whether it helped."""
 
 import json
 import os
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 __all__ = ["show_expected_time", "plan_run", "show_worth", "without_hold_out"]
 
 _PLAN = "VANTAGE_PLANNED_RUN"
-"""Environment variable by which the first process hands its plan to those that it starts."""
+"""Environment variable through which the first process passes its plan to the processes that it starts."""
 _LONG = 3 * 3600
 
 
 def without_hold_out(data: "Data") -> "Data":
-    """The same images, none held out."""
+    """The same data settings without held-out images."""
     return replace(data, hold_out=0.0, max_images=0)
 
 
 def plan_run(
     minutes: float, options: "PlanOptions", open_source: "Callable[[], Source]", console: Console, start: float
 ) -> "Run":
-    """The run for some minutes, after a table that shows it.
+    """Plan a run for some minutes, and show it in a table.
 
-    The speed is measured once: processes that the first one starts take its plan. Raises `UserError` where another
-    program has started several, which would each measure another speed.
+    The speed is measured once: processes that the first one starts use its plan. Raises `UserError` if another program
+    has started several processes, since each would measure a different speed.
     """
     from vantage.composition.codec import decode, encode
     from vantage.planning import speed
@@ -62,12 +62,12 @@ def plan_run(
 
 
 def _is_one_of_several() -> bool:
-    """Whether another process started this one for the same run: the first of several, or torchrun."""
+    """Whether another process (the first of several, or torchrun) started this one for the same run."""
     return any(name in os.environ for name in ("RANK", "LOCAL_RANK", "NODE_RANK", "TORCHELASTIC_RUN_ID"))
 
 
 def show_expected_time(run: "Run", source: "Source", console: Console) -> None:
-    """Note how long a run will take, by a short trial, and how to plan for less where it is long."""
+    """Note how long a run will take, from a short trial, and if that is long, how to plan for less time."""
     if console.silent:
         return
     from vantage.planning import speed

@@ -1,4 +1,4 @@
-"""Options as earlier versions and other programs call them, so that an error can give the name of today."""
+"""Option names of earlier versions and other programs, so that an error can suggest the current name."""
 
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
@@ -8,7 +8,7 @@ from vantage.composition.suggest import did_you_mean
 __all__ = ["suggest_option"]
 
 EVERYWHERE = ("--quiet", "--import", "--help")
-"""Flags that every verb takes."""
+"""Flags that every verb accepts."""
 
 _FLAGS = {
     "data.place": "data",
@@ -68,7 +68,7 @@ _FIELDS = {
 
 
 def _current_names(flag: str) -> tuple[str, str]:
-    """The flag that a name may stand for, and the path of the field, under the names of today."""
+    """The flag that a name may stand for, and the path of the field, under their current names."""
     plain = flag.lstrip("-")
     parts = plain.replace("-", "_").split(".")
     path = ".".join(_FIELDS.get(part, part) for part in parts)
@@ -76,7 +76,7 @@ def _current_names(flag: str) -> tuple[str, str]:
 
 
 def suggest_option(flag: str, values: Sequence[str], flags: Sequence[str], paths: Sequence[str], verb: str) -> str:
-    """A suggestion for an unknown flag: another flag, or a path for `--set`."""
+    """A suggestion for an unknown flag: a known flag, or a path for `--set`."""
     name, path = _current_names(flag)
     for near in (name, f"{name}s"):
         if near in flags:
@@ -95,6 +95,6 @@ def suggest_option(flag: str, values: Sequence[str], flags: Sequence[str], paths
 
 
 def _likeness(word: str, names: Iterable[str]) -> float:
-    """How similar the nearest name is to a word, whole or by their last parts."""
+    """Similarity of a word to the most similar of the names, compared as a whole or by their last parts."""
     pairs = [(word, one) for one in names] + [(word.rpartition(".")[2], one.rpartition(".")[2]) for one in names]
     return max((SequenceMatcher(None, *pair).ratio() for pair in pairs), default=0.0)

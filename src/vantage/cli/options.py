@@ -1,4 +1,4 @@
-"""Options that several verbs share, each written once, and what they mean."""
+"""Options that several verbs share."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -55,7 +55,7 @@ class RunOrWeights(RunFolder):
 
     @property
     def home(self) -> Path:
-        """The folder where results are kept."""
+        """The folder that keeps results."""
         from vantage.frozen.outside import home_of
 
         return home_of(self.folder)
@@ -66,7 +66,7 @@ class NetworkOptions:
     """One network of a run, or all of them."""
 
     network: int | None = None
-    """Number of one network, where each view has its own."""
+    """Number of the network, if each view has its own."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class ReadingOptions:
         return CORES if self.num_workers is None else self.num_workers
 
     def open(self, path: str, console: Console) -> "Source":
-        """The readable images at a path; a note says how many there are."""
+        """Open the readable images at a path, and note how many there are."""
         from vantage.training.run import Data
 
         source, summary = look_at(Data(path, self.on_bad_image, self.threads()), console)
@@ -106,7 +106,7 @@ class ReadingOptions:
         return source
 
     def check(self, *paths: str) -> None:
-        """Raises `UserError` where one of the paths does not exist; called before any of them is read."""
+        """Raises `UserError` if one of the paths does not exist; called before any of them is read."""
         from vantage.data.sources.opening import check_path
 
         for path in filter(None, paths):
@@ -115,7 +115,7 @@ class ReadingOptions:
 
 @dataclass(frozen=True)
 class ComputeOptions(ReadingOptions):
-    """How a verb reads its images, and what it computes on."""
+    """How a verb reads its images, and which device it computes on."""
 
     device: Annotated[str, Word("DEVICE")] = "auto"
     """cpu, cuda:0, …; auto: a GPU, if any."""
@@ -133,21 +133,21 @@ class ComputeOptions(ReadingOptions):
 
 @dataclass(frozen=True)
 class WorkOptions(ComputeOptions):
-    """How a verb reads its images, and the devices that share the work."""
+    """How a verb reads its images, and how many devices share the work."""
 
     devices: int | None = None
-    """How many share the work."""
+    """Number of devices that share the work."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         _check_count("--devices", self.devices)
 
     def threads(self) -> int:
-        """Threads that decode images: the cores are shared too."""
+        """Threads that decode images, given that the processes share the cores."""
         return max(1, super().threads() // (self.devices or 1)) if self.num_workers is None else self.num_workers
 
     def work(self, console: Console, batch_size: int = 256) -> "Work":
-        """The same, after the processes have met."""
+        """The same, after the processes have joined."""
         from vantage.cli.launch import join_processes
 
         one = replace(self, device=join_processes(self.devices, self.device))
@@ -156,18 +156,18 @@ class WorkOptions(ComputeOptions):
 
 @dataclass(frozen=True)
 class LoadingOptions:
-    """How a training loads its images."""
+    """How training loads its images."""
 
     num_workers: int | None = None
     """Processes that decode images, for sets too large for memory."""
 
     on_bad_image: Literal["skip", "stop"] | None = None
-    """Skip unreadable images (up to 1 %), as by default, or stop."""
+    """Skip unreadable images (up to 1 %; the default), or stop."""
 
 
 @dataclass(frozen=True)
 class DeviceOptions:
-    """What a training computes on."""
+    """What training computes on."""
 
     devices: int | None = None
     """Devices of this machine to train on."""
@@ -182,29 +182,29 @@ def _check_count(flag: str, count: int | None) -> None:
 
 
 def check_device(name: str) -> None:
-    """Raises `UserError` where this machine has no device of that name: when options are read, before any work."""
-    if name not in ("auto", "cpu"):  # these need not wait for torch
+    """Raises `UserError` if this machine has no such device; called when options are read, before any work."""
+    if name not in ("auto", "cpu"):  # these two do not need torch to be imported
         from vantage.devices import device_named
 
         device_named(name)
 
 
 def check_devices(hardware: "Hardware") -> None:
-    """Raises `UserError` where this machine cannot train so: before the images are read."""
+    """Raises `UserError` if this machine cannot train with these settings; called before the images are read."""
     from vantage.devices import check_hardware
 
     check_hardware(hardware.accelerator, hardware.devices, hardware.precision)
 
 
 def assignments(values: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """`PATH=VALUE` for every option that was given, by its path or by its name after a prefix."""
+    """`PATH=VALUE` for every option that was given; the path is its name after the prefix."""
     return [f"{prefix}{name}={value!r}" for name, value in values.items() if value is not None]
 
 
 def look_at(data: "Data", console: Console) -> "tuple[Source, str]":
-    """The readable images that `data` names, and a line about the others; progress is shown.
+    """Open the readable images that `data` names, and describe the others in a line; shows progress.
 
-    Raises `UserError` where there are no images, or too many that are unreadable.
+    Raises `UserError` if there are no images, or if too many are unreadable.
     """
     from vantage.progress import counting
     from vantage.training.feed import open_images
@@ -214,13 +214,13 @@ def look_at(data: "Data", console: Console) -> "tuple[Source, str]":
 
 
 def absolute(path: str) -> str:
-    """A path on this disk made absolute, so that a run finds its images from any folder; other names as they are."""
+    """Make a path on this disk absolute, so that a run finds its images from any folder; other names are unchanged."""
     file, mark, part = (path, "", "") if Path(path).exists() else path.partition("#")
     return f"{Path(file).absolute()}{mark}{part}" if file and exists_on_disk(file) else path
 
 
 def exists_on_disk(path: str) -> bool:
-    """Whether this disk has the path, or the first file that it names with braces."""
+    """Whether the path exists on this disk; for a pattern with braces, whether its first file does."""
     if Path(path).exists() or "{" not in path:
         return Path(path).exists()
     from vantage.data.sources.shards import expand_braces

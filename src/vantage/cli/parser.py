@@ -1,4 +1,4 @@
-"""One verb's options for argparse: how they are written, and how help shows them. No other module uses argparse."""
+"""Define the options of a verb for argparse, and show them in help. No other module uses argparse."""
 
 import argparse
 from collections.abc import Sequence
@@ -14,19 +14,19 @@ __all__ = ["Option", "Word", "parser_of", "without_none"]
 
 @dataclass(frozen=True)
 class Word:
-    """How an option is written on the command line; part of its annotation."""
+    """How an option is written on the command line; used in its annotation."""
 
     metavar: str = ""
-    """What help calls its value."""
+    """Name of its value in help."""
 
     positional: bool = False
-    """Whether it stands in its position, without a flag."""
+    """Whether it is positional, without a flag."""
 
     repeated: bool = False
     """Whether its flag may be repeated, each time with one value."""
 
     help: str = ""
-    """Its help, where no docstring of a field has it."""
+    """Its help, if there is no string under the field."""
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,10 @@ class Option:
     """The field's name."""
 
     annotation: Any
-    """What its value must be."""
+    """Type of its value."""
 
     default: Any
-    """Its value if the option is omitted; `dataclasses.MISSING` where it must be given."""
+    """Its value if the option is omitted; `dataclasses.MISSING` if it is required."""
 
     help: str
     """What it means."""
@@ -50,19 +50,19 @@ class Option:
 
     @property
     def flag(self) -> str:
-        """The word for it, such as `--batch-size`."""
+        """Its flag, such as `--batch-size`."""
         return f"--{self.name.replace('_', '-')}"
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """Raise `UserError`, where argparse would end the process."""
+        """Raise `UserError` where argparse would exit."""
         message = message.removeprefix("argument ").replace("ignored explicit argument", "takes no value, found")
         raise UserError(f"{message} (see {self.prog} --help)")
 
 
 def parser_of(name: str, about: str, options: Sequence[Option]) -> argparse.ArgumentParser:
-    """The parser of a verb; positional words come first, and what it reads are the words of each option by its name."""
+    """The parser of a verb, with positional words first. It returns the words of each option by the option's name."""
     parser = _Parser(f"vantage {name}", add_help=False, allow_abbrev=False, formatter_class=_formatter)
     parser.description = paragraphs(about)
     every = sorted(options, key=lambda option: not option.word.positional)
@@ -85,7 +85,7 @@ def _formatter(prog: str) -> argparse.HelpFormatter:
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """Keeps the lines of the description, and shows values without brackets."""
+    """Keeps the description's line breaks, and shows values without brackets."""
 
     def _format_args(self, action: argparse.Action, default_metavar: str) -> str:
         return f"{action.metavar}{' …' * (action.nargs == '*')}"
@@ -118,7 +118,7 @@ def _metavar(annotation: Any) -> str:
 
 
 def without_none(annotation: Any) -> Any:
-    """The annotation without None, which stands for an omitted option and cannot be written."""
+    """The annotation without None, which means an omitted option and cannot be written."""
     inside = [kind for kind in get_args(annotation) if kind is not type(None)]
     return Union[tuple(inside)] if type(None) in get_args(annotation) else annotation  # noqa: UP007
 

@@ -1,4 +1,4 @@
-"""A recipe as options change it: with another backbone, optimizer or values, at a size that suits the images."""
+"""Change a recipe by options: another backbone, optimizer or other values, at a size that suits the images."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -18,7 +18,7 @@ __all__ = ["with_learned_views", "settable", "view_size", "with_named_parts"]
 
 
 def with_named_parts(recipe: "Callable[[int], Run]", size: int, *, backbone: str = "", optimizer: str = "") -> "Run":
-    """The recipe with another backbone, whose width the head follows, and with another optimizer and its rate."""
+    """The recipe with another backbone, to which the head is adapted, and another optimizer with its learning rate."""
     from vantage.encoders import backbone_named
     from vantage.planning.sizing import with_network
     from vantage.training.optimizers import OPTIMIZERS
@@ -47,7 +47,7 @@ def settable(words: list[str]) -> Iterable[str]:
 
 
 def view_size(size: int | None, source: "Source", console: Console) -> int:
-    """The size of views that an option gives, or else the one that suits the images."""
+    """The view size given by an option, or else the one that suits the images."""
     if size is not None:
         return size
     from vantage.planning.ladder import suitable_size
@@ -62,9 +62,9 @@ def view_size(size: int | None, source: "Source", console: Console) -> int:
 
 
 def with_learned_views(recipe: "Callable[[int], Run]", folder: str) -> "Callable[[int], Run]":
-    """The recipe on the learned views of a folder; the recipe itself if no folder is named.
+    """The recipe with the learned views in a folder, or the unchanged recipe if no folder is named.
 
-    Raises `UserError` where the folder has none, or the recipe's views have no color space.
+    Raises `UserError` if the folder holds none, or if the recipe's views have no color space.
     """
     if not folder:
         return recipe

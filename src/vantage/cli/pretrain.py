@@ -1,4 +1,4 @@
-"""The verb `pretrain`: a recipe fitted to images, changed as options say, and trained."""
+"""The verb `pretrain`: fit a recipe to images, change it by options, and train it."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["report_end", "pretrain"]
 
 _MINUTES = 30.0
-"""Time that is planned for where neither a recipe nor minutes are given."""
+"""Minutes to plan for if neither a recipe nor minutes are given."""
 
 
 @dataclass(frozen=True)
@@ -53,32 +53,32 @@ class PretrainOptions(ImageOptions):
 
     backbone: str = ""
     """resnet18 … resnet152, resnet50x2, resnext50_32x4d, wide_resnet50_2, resnet9, tiny_alexnet, convolutions,
-    timm:NAME, or MODULE:NAME; the head follows it."""
+    timm:NAME, or MODULE:NAME; the head is adapted to it."""
 
     optimizer: Literal["", "sgd", "adamw", "lars"] = ""
-    """Another optimizer, with a learning rate that suits it."""
+    """Another optimizer, with a suitable learning rate."""
 
     learning_rate: float | None = None
-    """Highest learning rate; if omitted, in proportion to the batch size."""
+    """Peak learning rate; if omitted, proportional to the batch size."""
 
     size: int | None = None
     """Side of a view in pixels; if omitted, 32, 64 or 224, depending on the images."""
 
     batch_size: int | None = None
-    """Images in a step, over all devices; if omitted, fitted to the images."""
+    """Images per step, over all devices; if omitted, fitted to the images."""
 
     epochs: int | None = None
     """Passes over the images; if omitted, the recipe's number, and more for small sets."""
 
     seed: int | None = None
-    """Seed of everything random."""
+    """Seed of all random numbers."""
 
     init: Annotated[str, Word("RUN|FILE")] = ""
-    """Start from a run under any recipe (networks; optimizer and memory as far as they fit), or a backbone's weights
-    (.safetensors)."""
+    """Start from a run under any recipe (networks; optimizer and memory as far as they fit), or from a backbone's
+    weights (.safetensors)."""
 
     learned: Annotated[str, Word("FOLDER")] = ""
-    """Folder that `vantage views learn` wrote: the channels for a recipe that splits images by channel."""
+    """Folder written by `vantage views learn`: the channels for a recipe that splits images by channel."""
 
     set: Repeated = ()
     """Any other field, or a part: --set temperature=0.1, --set 'negatives=(OtherImages(), Ring())'. May be repeated."""
@@ -87,9 +87,10 @@ class PretrainOptions(ImageOptions):
 def pretrain(words: list[str], console: Console) -> int:
     """Train an encoder on images without labels: vantage pretrain [RECIPE] --data PATH [--minutes 30] [--out RUN].
 
-    With --minutes, this machine is measured on the images for some seconds, and the plan for that time is shown before
-    it is trained. A recipe alone is fitted to the images (batch size, epochs, learning rate, memory), and a table shows
-    what changed. Options given here take precedence. vantage recipes RECIPE lists every path that --set may change.
+    With --minutes, the speed of this machine is measured on the images for some seconds, and the plan for that time is
+    shown before training starts. Without it, the recipe is fitted to the images (batch size, epochs, learning rate,
+    memory), and a table shows the changes. Options that you give override both. vantage recipes RECIPE lists every path
+    that --set may change.
     """
     start = time.monotonic()
     command = Command("pretrain", pretrain.__doc__ or "", partial(settable, words))
@@ -105,7 +106,7 @@ def pretrain(words: list[str], console: Console) -> int:
     if options.init:
         from vantage.training.warm_start import read_start
 
-        read_start(options.init)  # a mistake is reported before millions of images are read
+        read_start(options.init)  # report a mistake before millions of images are read
     if options.minutes is not None or not options.recipe:
         return _train_planned(plan, options, settings, first, out, console, start)
     source, _ = look_at(replace_at(plan(224), first).data, console)
@@ -147,7 +148,7 @@ def _train_planned(
     console: Console,
     start: float,
 ) -> int:
-    """Plan for the minutes, show it and what it changes in a recipe, and train."""
+    """Plan for the minutes, show the plan and its changes to the recipe, and train."""
     from vantage.planning.sizing import PlanOptions
 
     plan_options = PlanOptions(
@@ -186,14 +187,14 @@ def _named_part_paths(run: "Run", options: PretrainOptions) -> Iterator[str]:
 
 
 def _changes(run: "Run", settings: Sequence[str], name: str = "") -> dict[str, Any]:
-    """New values by path; `name` is what a mistake is told of, the recipe if omitted."""
+    """New values by path; error messages refer to `name`, or to the recipe if it is omitted."""
     return read_assignments(run, settings, lambda path: path != "recipe", name or run.recipe)
 
 
 def _first_changes(
     plan: "Callable[[int], Run]", size: int | None, settings: Sequence[str], name: str
 ) -> dict[str, Any]:
-    """The changes before the size is known, so that a mistake is reported before millions of images are read."""
+    """The changes before the size is known, to report a mistake before millions of images are read."""
     from vantage.planning.ladder import SIZES
 
     first: UserError | None = None
@@ -207,7 +208,7 @@ def _first_changes(
 
 
 def _free_folder(recipe: str) -> Path:
-    """The first of `runs/RECIPE`, `runs/RECIPE-2`, … that does not exist; without a recipe `runs/planned`, …"""
+    """The first of `runs/RECIPE`, `runs/RECIPE-2`, … that does not exist; without a recipe, of `runs/planned`, …"""
     recipe = recipe or "planned"
     names = (Path("runs") / (recipe if number == 1 else f"{recipe}-{number}") for number in count(1))
     return check_folder(next(folder for folder in names if not folder.exists()))
@@ -220,14 +221,14 @@ def _train(run: "Run", out: Path, init: str | None, console: Console) -> int:
 
 
 def report_end(outcome: "TrainingOutcome", run: "Run", console: Console) -> int:
-    """Print how a training ended, and of a planned run whether it helped; returns the exit status."""
+    """Print how training ended and, for a planned run, whether it helped; returns the exit status."""
     if not outcome.finished:
         console.note(f"stopped at step {outcome.step:,}; continue with: vantage resume {outcome.folder}")
         return INTERRUPTED
     judge = f"; next: vantage evaluate knn {outcome.folder} --data LABELED_IMAGES"
     from vantage import processes
 
-    processes.leave()  # what follows is the first one's
+    processes.leave()  # only the first process continues
     console.note(f"finished after {outcome.step:,} steps{'' if run.monitoring.minutes else judge}")
     if run.monitoring.minutes:
         show_worth(run, outcome.folder, console)

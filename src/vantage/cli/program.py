@@ -1,4 +1,4 @@
-"""The verbs, and the exit status of a call: 0, or 2 for a mistake of the user, 130 if interrupted, 1 for a bug."""
+"""The verbs, and the exit status: 0; 2 for a user's mistake, 130 if interrupted, 1 for a bug."""
 
 import errno
 import importlib
@@ -74,13 +74,13 @@ examples:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run the command that the words are, if omitted those of the process; returns the exit status."""
-    for stream in (sys.stdout, sys.stderr):  # a terminal that lacks a character shows ? in its place
+    """Run the command in `words` (if omitted, the command line of the process); returns the exit status."""
+    for stream in (sys.stdout, sys.stderr):  # a terminal shows ? for a character that it lacks
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     try:
         status = _run(list(sys.argv[1:] if words is None else words))
-        sys.stdout.flush()  # what finds no room is told, not dropped when the process ends
+        sys.stdout.flush()  # report a failed write here, before the process ends and drops it
         return status
     except SystemExit as end:  # after help
         return end.code if isinstance(end.code, int) else 0
@@ -90,7 +90,7 @@ def main(words: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("vantage: interrupted", file=sys.stderr)
         return INTERRUPTED
-    except BrokenPipeError:  # the reader of the output has closed it
+    except BrokenPipeError:  # the reader of the output has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except Exception as problem:
@@ -103,14 +103,14 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _told(problem: OSError) -> str:
-    """What the user can mend of a problem that no room above has told in its own words; nothing for others."""
+    """The message for a system error that the user can fix and that nobody has reported yet; empty for other errors."""
     if problem.errno == errno.ENAMETOOLONG:
         return f"no path can be as long as {problem.filename}"
     if problem.errno not in (errno.ENOSPC, errno.EDQUOT):
         return ""
     try:
         sys.stdout.flush()
-    except OSError:  # it keeps what it could not write, and would try again when the process ends
+    except OSError:  # the stream keeps the unwritten text, and would write it again when the process ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     what = problem.filename or "the output"
     return f"{what} could not be written: {problem.strerror}. Free some space and run the same again"
@@ -150,7 +150,7 @@ def _verb_lines() -> Iterator[str]:
 
 
 def _global(words: list[str]) -> tuple[list[str], Console]:
-    """The words without those that every verb takes, and what these say."""
+    """The words without the flags that every verb accepts, and a console set up by those flags."""
     rest, imports, quiet = [], [], False
     waiting = iter(words)
     for word in waiting:
@@ -168,7 +168,7 @@ def _global(words: list[str]) -> tuple[list[str], Console]:
 
 
 def _import(modules: Sequence[str]) -> None:
-    """Import the modules that the user names; the current folder is searched first, as for a script in it."""
+    """Import the modules that the user names, from the current folder first, as for a script in it."""
     if modules and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     for module in modules:

@@ -1,4 +1,4 @@
-"""The verb `recipes`: a list of the recipes, or one of them in full."""
+"""The verb `recipes`: list the recipes, or show one in full."""
 
 import inspect
 import re
@@ -53,7 +53,7 @@ def recipes(words: list[str], console: Console) -> int:
 
 
 def _by_paper(every: "Iterable[Callable[[int], Run]]") -> "dict[str, list[Callable[[int], Run]]]":
-    """The recipes by paper: each module has those of one, and names it first."""
+    """The recipes by paper: each module holds the recipes of one paper, and names it first."""
     papers: dict[str, list[Callable[[int], Run]]] = {}
     for recipe in every:
         about = first_line(inspect.getmodule(recipe)).partition(":")[0]
@@ -74,7 +74,7 @@ def _show(recipe: "Callable[[int], Run]", size: int, console: Console) -> None:
 
 
 def find_recipe(name: str) -> "Callable[[int], Run]":
-    """The recipe of this name; for MODULE:FUNCTION, that function of an imported module."""
+    """The recipe of this name; for MODULE:FUNCTION, that function in an imported module."""
     from vantage.recipes import RECIPES, VARIANTS
     from vantage.training.run import Run
 

@@ -1,4 +1,4 @@
-"""The verb `report`: one page about runs, for a browser."""
+"""The verb `report`: a page about runs, for a browser."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,16 +23,16 @@ class ReportOptions:
     """File for the page, ending with .html; an existing one is replaced."""
 
     images: int = 10_000
-    """Images to show, drawn at random with seed 0 where there are more; at most 50,000 for all runs together."""
+    """Images to show, drawn at random with seed 0 if there are more; at most 50,000 for all runs together."""
 
 
 def report(words: list[str], console: Console) -> int:
     """Write a page about runs for a browser: vantage report RUN [RUN …] --data PATH.
 
-    It says in a sentence whether a run is healthy, collapsed or under-trained, and shows its curves, the views, nearest
+    It says in a sentence whether a run is healthy, collapsed or under-trained. It shows its curves, its views, nearest
     neighbors (the worst too), a map of the images, the spectrum of the features, near-duplicates, outliers, recorded
-    results beside the baselines, and settings. One file below 8 MB, which needs no network and no server. Several runs
-    stand side by side.
+    results beside the baselines, and settings. The page is one file below 8 MB, and needs no network connection and no
+    server. Several runs are shown side by side.
     """
     groups = (ReportOptions, ImageOptions, NetworkOptions, ComputeOptions)
     options, images, network, computing = read(Command("report", report.__doc__ or ""), words, *groups)
@@ -44,7 +44,7 @@ def report(words: list[str], console: Console) -> int:
     out = check_file(Path(options.out), (".html", ".htm"), "a web page")
     folders = [Path(run) for run in options.runs]
     check_size(len(folders), options.images)
-    for facts in facts_of(folders):  # a mistake in a run is reported before the images are read
+    for facts in facts_of(folders):  # report a mistake in a run before the images are read
         if facts.checkpoint:
             load(facts.folder, network.network)
     source, work = computing.open(images.data, console), computing.work(console)

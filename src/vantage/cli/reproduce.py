@@ -1,4 +1,4 @@
-"""The verb `reproduce`: tables and figures of papers, reproduced."""
+"""The verb `reproduce`: reproduce tables and figures of papers."""
 
 from dataclasses import dataclass, fields, make_dataclass
 from pathlib import Path
@@ -17,23 +17,23 @@ __all__ = ["reproduce"]
 
 @dataclass(frozen=True)
 class ReproduceOptions:
-    """The options of every entry, other than its images."""
+    """The options of every entry, except its images."""
 
     out: Annotated[str, Word("FOLDER")]
-    """Folder for the table (.md, .csv, .json), the picture (.png) and the finished rows, which are computed once."""
+    """Folder for the table (.md, .csv, .json), the picture (.png) and the finished rows, which are not recomputed."""
 
     set: Repeated = ()
     """Any field of the entry, such as --set course.epochs=10. May be repeated."""
 
 
 def reproduce(words: list[str], console: Console) -> int:
-    """Tables and figures of the papers made again, and every claim judged: vantage reproduce ENTRY … --out LAB.
+    """Reproduce tables and figures of the papers, and judge every claim: vantage reproduce ENTRY … --out LAB.
 
-    Without an entry all are listed with their state and time. What is done is kept in the lab's folder, cell by cell,
-    so an interrupted call goes on where it was, several may share the work, and seeds may be added. At the level
-    two-cores the same question is asked at a small scale, at smoke in a minute whether it can be asked at all, and
-    paper prints the commands of the paper's own scale. infomin-table-4 is also made alone, at any scale, on digits and
-    backgrounds of one's own: vantage reproduce infomin-table-4 --digits …
+    Without an entry, all entries are listed with their state and time. The lab's folder keeps the results, cell by
+    cell: an interrupted command continues where it stopped, several processes may share the work, and seeds may be
+    added. The level two-cores asks the paper's question at a small scale, smoke only checks in a minute that it can be
+    asked, and paper prints the commands at the paper's scale. infomin-table-4 can also be reproduced separately, at any
+    scale, with your own digits and backgrounds: vantage reproduce infomin-table-4 --digits …
     """
     from vantage.cli.lab import LabOptions as InTheLab
     from vantage.cli.lab import run_lab
@@ -49,7 +49,7 @@ def reproduce(words: list[str], console: Console) -> int:
 
 
 def _is_alone(kind: Any, words: list[str], lab: type) -> bool:
-    """Whether an entry with images of its own is meant, or its help: a flag names such images, or nearly."""
+    """Whether the words mean an entry with the user's own images, or its help: a flag names such images, or nearly."""
     own, others = ([f"--{each.name.replace('_', '-')}" for each in names] for names in (kind.paths, fields(lab)))
     flags = {word.partition("=")[0].replace("_", "-") for word in words if word.startswith("--")}
     return wants_help(words) or any(did_you_mean(flag, own) for flag in flags - {*others})

@@ -1,4 +1,4 @@
-"""The verb `resume`: a run continues where it stopped."""
+"""The verb `resume`: continue a run where it stopped."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -30,7 +30,7 @@ class ResumeOptions(RunFolder):
 def resume(words: list[str], console: Console) -> int:
     """Continue a run where it stopped: vantage resume RUN [--devices 2].
 
-    Hardware, monitoring and data may be changed; all other settings stay as they are.
+    You may change hardware, monitoring and data; all other settings stay as they are.
     """
     command = Command("resume", resume.__doc__ or "", partial(_settable, words))
     options, devices, loading = read(command, words, ResumeOptions, DeviceOptions, LoadingOptions)

@@ -1,4 +1,4 @@
-"""The verb `shots`: low-shot results of several runs, in one table and one picture."""
+"""The verb `shots`: show low-shot results of several runs in one table and one picture."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ class ShotsOptions:
     """The options of `shots`."""
 
     results: Annotated[tuple[str, ...], Word("RUN", positional=True)]
-    """Folders of runs, or files that `vantage evaluate lowshot` wrote."""
+    """Folders of runs, or files written by `vantage evaluate lowshot`."""
 
     out: Annotated[str, Word("FILE")] = "shots.png"
     """File for the picture, ending with .png, .svg or .pdf; an existing one is replaced."""

@@ -1,4 +1,4 @@
-"""A run in a few lines."""
+"""Summarize a run in a few lines."""
 
 from dataclasses import is_dataclass
 from typing import Any
@@ -11,7 +11,7 @@ __all__ = ["short", "summary"]
 
 
 def summary(run: Run, images: int | None = None) -> list[tuple[str, str]]:
-    """The parts of a run as (name, description); with the number of images, its length too."""
+    """The parts of a run as (name, description); with the number of images, also its length."""
     rows = [("recipe", run.recipe), ("views", _views(run)), ("encoder", short(run.encoders))]
     several = len(run.branches) > 1
     rows += [(f"branch {n}" if several else "branch", _branch(branch)) for n, branch in enumerate(run.branches)]
@@ -28,7 +28,7 @@ def summary(run: Run, images: int | None = None) -> list[tuple[str, str]]:
 
 
 def short(value: Any) -> str:
-    """A part or a number in one line; a tuple of equal parts as a count and one of them."""
+    """A part or a number in one line; a tuple of equal parts is shown as a count and one of them."""
     if isinstance(value, tuple) and len(value) > 1 and is_dataclass(value[0]) and len(set(value)) == 1:
         return f"{len(value)} × {in_a_line(value[0])}"
     if type(value) is int:

@@ -1,4 +1,4 @@
-"""The verb `analyse`: tables and pictures of what runs have learned."""
+"""The verb `analyse`: tables and pictures that show what runs have learned."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,7 +45,7 @@ class ToyOptions:
 def analyse(words: list[str], console: Console) -> int:
     """Show what runs have learned, as a table and a picture: vantage analyse similarity RUN [RUN …] --data PATH.
 
-    Toys have a known truth and need neither runs nor images: vantage analyse spread-toy. A sweep trains runs that
+    Toys have a known solution and need neither runs nor images: vantage analyse spread-toy. A sweep trains runs that
     differ in their views or in any field: vantage analyse views SWEEP --data PATH --out FOLDER.
     """
     if words[:1] == ["views"]:
@@ -76,7 +76,7 @@ def _analyze(kind: Any, words: list[str], console: Console) -> int:
     out = check_folder(Path(options.out)) if options.out else None
     folders = [Path(run) for run in options.runs]
     for folder in folders:
-        trained_networks(folder)  # a mistake in a run is reported before the images are read
+        trained_networks(folder)  # report a mistake in a run before the images are read
     work = computing.work(console, options.batch_size)
     source = computing.open(images.data, console)
     return _show(analyze(analysis, folders, source, work=work, out=out), console)
@@ -107,7 +107,7 @@ def _toys() -> dict[str, Any]:
 
 
 def _kinds() -> dict[str, Any]:
-    """The analyses by name; imported here, since help must not wait for torch."""
+    """The analyses by name; imported here because help must not wait for torch."""
     from vantage.studies.analyse.band import Band
     from vantage.studies.analyse.false_negatives import FalseNegatives
     from vantage.studies.analyse.labels import Labels

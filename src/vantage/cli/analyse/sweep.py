@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["sweep"]
 
-_HELD_OUT = 0.2  # of each class, if no test set is named, as in `evaluate`
+_HELD_OUT = 0.2  # of each class, if no test set is named; the same as in `evaluate`
 _NEVER_VARY = ("recipe", "seed", "epochs", "data")
 
 
@@ -50,13 +50,13 @@ class SweepOptions:
     """Seeds; every value is trained once with each."""
 
     epochs: int = 20
-    """Passes of every run over its images; the numbers of the recipes would take weeks."""
+    """Passes of every run over its images; with the recipes' numbers, a sweep would take weeks."""
 
     batch_size: int | None = None
-    """Images in a step; if omitted, fitted to the images."""
+    """Images per step; if omitted, fitted to the images."""
 
     images: int = 0
-    """Train on this many images, equally many of each class; 0: all."""
+    """Train on this many images, equally many from each class; 0: all."""
 
     size: int | None = None
     """Side of a view in pixels; if omitted, 32, 64 or 224, depending on the images."""
@@ -65,10 +65,10 @@ class SweepOptions:
     """Evaluate raw pixels and random encoders too."""
 
     discard: bool = False
-    """Remove the folder of each run when it has been measured."""
+    """Remove each run's folder after measuring it."""
 
     set: Repeated = ()
-    """A field of every run, as for pretrain, or of the estimate of I_NCE: --set information.negatives=100. May be
+    """A field of every run, as for pretrain, or of the I_NCE estimate: --set information.negatives=100. May be
     repeated."""
 
 
@@ -77,8 +77,8 @@ def sweep(words: list[str], console: Console) -> int:
     views share: vantage analyse views SWEEP --data PATH --out FOLDER [--test PATH] [--values …].
 
     Sweeps: SWEEPS; or any field by its path or the end of its path, such as crop.scale.0=0.05,0.2,0.8; or parts, such
-    as 'estimator=InfoNCE(0.1),JCL(0.2)'. Several fields move together: epochs=10,20 crop.size=16,32. Finished runs are
-    kept, so the same command continues after an interruption, and can add values and seeds.
+    as 'estimator=InfoNCE(0.1),JCL(0.2)'. Several fields can change together: epochs=10,20 crop.size=16,32. Finished
+    runs are kept, so the same command continues after an interruption, and can add values and seeds.
     """
     sweeps = _sweeps()
     about = (sweep.__doc__ or "").replace("SWEEPS", ", ".join(sweeps))
@@ -98,7 +98,7 @@ def sweep(words: list[str], console: Console) -> int:
     information = [text.partition(".")[2] for text in options.set if text.startswith("information.")]
     run_settings = [text for text in options.set if not text.startswith("information.")]
     first = plan(224 if options.size is None else options.size)
-    _changes(first, run_settings, options)  # a mistake is reported before the images are read
+    _changes(first, run_settings, options)  # report a mistake before the images are read
     work = computing.work(console)
     source, data = _open(images, options, computing, console)
     planned_run = plan(view_size(options.size, source, console))
@@ -110,7 +110,7 @@ def sweep(words: list[str], console: Console) -> int:
 
 
 def _explain(words: list[str], about: str, console: Console) -> int:
-    """Help, where no sweep is named. Raises `UserError` if it was not asked for."""
+    """Print help if no sweep is named. Raises `UserError` unless help was asked for."""
     if not wants_help(words):
         raise UserError(
             "analyse views needs a sweep first, such as: vantage analyse views crop --data PATH --out FOLDER"
@@ -162,7 +162,7 @@ def _open(
 
 
 def _test(images: ImageOptions, options: SweepOptions, computing: ComputeOptions, console: Console) -> "Source":
-    """The test images: those of --test, or the ones that `Data.hold_out` leaves out of training."""
+    """The test images: those of --test, or those that `Data.hold_out` excludes from training."""
     from vantage.data.splits import split
     from vantage.training.run import Data
 

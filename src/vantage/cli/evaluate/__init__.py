@@ -1,4 +1,4 @@
-"""The verb `evaluate`: a run evaluated by a protocol."""
+"""The verb `evaluate`: evaluate a run by a protocol."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,24 +22,24 @@ __all__ = ["evaluate", "show_result"]
 
 @dataclass(frozen=True)
 class AnnotatedOptions:
-    """The images of a detector."""
+    """The images for a detector."""
 
     data: Annotated[str, Word("PATH")]
     """Annotated images to train on: a COCO file such as coco/annotations/instances_train2017.json (with #FOLDER if its
-    images are elsewhere), or a folder of PASCAL VOC with its split, such as VOC2007#trainval; several are separated by
+    images are elsewhere), or a PASCAL VOC folder with its split, such as VOC2007#trainval. Separate several by
     commas."""
 
 
 @dataclass(frozen=True)
 class MaskedOptions:
-    """The images of a segmentation."""
+    """The images for a segmentation."""
 
     data: Annotated[str, Word("PATH")]
-    """Two folders, IMAGES#MASKS: masks are PNGs of class indices with the paths of their images; 255 is ignored."""
+    """Two folders, IMAGES#MASKS: masks are PNGs of class indices at the same paths as their images; 255 is ignored."""
 
     classes: Annotated[str, Word("FILE")] = ""
-    """File with the name of a class on each line, starting with index 0; if omitted, classes are numbered up to the
-    largest index in the masks."""
+    """File with one class name per line, starting with index 0; if omitted, classes are numbered up to the largest
+    index in the masks."""
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,10 @@ class EvaluateOptions:
     """Test images, named like --data; if omitted, a fifth of the data is held out."""
 
     baselines: bool = False
-    """Judge a random encoder and raw pixels as well."""
+    """Also evaluate a random encoder and raw pixels."""
 
     out: Annotated[str, Word("FILE")] = ""
-    """JSON file of the result; if omitted, in RUN/evaluations."""
+    """JSON file for the result; if omitted, one in RUN/evaluations."""
 
     set: Repeated = ()
     """A part of the protocol, or a field: --set sizes.test_side=400; may be repeated."""
@@ -92,7 +92,7 @@ def _evaluate(name: str, protocol: Any, words: list[str], console: Console) -> i
     from vantage.frozen.encoder import load
 
     protocol = assign(protocol, options.set, name=name)
-    load(run.folder, network.network)  # a mistake in the run is reported before the images are read
+    load(run.folder, network.network)  # report a mistake in the run before the images are read
     out = result_file_or_none(options.out, run.home)
     if kind_of_images(protocol) == "classes":
         computing.check(images.data, options.test)

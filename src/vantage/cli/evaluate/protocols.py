@@ -1,4 +1,4 @@
-"""Protocols by their names on the command line: with their defaults, or with the settings of a result."""
+"""Protocols by their command-line names: with their defaults, or with the settings of a saved result."""
 
 import inspect
 import json
@@ -17,8 +17,8 @@ __all__ = ["protocol_help", "protocol_named", "protocols"]
 
 
 def protocols(labeled_only: bool = False) -> dict[str, type]:
-    """Every protocol by its name; linear is short for linear-moco. `labeled_only` leaves out protocols for images with
-    masks or boxes."""
+    """Every protocol by its name; linear is short for linear-moco. `labeled_only` leaves out protocols that need masks
+    or boxes."""
     from vantage.evaluate import PROTOCOLS, LinearMoCo, Segmentation
     from vantage.evaluate.protocols.detection import DETECTORS
 
@@ -27,7 +27,7 @@ def protocols(labeled_only: bool = False) -> dict[str, type]:
 
 
 def protocol_help(kind: object) -> str:
-    """The docstring of a protocol, with names as on the command line."""
+    """The docstring of a protocol, with the names used on the command line."""
     words = inspect.getdoc(kind) or ""
     for name, each in protocols().items():
         if name == getattr(each, "name", name):
@@ -38,8 +38,8 @@ def protocol_help(kind: object) -> str:
 
 
 def protocol_named(word: str, labeled_only: bool = False) -> Any:
-    """The protocol of this name with its defaults; for MODULE:NAME, one of your own; for a FILE.json that
-    `vantage evaluate` wrote, the protocol and the settings of that result. Raises `UserError` for any other word."""
+    """The protocol of this name with its defaults; for MODULE:NAME, the user's own; for a FILE.json written by
+    `vantage evaluate`, the protocol and the settings of that result. Raises `UserError` for any other word."""
     kinds = protocols(labeled_only)
     if word.endswith(".json"):
         return _of_result(Path(word), kinds)
@@ -79,8 +79,7 @@ def _own(word: str) -> Any:
 
 
 def _of_result(file: Path, kinds: Mapping[str, type]) -> Any:
-    """Raises `UserError` for a file that is not a result, for one of another version, and for settings that do not
-    fit."""
+    """Raises `UserError` if the file is not a result, if it has another version, or if its settings do not fit."""
     from vantage.facts.results import current_settings
 
     try:
@@ -107,7 +106,7 @@ def _of_result(file: Path, kinds: Mapping[str, type]) -> Any:
 
 
 def _with_kinds(settings: Mapping[str, Any], like: Any) -> dict[str, Any]:
-    """Plain settings, with the name of each part as `decode` needs it."""
+    """Plain settings, with the name of each part added for `decode`."""
     inside = {name: getattr(like, name, None) for name in settings}
     values = {
         name: _with_kinds(value, inside[name]) if is_dataclass(inside[name]) and isinstance(value, dict) else value

@@ -18,29 +18,29 @@ class RetrievalOptions:
     """The options of `evaluate retrieval`."""
 
     test: Annotated[str, Word("PATH")] = ""
-    """Query images, named like --data; if omitted, a fifth of the data, of each class where it has labels."""
+    """Query images, named like --data; if omitted, a fifth of the data, per class if there are labels."""
 
     k: int = 10
-    """Neighbors of each image, for the precision and for the picture."""
+    """Neighbors per image, for the precision and for the picture."""
 
     out: Annotated[str, Word("FILE")] = ""
-    """File for the picture, ending with .png, which is replaced; if omitted, RUN/evaluations/retrieval.png."""
+    """File for the picture, ending with .png; an existing one is replaced. If omitted, in RUN/evaluations."""
 
     rows: int = 8
-    """Query images in the picture, spread evenly over all."""
+    """Query images in the picture, evenly spaced in the set."""
 
     side: int = 96
     """Width of an image in the picture, in pixels."""
 
     baselines: bool = False
-    """Evaluate raw pixels and a random encoder as well; the picture shows only the run."""
+    """Also evaluate raw pixels and a random encoder; the picture shows only the run."""
 
 
 def retrieval(words: list[str], console: Console) -> int:
-    """Find the nearest neighbors of images: a picture of them, and precision at k where there are labels.
+    """Find the nearest neighbors of images: a picture of them, and precision at k if there are labels.
 
-    Precision at k is the share of an image's k nearest neighbors, by the cosine of their features, that have its class;
-    the mean over all query images. It is saved in RUN/evaluations. Without labels, there is only the picture.
+    Precision at k is the share of an image's k nearest neighbors, by cosine of the features, that have its class,
+    averaged over all query images. It is saved in RUN/evaluations. Without labels, there is only the picture.
     """
     command = Command("evaluate retrieval", retrieval.__doc__ or "")
     groups = (RunOrWeights, ImageOptions, RetrievalOptions, NetworkOptions, WorkOptions)
@@ -61,7 +61,7 @@ def retrieval(words: list[str], console: Console) -> int:
     other = computing.open(options.test, console) if options.test else None
     train, test = (data, RenumberedSource(other, data.classes)) if other is not None else queries(data)
     if all(bool((labels_of(source) >= 0).any()) for source in (train, test)):
-        (train, _), (test, _) = with_labels(train), with_labels(test)  # as the protocol has it
+        (train, _), (test, _) = with_labels(train), with_labels(test)  # as in the protocol
     rows = rows_of(test, options.rows)
     nearest = neighbors(frozen, train, test, options.k, work)
     if nearest.right is not None:

@@ -1,4 +1,4 @@
-"""The images of protocols, opened by the names that options give."""
+"""Open the images of protocols by the names given in options."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -27,7 +27,7 @@ def kind_of_images(protocol: Any) -> str:
 
 
 class TaskImages:
-    """Images by their paths, each opened once."""
+    """Opens images by their paths, each path once."""
 
     def __init__(self, reading: ReadingOptions, console: Console) -> None:
         self.reading, self.console = reading, console
@@ -36,8 +36,8 @@ class TaskImages:
     def of(
         self, protocol: Any, data: str, test: str = "", classes: str = "", flag: str = "--classes"
     ) -> "tuple[Source, Source | None]":
-        """The training and test images of a protocol. `classes` is the file with the names of classes for masks, and
-        `flag` what messages call it. Raises `UserError` for images that cannot be opened."""
+        """The training and test images of a protocol. `classes` is the file with class names for masks, and `flag` is
+        its option, for messages. Raises `UserError` if images cannot be opened."""
         kind = kind_of_images(protocol)
         if kind == "masks":
             train = self._masks(data, class_names(classes, flag))
@@ -83,7 +83,7 @@ class TaskImages:
 
 
 def class_names(file: str, flag: str = "--classes") -> tuple[str, ...]:
-    """The lines of a file of class names; none if no file is named. Raises `UserError` for fewer than two names."""
+    """The lines of a file of class names; empty if no file is named. Raises `UserError` for fewer than two names."""
     if not file:
         return ()
     try:

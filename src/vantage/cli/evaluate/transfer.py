@@ -38,23 +38,23 @@ class TransferOptions:
     crops:FILE.json stands for the boxes of a COCO file."""
 
     suite: Literal["", "meta-dataset"] = ""
-    """All sets of a benchmark, meta-dataset, in addition to --sets. Sets of the suite that are not available are left
-    out and named, with the reason; a set of --sets that cannot be used is an error."""
+    """All sets of a benchmark, meta-dataset, in addition to --sets. Sets of the suite that are not available are
+    skipped and listed with the reason; a set of --sets that cannot be used is an error."""
 
     root: Annotated[str, Word("FOLDER")] = ""
-    """Folder that holds a folder for each set of the suite."""
+    """Folder that contains one folder for each set of the suite."""
 
     download: bool = False
     """Download the sets of the suite that torchvision provides (up to several gigabytes)."""
 
     mean: tuple[float, ...] = ()
-    """Mean of red, green and blue, from 0 to 1, to normalize all sets with; if omitted, each set's own."""
+    """Mean of red, green and blue, from 0 to 1, for normalizing all sets; if omitted, each set's own."""
 
     std: tuple[float, ...] = ()
     """Standard deviation of red, green and blue; needs --mean."""
 
     baselines: bool = False
-    """Evaluate raw pixels and a random encoder as well."""
+    """Also evaluate raw pixels and a random encoder."""
 
     out: Annotated[str, Word("FILE")] = ""
     """File for the table, ending with .md or .csv; if omitted, RUN/evaluations/transfer.md and .csv."""
@@ -69,7 +69,7 @@ def transfer(words: list[str], console: Console) -> int:
     from vantage.frozen.encoder import load
 
     protocol = assign(protocol_named(options.by, labeled_only=True), options.set, name=options.by)
-    load(run.folder, network.network)  # a mistake in the run is reported before the images are read
+    load(run.folder, network.network)  # report a mistake in the run before the images are read
     out, folder = result_file_or_none(options.out, run.home, (".md", ".csv"), "a table"), run.home / "evaluations"
     files = [folder / "transfer.md", folder / "transfer.csv"] if out is None else [out]
     own_sets, suite_sets, missing = _sets(options, console)
@@ -92,7 +92,7 @@ def transfer(words: list[str], console: Console) -> int:
 
 
 def _sets(options: TransferOptions, console: Console) -> "tuple[list[TransferSet], list[TransferSet], list[str]]":
-    """The sets of --sets, those of the suite that are available, and a line about each of the others."""
+    """The sets of --sets, the available sets of the suite, and a line about each set that is not available."""
     from vantage.evaluate.transfer.sets import META_DATASET, available_sets
 
     statistics = _statistics(options)

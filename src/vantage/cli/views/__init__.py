@@ -1,4 +1,4 @@
-"""The verb `views`: a picture of views, views that are learned, and statistics to normalize with."""
+"""The verb `views`: show views, learn views, and measure statistics for normalization."""
 
 from vantage.cli.arguments import wants_help
 from vantage.cli.console import Console, paragraphs
@@ -14,9 +14,9 @@ __all__ = ["views"]
 def views(words: list[str], console: Console) -> int:
     """Show the views that a recipe makes of images, or learn views: vantage views show RECIPE --data PATH.
 
-    --set changes any field of the views, so that its effect can be seen. vantage views learn METHOD --data PATH --out
-    FOLDER learns views. vantage views statistics [RECIPE] --data PATH measures the mean and standard deviation to
-    normalize with.
+    --set changes any field of the views, so that you can see its effect. vantage views learn METHOD --data PATH --out
+    FOLDER learns views. vantage views statistics [RECIPE] --data PATH measures the mean and standard deviation for
+    normalization.
     """
     verbs = {"show": show, "learn": learn, "statistics": statistics}
     if words and words[0] in verbs:

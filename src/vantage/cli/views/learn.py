@@ -1,4 +1,4 @@
-"""`vantage views learn`: views learned as in InfoMin."""
+"""`vantage views learn`: learn views as in InfoMin."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,7 +25,7 @@ class LearnOptions(ImageOptions):
     """The options of `views learn`."""
 
     out: Annotated[str, Word("FOLDER")]
-    """Folder for the learned views; the same command continues an interrupted learning."""
+    """Folder for the learned views; the same command continues after an interruption."""
 
     method: Annotated[str, Word("METHOD", positional=True)]
     """unsupervised, supervised or semi_supervised."""
@@ -44,10 +44,10 @@ class LearnOptions(ImageOptions):
     """Color space of the flow's input: RGB or YDbDr, as in the paper; or Lab, YCbCr, YUV, YIQ, HSV, XYZ."""
 
     network: Literal["resnet", "convolutions"] = "resnet"
-    """Backbone of critics and classifiers: that of cmc, or four convolutions, which a CPU can train."""
+    """Backbone of critics and classifiers: the one of cmc, or four convolutions, which a CPU can train."""
 
     turns: Literal["alternately", "together"] = "alternately"
-    """Updates of critics and flow: one after the other, or together in one step, which is half the work."""
+    """Updates of critics and flow: in alternating steps, or together in one step, which halves the work."""
 
     scale: Literal["unchanged", "by-statistics"] = "unchanged"
     """Scaling of the flow's output before the critics: none, or by its mean and standard deviation."""
@@ -61,7 +61,7 @@ def learn(words: list[str], console: Console) -> int:
 
     A flow over the colors of each pixel learns channels that share little information (unsupervised), that each predict
     the label (supervised), or both (semi_supervised). vantage pretrain cmc --learned FOLDER trains on them. The same
-    command continues an interrupted learning.
+    command continues after an interruption.
     """
     options, loading = read(Command("views learn", learn.__doc__ or "", _settable), words, LearnOptions, LoadingOptions)
     out = Path(options.out)
@@ -89,7 +89,7 @@ def learn(words: list[str], console: Console) -> int:
 
 
 def _method(options: LearnOptions, size: int) -> "ViewLearning":
-    """The method with the parts that the options name."""
+    """The method, with the parts that the options name."""
     from vantage import views
     from vantage.encoders import Convolutions
     from vantage.studies.view_learning import LEARNINGS, Alternately, ByStatistics, Jointly, Unchanged

@@ -1,4 +1,4 @@
-"""`vantage views show`: a picture of images and of the views that a recipe makes of them."""
+"""`vantage views show`: a picture of images and the views that a recipe makes of them."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -31,10 +31,10 @@ class ShowOptions(ImageOptions):
     """File for the picture, ending with .png; an existing one is replaced."""
 
     images: int = 6
-    """Images in the picture, spread evenly over the set."""
+    """Images in the picture, evenly spaced in the set."""
 
     times: int = 3
-    """Number of times that the views of each image are drawn."""
+    """How many times to draw the views of each image."""
 
     size: int | None = None
     """Side of a view in pixels; if omitted, 32, 64 or 224, depending on the images."""
@@ -43,7 +43,7 @@ class ShowOptions(ImageOptions):
     """Seed of the views."""
 
     learned: Annotated[str, Word("FOLDER")] = ""
-    """Folder that `vantage views learn` wrote, or a file in it: the channels for a recipe that splits by channel."""
+    """Folder written by `vantage views learn`, or a file in it: the channels for a recipe that splits by channel."""
 
     set: Repeated = ()
     """Any field or part of the views: --set crop.scale=0.5,1. May be repeated."""
@@ -52,7 +52,7 @@ class ShowOptions(ImageOptions):
 def show(words: list[str], console: Console) -> int:
     """Draw images and the views that a recipe makes of them: vantage views show RECIPE --data PATH.
 
-    vantage recipes RECIPE lists the paths that --set may change; here, those of the views.
+    vantage recipes RECIPE lists the paths that --set may change; here, only those of the views apply.
     """
     command = Command("views show", show.__doc__ or "", partial(settable, words))
     options, reading = read(command, words, ShowOptions, ReadingOptions)
@@ -65,7 +65,7 @@ def show(words: list[str], console: Console) -> int:
         return assign(recipe(size), options.set, may_set=lambda path: path.startswith("views"), name=recipe.__name__)
 
     if options.size is not None:
-        run_at(options.size)  # a mistake is reported before the images are read
+        run_at(options.size)  # report a mistake before the images are read
     source = reading.open(options.data, console)
     run = run_at(view_size(options.size, source, console))
     count = min(max(0, options.images), len(source))

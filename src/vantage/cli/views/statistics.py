@@ -1,4 +1,4 @@
-"""`vantage views statistics`: mean and standard deviation of the channels of images."""
+"""`vantage views statistics`: mean and standard deviation of each channel of images."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class StatisticsOptions(ImageOptions):
     """Color space to measure in; if omitted, that of the recipe, or RGB."""
 
     images: int = 5_000
-    """Images to read, spread evenly over the set; 0: all."""
+    """Images to read, evenly spaced in the set; 0: all."""
 
 
 def statistics(words: list[str], console: Console) -> int:
@@ -61,7 +61,7 @@ def statistics(words: list[str], console: Console) -> int:
 
 
 def _space(name: str, run: "Run | None") -> "ColorSpace":
-    """The color space of this name, or of the recipe; raises `UserError` where both are given and differ."""
+    """The named color space, or the recipe's. Raises `UserError` if both are given and differ."""
     from vantage import views
 
     spaces = [part.space for part in parts_of(run.views if run else ()) if isinstance(part, views.InSpace)]
