@@ -1,7 +1,7 @@
-"""Colorful Moving MNIST: clips of a digit that moves over a photograph, and second views that share some of it.
+"""Colorful Moving MNIST: clips of a digit that moves over a photograph, and second views that share some factors.
 
-InfoMin (Tian et al., arXiv 2005.10243, section 4.1, appendix B.4) describes the set; it was never published. Here every
-number that a clip is drawn from is a function of (seed, epoch, number of its digit).
+InfoMin (Tian et al., arXiv 2005.10243, section 4.1, appendix B.4) describes the set, but it was never published. Here,
+all random numbers of a clip are a function of (seed, epoch, index of its digit).
 
 b: clips   t: frames   s: side of the canvas in pixels   d: side of a digit
 """
@@ -21,28 +21,28 @@ from vantage.studies.moving_mnist.shared_factors import SharedFactors
 
 __all__ = ["Clips", "Pairs", "Scene", "compose_frames", "normalize_pixels"]
 
-_NUMBERS = 13  # random numbers of a clip and its second view
-_CLIP = 0xC11B  # what a seed is for
+_NUMBERS = 13  # random numbers per clip and second view
+_CLIP = 0xC11B  # mixed into the seed for clips
 
 
 @dataclass(frozen=True)
 class Scene:
-    """How clips are made. What the paper leaves open is marked "our choice"."""
+    """How clips are made. Choices that the paper leaves open are marked "our choice"."""
 
     canvas: int = 64
     """Width and height of a frame, in pixels."""
 
     speed: float = 6.4
-    """Pixels from one frame to the next: a tenth of the canvas."""
+    """Pixels that the digit moves per frame: a tenth of the canvas."""
 
     seen: int = 10
-    """Frames of the first view, from the clip's first on."""
+    """Number of frames in the first view, counted from the start of the clip."""
 
     last: int = 20
-    """Frame, counted from 1, whose factors the second view shares."""
+    """Frame, counted from 1, from which the second view takes the shared factors."""
 
     same_digit: SameDigit = SameImage()
-    """What a shared digit is: the same picture (our choice), or another of its class."""
+    """What a shared digit means: the same image (our choice), or another image of its class."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.seen <= self.last or self.speed < 0 or self.canvas < 1:
@@ -54,26 +54,26 @@ class Scene:
 
 @dataclass(frozen=True)
 class Pairs:
-    """First and second views, and what they are made of."""
+    """First and second views, with their factors."""
 
     first: UInt8[Tensor, "b t 3 s s"]
-    """The frames seen: one background, one digit, moving."""
+    """The visible frames: one digit, moving over one background."""
 
     second: UInt8[Tensor, "b 3 s s"]
     """One image."""
 
     clip: Factors
-    """The factors of the clip's last frame (`Scene.last`), which the second view shares or not."""
+    """The factors of the clip's last frame (`Scene.last`), some of which the second view shares."""
 
     other: Factors
     """The factors of the second view."""
 
 
 class Clips:
-    """One clip for each digit of a stock, drawn again in every epoch."""
+    """One clip for each digit in an image set, drawn anew in every epoch."""
 
     def __init__(self, digits: ImageSet, backgrounds: ImageSet, scene: Scene = Scene(), seed: int = 0) -> None:  # noqa: B008
-        """Both stocks lie where frames are to be made. Raises `UserError` where they do not fit the canvas."""
+        """Frames are made on the device of the two image sets. Raises `UserError` if these do not fit the canvas."""
         digit, room = digits.pixels.shape[-1], backgrounds.pixels.shape[-1] - scene.canvas
         if digits.pixels.shape[1] != 1 or backgrounds.pixels.shape[1] != 3:
             raise UserError("digits have one channel and backgrounds three: make them by digits_of and backgrounds_of")
@@ -84,7 +84,7 @@ class Clips:
             )
         self.digits, self.backgrounds, self.scene, self.seed = digits, backgrounds, scene, seed
         self.room = scene.canvas - digit
-        """Pixels that a digit's corner may move over, from 0."""
+        """Range of the digit's corner on each axis: 0 to this many pixels."""
         self._label = digits.label.cpu()
 
     def __len__(self) -> int:
@@ -92,19 +92,19 @@ class Clips:
 
     @property
     def frames_of_a_pair(self) -> int:
-        """Frames of the first view, and the second view."""
+        """Frames of the first view, plus the second view."""
         return self.scene.seen + 1
 
     def factors(
         self, epoch: int, number: Int[Tensor, "b"], shared: SharedFactors
     ) -> tuple[Float[Tensor, "b t 2"], Factors, Factors]:
-        """Where the digit is in every frame up to the last, the factors of that frame, and those of the second view.
+        """The digit's position in every frame up to the last, the factors of that frame, and those of the second view.
 
-        Starts are uniform on all places the digit fits in, directions on the circle; backgrounds, their crops, and all
-        that the second view does not share are uniform and independent. On the CPU, in float64.
+        Starting positions are uniform over the canvas, and directions over the circle. Backgrounds, their crops, and
+        all that the second view does not share are uniform and independent. Computed on the CPU, in float64.
         """
         seeds = draws.query_seeds(draws.mix(self.seed, _CLIP), epoch, number.cpu())
-        # One column for each number, so that what is shared changes nothing about what else is drawn.
+        # One column for each random number, so that sharing a factor does not change how the others are drawn.
         u = draws.uniforms(seeds, _NUMBERS)
         path = digit_positions(
             u[:, 0:2] * self.room, u[:, 2] * 2 * torch.pi, self.scene.last, self.scene.speed, float(self.room)
@@ -117,13 +117,13 @@ class Clips:
         return path, clip, combine_factors(factors, other, shared)
 
     def pairs(self, epoch: int, number: Int[Tensor, "b"], shared: SharedFactors) -> Pairs:
-        """The clips of some digits, with second views that share what `shared` says."""
+        """The clips of some digits, with second views that share the factors in `shared`."""
         path, clip, other = self.factors(epoch, number, shared)
         first = self._frames(clip, path[:, : self.scene.seen])
         return Pairs(first, self._frames(other, other.place[:, None])[:, 0], clip, other)
 
     def frames(self, epoch: int, number: Int[Tensor, "b"]) -> tuple[UInt8[Tensor, "b 3 s s"], Factors]:
-        """The last frame of each clip by itself, for the tasks, and its factors."""
+        """The last frame of each clip alone, for the tasks, and its factors."""
         _, clip, _ = self.factors(epoch, number, SharedFactors(digit=True))
         return self._frames(clip, clip.place[:, None])[:, 0], clip
 
@@ -132,8 +132,8 @@ class Clips:
         return number_below(u[:, 0], len(self.backgrounds)), number_below(u[:, 1:], room + 1)
 
     def _frames(self, factors: Factors, path: Float[Tensor, "b t 2"]) -> UInt8[Tensor, "b t 3 s s"]:
-        """Frames with these digits and backgrounds, and the digit at each of these places, rounded to whole pixels as
-        the original Moving MNIST does."""
+        """Frames with these digits and backgrounds. The digit's positions are rounded to whole pixels, as in the
+        original Moving MNIST."""
         device, side = self.digits.pixels.device, self.scene.canvas
         digit = self.digits.pixels[factors.digit.to(device), 0]
         background = _cut(self.backgrounds.pixels, factors.background.to(device), factors.crop.to(device), side)
@@ -143,7 +143,7 @@ class Clips:
 def compose_frames(
     digit: UInt8[Tensor, "b d d"], background: UInt8[Tensor, "b 3 s s"], corner: Int[Tensor, "b t 2"]
 ) -> UInt8[Tensor, "b t 3 s s"]:
-    """Each clip's digit on its background at each of t places (x, y): in every channel the lighter of the two."""
+    """Each clip's digit on its background at each of t positions (x, y): per channel, the lighter of the two."""
     (clips, frames), side = corner.shape[:2], background.shape[-1]
     across = torch.arange(digit.shape[-1], device=digit.device)
     layer = digit.new_zeros(clips, frames, side, side)
@@ -155,14 +155,14 @@ def compose_frames(
 
 
 def normalize_pixels(frames: UInt8[Tensor, "*b 3 s s"]) -> Float[Tensor, "*b 3 s s"]:
-    """Pixels from 0 … 255 to −1 … 1, as the network sees them (our choice)."""
+    """Map pixels from 0 … 255 to −1 … 1, the range that the network takes (our choice)."""
     return frames.float().div_(127.5).sub_(1.0)
 
 
 def _cut(
     pixels: UInt8[Tensor, "n 3 w w"], image: Int[Tensor, "b"], corner: Int[Tensor, "b 2"], side: int
 ) -> UInt8[Tensor, "b 3 {side} {side}"]:
-    """A square of each chosen image, from its corner (x, y) on."""
+    """A square of each chosen image, with `corner` (x, y) as its upper left corner."""
     across = torch.arange(side, device=pixels.device)
     column, row = (corner[:, axis, None] + across for axis in (0, 1))
     squares = pixels[image[:, None, None], :, row[:, :, None], column[:, None]]

@@ -1,4 +1,4 @@
-"""Contrast of two views of a clip within a batch, and an estimate of how much they share.
+"""Contrast two views of a clip within a batch, and estimate how much information they share.
 
 b: clips   d: width of the vectors
 """
@@ -28,8 +28,8 @@ __all__ = ["ClipContrast"]
 
 @dataclass(frozen=True)
 class ClipContrast:
-    """In-batch InfoNCE between the two views, mean over both directions (our choice): each clip against the second
-    views of the batch, and each second view against its clips (arXiv 2005.10243, appendix B.4)."""
+    """In-batch InfoNCE between the two views, averaged over both directions (our choice): each clip against the second
+    views of the batch, and each second view against the clips (arXiv 2005.10243, appendix B.4)."""
 
     encoder: ClipEncoder = ClipEncoder()
     """The networks."""
@@ -38,11 +38,11 @@ class ClipContrast:
     """τ: what cosines are divided by (our choice)."""
 
     course: ClipTraining = ClipTraining()
-    """Epochs, batches and rates."""
+    """Epochs, batches and learning rates."""
 
     def train(self, clips: Clips, shared: SharedFactors, seed: int, on_step: OnStep) -> ClipNetwork:
-        """A network that learned what the two views share, in evaluation mode. Raises `UserError` where the loss is no
-        number any more."""
+        """Train a network on what the two views share, and return it in evaluation mode. Raises `UserError` if the loss
+        is no longer finite."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             network = self.encoder.build()
@@ -71,9 +71,8 @@ class ClipContrast:
 
     @torch.no_grad()
     def information(self, network: ClipNetwork, clips: Clips, shared: SharedFactors, most: int) -> float:
-        """I_NCE in nats on clips that were not trained on, in whole batches of up to `most` clips: at most log(batch).
-
-        Raises `UserError` where there are too few digits for one batch.
+        """I_NCE in nats on clips that were not used for training, in whole batches of up to `most` clips. It is at most
+        log(batch). Raises `UserError` if there are too few digits for one batch.
         """
         batch, count = self.course.batch_size, min(len(clips), max(most, self.course.batch_size))
         if count < batch:

@@ -1,9 +1,9 @@
 """Linear heads on a frozen frame network, and networks trained end to end on one task: a fixed protocol.
 
-Nothing is chosen by looking at results: there is one rate, the last epoch counts, and features are standardized by the
-training frames, so that one rate suits every network.
+Nothing is chosen by the results: there is one learning rate, and the last epoch counts. Features are standardized by
+the training frames, so that one rate suits every network.
 
-n: frames   b: frames of a step   f: features of a frame   o: numbers that a task is answered with
+n: frames   b: frames of a step   f: features of a frame   o: outputs for a task
 """
 
 from collections.abc import Sequence
@@ -21,13 +21,13 @@ from vantage.studies.moving_mnist.training import ClipTraining, OnStep
 
 __all__ = ["LinearHeads", "SupervisedTraining", "frame_features"]
 
-_PART = 500  # frames that go through a network at once
+_PART = 500  # frames that the network encodes at once
 
 
 @torch.no_grad()
 def frame_features(network: nn.Module, clips: Clips, most: int = 0) -> tuple[Float[Tensor, "n f"], Factors]:
-    """A network's features, in evaluation mode, of the last frame of each of the first `most` clips (0: of all), and
-    the factors of these frames."""
+    """A network's features (in evaluation mode) of the last frame of the first `most` clips (0: all clips), and the
+    factors of these frames."""
     network.eval()
     vectors, factors = [], []
     for number in torch.arange(min(len(clips), most or len(clips))).split(_PART):
@@ -39,16 +39,16 @@ def frame_features(network: nn.Module, clips: Clips, most: int = 0) -> tuple[Flo
 
 @dataclass(frozen=True)
 class LinearHeads:
-    """A linear layer for each task over frozen features of one frame for every digit, all trained side by side.
+    """A linear layer for each task on frozen features of one frame per digit, all trained together.
 
-    The course is that of the networks, over 100 epochs: the paper states neither (our choices).
+    The training settings are those of the networks, for 100 epochs; the paper states neither (our choices).
     """
 
     course: ClipTraining = field(default_factory=lambda: ClipTraining(epochs=100))
-    """Epochs, batches and rates."""
+    """Epochs, batches and learning rates."""
 
     frames: int = 0
-    """Training frames, whose features are computed once; 0 is one for every digit."""
+    """Number of training frames, whose features are computed once; 0 means one per digit."""
 
     def measure(
         self,
@@ -60,17 +60,17 @@ class LinearHeads:
         tasks: Sequence[FrameTask] = TASKS,
         test_frames: int = 0,
     ) -> dict[str, float]:
-        """Mean error of each task over the test frames, by its name."""
+        """Mean error of each task over the test frames, by the task's name."""
         features, factors = frame_features(network, train, self.frames)
         mean, deviation = features.mean(0), features.std(0, correction=0)
-        scale = torch.where(deviation > 1e-6, deviation, 1.0)  # a feature that never changes stays 0
+        scale = torch.where(deviation > 1e-6, deviation, 1.0)  # a constant feature stays 0
         vector = (features - mean) / scale
         answers = [task.answer(factors, train) for task in tasks]
         head = _layer(features.shape[1], sum(task.outputs(train) for task in tasks), seed).to(features.device)
 
         def loss(_: int, number: Int[Tensor, "b"]) -> Float[Tensor, ""]:
             row = number.to(vector.device)
-            # Layers side by side share no parameter, so that the sum trains each as if it were alone.
+            # The layers share no parameters, so the sum trains each one as if it were alone.
             return _sum(tasks, head(vector[row]), [answer[row] for answer in answers], train)
 
         self.course.train(head, len(vector), seed, loss, on_step)
@@ -87,12 +87,12 @@ class SupervisedTraining:
     """The network."""
 
     course: ClipTraining = ClipTraining()
-    """Epochs, batches and rates."""
+    """Epochs, batches and learning rates."""
 
     def measure(
         self, train: Clips, test: Clips, task: FrameTask, seed: int, on_step: OnStep, test_frames: int = 0
     ) -> dict[str, float]:
-        """Mean error of the task over the test frames, by its name."""
+        """Mean error of the task over the test frames, by the task's name."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             frame = self.encoder.build()

@@ -1,6 +1,6 @@
-"""The factors of a frame: which digit, where, and on which crop of which background.
+"""The factors of a frame: the digit, its position, the background, and the crop of the background.
 
-b: clips   n: images of the stock   k: random numbers
+b: clips   n: images in the set   k: random numbers
 """
 
 from collections.abc import Sequence
@@ -18,16 +18,16 @@ __all__ = ["Factors", "SameClass", "SameDigit", "SameImage", "combine_factors", 
 
 @dataclass(frozen=True)
 class Factors:
-    """The factors of one frame of each of b clips."""
+    """The factors of b frames, one for each clip."""
 
     digit: Int[Tensor, "b"]
-    """Number of the digit's image in the stock."""
+    """Index of the digit's image in its set."""
 
     background: Int[Tensor, "b"]
-    """Number of the background's image in the stock."""
+    """Index of the background's image in its set."""
 
     crop: Int[Tensor, "b 2"]
-    """x and y of the crop's upper left corner in the background's image, in pixels."""
+    """x and y of the crop's upper left corner in the background image, in pixels."""
 
     place: Float[Tensor, "b 2"]
     """x and y of the digit's upper left corner on the canvas, in pixels."""
@@ -37,13 +37,13 @@ class Factors:
 
     @staticmethod
     def concatenate(parts: Sequence["Factors"]) -> "Factors":
-        """Those of several batches, one behind the other."""
+        """Concatenate the factors of several batches."""
         rows = ([getattr(part, f.name) for part in parts] for f in fields(Factors))
         return Factors(*map(torch.cat, rows))
 
 
 def combine_factors(clip: Factors, other: Factors, shared: SharedFactors) -> Factors:
-    """The shared factors of a clip's last frame, and the others of a frame that has nothing to do with it."""
+    """The shared factors of a clip's last frame, and the other factors of an unrelated frame."""
     factors = replace(other, digit=clip.digit) if shared.digit else other
     factors = replace(factors, background=clip.background, crop=clip.crop) if shared.background else factors
     return replace(factors, place=clip.place) if shared.location else factors
@@ -51,35 +51,35 @@ def combine_factors(clip: Factors, other: Factors, shared: SharedFactors) -> Fac
 
 @runtime_checkable
 class SameDigit(Protocol):
-    """What it means that the digit is shared."""
+    """What a shared digit means."""
 
     def __call__(
         self, digit: Int[Tensor, "b"], label: Int[Tensor, "n"], uniform: Float[Tensor, "b"]
     ) -> Int[Tensor, "b"]:
-        """The number of the second view's digit for each clip's own; `label` is that of every image, `uniform` in
-        [0, 1) what it draws from."""
+        """The index of the second view's digit for each clip's `digit`. `label` holds the label of every image, and
+        `uniform` one random number in [0, 1) per clip."""
         ...
 
 
 @dataclass(frozen=True)
 class SameImage:
-    """A shared digit is the same picture of it."""
+    """A shared digit is the same image."""
 
     def __call__(
         self, digit: Int[Tensor, "b"], label: Int[Tensor, "n"], uniform: Float[Tensor, "b"]
     ) -> Int[Tensor, "b"]:
-        """The clip's own."""
+        """The clip's own digit."""
         return digit
 
 
 @dataclass(frozen=True)
 class SameClass:
-    """A shared digit is any picture of the same class, so that the views have nothing of the handwriting in common."""
+    """A shared digit is any image of the same class, so that the views do not share the handwriting."""
 
     def __call__(
         self, digit: Int[Tensor, "b"], label: Int[Tensor, "n"], uniform: Float[Tensor, "b"]
     ) -> Int[Tensor, "b"]:
-        """Each picture of the class is as likely."""
+        """A uniformly drawn image of the class."""
         order = label.argsort(stable=True)
         count = label.bincount()
         first = count.cumsum(0) - count
@@ -88,5 +88,5 @@ class SameClass:
 
 
 def number_below(uniform: Float[Tensor, "*s"], below: int | Int[Tensor, "*s"]) -> Int[Tensor, "*s"]:
-    """Uniform numbers in [0, 1) to whole numbers from 0 to below − 1, each as likely."""
-    return (uniform * below).floor().long().clamp(max=below - 1)  # rounding could reach it
+    """Map uniform numbers in [0, 1) to integers from 0 to below − 1 with equal probability."""
+    return (uniform * below).floor().long().clamp(max=below - 1)  # rounding could reach `below`

@@ -18,10 +18,10 @@ from vantage.errors import DataError
 __all__ = ["DIGIT", "ImageSet", "load_backgrounds", "check_backgrounds", "check_digits", "load_digits"]
 
 DIGIT = 28
-"""Side of a digit in pixels."""
+"""Side of a digit, in pixels."""
 
-_GRAY = (299, 587, 114)  # thousandths, ITU-R BT.601; gray pixels come out as they went in
-_PART = 4096  # images turned to gray at once
+_GRAY = (299, 587, 114)  # thousandths, ITU-R BT.601; gray pixels are unchanged
+_PART = 4096  # images converted to gray at once
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class ImageSet:
     """Index of each image's class."""
 
     classes: tuple[str, ...]
-    """Their names."""
+    """Names of the classes."""
 
     def __len__(self) -> int:
         return len(self.pixels)
@@ -46,7 +46,7 @@ class ImageSet:
 
 
 def check_digits(source: Source, classes: int, what: str = "digits") -> None:
-    """Raises `DataError` unless there are labeled images of `classes` classes, the first of them a digit's size."""
+    """Raises `DataError` unless there are labeled images of `classes` classes and the first has the size of a digit."""
     _rows_of_first_classes(source, classes, what)
     _digit(source.image(0), source.name(0))
 
@@ -57,21 +57,21 @@ def check_backgrounds(source: Source, classes: int, what: str = "backgrounds") -
 
 
 def load_digits(source: Source, classes: int = 10, workers: int = 2) -> ImageSet:
-    """Light digits on black, 28 pixels wide, in gray; images in color are turned to gray (BT.601).
+    """Load light digits on black, 28 pixels wide, as gray images; color images are converted to gray (BT.601).
 
-    Only images of the first `classes` classes are taken. Raises `DataError` for images of another size, without
-    labels, or of fewer classes.
+    Only images of the first `classes` classes are used. Raises `DataError` for images of another size, images without
+    labels, and too few classes.
     """
     digits = _load("digits", source, classes, _digit, workers)
     return replace(digits, pixels=torch.cat([_gray(part) for part in digits.pixels.split(_PART)]))
 
 
 def load_backgrounds(source: Source, side: int = 96, classes: int = 10, workers: int = 2) -> ImageSet:
-    """Images whose short side was scaled to `side` pixels (bilinear, antialiased), cut to their center.
+    """Load images, scale their short side to `side` pixels (bilinear, antialiased), and crop the center.
 
-    The paper crops from STL-10, whose images are 96 pixels wide: `side` gives images of any size that much room to
-    crop from. Only images of the first `classes` classes are taken. Raises `DataError` for images without labels or of
-    fewer classes.
+    The paper crops from STL-10, whose images are 96 pixels wide; `side` gives images of any size as much room for
+    crops. Only images of the first `classes` classes are used. Raises `DataError` for images without labels and for
+    too few classes.
     """
     return _load("backgrounds", source, classes, lambda image, _: _center(image, side), workers)
 
@@ -90,7 +90,7 @@ def _load(
 
 
 def _rows_of_first_classes(source: Source, classes: int, what: str) -> tuple[Int[Tensor, "n"], Int[Tensor, "n"]]:
-    """The numbers and labels of the images of the first classes."""
+    """The indices and labels of the images of the first classes."""
     names = source.classes
     if not names:
         raise DataError(

@@ -1,4 +1,4 @@
-"""The networks of Colorful Moving MNIST: a small ConvNet for frames, and an LSTM over what it sees.
+"""The networks of Colorful Moving MNIST: a small ConvNet for frames, and an LSTM over its features.
 
 b: clips   t: frames   s: side of a frame in pixels   f: features of a frame   d: width of the vectors compared
 """
@@ -19,13 +19,13 @@ __all__ = ["ClipEncoder", "ClipNetwork", "FrameEncoder", "FrameNetwork"]
 
 @dataclass(frozen=True)
 class FrameEncoder:
-    """ConvNet whose last maps are averaged: one layer for each number of filters (arXiv 2005.10243, appendix B.4).
+    """ConvNet with one layer for each number of filters and global average pooling (arXiv 2005.10243, appendix B.4).
 
-    Kernels of 3 × 3 with stride 2, BatchNorm and ReLU after each are our choice; the paper states the filters only.
+    3 × 3 kernels with stride 2, and BatchNorm and ReLU after each, are our choice; the paper states only the filters.
     """
 
     filters: tuple[int, ...] = (8, 16, 32, 64)
-    """Filters of each layer; the last is the number of features."""
+    """Filters of each layer; the last number is also the number of features."""
 
     def __post_init__(self) -> None:
         if not self.filters or min(self.filters) < 1:
@@ -33,16 +33,16 @@ class FrameEncoder:
 
     @property
     def width(self) -> int:
-        """Features of a frame."""
+        """Number of features of a frame."""
         return self.filters[-1]
 
     def build(self) -> "FrameNetwork":
-        """A network with torch's own initial weights."""
+        """A network with torch's default initialization."""
         return FrameNetwork(self)
 
 
 class FrameNetwork(nn.Module):
-    """Frames to features; made by `FrameEncoder`."""
+    """Maps frames to features; made by `FrameEncoder`."""
 
     def __init__(self, choice: FrameEncoder) -> None:
         super().__init__()
@@ -55,17 +55,17 @@ class FrameNetwork(nn.Module):
 
 @dataclass(frozen=True)
 class ClipEncoder:
-    """The frame encoder under both views; over it, for the first view, an LSTM of one layer (appendix B.4).
+    """The frame encoder for both views, and a one-layer LSTM over the frames of the first view (appendix B.4).
 
-    One ConvNet sees the frames of both views, and each view has a linear layer of its own to unit vectors (our choices;
-    the paper speaks of "a" ConvNet and mentions no layer behind the LSTM).
+    One ConvNet encodes the frames of both views, and each view has its own linear layer, whose output is scaled to unit
+    length (our choices; the paper speaks of "a" ConvNet and mentions no layer after the LSTM).
     """
 
     frame: FrameEncoder = FrameEncoder()
-    """What sees a frame."""
+    """Encoder of a single frame."""
 
     memory: int = 64
-    """Numbers in the state of the LSTM; its output after the last frame is the clip."""
+    """Size of the LSTM's state; its output after the last frame represents the clip."""
 
     width: int = 64
     """Width of the vectors that are compared."""
@@ -75,12 +75,12 @@ class ClipEncoder:
             raise UserError(f"ClipEncoder: memory is {self.memory} and width {self.width}; both must be 1 or more")
 
     def build(self) -> "ClipNetwork":
-        """A network with torch's own initial weights."""
+        """A network with torch's default initialization."""
         return ClipNetwork(self)
 
 
 class ClipNetwork(nn.Module):
-    """Both views to unit vectors; made by `ClipEncoder`. What is evaluated is `frame`."""
+    """Maps both views to unit vectors; made by `ClipEncoder`. Evaluation uses only `frame`."""
 
     def __init__(self, choice: ClipEncoder) -> None:
         super().__init__()
@@ -92,9 +92,9 @@ class ClipNetwork(nn.Module):
     def forward(
         self, first: Float[Tensor, "b t 3 s s"], second: Float[Tensor, "b 3 s s"]
     ) -> tuple[Float[Tensor, "b d"], Float[Tensor, "b d"]]:
-        """The vectors of the first and of the second views, of unit length.
+        """The unit vectors of the first and second views.
 
-        All frames pass the ConvNet together, so that BatchNorm treats both views alike.
+        All frames pass through the ConvNet together, so that BatchNorm treats both views alike.
         """
         frames = torch.cat([first.flatten(0, 1), second])
         features = self.frame(frames)

@@ -1,4 +1,4 @@
-"""The rows of a table about moving digits: networks that were trained in one way, and measured on the three tasks."""
+"""The rows of a table about moving digits: networks trained in different ways, measured on the three tasks."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -17,14 +17,14 @@ from vantage.studies.moving_mnist.tasks import TASKS, BackgroundClass, DigitClas
 __all__ = ["INFORMATION", "Bench", "ContrastiveRow", "SupervisedRow", "TableRow", "UntrainedRow", "chance"]
 
 INFORMATION = "I_NCE (nats)"
-"""The measure that contrasted rows have besides the tasks."""
+"""A measure of contrastive rows, in addition to the tasks."""
 
-_EVALUATION_DISCOUNT = 4  # a frame that is only looked at costs about this much less than one that is learned from
+_EVALUATION_DISCOUNT = 4  # evaluating a frame costs about this much less than training on it
 
 
 @dataclass(frozen=True)
 class Bench:
-    """What every row of a table is made with."""
+    """Data and settings common to all rows of a table."""
 
     train: Clips
     """Clips of training digits on training backgrounds."""
@@ -33,27 +33,27 @@ class Bench:
     """Clips of test digits on test backgrounds."""
 
     contrast: ClipContrast
-    """How views are contrasted."""
+    """Contrastive training."""
 
     supervised: SupervisedTraining
-    """How the baseline is trained."""
+    """Training of the baseline."""
 
     heads: LinearHeads
-    """How frozen networks are measured."""
+    """Evaluation of frozen networks."""
 
     test_frames: int
-    """Test frames of each task; 0 is one for every test digit."""
+    """Test frames per task; 0 means one per test digit."""
 
     information_clips: int
-    """Test clips that I_NCE is measured on."""
+    """Number of test clips for I_NCE."""
 
     def evaluation_frames(self) -> int:
-        """The work of measuring one frozen network, in frames learned from."""
+        """The cost of evaluating one frozen network, in training frames."""
         return ((self.heads.frames or len(self.train)) + (self.test_frames or len(self.test))) // _EVALUATION_DISCOUNT
 
 
 ReportFrames = Callable[[int, str], None]
-"""Called as work goes on with the number of frames of this row that are done and a note."""
+"""Called during the work with the number of this row's frames done so far, and a note."""
 
 
 @runtime_checkable
@@ -62,32 +62,32 @@ class TableRow(Protocol):
 
     @property
     def name(self) -> str:
-        """What the row is called."""
+        """Name of the row."""
         ...
 
     def work(self, bench: Bench) -> int:
-        """About how much work there is, in frames that are learned from."""
+        """Approximate amount of work, in training frames."""
         ...
 
     def __call__(self, bench: Bench, seed: int, report: ReportFrames) -> dict[str, float]:
-        """Measures by name: the error of each task, and what else there is."""
+        """Measures by name: the error of each task, and any others."""
         ...
 
 
 @dataclass(frozen=True)
 class ContrastiveRow:
-    """A network that was contrasted on views with some factors in common, frozen, with a linear layer for each task."""
+    """A network trained by contrast on views that share some factors, frozen, with a linear layer for each task."""
 
     shared: SharedFactors
-    """The factors."""
+    """The shared factors."""
 
     @property
     def name(self) -> str:
-        """The shared factors."""
+        """The names of the shared factors."""
         return self.shared.name
 
     def work(self, bench: Bench) -> int:
-        """Training frames, and a share of those looked at."""
+        """Training frames, plus the discounted evaluation frames."""
         course = bench.contrast.course
         return (
             course.steps(len(bench.train)) * course.batch_size * bench.train.frames_of_a_pair
@@ -95,7 +95,7 @@ class ContrastiveRow:
         )
 
     def __call__(self, bench: Bench, seed: int, report: ReportFrames) -> dict[str, float]:
-        """Train, measure I_NCE on test clips, then the tasks."""
+        """Train, measure I_NCE on test clips, then evaluate the tasks."""
         frames_per_step = bench.contrast.course.batch_size * bench.train.frames_of_a_pair
         network = bench.contrast.train(
             bench.train, self.shared, seed, lambda step, loss: report(step * frames_per_step, f"loss {loss:.3f}")
@@ -112,14 +112,14 @@ class UntrainedRow:
     """A network with its initial weights, frozen, with a linear layer for each task."""
 
     name: str = "nothing (random network)"
-    """What the row is called."""
+    """Name of the row."""
 
     def work(self, bench: Bench) -> int:
-        """A share of the frames looked at."""
+        """The discounted evaluation frames."""
         return bench.evaluation_frames()
 
     def __call__(self, bench: Bench, seed: int, report: ReportFrames) -> dict[str, float]:
-        """Measure the tasks."""
+        """Evaluate the tasks."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             network = bench.contrast.encoder.build().frame
@@ -129,10 +129,10 @@ class UntrainedRow:
 
 @dataclass(frozen=True)
 class SupervisedRow:
-    """A network for each task, trained end to end with labels."""
+    """A separate network for each task, trained end to end with labels."""
 
     name: str = "supervised"
-    """What the row is called."""
+    """Name of the row."""
 
     def work(self, bench: Bench) -> int:
         """Training frames of the three networks."""
@@ -140,7 +140,7 @@ class SupervisedRow:
         return len(TASKS) * course.steps(len(bench.train)) * course.batch_size
 
     def __call__(self, bench: Bench, seed: int, report: ReportFrames) -> dict[str, float]:
-        """Train and measure the three, one after the other."""
+        """Train and evaluate the three networks, one after the other."""
         course, measures = bench.supervised.course, {}
         for number, task in enumerate(TASKS):
             before = number * course.steps(len(bench.train))
@@ -153,7 +153,7 @@ class SupervisedRow:
 
 
 def chance(bench: Bench) -> dict[str, float]:
-    """The errors without looking: always the most common training class, always the middle."""
+    """The errors of constant answers: the most common training class, and the center."""
     _, factors, _ = bench.test.factors(0, torch.arange(bench.test_frames or len(bench.test)), SharedFactors(digit=True))
     digit = DigitClass().answer(factors, bench.test)
     background = BackgroundClass().answer(factors, bench.test)
@@ -172,4 +172,4 @@ def _wrong(answer: Tensor, training: Tensor) -> float:
 
 
 def _ignore_step(step: int, loss: float) -> None:
-    """Heads train quickly, so their steps are not reported."""
+    """Ignore the steps of heads, which train quickly."""

@@ -1,4 +1,4 @@
-"""What two views of a clip have in common, and the seven combinations of the paper's table."""
+"""Which factors two views of a clip share, and the seven combinations of the paper's table."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ class SharedFactors:
     """The background image and its crop."""
 
     location: bool = False
-    """Where the digit is in the last frame."""
+    """The position of the digit in the last frame."""
 
     def __post_init__(self) -> None:
         if not (self.digit or self.background or self.location):

@@ -1,4 +1,4 @@
-"""A picture of clips and of the second views that share some of their factors.
+"""A picture of clips and second views that share some of their factors.
 
 b: clips   s: side of a frame in pixels
 """
@@ -13,12 +13,12 @@ from vantage.studies.moving_mnist.shared_factors import COMBINATIONS
 
 __all__ = ["picture"]
 
-_EDGE, _HEADER, _WORDS = 4, 16, 170  # pixels between frames, of the words above, and of those at the left
+_EDGE, _HEADER, _WORDS = 4, 16, 170  # pixels: gap between frames, height of the header, width of the names on the left
 
 
 def picture(clips: Clips, count: int = 2) -> Image.Image:
-    """For each combination of shared factors the first `count` clips: the frames seen, the last frame, and beside it
-    the second view."""
+    """The first `count` clips for each combination of shared factors: the visible frames, the last frame, and the
+    second view."""
     number = torch.arange(min(count, len(clips)))
     side = clips.scene.canvas
     frames = range(1, clips.scene.seen + 1)
@@ -41,7 +41,7 @@ def picture(clips: Clips, count: int = 2) -> Image.Image:
 
 
 def _column_start(column: int, frames: int, step: int) -> int:
-    """Where a column begins; what is not the first view stands a little apart."""
+    """The left edge of a column; columns after the first view have an extra gap."""
     return _WORDS + column * step + _EDGE * (column >= frames) + _EDGE * (column > frames)
 
 

@@ -1,6 +1,6 @@
 """Three tasks on single frames: which digit, which background, and where the digit is.
 
-n: frames   f: features of a frame   o: numbers that a task is answered with   w: those of one right answer
+n: frames   f: features of a frame   o: outputs for a task   w: axes of one right answer
 """
 
 from dataclasses import dataclass
@@ -18,25 +18,25 @@ __all__ = ["TASKS", "BackgroundClass", "DigitClass", "Location", "FrameTask"]
 
 @runtime_checkable
 class FrameTask(Protocol):
-    """A question about a frame, answered by a linear layer over its features."""
+    """A question about a frame that a linear layer answers from its features."""
 
     name: ClassVar[str]
     """Its name in tables."""
 
     def outputs(self, clips: Clips) -> int:
-        """Numbers that the task is answered with."""
+        """Number of outputs of the linear layer."""
         ...
 
     def answer(self, factors: Factors, clips: Clips) -> Num[Tensor, "n *w"]:
-        """What is right about each frame."""
+        """The right answer for each frame."""
         ...
 
     def loss(self, output: Float[Tensor, "n o"], answer: Num[Tensor, "n *w"]) -> Float[Tensor, ""]:
-        """What is minimized, mean over the frames."""
+        """The training loss, averaged over the frames."""
         ...
 
     def errors(self, output: Float[Tensor, "n o"], answer: Num[Tensor, "n *w"], clips: Clips) -> Float[Tensor, "n"]:
-        """How wrong each answer is; the mean over frames is the measure."""
+        """The error of each answer; the measure is the mean over frames."""
         ...
 
 
@@ -57,7 +57,7 @@ class DigitClass(_Classification):
     name: ClassVar[str] = "digit"
 
     def outputs(self, clips: Clips) -> int:
-        """One for each class."""
+        """One per class."""
         return len(clips.digits.classes)
 
     def answer(self, factors: Factors, clips: Clips) -> Num[Tensor, "n"]:
@@ -73,7 +73,7 @@ class BackgroundClass(_Classification):
     name: ClassVar[str] = "background"
 
     def outputs(self, clips: Clips) -> int:
-        """One for each class."""
+        """One per class."""
         return len(clips.backgrounds.classes)
 
     def answer(self, factors: Factors, clips: Clips) -> Num[Tensor, "n"]:
@@ -84,8 +84,8 @@ class BackgroundClass(_Classification):
 
 @dataclass(frozen=True)
 class Location:
-    """Where the digit is. The paper's "error pixels" are taken to be the mean Euclidean distance: always to name the
-    middle is then wrong by 13.77 pixels, which the rows that fail in Table 4 (13.6 to 16.3) agree with."""
+    """The position of the digit. We take the paper's "error pixels" as the mean Euclidean distance: always answering
+    the center then gives 13.77 pixels, which agrees with the failing rows of Table 4 (13.6 to 16.3)."""
 
     name: ClassVar[str] = "location"
 
@@ -94,12 +94,12 @@ class Location:
         return 2
 
     def answer(self, factors: Factors, clips: Clips) -> Num[Tensor, "n 2"]:
-        """The drawn corner, from −1 to 1 over all that it may be."""
+        """The digit's corner, rounded as it is drawn, and scaled to −1 … 1 over its range."""
         half = clips.room / 2
         return ((factors.place.round() - half) / max(half, 0.5)).float().to(clips.digits.pixels.device)
 
     def loss(self, output: Float[Tensor, "n 2"], answer: Num[Tensor, "n 2"]) -> Float[Tensor, ""]:
-        """Mean square."""
+        """Mean squared error."""
         return mse_loss(output, answer)
 
     def errors(self, output: Float[Tensor, "n 2"], answer: Num[Tensor, "n 2"], clips: Clips) -> Float[Tensor, "n"]:

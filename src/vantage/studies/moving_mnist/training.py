@@ -1,4 +1,4 @@
-"""How the networks of Colorful Moving MNIST are trained, on pairs of views and on labels alike.
+"""How the networks of Colorful Moving MNIST are trained, both on pairs of views and on labels.
 
 b: clips
 """
@@ -22,22 +22,22 @@ OnStep = Callable[[int, float], None]
 
 @dataclass(frozen=True)
 class ClipTraining:
-    """Epochs, batches and rates of arXiv 2005.10243, appendix B.4."""
+    """Epochs, batches and learning rates of arXiv 2005.10243, appendix B.4."""
 
     epochs: int = 200
-    """Passes over the clips, of which there is one for each digit."""
+    """Passes over the clips; there is one clip per digit."""
 
     batch_size: int = 128
-    """Clips of a step."""
+    """Clips per step."""
 
     clips: int = 0
-    """Clips of an epoch, drawn anew in each; 0 is one for every digit."""
+    """Clips per epoch, drawn anew in each epoch; 0 means one per digit."""
 
     optimizer: Optimizer = SGD(momentum=0.9, weight_decay=0.0)
-    """SGD with momentum .9, without weight decay (our choice)."""
+    """SGD with momentum 0.9 and without weight decay (our choice)."""
 
     learning_rate: LearningRate = CosineByStep(0.03)
-    """Learning rate: .03 on half a cosine, which moves every step (our choice)."""
+    """Learning rate: 0.03, decayed along half a cosine, updated every step (our choice)."""
 
     def __post_init__(self) -> None:
         if self.epochs < 1 or self.batch_size < 2 or self.clips < 0:
@@ -47,7 +47,7 @@ class ClipTraining:
             )
 
     def steps(self, digits: int) -> int:
-        """Optimizer steps of the whole training; raises `DataError` if no batch can be filled."""
+        """Total number of optimizer steps. Raises `DataError` if there are too few digits to fill a batch."""
         return self.epochs * self._steps_of_an_epoch(digits)
 
     def train(
@@ -58,9 +58,9 @@ class ClipTraining:
         loss: Callable[[int, Int[Tensor, "b"]], Float[Tensor, ""]],
         on_step: OnStep,
     ) -> None:
-        """Train a network to the end; `loss` gives the loss of some digits' clips in an epoch.
+        """Train a network to the end; `loss` returns the loss of some digits' clips in an epoch.
 
-        The order of the digits comes from (seed, epoch); the incomplete last batch of an epoch is dropped.
+        The order of the digits is a function of (seed, epoch); the incomplete last batch of an epoch is dropped.
         """
         steps = self._steps_of_an_epoch(digits)
         optimizer = self.optimizer.build(network)

@@ -1,7 +1,7 @@
 """Learned views: flows over colors, trained so that their channels share little beyond what labels need.
 
-InfoMin (Tian et al., arXiv 2005.10243, section 4.2 and appendix B.5), of which no code was released. `learn` writes a
-folder; `vantage.learned_space` reads it back as a color space, for `InSpace` wherever a color space may stand.
+From InfoMin (Tian et al., arXiv 2005.10243, section 4.2 and appendix B.5), which released no code for this. `learn`
+writes a folder; `vantage.learned_space` reads it as a color space for `InSpace`, wherever a color space is accepted.
 """
 
 from vantage.studies.view_learning.game import Game as Game

@@ -1,7 +1,7 @@
-"""The game: a flow against critics, and with classifiers; one step of it.
+"""One step of the game: a flow against critics, with the help of classifiers.
 
 Eq. 2 and 3 of InfoMin (arXiv 2005.10243) are min over g, c₁, c₂ and max over f₁, f₂ of one sum. So g and the
-classifiers go down its gradient, and the critics go up the same one.
+classifiers descend its gradient, and the critics ascend the same one.
 
 b: images   l: labeled images   h, w: height and width in pixels
 """
@@ -21,34 +21,34 @@ __all__ = ["Game", "LabeledBatch", "NotFinite", "Players", "Objective"]
 
 
 class NotFinite(UserError):
-    """A loss or a gradient is no longer finite; no parameter has been moved by it."""
+    """A loss or a gradient is no longer finite; it has not changed any parameter."""
 
 
 class LabeledBatch(NamedTuple):
-    """Images that go into the flow, with their labels."""
+    """Input images of the flow, with their labels."""
 
     images: Float[Tensor, "l 3 h w"]
-    """Channels, normalized."""
+    """Normalized channels."""
 
     label: Int[Tensor, "l"]
     """Labels from 0."""
 
 
 class Objective(NamedTuple):
-    """The objective at some images."""
+    """The objective on some images."""
 
     total: Float[Tensor, ""]
     """The weighted sum of the terms."""
 
     numbers: dict[str, Float[Tensor, ""]]
-    """Numbers to report, without a gradient."""
+    """Numbers to report, without gradients."""
 
 
 class Players(nn.Module):
-    """The flow and the networks of the terms: all that changes while views are learned."""
+    """The flow and the networks of the terms: everything that is trained."""
 
     def __init__(self, learning: ViewLearning, classes: int) -> None:
-        """Freshly initialized from torch's default generator; the flow is the identity."""
+        """Initialize from torch's default generator; the flow starts as the identity."""
         super().__init__()
         self.channels = learning.channels
         self.flow = learning.flow.build()
@@ -64,16 +64,16 @@ class Players(nn.Module):
     def views(
         self, images: Float[Tensor, "b 3 h w"]
     ) -> tuple[Float[Tensor, "b _ h w"], Float[Tensor, "b _ h w"], Float[Tensor, ""]]:
-        """The two views, and the logarithm of the volume of a pixel, on average."""
+        """The two views, and the mean log-volume of the flow per pixel."""
         colors, volume = self.flow(images)
         colors = self.scaling(colors)
         one, two = (colors[:, list(part)] for part in self.channels)
         return one, two, volume.detach().mean() / images[0, 0].numel()
 
     def objective(self, images: Float[Tensor, "b 3 h w"] | None, labeled: LabeledBatch | None) -> Objective:
-        """Eq. 2 or 3: terms of all images at `images`, terms of labels at `labeled`.
+        """Eq. 2 or 3: the terms of all images on `images`, and the terms of labels on `labeled`.
 
-        What no term needs may be None.
+        An argument may be None if no term needs it.
         """
         total, reports = torch.zeros((), device=next(self.parameters()).device), {}
         for batch, of_labels in ((images, False), (None if labeled is None else labeled.images, True)):
@@ -90,11 +90,11 @@ class Players(nn.Module):
 
 
 class Game:
-    """The players and the two optimizers that move them."""
+    """The players and their two optimizers."""
 
     def __init__(self, learning: ViewLearning, classes: int, device: torch.device | str = "cpu") -> None:
-        """Players freshly initialized from the learning's seed, on a device."""
-        with torch.random.fork_rng(devices=[]):  # the caller's generator stays where it is
+        """Initialize the players from the learning's seed, on a device."""
+        with torch.random.fork_rng(devices=[]):  # leave the caller's generator unchanged
             torch.manual_seed(learning.seed)
             self.players = Players(learning, classes).to(device)
         self.critic_steps = learning.updates.critic_steps
@@ -110,9 +110,9 @@ class Game:
     def step(
         self, images: Float[Tensor, "b 3 h w"] | None, labeled: LabeledBatch | None
     ) -> dict[str, Float[Tensor, ""]]:
-        """One step of the generator, and those of the critics that go with it.
+        """One step of the generator, with the critics' steps that belong to it.
 
-        Raises `NotFinite`, before anything is moved by it, where a loss or a gradient is not finite.
+        Raises `NotFinite` if a loss or a gradient is not finite, before it changes any parameter.
         """
         self.players.train()
         if self.ascent is not None:
@@ -134,7 +134,7 @@ class Game:
         return numbers
 
     def _train_critics(self, images: Float[Tensor, "b 3 h w"] | None) -> None:
-        """One step of the critics up the objective, on views that are held fixed."""
+        """One step of the critics up the objective, on fixed views."""
         assert images is not None and self.ascent is not None
         with torch.no_grad():
             one, two, _ = self.players.views(images)
@@ -153,7 +153,7 @@ class Game:
 
 
 def _negate_gradients(parameters: Iterable[nn.Parameter]) -> None:
-    """The other sign for every gradient: up, where optimizers go down."""
+    """Negate every gradient: optimizers descend, but critics must ascend."""
     for parameter in parameters:
         if parameter.grad is not None:
             parameter.grad.neg_()

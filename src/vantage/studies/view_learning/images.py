@@ -1,4 +1,4 @@
-"""The images that views are learned from: all, those with labels, and those held out to choose the best state by.
+"""The images for view learning: all, the labeled ones, and those held out to choose the best state.
 
 b: images of a batch   n: images
 """
@@ -22,25 +22,25 @@ from vantage.views.augmentation import Views
 
 __all__ = ["LearningImages", "Stream", "images_of"]
 
-_ORDER, _LABELED, _HELD_OUT, _VIEWS = range(4)  # what a seed is for
+_ORDER, _LABELED, _HELD_OUT, _VIEWS = range(4)  # uses of the seed
 
 
 class Stream:
-    """Batches without end, of which the one of a step is a function of the seed and the step."""
+    """An endless sequence of batches; each is a function of the seed and the step."""
 
     def __init__(self, feed: Feed, label: Int[Tensor, "n"], seed: int, device: torch.device) -> None:
-        """Images of `feed`, whose labels are `label`; what their crops are drawn from is `seed`."""
+        """Serve the images of `feed`, whose labels are `label`; `seed` determines their crops."""
         self.feed, self.seed, self.device = feed, seed, device
         self.label = label.to(device)
         self.generator = torch.Generator()
 
     @property
     def steps(self) -> int:
-        """Batches of a pass over all images."""
+        """Batches in a pass over all images."""
         return self.feed.steps
 
     def batches(self, start: int = 0) -> Iterator[LabeledBatch]:
-        """The batches from that of step `start` on; the label is −1 where there is none."""
+        """The batches from step `start` on; the label is −1 for images without one."""
         step, (epoch, within) = start, divmod(start, self.feed.steps)
         while True:
             for batch in self.feed.batches(epoch, within):
@@ -54,25 +54,25 @@ class Stream:
 
 @dataclass(frozen=True)
 class LearningImages:
-    """Where the batches of a learning come from."""
+    """The batches of all kinds for a learning."""
 
     every: Stream
-    """All images that are trained on."""
+    """All training images."""
 
     labeled: Stream | None
-    """Those with labels; none where no term needs them."""
+    """The labeled training images; None if no term needs labels."""
 
     held_out: Stream
-    """Images that nothing is trained on."""
+    """Images that are never trained on."""
 
     held_out_labeled: Stream | None
-    """Those of them with labels."""
+    """The labeled ones among them."""
 
     classes: int
-    """How many classes there are; 0 where no term needs labels."""
+    """Number of classes; 0 if no term needs labels."""
 
     def channels(self, most: int = 1_024) -> Iterator[Float[Tensor, "b 3 _ _"]]:
-        """What goes into the flow, of about that many training images; always the same ones."""
+        """The flow's input for about `most` training images, always the same ones."""
         count = 0
         for batch in self.every.batches():
             yield batch.images
@@ -82,9 +82,9 @@ class LearningImages:
 
 
 def images_of(learning: ViewLearning, source: Source, device: torch.device) -> LearningImages:
-    """The images of a source, divided as a learning needs them.
+    """Divide the images of a source as a learning needs them.
 
-    Raises `UserError` where labels are needed and there are none, or too few of anything for a batch.
+    Raises `UserError` if labels are needed and missing, or if there are too few images of some kind for a batch.
     """
     needs_labels = any(term.labeled for term in learning.terms)
     label = _labels(learning, source) if needs_labels else torch.full((len(source),), -1)
@@ -105,7 +105,7 @@ def images_of(learning: ViewLearning, source: Source, device: torch.device) -> L
 
 
 def _labels(learning: ViewLearning, source: Source) -> Int[Tensor, "n"]:
-    """Every label that may be used, −1 elsewhere."""
+    """The labels that may be used; −1 for all other images."""
     label = labels_of(source)
     labeled = (label >= 0).nonzero()[:, 0]
     if not len(labeled):

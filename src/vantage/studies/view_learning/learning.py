@@ -1,7 +1,7 @@
-"""The one configuration of view learning, and its checks.
+"""The configuration of view learning, and its checks.
 
-Nobody ever released this part of InfoMin (Tian et al., arXiv 2005.10243, section 4.2 and appendix B.5). What the paper
-states is marked so below; every other value is our reading, and a setting.
+This part of InfoMin (Tian et al., arXiv 2005.10243, section 4.2 and appendix B.5) was never released. Values that the
+paper states are marked as such; every other value is our interpretation, and a setting.
 """
 
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ __all__ = ["PRINTED", "SWAPPED", "Alternately", "Jointly", "LearnedViews", "Rate
 
 @dataclass(frozen=True)
 class Rates:
-    """Learning rates of Adam, and its other settings."""
+    """Learning rates and other settings of Adam."""
 
     generator: float = 2e-4
     """Rate of the flow g (appendix B.5, as printed)."""
@@ -34,7 +34,7 @@ class Rates:
     """Rate of the classifiers c₁ and c₂; not stated."""
 
     betas: tuple[float, float] = (0.5, 0.999)
-    """Adam's decay rates; not stated: what adversarial training usually takes."""
+    """Adam's decay rates; not stated. These are common in adversarial training."""
 
     def __post_init__(self) -> None:
         if not min(self.generator, self.critics, self.classifiers) > 0:
@@ -44,10 +44,10 @@ class Rates:
 
 
 PRINTED = Rates()
-"""The numbers of appendix B.5, though its text says that the generator's rate should be the larger one."""
+"""The values of appendix B.5, although its text says that the generator's rate should be the larger one."""
 
 SWAPPED = Rates(generator=6e-4, critics=2e-4, classifiers=2e-4)
-"""The same numbers in the order of the text: the generator's rate is the larger one."""
+"""The same values in the order of the text: the generator's rate is the larger one."""
 
 
 @runtime_checkable
@@ -56,16 +56,16 @@ class Updates(Protocol):
 
     @property
     def critic_steps(self) -> int:
-        """Steps of the critics by themselves before each step of g; with 0 they move in the same step as g."""
+        """Separate critic steps before each step of g; 0 means that critics and g move in the same step."""
         ...
 
 
 @dataclass(frozen=True)
 class Alternately:
-    """First the critics, on views that are held fixed; then g (and the classifiers) against critics that are."""
+    """First the critics step, on fixed views; then g (and the classifiers) step against fixed critics."""
 
     critic_steps: int = 1
-    """Steps of the critics for each step of g."""
+    """Steps of the critics per step of g."""
 
     def __post_init__(self) -> None:
         if self.critic_steps < 1:
@@ -74,11 +74,11 @@ class Alternately:
 
 @dataclass(frozen=True)
 class Jointly:
-    """All in one step, by one gradient whose sign is turned for the critics: half the work."""
+    """All in one step, by one gradient that is negated for the critics: half the work."""
 
     @property
     def critic_steps(self) -> int:
-        """None by themselves."""
+        """No separate steps."""
         return 0
 
 
@@ -86,29 +86,29 @@ class Jointly:
 class ViewLearning:
     """How views are learned: min over g (and classifiers) max over critics of the sum of the terms.
 
-    `view_learning.unsupervised(size)` and its kin give one; variants by `dataclasses.replace`.
+    `view_learning.unsupervised(size)` and its siblings return one; use `dataclasses.replace` for variants.
     """
 
     name: str
     """Its name in reports."""
 
     terms: tuple[Term, ...]
-    """What is added up: Eq. 2 is `SharedInformation`, Eq. 3 that and `LabelInformation`."""
+    """The terms of the sum: Eq. 2 is `SharedInformation`; Eq. 3 adds `LabelInformation`."""
 
     crop: Augmentation
-    """How images are seen, as colors from 0 to 1: crop and flip; nothing that changes colors."""
+    """View of the images, as colors from 0 to 1: crop and flip, without color changes."""
 
     space: ColorSpace = RGB()
-    """Whose channels, normalized by its statistics, go into the flow: RGB or YDbDr in the paper, or any other."""
+    """Color space of the flow's input, normalized by its statistics: RGB or YDbDr in the paper, or any other."""
 
     flow: Flow = Flow()
-    """The generator g: couplings that keep the volume (VP) or do not (NVP)."""
+    """The generator g, whose couplings preserve the volume (VP) or do not (NVP)."""
 
     channels: tuple[tuple[int, ...], tuple[int, ...]] = ((0,), (1, 2))
-    """Which channels of ĝ(X) each of the two views sees: the first, and the others (as stated)."""
+    """Channels of ĝ(X) in each of the two views: the first, and the others (as stated)."""
 
     scaling: Standardization = Unchanged()
-    """What is done to ĝ(X) before critics and classifiers see it."""
+    """Scaling of ĝ(X) before the critics and classifiers."""
 
     rates: Rates = PRINTED
     """Learning rates."""
@@ -117,31 +117,31 @@ class ViewLearning:
     """How critics and generator take turns: 1 to 1."""
 
     epochs: int = 100
-    """Passes over all images; over the labeled ones where no term is of all. Not stated."""
+    """Passes over all images, or over the labeled ones if no term uses all images. Not stated."""
 
     batch_size: int = 128
-    """Images of a step. Not stated."""
+    """Images per step. Not stated."""
 
     labeled_batch_size: int = 128
-    """Labeled images of a step, where a term needs labels; fewer where there are fewer. Not stated."""
+    """Labeled images per step, if a term needs labels; fewer if there are not enough. Not stated."""
 
     labels: int = 0
-    """Number of images whose labels are used, equally many of each class; 0: all that have one."""
+    """Number of images whose labels are used, equally many from each class; 0: all labels."""
 
     validation: float = 0.1
-    """Share of each class that no network is trained on: the best state has the least sum of terms there."""
+    """Share of each class that no network is trained on; the best state has the smallest sum of terms on it."""
 
     best_after: float = 0.5
-    """Share of the epochs before which no state is the best: critics that know nothing yet find no information."""
+    """Share of the epochs before which no state counts as the best: untrained critics find no information."""
 
     seed: int = 0
-    """All randomness is a function of it and of the step."""
+    """Seed; all random numbers are a function of it and of the step."""
 
     data: Data = field(default_factory=Data)
     """Where the images come from."""
 
     device: str = "auto"
-    """Device, such as cpu or cuda:0; auto takes an accelerator where there is one. Arithmetic is float32."""
+    """Device, such as cpu or cuda:0; auto uses an accelerator if there is one. Arithmetic is float32."""
 
     def __post_init__(self) -> None:
         if not self.terms:
@@ -165,26 +165,26 @@ class ViewLearning:
 
     @property
     def view(self) -> Augmentation:
-        """How the channels that go into the flow are made."""
+        """The view that makes the flow's input channels."""
         normalize = self.space.statistics.normalize()
         return Augmentation(self.crop.crop, (*self.crop.operations, InSpace(self.space), normalize))
 
 
 @dataclass(frozen=True)
 class LearnedViews:
-    """How learning views ended."""
+    """The outcome of learning views."""
 
     folder: Path
-    """Where everything was written."""
+    """Folder with everything that was written."""
 
     step: int
     """Steps taken."""
 
     finished: bool
-    """Whether all epochs were done; otherwise a signal stopped it, and another call resumes it."""
+    """Whether all epochs are done; if not, a signal stopped it, and another call resumes it."""
 
     last: LearnedSpace | None
-    """The color space of the last state; none where no epoch was finished."""
+    """The color space of the last state; None if no epoch was finished."""
 
     best: LearnedSpace | None
-    """That of the epoch whose sum of terms was least on the images held out, in the later part of the learning."""
+    """The color space of the epoch with the smallest sum of terms on the held-out images, late in the learning."""

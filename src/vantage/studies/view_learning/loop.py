@@ -1,7 +1,7 @@
-"""Learning views from top to bottom: steps, epochs, checkpoints, and how interrupted learning resumes.
+"""The loop of view learning: steps, epochs, checkpoints, and how an interrupted learning resumes.
 
-No random state is saved: what happens in a step is a function of the seed and the step, so a checkpoint holds networks,
-optimizers and sums, and the steps after it are the same, bit by bit on a CPU.
+No random state is saved, because each step is a function of the seed and the step. A checkpoint holds networks,
+optimizers and sums, and the steps after it are the same, bit for bit on a CPU.
 """
 
 import json
@@ -37,7 +37,7 @@ from vantage.views.colors.learned import BEST, LAST, learned_space, write_learne
 __all__ = ["FILE", "LearnedViews", "learn", "read_learning"]
 
 FILE = "view_learning.json"
-"""Name of the file that holds the settings of a learning."""
+"""Name of the file with the settings of a learning."""
 
 _SCHEMA, _STEP = 1, 0x57E9
 _IGNORED_FIELDS = ("data.", "device")
@@ -46,9 +46,9 @@ _IGNORED_FIELDS = ("data.", "device")
 def learn(learning: ViewLearning, folder: Path | str, progress: Progress | None = None) -> LearnedViews:
     """Learn views from images and save everything in `folder`; another call with the same folder resumes.
 
-    SIGINT and SIGTERM save a checkpoint and end it early. Raises `UserError` where the folder holds a learning with
-    other settings, the images cannot be used, labels are needed and missing, or a loss is no longer finite: the last
-    finite state is then kept.
+    SIGINT and SIGTERM save a checkpoint and stop early. Raises `UserError` if the folder holds a learning with other
+    settings, if the images cannot be used, if labels are needed and missing, and if a loss is no longer finite; in the
+    last case, the last finite state is kept.
     """
     folder = Path(folder)
     with only_writer(folder, "learning views in"):
@@ -73,7 +73,7 @@ def _learn(learning: ViewLearning, folder: Path, progress: Progress) -> LearnedV
         state = "all steps are taken already" if learning_run.step == learning_run.total else "continuing"
         progress.line(f"{state}: at step {learning_run.step:,} of {learning_run.total:,}")
     else:
-        learning_run.save()  # so that there is a finite state whatever comes
+        learning_run.save()  # so that there is always a finite state
     with Signals() as stopping:
         learning_run.run(stopping)
     progress.stop()
@@ -82,7 +82,7 @@ def _learn(learning: ViewLearning, folder: Path, progress: Progress) -> LearnedV
 
 
 def read_learning(folder: Path) -> ViewLearning:
-    """The settings of the learning in a folder; raises `UserError` where there are none."""
+    """The settings of the learning in a folder; raises `UserError` if there are none."""
     path = folder / FILE
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -96,7 +96,7 @@ def read_learning(folder: Path) -> ViewLearning:
 
 
 class _LearningRun:
-    """The steps of a learning, and what is kept of them."""
+    """The steps of a learning, and their state."""
 
     def __init__(
         self, learning: ViewLearning, folder: Path, images: LearningImages, game: Game, progress: Progress
@@ -110,7 +110,7 @@ class _LearningRun:
         self.step, self.means, self.best, self.seconds = 0, Means(), math.inf, 0.0
 
     def run(self, stopping: Signals) -> None:
-        """All steps that are left, or up to a signal."""
+        """Run all remaining steps, or until a signal."""
         start, metrics = time.monotonic() - self.seconds, Metrics(self.folder, self.step)
         every = self.images.every.batches(self.step) if self.uses_all_images else None
         labeled = self.images.labeled.batches(self.step) if self.images.labeled else None
@@ -177,7 +177,7 @@ class _LearningRun:
         checkpoint.save(self.folder, self.step, tensors, facts)
 
     def restore(self, newest: Path) -> None:
-        """Go back to a checkpoint."""
+        """Restore a checkpoint."""
         tensors, facts = checkpoint.load(newest)
         checkpoint.fill(self.game.players, _below(tensors, "players"), newest)
         with checkpoint.restoring(newest):
@@ -196,7 +196,7 @@ def _below(tensors: dict[str, Tensor], name: str) -> dict[str, Tensor]:
 
 
 def _check_same_settings(previous: ViewLearning, learning: ViewLearning, folder: Path) -> None:
-    """Raises `UserError` naming what differs; where the images lie and the device may."""
+    """Raises `UserError` that names the differences; the location of the images and the device may differ."""
     differing = [change for change in differences(previous, learning) if not change[0].startswith(_IGNORED_FIELDS)]
     if differing:
         changes = "; ".join(
@@ -206,7 +206,7 @@ def _check_same_settings(previous: ViewLearning, learning: ViewLearning, folder:
 
 
 def _try(game: Game, learning: ViewLearning, images: LearningImages) -> None:
-    """Runs every network on two images, so that a misfit is reported before anything is written."""
+    """Run every network on two images, to report a mismatch before anything is written."""
     size = learning.crop.crop.size
     pair = torch.zeros(2, 3, size, size, device=images.every.device)
     label = torch.zeros(2, dtype=torch.int64, device=images.every.device)
@@ -222,7 +222,7 @@ def _try(game: Game, learning: ViewLearning, images: LearningImages) -> None:
 
 
 def _write_settings(learning: ViewLearning, folder: Path, source: Source, resuming: bool) -> None:
-    """Write the settings and where the learning comes from, or check that a resumed one sees the same images."""
+    """Write the settings and origin of a learning, or check that a resumed one has the same images."""
     origin = provenance(source.fingerprint(), len(source))
     earlier = read_provenance(folder) if resuming else []
     if earlier and earlier[0]["data"] != origin["data"]:

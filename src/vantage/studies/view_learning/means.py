@@ -1,4 +1,4 @@
-"""Numbers of a learning of views: means over an epoch, the objective on images held out, statistics of the channels.
+"""Numbers about a view learning: means over an epoch, the objective on held-out images, and channel statistics.
 
 b: images   h, w: height and width in pixels
 """
@@ -20,7 +20,7 @@ __all__ = ["Means", "evaluate_held_out", "measure_statistics"]
 
 
 class Means:
-    """Means of the numbers that steps report, saved so that a resumed epoch ends with the same ones."""
+    """Means of the numbers that steps report; saved, so that a resumed epoch ends with the same means."""
 
     def __init__(self) -> None:
         self.steps, self.sums = 0, dict[str, float]()
@@ -36,11 +36,11 @@ class Means:
         return {name: total / max(1, self.steps) for name, total in self.sums.items()}
 
     def line(self) -> str:
-        """The means so far, for people."""
+        """The means so far, as text."""
         return "  ".join(f"{name.replace('_', ' ')} {value:.3f}" for name, value in self.values().items())
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint keeps."""
+        """State for a checkpoint."""
         return {"steps": self.steps, "sums": self.sums}
 
     @classmethod
@@ -53,9 +53,9 @@ class Means:
 
 @torch.no_grad()
 def evaluate_held_out(players: Players, images: LearningImages) -> dict[str, float]:
-    """The objective and its numbers on the images held out, always in the same crops; names begin with `held_out.`.
+    """The objective and its numbers on the held-out images, always with the same crops; names begin with `held_out.`.
 
-    The critics are as trained on the other images so far: a lower bound of Eq. 2's inner maximum.
+    The critics are as trained on the other images so far, so this is a lower bound of Eq. 2's inner maximum.
     """
     players.eval()
     every, objective = Means(), 0.0
@@ -69,7 +69,7 @@ def evaluate_held_out(players: Players, images: LearningImages) -> dict[str, flo
             for term in terms:
                 value, numbers = term(one, two, batch.label if of_labels else None)
                 means.add({"objective": term.weight * value, **numbers})
-            means.steps -= len(terms) - 1  # all terms of a batch are one step
+            means.steps -= len(terms) - 1  # all terms of a batch count as one step
         objective += means.values()["objective"]
         every.sums |= {name: value for name, value in means.values().items() if name != "objective"}
     every.steps = 1
@@ -78,7 +78,7 @@ def evaluate_held_out(players: Players, images: LearningImages) -> dict[str, flo
 
 @torch.no_grad()
 def measure_statistics(flow: FlowNetwork, images: LearningImages) -> Statistics:
-    """Mean and standard deviation of each channel that the flow makes of about a thousand training images."""
+    """Mean and standard deviation of each output channel of the flow, on about a thousand training images."""
     count, total, squares = 0, torch.zeros(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64)
     for channels in images.channels():
         pixels = flow(channels)[0].movedim(1, 0).flatten(1).double().cpu()
@@ -91,5 +91,5 @@ def measure_statistics(flow: FlowNetwork, images: LearningImages) -> Statistics:
 
 
 def _one_pass(stream: Stream) -> Any:
-    """Each batch of one pass."""
+    """Each batch of one pass over the images."""
     return itertools.islice(stream.batches(), stream.steps)

@@ -1,6 +1,6 @@
 """The three ways in which InfoMin learns views (Tian et al., arXiv 2005.10243, section 4.2 and Table 5).
 
-Each is a function of the size of the views that gives a `ViewLearning` with the paper's values.
+Each is a function from the view size to a `ViewLearning` with the paper's values.
 """
 
 from collections.abc import Callable
@@ -22,23 +22,23 @@ Pair = tuple[Backbone, Backbone]
 
 
 def unsupervised(size: int = 64, backbones: Pair | None = None) -> ViewLearning:
-    """Less shared information: min over g, max over f₁, f₂ of I_NCE(g(X)₁; g(X)₂₃) (Eq. 2). No labels.
+    """Reduce shared information: min over g, max over f₁, f₂ of I_NCE(g(X)₁; g(X)₂₃) (Eq. 2). No labels.
 
-    The paper finds it unstable: runs differ much, and information is often reduced too far.
+    The paper finds it unstable: runs differ greatly, and often reduce the information too far.
     """
     return _learning("unsupervised", size, (_shared_information(size, backbones),))
 
 
 def supervised(size: int = 64, backbones: Pair | None = None) -> ViewLearning:
-    """Views that show the label: min over g, c₁, c₂ of the two cross-entropies of Eq. 3, on labeled images only."""
+    """Views that predict the label: min over g, c₁, c₂ of Eq. 3's two cross-entropies, on labeled images only."""
     return _learning("supervised", size, (_label_information(size, backbones),))
 
 
 def semi_supervised(size: int = 64, backbones: Pair | None = None) -> ViewLearning:
-    """Less shared information, but the label in both views (Eq. 3): I_NCE of all images, cross-entropies of those with
-    labels.
+    """Reduce shared information, but keep the label in both views (Eq. 3): I_NCE of all images, cross-entropies of the
+    labeled ones.
 
-    The batch of all images may hold labeled ones, whose labels are not looked at.
+    The batch of all images may include labeled ones, whose labels are ignored there.
     """
     return _learning(
         "semi_supervised", size, (_shared_information(size, backbones), _label_information(size, backbones))
@@ -50,13 +50,13 @@ LEARNINGS: tuple[Callable[[int, Pair | None], ViewLearning], ...] = (unsupervise
 
 
 def _learning(name: str, size: int, terms: tuple[Term, ...]) -> ViewLearning:
-    """Which crops are not stated: as `recipes.cmc` on small images."""
+    """The paper does not state the crops; these are those of `recipes.cmc` on small images."""
     crop = RandomResizedCrop(size, (0.2 if size <= 64 else 0.08, 1.0))
     return ViewLearning(name, terms, Augmentation(crop, (HorizontalFlip(0.5),)))
 
 
 def _backbones(size: int) -> Pair:
-    """Not stated either: the networks of `recipes.cmc`."""
+    """The paper does not state the networks; these are those of `recipes.cmc`."""
     one, two = (replace(resnet(size), in_channels=channels) for channels in (1, 2))
     return one, two
 

@@ -1,4 +1,4 @@
-"""What is done to the channels of a flow before critics see them.
+"""Scaling of a flow's output channels before the critics.
 
 b: images   h, w: height and width in pixels
 """
@@ -17,31 +17,32 @@ __all__ = ["ByStatistics", "RunningScale", "Standardization", "Unchanged"]
 
 @runtime_checkable
 class Standardization(Protocol):
-    """A frozen choice of what is done to the channels."""
+    """A frozen choice of how to scale the channels."""
 
     def build(self) -> nn.Module:
-        """A module from images (b, 3, h, w) to images of that shape."""
+        """A module that maps images (b, 3, h, w) to images of the same shape."""
         ...
 
 
 @dataclass(frozen=True)
 class Unchanged:
-    """Critics see the channels as the flow gives them: at the start those that go into it, which are normalized."""
+    """Critics see the flow's output unchanged. At the start, this is the flow's input, which is normalized."""
 
     def build(self) -> nn.Module:
-        """Nothing is done."""
+        """The identity."""
         return nn.Identity()
 
 
 @dataclass(frozen=True)
 class ByStatistics:
-    """Each channel less its mean, over its deviation, which are constants to every gradient.
+    """Standardize each channel: subtract its mean and divide by its deviation, both without gradients.
 
-    So that a flow cannot please critics by size alone. They are those of the first batch, and follow later ones.
+    This prevents a flow from pleasing critics by scale alone. The statistics start with the first batch and follow
+    later ones.
     """
 
     momentum: float = 0.01
-    """How far the statistics move towards those of each batch; 0 keeps those of the first."""
+    """How far the statistics move toward those of each batch; 0 keeps those of the first."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.momentum <= 1:
@@ -67,7 +68,7 @@ class RunningScale(nn.Module):
         self.register_buffer("seen", torch.zeros((), dtype=torch.bool))
 
     def forward(self, images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 3 h w"]:
-        """The channels, standardized; in training the statistics move first."""
+        """The standardized channels; in training, the statistics are updated first."""
         if self.training:
             with torch.no_grad():
                 pixels = images.movedim(1, 0).flatten(1)

@@ -1,6 +1,6 @@
 """The terms of InfoMin's objective for learned views (Tian et al., arXiv 2005.10243, Eq. 2 and 3), as parts.
 
-The views are channels of ĝ(X): one, and the two others. What g minimizes is the weighted sum of the terms, so Eq. 2 is
+The views are channels of ĝ(X): one channel, and the two others. g minimizes the weighted sum of the terms: Eq. 2 is
 `SharedInformation` alone, Eq. 3 both terms, and the paper's "supervised" is `LabelInformation` alone.
 
 b: images   d: width of the vectors   f: width of the features   c: classes   h, w: height and width in pixels
@@ -24,13 +24,13 @@ __all__ = ["LabelInformation", "SharedInformation", "Term", "TermNetwork", "info
 
 
 class TermNetwork(nn.Module, ABC):
-    """The networks of a term, and which side they are on."""
+    """The networks of a term, and the side that they play on."""
 
     opposes: bool
     """Whether its networks maximize the term (f₁ and f₂ of Eq. 2), or minimize it with g (c₁ and c₂ of Eq. 3)."""
 
     labeled: bool
-    """Whether it is of images with labels, as its choice says."""
+    """Whether the term uses labeled images, as its choice says."""
 
     weight: float
     """Its weight in the sum."""
@@ -48,30 +48,30 @@ class Term(Protocol):
 
     @property
     def labeled(self) -> bool:
-        """Whether it is of images with labels; otherwise it is of all images, and labels are not looked at."""
+        """Whether the term uses labeled images; if not, it uses all images and ignores labels."""
         ...
 
     def build(self, classes: int) -> TermNetwork:
-        """Its networks, freshly initialized, for labels below `classes`."""
+        """Build its networks, newly initialized, for labels below `classes`."""
         ...
 
 
 @dataclass(frozen=True)
 class SharedInformation:
-    """I_NCE(ĝ(X)₁; ĝ(X)₂₃), which two critics maximize and g minimizes; of all images.
+    """I_NCE(ĝ(X)₁; ĝ(X)₂₃) of all images, which two critics maximize and g minimizes.
 
-    InfoNCE within the batch, both ways: I_NCE = log N − ½ (L₁₂ + L₂₁) for N images, so at most log N. The paper does
-    not say how I_NCE is computed here.
+    InfoNCE within the batch, in both directions: I_NCE = log N − ½ (L₁₂ + L₂₁) for N images, so at most log N. The
+    paper does not say how it computes I_NCE here.
     """
 
     critics: tuple[Encoder, Encoder]
-    """Encoders of the single channel and of the two others; unit vectors, whose cosines are compared."""
+    """Encoders of the single channel and of the other two, to unit vectors, whose cosines are compared."""
 
     temperature: float = 0.1
     """τ, what cosines are divided by."""
 
     weight: float = 1.0
-    """What the term counts; 1 in Eq. 2 and 3."""
+    """Weight of the term; 1 in Eq. 2 and 3."""
 
     def __post_init__(self) -> None:
         if not (self.temperature > 0 and self.weight > 0):
@@ -81,7 +81,7 @@ class SharedInformation:
 
     @property
     def labeled(self) -> bool:
-        """No: of all images."""
+        """No: the term uses all images."""
         return False
 
     def build(self, classes: int) -> "SharedNetwork":
@@ -108,7 +108,7 @@ class SharedNetwork(TermNetwork):
 
 
 def info_nce(first: Float[Tensor, "b d"], second: Float[Tensor, "b d"], temperature: float) -> Float[Tensor, ""]:
-    """I_NCE in nats of pairs of unit vectors, each compared with all others of the batch, in both directions."""
+    """I_NCE of pairs of unit vectors, in nats; each is compared with all others in the batch, in both directions."""
     logits = first @ second.mT / temperature
     target = torch.arange(len(logits), device=logits.device)
     return math.log(len(logits)) - (F.cross_entropy(logits, target) + F.cross_entropy(logits.mT, target)) / 2
@@ -116,13 +116,13 @@ def info_nce(first: Float[Tensor, "b d"], second: Float[Tensor, "b d"], temperat
 
 @dataclass(frozen=True)
 class LabelInformation:
-    """CE(c₁(ĝ(X)₁), y) + CE(c₂(ĝ(X)₂₃), y), which two classifiers and g minimize; of images with labels."""
+    """CE(c₁(ĝ(X)₁), y) + CE(c₂(ĝ(X)₂₃), y) of labeled images, which two classifiers and g minimize."""
 
     backbones: tuple[Backbone, Backbone]
-    """What the classifiers of the single channel and of the two others see with; a linear layer follows."""
+    """Backbones of the classifiers for the single channel and for the other two; a linear layer follows each."""
 
     weight: float = 1.0
-    """What the term counts; 1 in Eq. 3."""
+    """Weight of the term; 1 in Eq. 3."""
 
     def __post_init__(self) -> None:
         if not self.weight > 0:
@@ -151,7 +151,7 @@ class LabelNetwork(TermNetwork):
     def forward(
         self, one: Float[Tensor, "b _ h w"], two: Float[Tensor, "b _ h w"], label: Int[Tensor, "b"] | None
     ) -> tuple[Float[Tensor, ""], dict[str, Float[Tensor, ""]]]:
-        """The sum of the two cross-entropies, in nats; reports both, and the accuracy of each."""
+        """The sum of the two cross-entropies, in nats; reports each of them and its accuracy."""
         assert label is not None, "this term is of images with labels"
         numbers: dict[str, Tensor] = {}
         total = one.new_zeros(())
