@@ -1,9 +1,9 @@
-"""What it is worth on a CPU to keep freed memory: the same training steps with glibc's defaults and as Vantage runs.
+"""What it gains on a CPU to keep freed memory: the same training steps with glibc's defaults and with Vantage's.
 
     python benchmarks/allocator.py [--rounds 5]
 
-Each round runs every case in a fresh process, one after the other: SimCLR with four convolutions, 32 px, batch 256,
-views included, one thread. Processor time and page faults are those of a step; the peak is that of the process.
+Each round runs every case in turn, each in a fresh process: SimCLR with four convolutions, 32 px, batch 256, views
+included, one thread. Processor time and page faults are per step; the peak is that of the process.
 """
 
 import argparse

@@ -1,9 +1,9 @@
 """Count the images that BatchNorm sees, for every recipe and variant at its paper's setting on 1, 2, 4 and 8 gloo
 processes: `python benchmarks/batch_norm_groups.py`.
 
-The network is small (`tests/shrunken.py`), its BatchNorm and the batch are those of the recipe. The first process, and
-the last, ask a vector that it computes which images of all processes it depends on: those whose gradient is not 0.
-`each_process` is what the choice meant before it belonged to the joint batch.
+The network is small (`tests/shrunken.py`), but its BatchNorm and the batch are those of the recipe. The first and the
+last process each take one of their vectors, and count the images of all processes on which it depends: those with a
+gradient other than 0. `each_process` is what the setting meant before it applied to the joint batch.
 """
 
 import argparse

@@ -1,10 +1,10 @@
-"""Does pretraining help on real images? What `vantage benefit` says of a run, and with how many labels.
+"""Does pretraining help on real images? The verdict of `vantage benefit` about a run, by number of labels.
 
     python benchmarks/benefit.py flowers5 RUN --data IMAGES --test IMAGES --work /tmp/benefit [OPTIONS of the verb]
 
-RUN is what `vantage pretrain --minutes` made of the training images; `race.py` writes runs and images as they are used
-here. Every classifier is kept in the work folder, so a call that was stopped goes on. A row is one way at one number of
-labels, over all seeds, and one row of each set holds the verdict; rows of other sets stay in the file of results.
+RUN was trained by `vantage pretrain --minutes` on the training images; `race.py` writes the runs and images used here.
+Every classifier is kept in the work folder, so a stopped call can be continued. Each row is one way to use the labels
+at one number of labels, over all seeds. One row per set holds the verdict; rows of other sets stay in the results file.
 """
 
 import argparse

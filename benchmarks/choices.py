@@ -1,11 +1,11 @@
-"""What a plan should choose: each choice trains for the same processor time and is judged on held-out training images.
+"""What a plan should choose: each choice trains for the same processor time, and held-out training images judge it.
 
     python benchmarks/choices.py --data ../shared/data --work /tmp/choices --seconds 150 --seeds 0 1 2
 
-The speed of every choice with one thread is measured first, in processor time and choices in turn. A cell then sees as
-many images as its speed buys in --seconds, so a busy machine changes nothing; images are as many as can be seen five
-times, or all. Test splits are not opened: kNN (k 20) and logistic regression look at the images that the run
-held out, and learn from 10,000 others. Cells are kept in --work as they are done; a second call makes the missing ones.
+First, the speed of every choice is measured with one thread, in processor time and in turn. A cell then sees as many
+images as that speed allows in --seconds, so a busy machine changes nothing. The set has as many images as can be seen
+five times, or all. Test splits are not opened: kNN (k = 20) and logistic regression evaluate on the images that the run
+held out, and train on 10,000 others. Finished cells are kept in --work; a second call computes the missing ones.
 """
 
 import argparse

@@ -1,17 +1,17 @@
-"""Detectors on a few photographs, on one core: that they learn what they are shown, and nothing more.
+"""Detectors on a few photographs, on one core: a check that they learn what they are shown, and nothing more.
 
     python benchmarks/detection.py TAR [--steps 200] [--more 600] [--few 10] [--work FOLDER]
 
-TAR is tiny-coco-100.tar.gz: 50 photographs, with boxes, masks and keypoints as COCO has them. The backbone is a
-ResNet-18 of random weights; all of it learns. Images have a shorter side of 96 pixels.
+TAR is tiny-coco-100.tar.gz: 50 photographs, with boxes, masks and keypoints as in COCO. The backbone is a ResNet-18
+with random weights, and all of it is trained. Images have a shorter side of 96 pixels.
 
-Overfitting: on the ten photographs with the fewest boxes among those whose boxes are all at least a sixth of the
-shorter side, judged on these same ten; masks and C4 learn more slowly and are given --more steps. High AP says that
-images, boxes, classes, losses and scoring fit together; it says nothing about how well features transfer, for which
-fifty photographs are far too few. Keypoints, whose deep head starts from nothing, are trained for a few steps: the loss
-falls and AP is computed.
+Overfitting: the training images are the ten photographs with the fewest boxes among those whose boxes are all at least
+a sixth of the shorter side. Detectors are evaluated on the same ten; masks and C4 learn more slowly and get --more
+steps. High AP shows that images, boxes, classes, losses and scoring fit together. It shows nothing about how well
+features transfer: fifty photographs are far too few. Keypoints, whose deep head starts untrained, train for a few
+steps, to check that the loss falls and AP is computed.
 
-A stopped run goes on where it was (in --work); a finished case is not repeated.
+A stopped run continues where it was (in --work); a finished case is not repeated.
 """
 
 import argparse

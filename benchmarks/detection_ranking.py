@@ -1,16 +1,16 @@
-"""Detectors on a frozen network that was trained with labels for minutes, and on a frozen one that was not.
+"""Detectors on a frozen network that was trained with labels for minutes, and on an untrained frozen network.
 
     python benchmarks/detection_ranking.py --data ../shared/data --work /tmp/ranking
 
 A ResNet-18 is trained as a classifier of CIFAR-10's training images (JPEG). Each detector protocol is then trained on
-it with all stages frozen (--network-on.frozen-stages 5; on C4 the convolutions of the fifth stage learn even so), and
-in the same way, from the same seed, on an untrained one. Scenes are made of CIFAR-10's test images (pasted_scenes.py):
-those that detectors learn from and those that they are judged on share no image. BatchNorm stands on the pyramid and
-behind the fifth stage in both, so that the scale of features counts little there; the proposals of C4 see the fourth
-stage as it is.
+it with all stages frozen (--network-on.frozen-stages 5; on C4, the convolutions of the fifth stage are still trained),
+and in the same way, with the same seed, on an untrained one. Scenes are made of CIFAR-10's test images
+(pasted_scenes.py); those for training and those for testing share no image. In both cases, BatchNorm follows the
+pyramid and the fifth stage, so the scale of features matters little there; the proposals of C4 use the fourth stage
+unnormalized.
 
 Detection on COCO's own photographs is added: 150 for training and 50 for testing are far too few to tell features
-apart, and the rows say what came out.
+apart, and the rows are reported as they are.
 """
 
 import argparse

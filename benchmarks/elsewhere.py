@@ -1,16 +1,16 @@
-"""A network trained for minutes, judged away from the images it was trained on: other sets, and every pixel of scenes.
+"""A network trained for minutes, evaluated away from its training images: on other sets, and on every pixel of scenes.
 
     python benchmarks/elsewhere.py --data ../shared/data --work /tmp/elsewhere
 
-A classifier of four convolutions is trained with labels on Tiny-ImageNet's 50 classes, at 32 pixels, for a few passes
-of AdamW with random crops and flips. Then it is frozen, and so is a network of the same kind that was not trained:
+A classifier with four convolutions is trained with labels on Tiny-ImageNet's 50 classes, at 32 pixels, for a few passes
+of AdamW with random crops and flips. It is then frozen and compared with an untrained frozen network of the same kind:
 
 * transfer: CIFAR-10 (JPEG), MNIST, flowers5 and Tiny-ImageNet's own validation images, each normalized by its own mean
-  and deviation; nearest neighbors (k 20), at most 5,000 training and 2,500 test images a set
+  and deviation; nearest neighbors (k = 20), at most 5,000 training and 2,500 test images per set
 * segmentation: mosaics of nine CIFAR-10 images each, 10 classes, 100 for training and 60 for testing; and photographs
-  of COCO with five classes made of its categories (background, person, animal, vehicle, any other thing), 150 and 50
+  of COCO with five classes made from its categories (background, person, animal, vehicle, any other thing), 150 and 50
 
-What a set as small as this can show is that training counts, and no published number.
+Sets this small can show that training matters, but cannot reproduce published numbers.
 """
 
 import argparse

@@ -2,15 +2,15 @@
 
     python benchmarks/find.py --data ../shared/data --work /tmp/find [--sets flowers5 …] [--minutes 5]
 
-In up to 4,311 images of a set (flowers5, CIFAR-10 as JPEG, 50 classes of Tiny ImageNet; each image once, spread evenly)
-are planted: 600 copies, recompressed (JPEG of quality 30), mirrored, cropped (four fifths of each side) or recolored;
-wrong labels for 5 % of the images; and 100 strangers of a kind, out of ImageNet's photographs, flowers, CIFAR-10 and
-MNIST's digits, brought to the same size. Each is sought by the same rules with four kinds of features: a run (that of
-`vantage pretrain --minutes` on the same set, in WORK/SET, made where it is missing), a random encoder of the same
+Up to 4,311 images of a set (flowers5, CIFAR-10 as JPEG, 50 classes of Tiny ImageNet; each image once, evenly spaced)
+get planted 600 copies, recompressed (JPEG of quality 30), mirrored, cropped (four fifths of each side) or recolored;
+wrong labels for 5 % of the images; and 100 strangers of one kind, from ImageNet's photographs, flowers, CIFAR-10 and
+MNIST's digits, scaled to the same size. The same rules search for them with four kinds of features: a run (of
+`vantage pretrain --minutes` on the same set, in WORK/SET, trained if it is missing), a random encoder of the same
 architecture, raw pixels, and the difference hash (64 bits, whose customary limit is 10 bits).
 
-Precision and recall are those of the written rule, average precision that of the order. The sets have near-duplicates
-of their own, which count as false here, so precision is a lower bound; `natural` says how many pairs that are.
+Precision and recall are those of the written rule, and average precision is that of the order. The sets contain
+near-duplicates of their own, which count as false here, so precision is a lower bound; `natural` is their number.
 
 `neighbor_search.py` measures how long a search takes.
 """

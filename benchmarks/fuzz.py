@@ -1,9 +1,9 @@
-"""Damaged files for every reader: what comes out of each, by kind of file.
+"""Read damaged files with every reader, and count the outcomes by kind of file.
 
     python benchmarks/fuzz.py [--count 10000] [--first 0] [--only npz tar]
 
-`tests/fuzzing.py` has the readers and the ways to damage a file. A failure is anything but `UserError` in one
-line, within 5 seconds and 400 MiB; the address space is bounded, so that a header that lies about sizes fails here.
+`tests/fuzzing.py` has the readers and the ways to damage a file. Anything but a one-line `UserError` within 5 seconds
+and 400 MiB is a failure. The address space is limited, so a header with false sizes fails here.
 """
 
 import argparse

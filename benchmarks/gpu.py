@@ -1,13 +1,13 @@
-"""A training step on a GPU, by recipe, beside the passes of its networks alone.
+"""A training step on a GPU, by recipe, compared with the passes of its networks alone.
 
     python benchmarks/gpu.py --data cifar10-jpg.tar.gz#train [--recipes moco_v2 jcl] [--batch-size 512] [--profile]
 
-ResNet-18 for 32 pixels, batch 512, bf16, images that live on the device: what a person gets from `vantage pretrain`
-with `--backbone resnet18 --size 32 --batch-size 512`. A step is `Session.step`: views, passes, loss, optimizer and all
+ResNet-18 for 32 pixels, batch 512, bf16, images kept on the device: the same as `vantage pretrain` with
+`--backbone resnet18 --size 32 --batch-size 512`. A step is `Session.step`: views, passes, loss, optimizer and all
 stores. "networks" repeats the passes of the recipe's networks on the same number of views, forward and, where the
-recipe has them, backward, without views, loss, optimizer and stores. Rounds of `--steps` steps, each recipe in turn;
-the median, and ratios to `moco_v2` by round. Memory is the most that the recipe's steps took on the device, its images
-included.
+recipe has them, backward, without views, loss, optimizer and stores. Each round runs `--steps` steps of every recipe in
+turn; results are the median, and the ratios to `moco_v2` by round. Memory is the recipe's peak on the device, including
+its images.
 """
 
 import argparse

@@ -1,13 +1,13 @@
-"""How often a training step makes the host wait for the device: every recipe, made small, without a GPU.
+"""How often a training step makes the host wait for the device: every recipe, scaled down, without a GPU.
 
     python benchmarks/host_waits.py [--recipes moco_v2 infomin] [--places] [--json FILE] [--before FILE]
 
-A step is `Session.step`: views of whole images that lie on the device or of crops that workers cut, both passes, the
-optimizer and all stores. It runs on a pretended GPU, and what counts as a wait is written down, and decided by torch's
-own tags, in `tests/pretended.py`. Two epochs of six steps are taken and the second is counted: by then clusters are
-there, and what is read once in a run has been read. Steps in which k-means makes clusters anew, or splits one in place
-of one that became too small, wait more often; they are counted apart. `--json` writes the rows; those of the code
-before a change, from `--before`, become columns beside them.
+A step is `Session.step`: views of whole images on the device or of crops made by workers, both passes, the optimizer
+and all stores. It runs on a simulated GPU; `tests/pretended.py` defines what counts as a wait, by torch's own tags. Two
+epochs of six steps are run and the second is counted: by then there are clusters, and everything that is read once per
+run has been read. Steps in which k-means makes new clusters, or splits one to replace one that became too small, wait
+more often; they are counted separately. `--json` writes the rows; `--before` adds columns with the rows of an earlier
+version of the code.
 """
 
 import argparse

@@ -1,26 +1,26 @@
-"""InterCLR's semi-hard negatives and mates: time and peak memory against the released form.
+"""InterCLR's semi-hard negatives and mates: time and peak memory compared with the released form.
 
     python benchmarks/interclr.py          # banks of 50,000, 200,000 and 1,280,000 rows, width 128, float32
 
-Semi-hard: k negatives drawn from the tenth of the bank most similar to each query, of other clusters; log-sum-exp of
-their logits, forward and backward to the query. *released* repeats the operations of the published script, its own code
-is not used: all similarities, top-k, draws without replacement, redrawn while one has the query's label, a fetch of
-queries × k × width, a product. *exact* is `(OtherClusters(), Hardest(Share(.1)), Distinct(k))`;
+Semi-hard: k negatives from other clusters, drawn from the tenth of the bank that is most similar to each query;
+log-sum-exp of their logits, forward and backward to the query. *released* repeats the operations of the published
+script, without its code: all similarities, top-k, draws without replacement, redrawn while one has the query's label, a
+fetch of queries × k × width, a product. *exact* is `(OtherClusters(), Hardest(Share(.1)), Distinct(k))`;
 *subset* is `(Subset(10 k), OtherClusters(), Hardest(Share(.1)))`. *two products with the bank* and *with the subset*
-are limits: every cosine that is looked at, and a sum of as many rows for the gradient. "gradient error" compares
+are limits: every cosine that is examined, and a sum of as many rows for the gradient. "gradient error" compares
 *exact* and *subset* with the table of all scores, for four queries and the same draws.
 
-Mates: one row of each query's cluster. *scan* looks at all labels for each query, as released; *table* compares queries
+Mates: one row of each query's cluster. *scan* examines all labels for each query, as released; *table* compares queries
 and rows at once; *index* is `ClusterMate` with the memory's index.
 
-Centroids: *loop* takes the mean of each cluster's rows, cluster by cluster, as released; *sums* is what a step of ours
-does in its place (`Clustering.move`): the queries' rows are counted out of the clusters' sums and in again, a tenth of
-them under another label. *sums, index* has the index of mates follow these moves too.
+Centroids: *loop* computes the mean of each cluster's rows, cluster by cluster, as released; *sums* is what our step
+does instead (`Clustering.move`): it subtracts the queries' rows from the clusters' sums and adds the new ones, a tenth
+of them under another label. *sums, index* also updates the index of mates.
 
-A call of *index* or *sums* is so short that the mean of twenty in a row is taken; "once" is a call by itself, after the
-other cases have had the processor's caches.
+Calls of *index* and *sums* are so short that the mean of twenty in a row is reported; "once" is a single call, after
+the other cases have used the processor's caches.
 
-Peak memory, of what takes any, is read in a fresh process, above that of the same process before the call.
+Peak memory, for cases that allocate any, is read in a fresh process, relative to that process before the call.
 """
 
 import argparse

@@ -2,9 +2,9 @@
 
     python benchmarks/knn.py [--threads 2] [--rounds 3] [--queries 10000]
 
-Against lightly's `knn_predict` (in batches of 512, as its benchmark runs it), where lightly is installed. Features
-are random clusters of unit length; speed does not depend on them. Memory is
-what the lookup adds at its peak in a fresh process that holds the data.
+Compared with lightly's `knn_predict` (in batches of 512, as its benchmark runs it), if lightly is installed. Features
+are random clusters of unit length, which do not affect the speed. Memory is the peak that the lookup adds in a fresh
+process that holds the data.
 """
 
 import argparse

@@ -1,9 +1,9 @@
-"""JPEG photographs to two uint8 crops of 224 pixels by two workers, against lightly's loader: photographs a second.
+"""Photographs per second from JPEG to two uint8 crops of 224 pixels by two workers, compared with lightly's loader.
 
     python benchmarks/loader.py --photos ../shared/data/imagenet-sample-200.tar
 
-The crops are all that our workers do; color, blur and normalization are done for whole batches on the training device,
-and are timed in `views.py`. lightly's workers do all of it. Times are wall time; the workers of all loaders stay alive.
+Our workers only crop; color, blur and normalization run on whole batches on the training device, and `views.py` times
+them. lightly's workers do everything. Times are wall time; the workers of all loaders stay alive.
 """
 
 import argparse

@@ -1,10 +1,10 @@
-"""InfoNCE over a queue, forward and backward to the query: time and peak memory against the released form and lightly.
+"""InfoNCE over a queue, forward and backward to the query: time and memory compared with the released form and lightly.
 
     python benchmarks/losses.py            # K = 65,536 and 16,384, batch 256, width 128, float32
 
-The released form repeats the operations of the published MoCo script: a product with a clone of the queue, a
-concatenation, a division, cross-entropy. Its own code is not used. Peak memory is read in a fresh process, above that
-of the same process before the call.
+The released form repeats the operations of the published MoCo script, without its code: a product with a clone of the
+queue, a concatenation, a division, cross-entropy. Peak memory is read in a fresh process, relative to that process
+before the call.
 """
 
 import argparse

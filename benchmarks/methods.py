@@ -1,12 +1,11 @@
-"""Ring over a queue, and JCL, forward and backward to the query: time and peak memory against the released forms.
+"""Ring over a queue, and JCL, forward and backward to the query: time and memory compared with the released forms.
 
     python benchmarks/methods.py           # K = 65,536 and 16,384, batch 256, width 128, float32
 
-The released forms repeat the operations of the published scripts; their own code is not used. Ring: a sort of all
-similarities with the gradient through it, ranks [inner, outer) of it beside the positive. JCL: a covariance of d × d
-for each image, its quadratic form, cross-entropy over a cloned queue; without a queue, the positives' terms alone, on
-one core and on two, before and after large tables. Peak memory is read in a fresh process, above that of the same
-process before the call.
+The released forms repeat the operations of the published scripts, without their code. Ring: a sort of all similarities
+with the gradient through it, then ranks [inner, outer) beside the positive. JCL: a d × d covariance for each image, its
+quadratic form, cross-entropy over a cloned queue; without a queue, only the terms of the positives, on one core and on
+two, before and after large tables. Peak memory is read in a fresh process, relative to that process before the call.
 """
 
 import argparse

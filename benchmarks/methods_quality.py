@@ -1,16 +1,16 @@
-"""Each method of the papers against its base on real images: same steps, same views, same network, several seeds.
+"""Each method of the papers compared with its base on real images: same steps, views and network, several seeds.
 
     python benchmarks/methods_quality.py --data ../shared/data --seeds 0 1 2
 
 The budget is small and fixed: 3,000 training images, 5 epochs of batches of 64 (230 steps), a network of four
-convolutions on 32 pixels, the views of MoCo v2 (`everything` has InfoMin's, which are a part of it), SGD at .0075,
-which is .03 for 256 images by the linear rule, falling by step. It can show a difference larger than the spread over
-seeds and nothing else; published numbers take 200 epochs of 50,000 images and more. Nothing was chosen by labels.
-CIFAR-10 here is recompressed as JPEG (quality 75). Judged on 2,500 test images by kNN (k 20) and logistic regression
-on cached features, beside raw pixels and a random encoder of each seed.
+convolutions on 32 pixels, the views of MoCo v2 (`everything` has InfoMin's, which are part of it), and SGD at 0.0075,
+which is 0.03 for 256 images by the linear rule, decayed by step. It can show differences larger than the spread over
+seeds, and nothing else; published numbers take 200 epochs of 50,000 images or more. Nothing was chosen by labels.
+CIFAR-10 here is recompressed as JPEG (quality 75). Evaluated on 2,500 test images by kNN (k = 20) and logistic
+regression on cached features, beside raw pixels and a random encoder for each seed.
 
-Pairs: ring_ir and instance_discrimination (at Ring's τ .07), ring_moco and moco_v1, jcl and moco_v2 (at JCL's τ .2),
-interclr and its λ = 1 (the weight of the branch between images 0), everything and moco_v2.
+Pairs: ring_ir and instance_discrimination (at Ring's τ of 0.07), ring_moco and moco_v1, jcl and moco_v2 (at JCL's τ of
+0.2), interclr and its λ = 1 (weight 0 for the branch between images), everything and moco_v2.
 """
 
 import argparse

@@ -2,12 +2,12 @@
 
     python benchmarks/moving_mnist.py --data ../shared/data --work /tmp/moving_mnist
 
-The paper contrasts 60,000 clips for 200 epochs: 94,000 steps of 128. A quarter of an hour of two cores allows 400
-steps of 64 for each row, so this differs from `vantage reproduce infomin-table-4` in what is written here, all of it
-chosen without test images: the first view is frames 1 and 2 and the second refers to frame 3 (the paper: 1 to 10, and
-20), a quarter of the work; AdamW at .001, chosen by the training loss, in place of SGD at .03; 4,000 training frames
-for the linear layers and 2,000 test frames. Backgrounds are the first ten classes of tiny-imagenet-50, scaled from 64
-to 96 pixels, of which crops of 64 are taken, in STL-10's place. With `--published` nothing is changed but the images.
+The paper contrasts 60,000 clips for 200 epochs: 94,000 steps of 128. A quarter of an hour on two cores allows 400 steps
+of 64 for each row. The differences from `vantage reproduce infomin-table-4` are these, all chosen without test images:
+the first view is frames 1 and 2 and the second refers to frame 3 (paper: 1 to 10, and 20), a quarter of the work; AdamW
+at 0.001, chosen by the training loss, instead of SGD at 0.03; 4,000 training frames for the linear layers and 2,000
+test frames. Backgrounds are the first ten classes of tiny-imagenet-50, scaled from 64 to 96 pixels and cropped to 64,
+instead of STL-10. With `--published`, only the images differ.
 """
 
 import argparse

@@ -1,10 +1,10 @@
-"""The ten nearest neighbors of some of many random features: ours, exact in tables of bounded size, beside faiss.
+"""The ten nearest neighbors of some of many random features: our exact search in blocks of bounded size, and faiss.
 
     python benchmarks/neighbor_search.py [--queries 500] [--threads 1 2]
 
-Each case is a process of its own. Seconds are those of the processor, all threads together, which other programs change
-less than the clock; memory is what the search adds at its peak to the features. `faiss index` is IndexFlatIP, which
-keeps a copy of the features; `faiss knn` searches where they are. Needs faiss-cpu, which is in no extra: see
+Each case runs in its own process. Seconds are processor time over all threads, which other programs affect less than
+wall time; memory is the peak that the search adds to the features. `faiss index` is IndexFlatIP, which copies the
+features; `faiss knn` searches them in place. Needs faiss-cpu, which is in no extra: see
 docs/decisions.md.
 """
 

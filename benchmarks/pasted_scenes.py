@@ -1,7 +1,7 @@
 """Scenes whose categories must be recognized: small photographs of known classes on photographs of flowers.
 
-A frozen backbone that was trained on such classes can tell them, an untrained one hardly; where things are and what
-they cover is easy for both. Everything is written as COCO has it, so that it is read as anybody's data is.
+A frozen backbone that was trained on such classes can tell them apart; an untrained one hardly can. Where things are
+and what they cover is easy for both. Everything is written in COCO's format, so it is read like any other data.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Real photographs with planted copies, wrong labels and strangers, for `find.py`. What was planted is known."""
+"""Real photographs with known planted copies, wrong labels and strangers, for `find.py`."""
 
 import io
 from dataclasses import dataclass

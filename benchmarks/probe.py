@@ -2,13 +2,13 @@
 
     python benchmarks/probe.py CIFAR10 [--threads 2] [--rounds 3]
 
-CIFAR10 is any place that Vantage can open, with parts train and test (a .tar.gz of class folders). Features,
+CIFAR10 is any location that Vantage can open, with parts train and test (a .tar.gz of class folders). The features,
 50,000 x 512, are random whitened patches of the images, rectified and pooled to 2 x 2 (Coates et al., AISTATS
-2011), standardized; they are kept in the cache folder. Against SGD over a TensorDataset and DataLoader, as probes
-are commonly written: 100 epochs of batches of 256, momentum .9, rate .1, times .1 at 60 and 80.
+2011), standardized, and kept in the cache folder. The comparison is SGD over a TensorDataset and DataLoader, as probes
+are commonly written: 100 epochs of batches of 256, momentum 0.9, rate 0.1, multiplied by 0.1 at 60 and 80.
 
-Second table: six learning rates side by side (`Heads`) against one, over the same features: what a sweep costs in
-one pass.
+The second table compares six learning rates side by side (`Heads`) with one, over the same features: the cost of a
+sweep in one pass.
 """
 
 import argparse

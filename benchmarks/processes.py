@@ -1,11 +1,11 @@
-"""Several processes beside one: `python benchmarks/processes.py recipes`, `… protocols`.
+"""Compare several processes with one: `python benchmarks/processes.py recipes`, `… protocols`.
 
-recipes: every recipe and variant, made small, trains some steps on 1, 2 and 4 gloo processes in float64, each with its
-share of the same batches; the largest difference of a loss from one process is written, relative to the largest loss,
-and that of the first.
+recipes: every recipe and variant, scaled down, trains some steps on 1, 2 and 4 gloo processes in float64, each with its
+share of the same batches. Reports the largest difference of a loss from one process, relative to the largest loss, and
+that of the first loss.
 
-protocols: every protocol of `vantage evaluate`, made short, judges a random network on 1, 2 and 4 processes in
-float32; the largest difference of a measure is written, in points, and of a training loss, where there are any.
+protocols: every protocol of `vantage evaluate`, shortened, evaluates a random network on 1, 2 and 4 processes in
+float32. Reports the largest difference of a measure, in points, and of a training loss, if there are any.
 """
 
 import argparse

@@ -1,14 +1,14 @@
-"""Train recipes on real images and judge them against raw pixels and a random encoder, over seeds.
+"""Train recipes on real images and compare them with raw pixels and a random encoder, over seeds.
 
     python benchmarks/quality.py --data ../shared/data --seeds 0 1 --images 12500 --epochs 3
 
 A budget of some tens of thousands of images on a CPU shows that training works, not how good a method is: published
-numbers take 200 to 1000 epochs. CIFAR-10 here is recompressed as JPEG (quality 75), so its accuracies compare with no
-published ones either. The recipes are taken as `Run.fit` gives them, but for what so short a schedule asks for:
-batches of 64, the small stem with stride 2 (a quarter of the work), a rate that falls by step; for SimCLR AdamW at
-1e-3, since LARS moves too little in some hundred steps; for MoCo its own SGD at .03 and its own slow network. Chosen
-without labels: MoCo under AdamW, with a slow network of momentum .95 and a queue of 1,024, was tried first and
-collapsed, as its own log of loss and rank says; those rows are kept. With `--published` nothing is changed.
+numbers take 200 to 1000 epochs. CIFAR-10 here is recompressed as JPEG (quality 75), so its accuracies cannot be
+compared with published ones either. The recipes are used as `Run.fit` returns them, with changes for the short
+schedule: batches of 64, the small stem with stride 2 (a quarter of the work), a rate that decays by step; for SimCLR,
+AdamW at 1e-3, since LARS moves too little in some hundred steps; for MoCo, its own SGD at 0.03 and its own momentum
+encoder. Chosen without labels: MoCo with AdamW, a momentum of 0.95 and a queue of 1,024 was tried first and collapsed,
+as its own log of loss and rank shows; those rows are kept. With `--published`, nothing is changed.
 """
 
 import argparse

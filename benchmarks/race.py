@@ -1,22 +1,22 @@
-"""Equal minutes on the same machine, one judge for all: Vantage's `--minutes`, lightly, labels, and no training.
+"""Equal minutes on the same machine and the same evaluation: Vantage's `--minutes`, lightly, labels, and no training.
 
     python benchmarks/race.py --data ../shared/data --work /tmp/race --minutes 5 15 --seeds 0 1 2
 
-Each contender gets the training images of a set and a number of minutes, from its start to the end of its training:
-reading, compiling and planning count, importing libraries does not. It hands over a network and the pixels that the
-network takes. Features of all training and test images are then judged by scikit-learn: nearest neighbors (k 20,
+Each contender gets the training images of a set and a number of minutes, from its start to the end of its training.
+Reading, compiling and planning count; importing libraries does not. It returns a network and the pixels that the
+network takes. scikit-learn then evaluates the features of all training and test images: nearest neighbors (k = 20,
 cosine, weighted by similarity) and logistic regression on standardized features, with its default strength. The test
-split is looked at only there.
+split is used only there.
 
 * vantage: `vantage pretrain --data … --minutes …`, nothing else; "vantage jcl" and so on: with that recipe named
-* lightly SimCLR and MoCo: the code of lightly's documentation for these methods (ResNet-18, batch 256, SGD .06,
+* lightly SimCLR and MoCo: the code of lightly's documentation for these methods (ResNet-18, batch 256, SGD at 0.06,
   float32), views as large as the images
-* lightly SimCLR, our network: the same with the network, the size of views and the precision that Vantage's plan chose
+* lightly SimCLR, our network: the same with the network, view size and precision that Vantage's plan chose
 * labels: that network trained on the labels with AdamW, random crops and flips
-* random encoder: that network as it is made; raw pixels
+* random encoder: that network without training; raw pixels
 
-Cells are processes of their own, kept in --work as they are done; a second call makes those that are missing. Both the
-minutes of the clock and those of the processor are recorded: on a busy machine they differ. Needs the extra `bench`.
+Each cell runs in its own process, and finished cells are kept in --work; a second call computes the missing ones. Both
+wall time and processor time are recorded: on a busy machine they differ. Needs the extra `bench`.
 """
 
 import argparse

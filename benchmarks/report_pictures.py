@@ -1,11 +1,11 @@
-"""Pictures of the page of `vantage report` for the documentation, and what the pages took.
+"""Screenshots of the page of `vantage report` for the documentation, and the size and time of the pages.
 
     python benchmarks/report_pictures.py --flowers flowers5-128.tar.gz --runs RUNS [--out docs/images]
 
-Makes in RUNS, where they are missing, the run of `vantage demo` and two on 600 of the flowers by the commands below:
-one with a fair learning rate, and one with so high a rate that it collapses. Then it writes the page of each, and one
-of the two side by side, takes pictures of them in headless Chromium (needs selenium and chromedriver), and records
-sizes and times in `results/report_pictures.json`.
+Trains in RUNS, unless they exist, the run of `vantage demo` and two runs on 600 of the flowers by the commands below:
+one with a reasonable learning rate, and one with such a high rate that it collapses. It writes the page of each, and
+one with both flower runs side by side, takes screenshots in headless Chromium (needs selenium and chromedriver), and
+records sizes and times in `results/report_pictures.json`.
 """
 
 import argparse

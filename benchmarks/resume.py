@@ -1,10 +1,10 @@
-"""Kills and resumes: every recipe is killed at five moments, alone and as two processes, and must go on bit for bit.
+"""Kill and resume every recipe at five moments, on one process and on two: it must continue bit for bit.
 
     python benchmarks/resume.py [--recipes moco_v2 interclr] [--processes 1 2]
 
-A run of small networks is made whole once. The same run is then killed by SIGKILL at a moment and resumed by a new
-process; the losses of its next ten steps and every tensor of its last checkpoint are compared with those of the whole
-run. Each cell is written as it is done, and cells that are in the file are not made again.
+A run of small networks is first trained without interruption. The same run is then killed by SIGKILL at some moment and
+resumed by a new process. The losses of its next ten steps and every tensor of its last checkpoint are compared with
+those of the uninterrupted run. Each cell is written when it is done, and cells already in the file are not repeated.
 """
 
 import argparse

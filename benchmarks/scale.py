@@ -1,12 +1,12 @@
-"""Time and memory of very many images, without having them: the order of an epoch, and the index of tar shards.
+"""Time and memory for a huge number of images, without having them: the order of an epoch, and the index of tar shards.
 
     python benchmarks/scale.py
 
-The order of an epoch is made for 10⁶, 10⁸ and 10⁹ images in shards of 10,000: up to twenty windows of it. The index is
-that of one real shard of 10,000 samples (image and label), opened as a set of 10,000 shards, 10⁸ images: the files of
-its index in the cache are linked under the names of the others, whose headers are not read again. The second opening
-reads the one file that holds what the first has found. Each row is measured in a process of its own; memory is the
-process's peak less what Python and torch take.
+The order of an epoch is computed for 10⁶, 10⁸ and 10⁹ images in shards of 10,000: up to twenty windows of it. The index
+is that of one real shard of 10,000 samples (image and label), opened as a set of 10,000 shards, 10⁸ images. The cached
+index files of that shard are linked under the names of the others, whose headers are not read again. The second opening
+reads the single file that holds the results of the first. Each row is measured in its own process; memory is the
+process's peak minus that of Python and torch.
 """
 
 import io

@@ -1,8 +1,8 @@
-"""How many times as fast two processes train as one, each with one thread, in turn: `python benchmarks/scaling.py`.
+"""How much faster two processes train than one, each with one thread, in turn: `python benchmarks/scaling.py`.
 
-MoCo v2, ResNet-9 of width 16, 32 pixels, batch 128. By the clock on the wall, which needs two idle cores, and by
-processor time, which a busy machine changes little and which leaves out what one process waits for the other. Beside
-them the limit of the machine: two processes that train alone on half the batch each, and share memory and caches only.
+MoCo v2, ResNet-9 of width 16, 32 pixels, batch 128. Measured in wall time, which needs two idle cores, and in processor
+time, which a busy machine affects little and which excludes the time one process waits for the other. The machine's
+limit is measured too: two processes that train alone on half the batch each, and share only memory and caches.
 """
 
 import json

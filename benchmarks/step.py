@@ -1,9 +1,9 @@
-"""A whole MoCo v2 training step against lightly's: same network, batch, images and precision, in one run.
+"""A whole MoCo v2 training step compared with lightly's: same network, batch, images and precision, in one run.
 
     python benchmarks/step.py            # ResNet-18 with the small stem, 32 px, batch 256, queue 65,536
 
-lightly's step follows its own MoCo example: update of the momentum, two forward passes, its NT-Xent loss with a
-memory bank, backward, SGD. Ours is `Learner` as the training loop calls it, with SplitBatchNorm(8) left out so that
+lightly's step follows its own MoCo example: momentum update, two forward passes, its NT-Xent loss with a
+memory bank, backward, SGD. Ours is `Learner` as the training loop calls it, without SplitBatchNorm(8), so that
 the networks are equal. Views are made beforehand.
 """
 

@@ -1,8 +1,8 @@
-"""Count how the code of a checkout is built: `python benchmarks/structure.py [CHECKOUT] [--static] [--json FILE]`.
+"""Count how the code of a checkout is structured: `python benchmarks/structure.py [CHECKOUT] [--static] [--json FILE]`.
 
 A room is a module or a package directly in `src/vantage`. Imports under `if TYPE_CHECKING` do not count; those inside
-functions are counted apart. Levels are the rooms on the longest chain of imports, a circle of rooms counting as one.
-Functions are measured from `def` to their last line. The frames from `main` to the loss are those of Vantage on the
+functions are counted separately. Levels are the rooms on the longest chain of imports; a cycle of rooms counts as one.
+Functions are measured from `def` to their last line. The frames from `main` to the loss are Vantage's frames on the
 stack at the first call into `estimators` under the learner, in a run of the command line on 64 small images.
 """
 

@@ -1,10 +1,10 @@
-"""What it is worth that waiting threads sleep soon: training with two threads, alone and beside busy programs.
+"""What it gains to let waiting threads sleep soon: training with two threads, alone and beside busy programs.
 
     python benchmarks/threads.py [--rounds 3]
 
 Each round trains in a fresh process for every case and number of busy programs: SimCLR with a ResNet-9 of width 16,
-32 px, batch 256, views included, two threads of a machine with two cores. A share is what the scheduler would give two
-threads if nothing were lost by waiting.
+32 px, batch 256, views included, two threads on a machine with two cores. A share is the part of the processor time
+that the scheduler would give two threads if no time were lost by waiting.
 """
 
 import argparse

@@ -1,8 +1,8 @@
-"""How every benchmark here is timed and written down.
+"""How all benchmarks here are timed and recorded.
 
-Absolute times drift on shared machines, ratios within a run do not: every round runs each case once in turn, and what
-is quoted is the median of the per-round ratios. With one thread the clock is the process's CPU time, else wall time.
-Peak memory is measured in a fresh process, because a heap once grown hides the next case.
+Absolute times drift on shared machines, but ratios within a run do not: every round runs each case once in turn, and
+results are the median of the per-round ratios. With one thread, the clock is the process's CPU time, else wall time.
+Peak memory is measured in a fresh process, because a heap that has grown once hides the next case.
 """
 
 import contextlib

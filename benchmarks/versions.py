@@ -1,10 +1,10 @@
-"""Losses and views by two versions of the code, on one core: is anything slower than before?
+"""Losses and views in two versions of the code, on one core: is anything slower than before?
 
     git worktree add BEFORE COMMIT; python benchmarks/versions.py BEFORE [--rounds 15]
 
-A process for each version holds its own benchmarks' cases; they are asked for one case at a time, in turn, and the CPU
-time of the call counts. A busy machine makes that longer, never shorter, so what is quoted is the ratio of the fastest
-calls, beside the median of the ratios of calls that follow each other: 1.05 is 5 % more time than before.
+A process for each version holds its own benchmarks' cases. It runs one case at a time, in turn with the other, and the
+CPU time of the call counts. A busy machine makes that longer, never shorter, so the result is the ratio of the fastest
+calls, with the median of the ratios of successive calls: 1.05 is 5 % more time than before.
 """
 
 import argparse

@@ -1,7 +1,8 @@
-"""The same views by other libraries, translated from a view of ours operation by operation.
+"""The same views in other libraries, translated operation by operation from one of our views.
 
-All blurs have our reach. RandAugment is each library's own list at its strongest, drawn twice, each draw made half of
-the time, as InfoMin has it; kornia draws one change for a whole batch, and neither draws levels about a mean.
+All blurs have the same kernel size as ours. RandAugment is each library's own list at its strongest, drawn twice, each
+draw applied half of the time, as in InfoMin; kornia draws one change for a whole batch, and neither draws levels around
+a mean.
 """
 
 import importlib.util

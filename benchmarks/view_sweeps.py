@@ -1,17 +1,18 @@
-"""InfoMin's pictures on real images: crop bounds and color spaces, I_NCE on held-out images against accuracy.
+"""InfoMin's figures on real images: crop bounds and color spaces, I_NCE on held-out images against accuracy.
 
     python benchmarks/view_sweeps.py crop --data ../shared/data --work /tmp/view_sweeps
     python benchmarks/view_sweeps.py color --data ../shared/data --work /tmp/view_sweeps
 
-The budget is small and fixed, so that each sweep takes some minutes of one core: 3,000 images of tiny-imagenet-50 seen
-at 32 pixels, batches of 64, networks of four convolutions, InfoNCE within the batch at τ .1 with the loss of both
-directions, AdamW at 1e-3 falling to 0 by step, three seeds. I_NCE is measured on 1,500 of the 2,500 validation images,
-twice drawn, with K = 1,499 negatives; accuracy on all of them by logistic regression on cached features and by kNN
-(k 20). Nothing was chosen by labels of theirs. What is done is skipped when a sweep is asked for again.
+The budget is small and fixed, so that each sweep takes some minutes on one core: 3,000 images of tiny-imagenet-50 at 32
+pixels, batches of 64, networks of four convolutions, InfoNCE within the batch at τ = 0.1 with the loss of both
+directions, AdamW at 1e-3 decayed to 0 by step, three seeds. I_NCE is measured on 1,500 of the 2,500 validation images,
+drawn twice, with K = 1,499 negatives; accuracy on all of them by logistic regression on cached features and by kNN
+(k = 20). Nothing was chosen by their labels. Finished work is skipped when a sweep is run again.
 
-crop: SimCLR's views (jitter .5) with crops from c of the area (arXiv 2005.10243, Figs. 5 and 13).
-color: one crop and flip, {first | last two} channels of a space to a network each (Fig. 4), their features joined. Its
-logistic regressions choose among four penalties and end after 50 iterations: each space has raw pixels of its own.
+crop: SimCLR's views (jitter 0.5) with crops from a fraction c of the area (arXiv 2005.10243, Figs. 5 and 13).
+color: one crop and flip; the {first | last two} channels of a space each go to their own network (Fig. 4), and the
+features are concatenated. Its logistic regressions choose among four penalties and stop after 50 iterations. Each space
+has its own raw pixels.
 """
 
 import argparse

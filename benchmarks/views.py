@@ -1,14 +1,14 @@
-"""Views per second: A-SimCLR, A-MoCo2 and A-InfoMin at 32, 64 and 224 pixels, against other libraries.
+"""Views per second: A-SimCLR, A-MoCo2 and A-InfoMin at 32, 64 and 224 pixels, compared with other libraries.
 
-Others are torchvision image by image (PIL, tensors, and tensors through a DataLoader with 2 workers), kornia's batches,
-and lightly.
+The others are torchvision image by image (PIL, tensors, and tensors through a DataLoader with 2 workers), kornia's
+batches, and lightly.
 
     python benchmarks/views.py [--rounds 5] [--sizes 32 64 224]
 
-All of it is CPU time of one core, that of worker processes included, so that a busy machine changes it little; what is
-quoted are ratios within a run. At 32 and 64 pixels the engine makes a batch of whole images that lie in memory, at 224
-it crops decoded photos one by one and finishes batches of 16. Peers that are not installed are left out. Images are
-pieces of photographs that scikit-image and scikit-learn ship.
+All times are CPU time on one core, including worker processes, so a busy machine changes them little; results are
+ratios within a run. At 32 and 64 pixels, the engine processes a batch of whole images in memory; at 224, it crops
+decoded photos one by one and finishes batches of 16. Peers that are not installed are left out. Images are pieces of
+photographs that scikit-image and scikit-learn ship.
 """
 
 import argparse

@@ -70,8 +70,8 @@ class DemoResult:
 
 
 def demo_recipe(size: int = 32) -> Run:
-    """SimCLR with weak views: τ = 0.2, a color jitter of two fifths, and grayscale less often, because color tells
-    patches of different photographs apart. Chosen on part of the training patches, without the test patches."""
+    """SimCLR with weak views: τ = 0.2, color jitter at two fifths of its strength, and grayscale less often, because
+    photographs differ in their colors. Chosen on part of the training patches, without the test patches."""
     jitter = ColorJitter(0.16, 0.16, 0.16, 0.04, probability=0.8)
     operations = (HorizontalFlip(0.5), jitter, Grayscale(0.1), IMAGENET.normalize())
     view = Augmentation(RandomResizedCrop(size, (0.2, 1.0)), operations)

@@ -30,7 +30,7 @@ class BenefitOptions:
     """Seeds; each draws its own subsets and its own random network."""
 
     minutes: float | None = None
-    """Fit the trainings into this many minutes."""
+    """Make the trainings as long as this many minutes allow."""
 
     epochs: int = 30
     """Passes of each training over its images; never fewer than ten times as many steps."""

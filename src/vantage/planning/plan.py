@@ -129,8 +129,8 @@ def plan(
 ) -> Run:
     """Return the run that makes the best use of some minutes on these images and this machine: an ordinary `Run`.
 
-    `source` holds the images, or is their path. Each network and view size is tried for a few seconds of real training
-    steps, and the plan takes the most expensive one that still sees enough images in the time
+    `source` holds the images, or is their path. Networks and view sizes are tried for a few seconds each, by real
+    training steps, and the plan takes the most expensive pair that still sees enough images in the time
     (`vantage.planning.ladder`): small networks on a CPU, ResNets on a GPU. The minutes cover everything: the trials,
     decoding, training, and the evaluation at the end, as in `vantage pretrain`. The speed determines the number of
     epochs (at most 1,000) and, if there is not enough time for the whole set, the number of images. These determine

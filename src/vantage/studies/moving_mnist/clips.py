@@ -100,8 +100,8 @@ class Clips:
     ) -> tuple[Float[Tensor, "b t 2"], Factors, Factors]:
         """The digit's position in every frame up to the last, the factors of that frame, and those of the second view.
 
-        Starting positions are uniform over the canvas, and directions over the circle. Backgrounds, their crops, and
-        all that the second view does not share are uniform and independent. Computed on the CPU, in float64.
+        Starts are uniform over the positions where the digit fits, and directions over the circle. Backgrounds, crops,
+        and all that the second view does not share are uniform and independent. Computed on the CPU, in float64.
         """
         seeds = draws.query_seeds(draws.mix(self.seed, _CLIP), epoch, number.cpu())
         # One column for each random number, so that sharing a factor does not change how the others are drawn.

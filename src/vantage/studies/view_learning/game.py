@@ -64,7 +64,7 @@ class Players(nn.Module):
     def views(
         self, images: Float[Tensor, "b 3 h w"]
     ) -> tuple[Float[Tensor, "b _ h w"], Float[Tensor, "b _ h w"], Float[Tensor, ""]]:
-        """The two views, and the mean log-volume of the flow per pixel."""
+        """The two views, and the flow's mean logarithm of the volume (log |det| of its Jacobian) per pixel."""
         colors, volume = self.flow(images)
         colors = self.scaling(colors)
         one, two = (colors[:, list(part)] for part in self.channels)
