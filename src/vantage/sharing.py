@@ -47,8 +47,7 @@ def own_parts(parts: Sequence[T]) -> Sequence[T]:
 def parts_in_order(
     own: Iterator[Shaped[Tensor, "_ *row"]], count: int, row: tuple[int, ...], dtype: torch.dtype = torch.float32
 ) -> Iterator[Shaped[Tensor, "_ *row"]]:
-    """Yield all `count` parts in order, on every process; `own` makes the parts of `own_parts`. With one process, this
-    is `own` itself.
+    """All `count` parts in order, on every process; `own` makes those of `own_parts`. With one process, just `own`.
 
     Every process must call it and read it to the end. If one of them fails or stops reading, the others get a
     `UserError` when they ask for the next parts, so none waits forever.
@@ -117,8 +116,7 @@ def values_of_all(number: int) -> list[int]:
 
 
 def by_first(make: Callable[[], T]) -> T | None:
-    """Run `make` on the first process and return its result there; the others wait, and get None, or a `UserError` if
-    it fails."""
+    """The result of `make` on the first process. The others wait for it and get None, or a `UserError` if it fails."""
     if processes.rank():
         if not true_on_all(True):
             raise _OtherProcessStopped(_STOPPED_MESSAGE)
