@@ -53,7 +53,7 @@ class EvaluateOptions:
     """Also evaluate a random encoder and raw pixels."""
 
     out: Annotated[str, Word("FILE")] = ""
-    """JSON file for the result; if omitted, one in RUN/evaluations."""
+    """JSON file of the result; if omitted, in RUN/evaluations."""
 
     set: Repeated = ()
     """A part of the protocol, or a field: --set sizes.test_side=400; may be repeated."""
