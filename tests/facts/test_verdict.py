@@ -88,3 +88,10 @@ def test_without_an_epoch_there_is_no_verdict() -> None:
 )
 def test_improving_is_measured_against_the_whole_curve(values: list[float], higher: bool, improving: bool) -> None:
     assert still_improving(values, higher) is improving
+
+
+def test_whole_numbers_of_any_size_and_what_is_no_number_are_read_or_passed_over() -> None:
+    rows = curve()
+    for number, loss in ((3, 1), (4, 10**400), (5, math.nan), (6, "high"), (7, math.inf)):
+        rows[number]["loss"] = loss
+    assert of(rows)[0] in ("healthy", "under-trained")

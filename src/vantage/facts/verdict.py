@@ -14,6 +14,9 @@ FEWEST_EPOCHS = 3
 STEADY_SHARE = 0.5
 """Share of its average pace at which a curve still counts as improving."""
 
+LARGEST = 1e300
+"""Value of a measure from which on it is not looked at, NaN and infinity included."""
+
 CEILING = 0.99
 """Contrastive accuracy above which a rise no longer matters."""
 
@@ -131,7 +134,8 @@ def _improving(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         ("accuracy", "the contrastive accuracy", True),
         ("knn", "the kNN accuracy", True),
     ):
-        values = [row[key] for row in rows if isinstance(row.get(key), int | float)]
+        numbers = [row[key] for row in rows if isinstance(row.get(key), int | float)]
+        values = [float(number) for number in numbers if abs(number) < LARGEST]  # a file may hold any whole number
         at_ceiling = key == "accuracy" and bool(values) and values[-1] >= CEILING
         if len(values) >= FEWEST_EPOCHS and not at_ceiling and still_improving(values, higher):
             names.append(name)
