@@ -97,14 +97,7 @@ def encode_batches(
     for an image that cannot be decoded, with its name, and `UserError` for views that take too much memory.
     """
     device = work.resolved_device()
-    each = 4 * len(view.channels) * view.size**2
-    images, remedy = min(work.batch_size, len(source)), "give a smaller --batch-size"
-    check_views(images, each, str(device), remedy)
-    network = network.to(device, memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
-    one = torch.zeros(1, len(view.channels), view.size, view.size, device=device)
-    with in_evaluation(network):
-        largest = largest_output(network, partial(encode, network, one))
-    check_memory(images * largest, str(device), f"a layer's output for {images:,} images at once", remedy)
+    network = _on_device(network, view, min(work.batch_size, len(source)), device)
 
     def crop(number: int) -> UInt8[Tensor, "3 s s"]:
         return view.crop(source.image(number))
@@ -122,6 +115,17 @@ def encode_batches(
             work.progress.advance(first + len(vector))
     finally:
         work.progress.stop()
+
+
+def _on_device(network: nn.Module, view: EvaluationView | Straight, images: int, device: torch.device) -> nn.Module:
+    """The network on its device. Raises `UserError` where `images` images at once take too much memory there."""
+    remedy, one = "give a smaller --batch-size", torch.zeros(1, len(view.channels), view.size, view.size)
+    check_views(images, 4 * one.numel(), str(device), remedy)
+    network = network.to(device, memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
+    with in_evaluation(network):
+        largest = largest_output(network, partial(encode, network, one.to(device)))
+    check_memory(images * largest, str(device), f"a layer's output for {images:,} images at once", remedy)
+    return network
 
 
 @contextmanager

@@ -99,9 +99,8 @@ def make_plan(
         run = replace(run, monitoring=replace(run.monitoring, minutes=minutes_of_run))
     more = LONGER * 60 * minutes
     longer_trial = best_trial(trials, more)
-    longer = fit_run(
-        options, longer_trial.recipe_run, longer_trial.images, max(1, math.floor(longer_trial.epochs(more)))
-    )
+    longer_epochs = max(1, math.floor(longer_trial.epochs(more)))
+    longer = fit_run(options, longer_trial.recipe_run, longer_trial.images, longer_epochs)
     return Plan(run, best.images, best.speed, minutes, longer)
 
 

@@ -43,11 +43,8 @@ def take(
             other_networks = start.run.encoders.build()
         pairs = _pairs(other_networks, learner.networks, start.path)
         outcome = _take_networks(learner.networks, start, pairs)
-        parts = {
-            f"networks.{name}.": f"networks.{_other_name(name, pairs)}."
-            for name, fate in outcome.items()
-            if fate == TAKEN
-        }
+        names = [name for name, fate in outcome.items() if fate == TAKEN]
+        parts = {f"networks.{name}.": f"networks.{_other_name(name, pairs)}." for name in names}
         other = nn.ModuleDict({"networks": other_networks})
         with restoring(start.path):
             has_moments = type(start.run.optimizer) is type(run.optimizer) and copy_moments(

@@ -53,9 +53,8 @@ def retrieval(words: list[str], console: Console) -> int:
     from vantage.frozen.encoder import load
 
     protocol, frozen = Retrieval(options.k), load(run.folder, network.network)
-    out = (
-        result_file_or_none(options.out, run.home, (".png",), "a picture") or run.home / "evaluations" / "retrieval.png"
-    )
+    out = result_file_or_none(options.out, run.home, (".png",), "a picture")
+    out = out or run.home / "evaluations" / "retrieval.png"
     computing.check(images.data, options.test)
     work, data = computing.work(console), computing.open(images.data, console)
     other = computing.open(options.test, console) if options.test else None
@@ -73,8 +72,7 @@ def retrieval(words: list[str], console: Console) -> int:
         console.note("without labels in both sets there is no precision, and the picture has no frames")
         title = f"{frozen.name}: {len(test):,} query images among {len(train):,}"
     if console.first:
-        picture = retrieval_picture(nearest, train, test, rows, title, options.side)
         with result_file(out, "the picture") as file:
-            picture.save(file, "PNG")
+            retrieval_picture(nearest, train, test, rows, title, options.side).save(file, "PNG")
     console.result(str(out))
     return 0
