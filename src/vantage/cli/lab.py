@@ -55,7 +55,8 @@ class LabOptions:
     """First import the cells of a lab from elsewhere."""
 
     results: Annotated[str, Word("FOLDER")] = ""
-    """Folder for each entry's file of numbers; if omitted, `results` in the lab."""
+    """Folder for each entry's file of numbers, which is added to: cells that it holds are not run again. If omitted,
+    `results` in the lab."""
 
     page: Annotated[str, Word("FILE")] = ""
     """Write the page of all claims from the files of numbers, with its pictures in images/claims beside it."""
@@ -120,7 +121,7 @@ def _make(order: "WorkOrder", options: LabOptions, console: Console) -> bool:
     )
 
     maker = order.maker()
-    todo = missing_pieces(maker, order.entries, order.seeds)
+    todo = missing_pieces(maker, order.entries, order.seeds, order.results)
     if options.missing:
         console.results("", [(p.cell.name, f"seed {p.seed}, {p.measure.name if p.measure else 'toy'}") for p in todo])
         return True
@@ -158,7 +159,8 @@ def _order(entries: "tuple[Entry, ...]", options: LabOptions) -> "WorkOrder":
     if options.jobs < 1:
         raise UserError(f"--jobs {options.jobs}: give at least 1")
     scaled_entries = tuple(map(smoke if small else _level(options).entry, entries))
-    return WorkOrder(scaled_entries, _seeds(options.seeds), folder, data, small, options.device)
+    results = _numbers(options) if options.results else None
+    return WorkOrder(scaled_entries, _seeds(options.seeds), folder, data, small, options.device, results)
 
 
 def _results(options: LabOptions) -> Path:

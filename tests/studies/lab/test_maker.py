@@ -14,7 +14,7 @@ from vantage.studies.lab import Cell, Claim, Entry, Untrained, WorkOrder, collec
 from vantage.studies.lab.maker import composition
 from vantage.studies.lab.measures import ProtocolAccuracy
 from vantage.studies.lab.predicates import Beats
-from vantage.studies.lab.results import numbers_in, write_collected
+from vantage.studies.lab.results import complete_cells, numbers_in, read_results, write_collected
 from vantage.studies.lab.store import digest
 from vantage.studies.lab.toys import NegativeSpread
 from vantage.studies.lab.two_cores import base, branch
@@ -119,6 +119,30 @@ def test_numbers_are_collected_and_read_back(order: WorkOrder, tmp_path: Path) -
     path.write_text("{")
     with pytest.raises(UserError, match="no results of the lab"):
         numbers_in(tmp_path, ENTRY)
+
+
+def test_seeds_of_two_labs_share_a_file_of_numbers(order: WorkOrder, tmp_path: Path) -> None:
+    maker = order.maker()
+    write_collected(maker, order.entries, (0,), tmp_path)
+    elsewhere = replace(order, seeds=(0, 1), lab=tmp_path / "lab", results=tmp_path)
+    other = elsewhere.maker()
+    assert {piece.seed for piece in missing_pieces(other, order.entries, (0, 1), tmp_path)} == {1}
+    toy = next(piece for piece in other.pieces(ENTRY, (1,)) if piece.cell.name == "toy")
+    assert other.make(toy)
+    before = read_results(tmp_path / "an-entry.json")
+    (path,) = write_collected(other, order.entries, (0, 1), tmp_path)
+    after = read_results(path)
+    assert numbers_in(tmp_path, ENTRY)["base"]["knn"] == {0: before["cells"]["base"]["measures"]["knn"]["0"]}
+    assert complete_cells(tmp_path, ENTRY) == {(cell.name, 0) for cell in ENTRY.cells} | {("toy", 1)}
+    assert before["seconds"] <= after["seconds"] < before["seconds"] + 5 and len(after["made_on"]) == 1
+
+
+def test_a_cell_is_collected_when_all_its_measures_are_done(order: WorkOrder, tmp_path: Path) -> None:
+    halves = (*NEAREST, ProtocolAccuracy((KNN(k=3),)))
+    entry = replace(ENTRY, cells=(replace(ENTRY.cells[0], measures=halves), *ENTRY.cells[1:]))
+    maker = order.maker()
+    assert "base" not in (collect(maker, entry, (0,)) or {})["cells"]
+    assert {(p.cell.name, p.seed) for p in missing_pieces(maker, (entry,), (0,), tmp_path)} == {("base", 0)}
 
 
 def test_costs_are_told_before(order: WorkOrder) -> None:

@@ -103,8 +103,11 @@ class Maker:
         """All pieces of an entry, seed by seed, so that paired differences are available early."""
         for seed in seeds:
             for cell in entry.runnable_cells:
-                for measure in cell.measures or (None,):
-                    yield Piece(cell, measure, seed)
+                yield from self.pieces_of(cell, seed)
+
+    def pieces_of(self, cell: Cell, seed: int) -> tuple[Piece, ...]:
+        """The pieces of a cell with one seed."""
+        return tuple(Piece(cell, measure, seed) for measure in cell.measures or (None,))
 
     def numbers(self, piece: Piece) -> dict[str, float] | None:
         """The stored numbers of a piece; None where it is not done."""

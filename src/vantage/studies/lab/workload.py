@@ -16,6 +16,7 @@ from vantage.planning.words import duration
 from vantage.progress import Progress, QuietProgress
 from vantage.studies.lab.entry import Arm, Entry
 from vantage.studies.lab.maker import Maker, Piece, arm_chain
+from vantage.studies.lab.results import complete_cells
 from vantage.studies.lab.sets import ImageSets
 from vantage.studies.lab.store import LabFolder
 from vantage.training.run import Run
@@ -60,6 +61,9 @@ class WorkOrder:
     device: str = "auto"
     """The device to compute on."""
 
+    results: Path | None = None
+    """Folder of collected numbers (`vantage.studies.lab.results`); what it holds is not run again."""
+
     def maker(self, progress: Progress | None = None) -> Maker:
         """A maker for this order, with its image sets. Raises `UserError` for a device that is not available."""
         work = Work(device=self.device, cache=self.lab / "cache")
@@ -91,9 +95,17 @@ class Workload:
         )
 
 
-def missing_pieces(maker: Maker, entries: Iterable[Entry], seeds: tuple[int, ...]) -> list[Piece]:
-    """The pieces that are not done yet, in the order in which they will be done."""
-    return [piece for entry in entries for piece in maker.pieces(entry, seeds) if maker.numbers(piece) is None]
+def missing_pieces(
+    maker: Maker, entries: Iterable[Entry], seeds: tuple[int, ...], results: Path | None = None
+) -> list[Piece]:
+    """The pieces that are neither done in the lab nor in a folder of `results`, in the order in which they will be
+    done."""
+    todo: list[Piece] = []
+    for entry in entries:
+        complete = complete_cells(results, entry) if results else frozenset()
+        pieces = (piece for piece in maker.pieces(entry, seeds) if (piece.cell.name, piece.seed) not in complete)
+        todo += [piece for piece in pieces if maker.numbers(piece) is None]
+    return todo
 
 
 def forward_passes(run: Run) -> float:
@@ -158,7 +170,7 @@ def make_all(order: WorkOrder, jobs: int = 1, report: Callable[[str], None] = la
     if not problems.empty():
         raise problems.get()
     maker = order.maker()
-    return not missing_pieces(maker, order.entries, order.seeds)
+    return not missing_pieces(maker, order.entries, order.seeds, order.results)
 
 
 def _worker(order: WorkOrder, problems: "SimpleQueue[UserError]") -> None:
@@ -171,7 +183,7 @@ def _worker(order: WorkOrder, problems: "SimpleQueue[UserError]") -> None:
 
 def _work_through(order: WorkOrder, report: Callable[[str], None]) -> bool:
     maker = order.maker(QuietProgress())
-    todo = missing_pieces(maker, order.entries, order.seeds)
+    todo = missing_pieces(maker, order.entries, order.seeds, order.results)
     while todo:
         locked_pieces = []
         for piece in todo:
