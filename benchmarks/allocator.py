@@ -9,16 +9,13 @@ included, one thread. Processor time and page faults are per step; the peak is t
 import argparse
 import dataclasses
 import json
-import os
 import resource
 import statistics
-import subprocess
-import sys
 import time
 
 import numpy as np
 import torch
-from timing import write_results
+from timing import environment_without, fresh, write_results
 
 import vantage
 from vantage.data.sources.arrays import Arrays
@@ -73,10 +70,8 @@ def main() -> None:
 
 
 def _fresh(variables: dict[str, str]) -> dict[str, float]:
-    plain = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_TUNABLES"))}
-    command = [sys.executable, __file__, "--here"]
-    process = subprocess.run(command, env=plain | variables, capture_output=True, text=True, check=True)
-    return json.loads(process.stdout.splitlines()[-1])
+    plain = environment_without("MALLOC_", "GLIBC_TUNABLES")
+    return fresh(__file__, "--here", environment=plain | variables)
 
 
 def _medians(rounds: list[dict[str, float]]) -> dict[str, float]:

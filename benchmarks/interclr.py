@@ -31,7 +31,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from timing import fresh_peak, interleave, measured_peak, speedup, write_results
+from timing import fresh, interleave, measured_peak, speedup, write_results
 from torch import Tensor
 
 from vantage.draws import query_seeds
@@ -259,9 +259,7 @@ def measure(size: Size, rounds: int) -> list[dict[str, Any]]:
         row |= {"ms": round(1e3 * times[len(times) // 2], 2)}
         row |= {f"times faster than {base.split()[-1]}": round(speedup(seconds, name, base), 2)}
         row |= {"gradient error": error(size, RULES[name](size)) if name in RULES else None}
-        row |= {
-            "peak MiB": round(fresh_peak(__file__, "--peak", name, "--rows", str(size.rows))) if name in LARGE else None
-        }
+        row |= {"peak MiB": round(fresh(__file__, "--peak", name, "--rows", str(size.rows))) if name in LARGE else None}
         rows.append(row)
         print(row, flush=True)
     return rows

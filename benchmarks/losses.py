@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from timing import fresh_peak, interleave, measured_peak, speedup, write_results
+from timing import fresh, interleave, measured_peak, speedup, write_results
 from torch import Tensor
 
 from vantage.estimators import InfoNCE
@@ -117,7 +117,7 @@ def main() -> None:
             row = {"keys": length, "case": name, "ms": round(1e3 * times[len(times) // 2], 1)}
             row |= {"times faster than released": round(speedup(seconds, name, "released"), 2)}
             row |= {
-                "peak MiB": round(fresh_peak(__file__, "--peak", name, "--length", str(length))),
+                "peak MiB": round(fresh(__file__, "--peak", name, "--length", str(length))),
                 "gradient error": error,
             }
             rows.append(row)

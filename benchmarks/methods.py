@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from timing import fresh_peak, interleave, measured_peak, speedup, write_results
+from timing import fresh, interleave, measured_peak, speedup, write_results
 from torch import Tensor
 
 from vantage.estimators import JCL, InfoNCE
@@ -214,7 +214,7 @@ def measure(steps: dict[str, Step], length: int, rounds: int, dry: bool, calls: 
             times = sorted(seconds[name])
             row |= {"ms": round(1e3 * times[len(times) // 2], 2)}
             row |= {"times faster than released": round(speedup(seconds, name, base), 2)}
-            peak = fresh_peak(__file__, "--peak", name, "--length", str(length)) if length else None
+            peak = fresh(__file__, "--peak", name, "--length", str(length)) if length else None
             row |= {"peak MiB": peak and round(peak)}
         rows.append(row)
         print(row, flush=True)

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from timing import fresh_peak, interleave, measured_peak, speedup, write_results
+from timing import fresh, interleave, measured_peak, speedup, write_results
 from torch import Tensor
 
 import vantage
@@ -122,7 +122,7 @@ def main() -> None:
     seconds = interleave(steps, options.rounds)
     rows: list[dict[str, Any]] = []
     for name, times in seconds.items():
-        peak = fresh_peak(__file__, "--batch", str(options.batch), "--device", options.device, "--peak", name)
+        peak = fresh(__file__, "--batch", str(options.batch), "--device", options.device, "--peak", name)
         middle = statistics.median(times)
         row = {"case": name, "ms": round(1e3 * middle), "images/s": round(options.batch / middle, 1)}
         row |= {f"times faster than {base}": round(speedup(seconds, name, base), 2), "peak MiB": round(peak)}

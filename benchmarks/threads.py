@@ -3,22 +3,20 @@
     python benchmarks/threads.py [--rounds 3]
 
 Each round trains in a fresh process for every case and number of busy programs: SimCLR with a ResNet-9 of width 16,
-32 px, batch 256, views included, two threads on a machine with two cores. A share is the part of the processor time
-that the scheduler would give two threads if no time were lost by waiting.
+32 px, batch 256, views included, two threads on a machine with two cores.
 """
 
 import argparse
 import dataclasses
 import json
-import os
 import statistics
 import subprocess
 import sys
 import time
 
-from timing import write_results
+from timing import environment_without, fresh, write_results
 
-# "off" keeps torch's default, since a variable that the user has set stands.
+# torch's libgomp ignores KMP_BLOCKTIME, but Vantage changes nothing where such a variable is set.
 CASES = {"default": {"KMP_BLOCKTIME": "200"}, "sleeping soon": {}, "passive": {"OMP_WAIT_POLICY": "passive"}}
 BUSY = (0, 1, 3)
 BATCH, SECONDS, WARM_UP = 256, 8.0, 3
@@ -93,16 +91,14 @@ def main() -> None:
 
 def _beside(busy: int, variables: dict[str, str]) -> float:
     """Images a second in a fresh process, beside so many that only count."""
-    plain = {name: value for name, value in os.environ.items() if not name.startswith(("GOMP_", "OMP_", "KMP_"))}
+    plain = environment_without("GOMP_", "OMP_", "KMP_")
     others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(busy)]
     try:
-        command = [sys.executable, __file__, "--here"]
-        process = subprocess.run(command, env=plain | variables, capture_output=True, text=True, check=True)
+        return fresh(__file__, "--here", environment=plain | variables)
     finally:
         for other in others:
             other.kill()
             other.wait()
-    return json.loads(process.stdout.splitlines()[-1])
 
 
 if __name__ == "__main__":

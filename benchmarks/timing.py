@@ -69,10 +69,16 @@ def measured_peak(case: Callable[[], object]) -> float:
     return _status("VmHWM") - before
 
 
-def fresh_peak(script: str, *words: str) -> float:
-    """The number that a benchmark prints last when it is run with these words, in a fresh process: its peak in MiB."""
+def fresh(script: str, *words: str, environment: Mapping[str, str] | None = None) -> Any:
+    """What a benchmark prints as JSON in its last line when it is run with these words in a fresh process."""
     command = [sys.executable, script, *words]
-    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1])
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return json.loads(process.stdout.splitlines()[-1])
+
+
+def environment_without(*prefixes: str) -> dict[str, str]:
+    """The variables of the environment, without those whose names start like this."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(prefixes)}
 
 
 def _status(field: str) -> float:

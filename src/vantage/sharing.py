@@ -21,16 +21,16 @@ from vantage.storage.arrays import AT_ONCE, Rows, cache_rows, cached_rows, open_
 
 __all__ = [
     "by_first",
-    "same_on_all",
-    "true_on_all",
-    "value_of_first",
-    "parts_in_order",
     "gather_parts",
+    "gather_rows",
     "own_parts",
     "own_slice",
+    "parts_in_order",
+    "same_on_all",
     "shared_rows",
     "sum_gradients",
-    "gather_rows",
+    "true_on_all",
+    "value_of_first",
     "write_on_first",
 ]
 
@@ -122,13 +122,13 @@ def by_first(make: Callable[[], T]) -> T | None:
             raise _OtherProcessStopped(_STOPPED_MESSAGE)
         return None
     try:
-        made = make()
+        result = make()
     except BaseException:
         with contextlib.suppress(RuntimeError):  # the others may have stopped too
             true_on_all(False)
         raise
     true_on_all(True)
-    return made
+    return result
 
 
 def write_on_first(

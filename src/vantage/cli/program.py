@@ -94,15 +94,15 @@ def main(words: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except Exception as problem:
-        if isinstance(problem, OSError) and (told := _told(problem)):
-            print(f"vantage: {told}", file=sys.stderr)
+        if isinstance(problem, OSError) and (message := _message_for(problem)):
+            print(f"vantage: {message}", file=sys.stderr)
             return 2
         traceback.print_exc()
         print("vantage: this is a bug; please report it with the lines above", file=sys.stderr)
         return 1
 
 
-def _told(problem: OSError) -> str:
+def _message_for(problem: OSError) -> str:
     """The message for a system error that the user can fix and that nobody has reported yet; empty for other errors."""
     if problem.errno == errno.ENAMETOOLONG:
         return f"no path can be as long as {problem.filename}"

@@ -56,11 +56,12 @@ def places(vector: Float[Tensor, "n d"], num_workers: int = 1) -> Float[Tensor, 
     """
     if len(vector) <= MOST_LAID_OUT:
         return _centered(_tsne(vector, num_workers))
-    some = torch.randperm(len(vector), generator=torch.Generator().manual_seed(0))[:MOST_LAID_OUT]
+    order = torch.randperm(len(vector), generator=torch.Generator().manual_seed(0))
+    some, others = order[:MOST_LAID_OUT], order[MOST_LAID_OUT:]
     laid_out = _tsne(vector[some], num_workers)
-    guides = torch.cat([number.cpu() for _, number in nearest(vector[some], vector, _GUIDES)])
-    place = laid_out[guides].median(1).values
-    place[some] = laid_out
+    guides = torch.cat([number.cpu() for _, number in nearest(vector[some], vector[others], _GUIDES)])
+    place = torch.empty(len(vector), 2)
+    place[some], place[others] = laid_out, laid_out[guides].median(1).values
     return _centered(place)
 
 

@@ -5,7 +5,8 @@ import hashlib
 import json
 import os
 import secrets
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -13,11 +14,11 @@ from typing import IO, Any
 from vantage.errors import WriteError
 
 __all__ = [
-    "all_or_none",
     "append",
     "digest_of_file",
     "not_written",
     "reason",
+    "remove_on_failure",
     "result_file",
     "write_json",
     "write_result",
@@ -69,17 +70,20 @@ def append(path: Path, content: bytes) -> None:
 
 
 @contextmanager
-def all_or_none(path: Path) -> Iterator[None]:
-    """What several writes make at `path`, a new file or a new or empty folder, is taken away where one of them
-    fails."""
-    begun = path.is_file() or (path.is_dir() and any(path.iterdir()))
+def remove_on_failure(path: Path, unless: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    """A context in which a failure removes what was written at `path`, a new file, a new folder or what is new inside
+    an existing folder, except where `unless` holds."""
+    existing = set(path.iterdir()) if path.is_dir() else None
+    is_new = not path.exists()
     try:
         yield
     except BaseException:
-        if not begun and path.is_dir():
-            for inside in path.iterdir():
-                inside.unlink()
-        elif not begun:
+        if path.is_dir() and not unless():
+            for inside in set(path.iterdir()) - (existing or set()):
+                shutil.rmtree(inside) if inside.is_dir() else inside.unlink()
+            if is_new:
+                path.rmdir()
+        elif is_new and not unless():
             path.unlink(missing_ok=True)
         raise
 

@@ -21,22 +21,22 @@ class Metrics:
         self.path, self._again = folder / "metrics.jsonl", again
         rows = [row for row in read_metrics(folder) if row["step"] <= step]
         write_text(self.path, "".join(json.dumps(row) + "\n" for row in rows))
-        with self._told():
+        with self._reporting():
             self.events = Events(folder, step)
 
     def write(self, row: dict[str, Any]) -> None:
         """Add a row; it has a `step`. Raises `WriteError` if the disk is full; resuming drops a line cut short."""
-        with self._told():
+        with self._reporting():
             append(self.path, json.dumps(row).encode() + b"\n")
             self.events.write({name: value for name, value in row.items() if isinstance(value, float)}, row["step"])
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _reporting(self) -> Iterator[None]:
         try:
             yield
         except OSError as problem:
-            begun = any(self.path.parent.glob("checkpoint/step-*"))
-            then = f"continue with {self._again}" if begun else "start again"
+            has_checkpoint = any(self.path.parent.glob("checkpoint/step-*"))
+            then = f"continue with {self._again}" if has_checkpoint else "start again"
             what = f"{self.path.name} and its events"
             raise not_written(what, self.path.parent, problem, f"Free some space and {then}") from problem
 

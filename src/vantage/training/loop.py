@@ -4,10 +4,7 @@ No random state is saved: step s of a run draws the same views, orders and negat
 resumed run needs only its tensors and its step.
 """
 
-import shutil
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +14,7 @@ from vantage.data import Source
 from vantage.errors import UserError
 from vantage.progress import Progress, QuietProgress, counting
 from vantage.sharing import by_first, true_on_all
-from vantage.storage.files import write_json
+from vantage.storage.files import remove_on_failure, write_json
 from vantage.storage.metrics import Metrics
 from vantage.storage.provenance import provenance, read_provenance
 from vantage.training import checkpoint, settings
@@ -119,7 +116,7 @@ def _train(
     with counting(progress, "decoding images") as report:
         session = Session(run, fabric, images, report)
     origin = start and take(start, session.learner, session.optimizer.optimizer, run, images, progress)
-    with only_writer(folder), _remove_on_failure(folder):
+    with only_writer(folder), remove_on_failure(folder, unless=lambda: _must_stay(folder)):
         if not resumed:  # another process may have begun meanwhile
             refuse_a_run(folder)
             true_on_all(True)  # all have looked before one writes
@@ -138,20 +135,9 @@ def _train(
     return TrainingOutcome(folder, step, finished=step == run.epochs * session.feed.steps)
 
 
-@contextmanager
-def _remove_on_failure(folder: Path) -> Iterator[None]:
-    """A context in which a failure before the first checkpoint removes what was written, so that it does not block the
-    next start."""
-    existing = set(folder.iterdir()) if folder.is_dir() else None
-    try:
-        yield
-    except BaseException:
-        if processes.rank() == 0 and folder.is_dir() and checkpoint.latest(folder) is None:
-            for path in set(folder.iterdir()) - (existing or set()):
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
-            if existing is None:
-                folder.rmdir()
-        raise
+def _must_stay(folder: Path) -> bool:
+    """Whether what is in the folder must stay: a checkpoint, or the files of the first process."""
+    return processes.rank() > 0 or checkpoint.latest(folder) is not None
 
 
 def _loop(session: Session, folder: Path, step: int, clock: float, progress: Progress, signals: Signals) -> int:

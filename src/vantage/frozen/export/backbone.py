@@ -32,7 +32,7 @@ from vantage.frozen.export.to_timm import timm_script
 from vantage.frozen.export.to_torch import torch_file, torch_script
 from vantage.frozen.export.to_torchvision import torchvision_script
 from vantage.frozen.export.to_vantage import vantage_script
-from vantage.storage.files import all_or_none, write_result
+from vantage.storage.files import remove_on_failure, write_result
 
 __all__ = ["ENDINGS", "Export", "Format", "export", "export_backbone"]
 
@@ -102,7 +102,7 @@ def export(
 
 def export_backbone(encoder: FrozenEncoder, to: Format, file: Path, source: Source | None = None) -> Export:
     """Write an encoder that is already loaded; see `export`."""
-    with all_or_none(file):  # without a card it could not be made again under the same name
+    with remove_on_failure(file):  # without a card it could not be made again under the same name
         return _export(encoder, to, file, source)
 
 
