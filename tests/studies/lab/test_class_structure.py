@@ -6,7 +6,7 @@ from torch import Tensor
 
 from vantage.errors import UserError
 from vantage.studies.lab import ENTRIES, Arm
-from vantage.studies.lab.class_structure import outliers, similarities, stale_labels, true_mates
+from vantage.studies.lab.class_structure import commonest, outliers, similarities, stale_labels, true_mates
 
 
 def augmentations(images: int, copies: int) -> Tensor:
@@ -33,6 +33,12 @@ def test_outliers_by_a_slow_loop() -> None:
             others = [(float(one @ two), int(label[j])) for j, each in enumerate(vector) for two in each if j != image]
             wrong += max(others)[1] != int(label[image])
     assert outliers(vector, label) == pytest.approx(wrong / 18)
+
+
+def test_the_commonest_class_by_counting() -> None:
+    label = torch.randint(0, 4, (20, 7), generator=torch.Generator().manual_seed(0))
+    largest = [max(row.count(one) for one in row) / 7 for row in label.tolist()]
+    assert commonest(label) == pytest.approx(100 * np.mean(largest))
 
 
 def test_mates_and_stale_labels_by_hand() -> None:

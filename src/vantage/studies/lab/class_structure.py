@@ -11,13 +11,14 @@ from torch import Tensor
 
 from vantage.data import labels_of
 from vantage.errors import UserError
+from vantage.evaluate import neighbors
 from vantage.memory.kmeans import Distance, nearest
 from vantage.studies.analyse.augmentation import draw_numbers
 from vantage.studies.analyse.labels import purity
 from vantage.studies.analyse.queries import queries
 from vantage.studies.lab.measures import Subject, augment
 
-__all__ = ["ClassSimilarity", "ClusterAgreement"]
+__all__ = ["ClassSimilarity", "ClusterAgreement", "NeighborClasses"]
 
 
 @dataclass(frozen=True)
@@ -116,3 +117,40 @@ def stale_labels(vector: Float[Tensor, "n d"], label: Int[Tensor, "n"]) -> float
     total = vector.new_zeros(int(label.max()) + 1, vector.shape[1]).index_add_(0, label, vector)
     centroid = total / label.bincount()[:, None]
     return float((nearest(vector, centroid, Distance())[0] != label).double().mean())
+
+
+@dataclass(frozen=True)
+class NeighborClasses:
+    """InterCLR's Figure 9 in numbers: the classes of the nearest training images of every test image."""
+
+    k: int = 10
+    """Number of neighbors."""
+
+    name = "neighbors' classes"
+    version = 1
+
+    def __call__(self, subject: Subject) -> dict[str, float]:
+        """In percent: test images whose neighbors are all of their class, and those that have none of their class. For
+        the latter, the share of the commonest class among their neighbors, and among as many training images of other
+        classes drawn at random."""
+        train, test = subject.split.train, subject.split.test
+        number = neighbors(subject.encoder, train, test, self.k, subject.work).number
+        label, own = labels_of(train), labels_of(test)
+        right = label[number] == own[:, None]
+        failing = ~right.any(1)
+        numbers = {
+            "all neighbors right": 100 * float(right.all(1).double().mean()),
+            "no neighbor right": 100 * float(failing.double().mean()),
+        }
+        if bool(failing.any()):
+            weight = (label != own[failing][:, None]).double()
+            drawn = torch.multinomial(weight, self.k, generator=torch.Generator().manual_seed(subject.seed))
+            numbers["commonest class of failures"] = commonest(label[number[failing]])
+            numbers["commonest class by chance"] = commonest(label[drawn])
+        return numbers
+
+
+def commonest(label: Int[Tensor, "n k"]) -> float:
+    """Share of a row's commonest class in percent, the mean over the rows."""
+    count = (label[:, :, None] == label[:, None]).sum(2).amax(1)
+    return 100 * float(count.double().mean()) / label.shape[1]

@@ -1,13 +1,13 @@
 """Accuracies beyond the full labels of a cell's own set: on other sets, and with few labels."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 
-from vantage.evaluate import LinearCached, LowShotChosen
+from vantage.evaluate import FineTune, LinearCached, LowShotChosen
 from vantage.studies.lab.measures import Subject
 from vantage.training.run import Data
 
-__all__ = ["FewShotAccuracy", "TransferAccuracy"]
+__all__ = ["FewShotAccuracy", "FineTunedAccuracy", "TransferAccuracy"]
 
 
 @dataclass(frozen=True)
@@ -64,3 +64,33 @@ class FewShotAccuracy:
         measures = self.protocol(subject.encoder, subject.split.train, subject.split.test, subject.work).measures
         fewest, most = (measures[f"k={edge(self.protocol.shots)}"] for edge in (min, max))
         return {"few shots": measures["mAP"], "few shots, fewest": fewest, "few shots, most": most}
+
+
+@dataclass(frozen=True)
+class FineTunedAccuracy:
+    """InterCLR's Table 2: networks fine-tuned on a few labels of each class."""
+
+    protocols: tuple[FineTune, ...] = field(
+        default_factory=lambda: tuple(
+            FineTune(fraction=share, samples=samples, epochs=epochs, batch_size=64, head_learning_rate=0.1)
+            for share, samples, epochs in ((0.02, 3, 40), (0.1, 1, 20))
+        )
+    )
+    """The protocols, one for each share of the labels. Small sets and networks need a lower learning rate than the
+    paper's for the classifier, and more epochs where there are few images."""
+
+    name = "fine-tuned"
+
+    @property
+    def version(self) -> int:
+        """That of the protocol counts."""
+        return self.protocols[0].version
+
+    def __call__(self, subject: Subject) -> dict[str, float]:
+        """Top-5 in percent as in the paper (top-1 with at most five classes), by the share of the labels."""
+        numbers = {}
+        for protocol in self.protocols:
+            one = replace(protocol, seed=subject.seed)
+            measures = one(subject.encoder, subject.split.train, subject.split.test, subject.work).measures
+            numbers[f"fine-tuned, {100 * protocol.fraction:g} %"] = measures.get("top-5", measures["top-1"])
+        return numbers
