@@ -2,15 +2,16 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, TypeVar
 
 from vantage.composition.fitting import parts_of
 from vantage.errors import UserError
+from vantage.studies.lab.experiments import Measure, OnSets, Toy
 from vantage.studies.lab.panel import Panel
 from vantage.studies.lab.predicates import Predicate
-from vantage.training.run import Data, Run
+from vantage.training.run import Run
 
-__all__ = ["Arm", "Cell", "Claim", "Entry", "Gate", "Measure", "OfOtherSets", "Toy", "Untrained", "paper", "with_runs"]
+__all__ = ["Arm", "Cell", "Claim", "Entry", "Gate", "Untrained", "paper", "with_runs"]
 
 
 @dataclass(frozen=True)
@@ -47,54 +48,6 @@ class Untrained:
     """Whether raw pixels are evaluated instead of a random encoder."""
 
 
-@runtime_checkable
-class Toy(Protocol):
-    """An experiment without images: a frozen value whose fields are all of its settings."""
-
-    @property
-    def name(self) -> str:
-        """A short name."""
-        ...
-
-    def measure(self, seed: int) -> dict[str, float]:
-        """The measured numbers by name."""
-        ...
-
-
-@runtime_checkable
-class Measure(Protocol):
-    """What is measured on a cell's network: a frozen value."""
-
-    @property
-    def name(self) -> str:
-        """A short name."""
-        ...
-
-    @property
-    def version(self) -> int:
-        """Raised when the same settings mean something else."""
-        ...
-
-    def __call__(self, subject: Any) -> dict[str, float]:
-        """The numbers by name for one `vantage.studies.lab.measures.Subject`."""
-        ...
-
-
-@runtime_checkable
-class OfOtherSets(Measure, Protocol):
-    """A measure that uses image sets other than its cell's own; its numbers then depend on those images too."""
-
-    @property
-    def others(self) -> tuple[str, ...]:
-        """Names of the sets (`vantage.studies.lab.sets`)."""
-        ...
-
-    @property
-    def data(self) -> Data:
-        """How many images of each set are used."""
-        ...
-
-
 @dataclass(frozen=True)
 class Cell:
     """A row of a table or a point of a figure."""
@@ -102,11 +55,11 @@ class Cell:
     name: str
     """Its name in claims."""
 
-    experiment: "Arm | Untrained | Toy | None" = None
+    experiment: "Arm | Untrained | Toy | OnSets | None" = None
     """What produces its numbers on two cores; None where only the paper's value is known."""
 
     measures: tuple[Measure, ...] = ()
-    """What is measured on it; a toy measures itself."""
+    """What is measured on it; other experiments than networks measure themselves."""
 
     paper: Mapping[str, float] = field(default_factory=dict)
     """The paper's values by column."""

@@ -16,7 +16,8 @@ from vantage.learner import Learner
 from vantage.progress import Progress, QuietProgress
 from vantage.storage.provenance import hardware, versions
 from vantage.studies.analyse.networks import TrainedNetworks, trained_networks
-from vantage.studies.lab.entry import Arm, Cell, Entry, Measure, OfOtherSets, Toy, Untrained, versions_of
+from vantage.studies.lab.entry import Arm, Cell, Entry, Untrained, versions_of
+from vantage.studies.lab.experiments import Measure, OfOtherSets, OnSets, Toy
 from vantage.studies.lab.measures import Subject
 from vantage.studies.lab.sets import ImageSets, Split
 from vantage.studies.lab.store import LabFolder, digest
@@ -37,7 +38,7 @@ class Piece:
     """The cell."""
 
     measure: Measure | None
-    """What is measured on it; None for a toy."""
+    """What is measured on it; None for an experiment that measures itself."""
 
     seed: int
     """The seed."""
@@ -69,7 +70,7 @@ def composition(experiment: Any) -> dict[str, Any]:
             return {"run": run, "set": experiment.images, **share, "start": start, "parts": parts}
         case Untrained():
             return {"untrained": "pixels" if experiment.pixels else "encoder", "like": composition(experiment.arm)}
-        case Toy():
+        case Toy() | OnSets():
             settings = asdict(experiment)  # pyright: ignore[reportArgumentType]
             return {"toy": experiment.name, "version": getattr(experiment, "version", 1), "settings": settings}
     raise UserError(f"{experiment!r} cannot be made")
@@ -120,6 +121,9 @@ class Maker:
         dependencies = {"made": composition(experiment), "seed": 0 if _ignores_seed(experiment) else piece.seed}
         if isinstance(experiment, Toy):
             return dependencies
+        if isinstance(experiment, OnSets):
+            parts = (self._split(name, experiment.data) for name in experiment.sets)
+            return dependencies | {"sets": [list(each.fingerprints) for each in parts]}
         assert piece.measure is not None and isinstance(experiment, Arm | Untrained)
         split = self.split(experiment if isinstance(experiment, Arm) else experiment.arm)
         settings = encode_measure(piece.measure)
@@ -187,6 +191,9 @@ class Maker:
         experiment = piece.cell.experiment
         if isinstance(experiment, Toy):
             return experiment.measure(piece.seed)
+        if isinstance(experiment, OnSets):
+            splits = tuple(self._split(name, experiment.data) for name in experiment.sets)
+            return experiment.measure_on(piece.seed, splits, self.work)
         assert piece.measure is not None
         if isinstance(experiment, Arm):
             folder, split = self.lab.run(self.run_key(experiment, piece.seed)), self.split(experiment)

@@ -7,7 +7,8 @@ from vantage.composition.fitting import everywhere
 from vantage.encoders import Convolutions
 from vantage.evaluate import LowShotChosen
 from vantage.memory import Queue
-from vantage.studies.lab.entry import Arm, Cell, Entry, Measure, Untrained, with_runs
+from vantage.studies.lab.entry import Arm, Cell, Entry, Untrained, with_runs
+from vantage.studies.lab.experiments import Measure
 from vantage.training.run import Data, Hardware, Run
 from vantage.views.patches import Patches
 
@@ -24,6 +25,10 @@ _UPPER_LIMITS = {
     "pool": 512,
     "iterations": 10,
     "most": 60,
+    "steps": 2,
+    "frames": 128,
+    "test_frames": 64,
+    "information_clips": 64,
 }
 """Upper limits for the fields of measures and toys."""
 

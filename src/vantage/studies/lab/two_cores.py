@@ -7,7 +7,8 @@ from vantage.composition.fitting import everywhere
 from vantage.encoders import Convolutions, ResNet
 from vantage.memory import Queue
 from vantage.schedules import CosineByStep, StepDecay
-from vantage.studies.lab.entry import Arm, Cell, Gate, Measure, Untrained
+from vantage.studies.lab.entry import Arm, Cell, Gate, Untrained
+from vantage.studies.lab.experiments import Measure
 from vantage.studies.lab.measures import ProtocolAccuracy
 from vantage.training.run import Data, Hardware, Monitoring, Run
 

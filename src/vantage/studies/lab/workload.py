@@ -14,7 +14,8 @@ from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.planning.words import duration
 from vantage.progress import Progress, QuietProgress
-from vantage.studies.lab.entry import Arm, Entry
+from vantage.studies.lab.entry import Arm, Cell, Entry
+from vantage.studies.lab.experiments import OnSets
 from vantage.studies.lab.maker import Maker, Piece, arm_chain
 from vantage.studies.lab.results import complete_cells
 from vantage.studies.lab.sets import ImageSets
@@ -128,14 +129,20 @@ def estimate_workload(maker: Maker, pieces: Sequence[Piece], speed: float | None
     views = {key: arm.run.epochs * (images - images % arm.run.batch_size) for key, (arm, images) in runs.items()}
     speed = speed or (measure_speed() if runs or pieces else 1.0)
     work = sum(views[key] * forward_passes(arm.run) for key, (arm, _) in runs.items())
-    return Workload(len(pieces), len(runs), sum(views.values()), (work + _JUDGING_PASSES * len(pieces)) / speed)
+    work += sum(_measuring_passes(piece.cell) for piece in pieces)
+    return Workload(len(pieces), len(runs), sum(views.values()), work / speed)
+
+
+def _measuring_passes(cell: Cell) -> float:
+    """The cost of one measurement of a cell, beside the training of its runs."""
+    return cell.experiment.passes if isinstance(cell.experiment, OnSets) else _JUDGING_PASSES
 
 
 def time_per_seed(entry: Entry) -> str:
     """Approximate time of one seed on an idle core, ignoring that entries share some training runs."""
     arms = dict.fromkeys(arm for cell in entry.runnable_cells for arm in arm_chain(cell.experiment))
     work = sum(arm.run.epochs * arm.run.data.max_images * forward_passes(arm.run) for arm in arms)
-    judging = _JUDGING_PASSES * sum(len(cell.measures) or 1 for cell in entry.runnable_cells)
+    judging = sum(_measuring_passes(cell) * (len(cell.measures) or 1) for cell in entry.runnable_cells)
     return duration((work + judging) / _QUIET_SPEED) if entry.runnable_cells else "–"
 
 

@@ -1,0 +1,35 @@
+"""A row of InfoMin's Table 4 as a cell of the lab."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from stocks import bars, source, tints
+
+from vantage.encoding import Work
+from vantage.schedules import CosineByStep
+from vantage.studies.lab.moving_digits import CHANCE, MovingDigits
+from vantage.studies.lab.sets import Split
+from vantage.studies.moving_mnist import ClipTraining, LinearHeads, Scene
+from vantage.studies.reproduce import InfoMinTable4
+from vantage.training.optimizers import AdamW
+
+SMALL = MovingDigits("digit", steps=2, frames=128, test_frames=64, information_clips=64, epochs=1)
+
+
+def test_a_cell_has_the_numbers_of_the_table(tmp_path: Path) -> None:
+    work = Work("cpu", cache=tmp_path)
+    digits, backgrounds = source(bars(160)), source(tints(40))
+    course = ClipTraining(1, 64, 128, AdamW(weight_decay=0.0), CosineByStep(0.001))
+    heads = LinearHeads(ClipTraining(1), 128)
+    table = InfoMinTable4(Scene(seen=2, last=3), course=course, heads=heads, test_frames=64, information_clips=64)
+    sources = {"digits": digits, "test_digits": digits, "backgrounds": backgrounds, "test_backgrounds": backgrounds}
+    bench = table._bench(table._image_sets(sources, work), 1)
+    splits = (Split(digits, digits, digits), Split(backgrounds, backgrounds, backgrounds))
+    for row in table.rows:
+        name = "untrained" if "random" in row.name else row.name
+        numbers = replace(SMALL, row=name).measure_on(1, splits, work)
+        expected = row(bench, 1, lambda frames, note: None)
+        assert list(numbers.values()) == pytest.approx(list(expected.values()), abs=1e-4), name
+        assert set(numbers) >= {"digit", "background", "pixels"}
+    assert set(replace(SMALL, row=CHANCE).measure_on(0, splits, work)) == {"digit", "background", "pixels"}
