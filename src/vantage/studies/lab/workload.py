@@ -36,7 +36,7 @@ _WAIT = 2.0
 """Seconds until a process looks again at work that another process has locked."""
 _QUIET_SPEED = 2_500.0
 """Forward passes per second, including views, on one otherwise idle core at 2.5 GHz."""
-_JUDGING_PASSES = 20_000
+_JUDGING_PASSES = 20_000.0
 """Approximate cost of measuring a cell, in forward passes: features of a small set and a classifier."""
 
 
