@@ -26,6 +26,7 @@ _UPPER_LIMITS = {
     "iterations": 10,
     "most": 60,
     "steps": 2,
+    "training_images": 80,
     "frames": 128,
     "test_frames": 64,
     "information_clips": 64,

@@ -43,8 +43,12 @@ _SCHEMA, _STEP = 1, 0x57E9
 _IGNORED_FIELDS = ("data.", "device")
 
 
-def learn(learning: ViewLearning, folder: Path | str, progress: Progress | None = None) -> LearnedViews:
+def learn(
+    learning: ViewLearning, folder: Path | str, progress: Progress | None = None, *, source: Source | None = None
+) -> LearnedViews:
     """Learn views from images and save everything in `folder`; another call with the same folder resumes.
+
+    `source`, any object with the methods of `Source`, gives the images in place of `learning.data.path`.
 
     SIGINT and SIGTERM save a checkpoint and stop early. Raises `UserError` if the folder holds a learning with other
     settings, if the images cannot be used, if labels are needed and missing, and if a loss is no longer finite; in the
@@ -52,15 +56,15 @@ def learn(learning: ViewLearning, folder: Path | str, progress: Progress | None 
     """
     folder = Path(folder)
     with only_writer(folder, "learning views in"):
-        return _learn(learning, folder, progress or QuietProgress())
+        return _learn(learning, folder, progress or QuietProgress(), source)
 
 
-def _learn(learning: ViewLearning, folder: Path, progress: Progress) -> LearnedViews:
+def _learn(learning: ViewLearning, folder: Path, progress: Progress, images_of_caller: Source | None) -> LearnedViews:
     resuming = (folder / FILE).exists()
     if resuming:
         _check_same_settings(read_learning(folder), learning, folder)
     device = Work(device=learning.device).resolved_device()
-    source, note = open_images(learning.data)
+    source, note = open_images(learning.data, source=images_of_caller)
     progress.line(note)
     images = images_of(learning, source, device)
     game = Game(learning, images.classes, device)

@@ -3,16 +3,10 @@ its views varied."""
 
 from dataclasses import replace
 
-from vantage.branch import Branch
-from vantage.encoders import Convolutions, Encoder, LinearHead, PerView
-from vantage.estimators import InfoNCE
-from vantage.memory import InBatch
-from vantage.negatives import OtherImages
-from vantage.positives import OtherViews
 from vantage.recipes import cmc_softmax, moco_v1, moco_v2, simclr
 from vantage.studies.lab.entry import Arm, Cell, Gate
 from vantage.studies.lab.measures import ProtocolAccuracy
-from vantage.studies.lab.two_cores import floors, gate, two_core_run, with_temperature
+from vantage.studies.lab.two_cores import floors, gate, halves_in_batch, two_core_run, with_temperature
 from vantage.studies.lab.view_information import ViewInformation
 from vantage.studies.sweep.categorical import ColorSpaces, Ladder
 from vantage.studies.sweep.sweeps import BlurWidth, CropBound, JitterStrength, PatchDistance, Sweep
@@ -31,7 +25,7 @@ __all__ = [
     "floors_of",
 ]
 
-_EPOCHS, _HALF = 4, (16, 32, 64, 128)
+_EPOCHS = 4
 MEASURES = (ProtocolAccuracy(), ViewInformation())
 """What every cell is asked: accuracy, and what its views share."""
 FROM_SCRATCH = "each cell from scratch; I_NCE on 2,048 test images by the run's own critic"
@@ -72,17 +66,7 @@ WIDTHS = _sweep_arms(BlurWidth((0.25, 0.3, 0.35, 0.5, 0.75, 1.25)), _SIMCLR, "σ
 """Figure 9: the width of the blur that parts low from high frequencies."""
 
 
-def _half_width(full: Arm) -> Arm:
-    """An encoder of half the width for each view, and the step's images in place of banks, whose first rows are random:
-    four epochs are too short for them."""
-
-    def across(query: int, key: int) -> Branch:
-        return Branch(InBatch(), OtherViews(), (OtherImages(),), InfoNCE(0.1), query=query, keys=(key,), pool=(key,))
-
-    encoders = PerView(tuple(Encoder(Convolutions(_HALF, in_channels=n), LinearHead(128)) for n in (1, 2)))
-    return replace(full, run=replace(full.run, encoders=encoders, branches=(across(0, 1), across(1, 0))))
-
-
 _SPACES = ColorSpaces(("RGB", "XYZ", "HSV", "YCbCr", "YDbDr", "Lab"))
-COLORS = {name: _half_width(made) for name, made in _sweep_arms(_SPACES, cmc_softmax(32), "").items()}
+_FULL = _sweep_arms(_SPACES, cmc_softmax(32), "")
+COLORS = {name: replace(full, run=halves_in_batch(full.run)) for name, full in _FULL.items()}
 """Figure 4: a color space in two halves, with a network for each."""

@@ -1,0 +1,135 @@
+"""InfoMin (Tian et al., arXiv 2005.10243), its experiments on what views share: by construction in Table 4, by learning
+in Table 5."""
+
+# fmt: off
+
+from dataclasses import replace
+
+from vantage.studies.lab.entry import Arm, Cell, Claim, Entry, paper
+from vantage.studies.lab.learned_views import RAW, LearnedViewsCell, contrast
+from vantage.studies.lab.moving_digits import MovingDigits
+from vantage.studies.lab.panel import Panel
+from vantage.studies.lab.predicates import Above, Beats, Close, Predicate
+from vantage.studies.lab.two_cores import floors, gate
+from vantage.views import RGB
+
+__all__ = ["ENTRIES"]
+
+LINEAR, SHARED = "linear-cached", "I_NCE"
+
+_TABLE_4 = paper(
+    "digit / background / pixels",
+    ("digit", 16.8, 88.6, 13.6),
+    ("background", 88.6, 51.7, 16.1),
+    ("location", 57.9, 87.6, 3.95),
+    ("background, digit, location", 88.8, 56.3, 16.2),
+    ("background, digit", 88.2, 53.9, 16.3),
+    ("background, location", 88.8, 53.8, 15.9),
+    ("digit, location", 14.5, 88.9, 13.7),
+    ("supervised", 3.4, 45.3, 0.93),
+    ("chance", 88.6, None, 13.78),
+)
+_ROWS = tuple(replace(cell, experiment=MovingDigits(cell.name)) for cell in _TABLE_4)
+_WITH = tuple(cell.name for cell in _TABLE_4 if "background" in cell.name)
+_FACTORS = {"digit": "digit", "background": "background", "pixels": "location"}
+_REACHED = Above("location @ I_NCE", 0.1)
+_VOID = "void while the views that share the location have an I_NCE below .1: the factor is not found at all"
+
+TABLE_4 = Entry(
+    "infomin-table-4",
+    "InfoMin",
+    "Table 4",
+    "Colorful Moving MNIST: what views share decides what is learned",
+    cells=(*_ROWS, Cell("untrained", MovingDigits("untrained"))),
+    claims=(
+        *(Claim(f"1, {column}", f"{column}: the row that shares this factor alone is below all that lack it", "§4.1",
+            tuple(Beats(cell.name, factor) for cell in _TABLE_4[:7] if factor not in cell.name), (column,), column,
+            precondition=_REACHED if column == "pixels" else None, note=_VOID * (column == "pixels"))
+            for column, factor in _FACTORS.items()),
+        Claim("2, digit", "the background overwhelms: digit errors of rows with it are within 1 of chance", "§4.1",
+            tuple(Close((row, "chance"), 1.0) for row in _WITH), ("digit",), "digit"),
+        Claim("2, pixels", "the background overwhelms: location errors of rows with it are within 1 pixel of chance",
+            "§4.1", tuple(Close((row, "chance"), 1.0) for row in _WITH), ("pixels",), "pixels"),
+        Claim("3", "digit comes before position: sharing both locates no better than the digit alone", "§4.1",
+            (Close(("digit, location", "digit"), 1.0), Beats("digit", "location")), ("pixels",), "pixels",
+            precondition=_REACHED, note=_VOID),
+        *(Claim(f"4, {column}", f"{column}: supervised is below all", "§4.1",
+            tuple(Beats(cell.name, "supervised") for cell in _TABLE_4[:7]), (column,), column) for column in _FACTORS),
+        Claim("a", "the more a view reveals of the background, the more the critic knows: rows with it have the larger"
+            " I_NCE", "ours", tuple(Beats(f"{one} @ I_NCE", f"{other} @ I_NCE") for one in _WITH for other in
+            ("digit", "digit, location")), (), "digit"),
+    ),
+    commands=(
+        "vantage reproduce infomin-table-4 --digits mnist.npz#train --test-digits mnist.npz#test"
+        " --backgrounds STL10#train"
+        " --test-backgrounds STL10#test --out infomin-table-4",
+    ),
+    panels=tuple(Panel(column, {"": tuple(cell.name for cell in _TABLE_4)}, y_label=label, paper_columns=(column,),
+        paper_label=label, paper_shares_axes=True) for column, label in (("digit", "digit error (%)"),
+        ("background", "background error (%)"), ("pixels", "location error (pixels)"))),
+    scale="400 steps of 64 clips; two frames are seen and the second view is of the third; AdamW; MNIST on ten classes"
+    " of Tiny ImageNet",
+)
+
+_TABLE_5 = paper(
+    "accuracy / SD",
+    ("RGB, unsupervised", 82.4, 3.2),
+    ("RGB, supervised", 79.9, 1.5),
+    ("RGB, semi-supervised", 86.0, 0.6),
+    ("RGB, raw views", 81.5, 0.2),
+    ("YDbDr, unsupervised", 84.3, 0.5),
+    ("YDbDr, supervised", 78.5, 2.3),
+    ("YDbDr, semi-supervised", 87.0, 0.3),
+    ("YDbDr, raw views", 86.6, 0.2),
+)
+_SPACES = ("RGB", "YDbDr")
+_FLOW_FLOORS = floors(Arm(contrast(RGB())))
+
+
+def _learned(name: str) -> LearnedViewsCell:
+    space, _, row = name.partition(", ")
+    return LearnedViewsCell(row, space)
+
+
+def _above(first: str, second: str, spaces: tuple[str, ...] = _SPACES) -> tuple[Predicate, ...]:
+    return tuple(Beats(f"{space}, {first}", f"{space}, {second}") for space in spaces)
+
+
+TABLE_5 = Entry(
+    "infomin-table-5",
+    "InfoMin",
+    "Table 5",
+    "views learned by flows",
+    cells=(*_FLOW_FLOORS, *(replace(cell, experiment=_learned(cell.name)) for cell in _TABLE_5)),
+    claims=(
+        Claim("1", "semi-supervised is above supervised", "§4.2.2", _above("semi-supervised", "supervised"),
+            ("accuracy",), LINEAR, True),
+        Claim("2", "semi-supervised is above unsupervised", "numbers", _above("semi-supervised", "unsupervised"),
+            ("accuracy",), LINEAR, True),
+        Claim("3", "semi-supervised is above raw views", "§4.2.2", _above("semi-supervised", RAW), ("accuracy",),
+            LINEAR, True),
+        Claim("4", "unsupervised spreads more", "§4.2.1", _above("unsupervised", "semi-supervised"), ("SD",),
+            note="the spreads of five seeds cannot be told apart"),
+        Claim("5", "YDbDr: unsupervised is below raw views", "numbers", _above(RAW, "unsupervised", ("YDbDr",)),
+            ("accuracy",), LINEAR, True),
+        Claim("6", "supervised is below raw views", "numbers", _above(RAW, "supervised"), ("accuracy",), LINEAR, True),
+        Claim("a", "learning reduces what the views share: raw views have the larger I_NCE than both that reduce it",
+            "§4.2", tuple(Beats(f"{space}, {RAW} @ {SHARED}", f"{space}, {row} @ {SHARED}") for space in _SPACES
+            for row in ("unsupervised", "semi-supervised")), (), LINEAR),
+        Claim("b", "labels keep information: supervised views share more than unsupervised ones", "§4.2, ours",
+            tuple(Beats(f"{space}, supervised @ {SHARED}", f"{space}, unsupervised @ {SHARED}") for space in _SPACES),
+            (), LINEAR),
+    ),
+    gate=gate("RGB, raw views"),
+    panels=(
+        Panel(LINEAR, {"": tuple(cell.name for cell in _TABLE_5)}, paper_columns=("accuracy",),
+            paper_label="STL-10, top-1 (%)"),
+        Panel(LINEAR, {space: tuple(cell.name for cell in _TABLE_5 if cell.name.startswith(space))
+            for space in _SPACES}, x_measure=SHARED),
+    ),
+    scale="flows that preserve volume, learned on crops of 16 px with 2,500 labels; networks of half the width for each"
+    " view, trained within the batch on 7,500 images for 4 epochs; floors are those of RGB",
+)
+
+ENTRIES = (TABLE_4, TABLE_5)
+"""Both tables."""
