@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import torch
 from planted_photos import CHANGES, Planted, dhash, pixels_of, with_copies, with_strangers, with_wrong_labels
-from timing import kept_beside, write_results
+from timing import merge_rows, write_results
 from torch import Tensor
 
 from vantage.cli import main as vantage_command
@@ -65,7 +65,7 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
     options = parser.parse_args()
     for name in options.sets:
-        print(write_results("find", kept_beside("find", "set", quality(name, options))))
+        print(write_results("find", merge_rows("find", "set", quality(name, options))))
 
 
 def quality(name: str, options: argparse.Namespace) -> list[dict[str, Any]]:

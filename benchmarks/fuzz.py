@@ -8,7 +8,6 @@ and 400 MiB is a failure. The address space is limited, so a header with false s
 
 import argparse
 import collections
-import json
 import resource
 import sys
 import tempfile
@@ -20,49 +19,56 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
+from fuzzed import Target
 from fuzzing import targets, try_one
-from timing import RESULTS, write_results
+from timing import merge_rows, write_results
+
+SPARE_BYTES = 2 << 30
+"""Address space beyond what the process has when all readers are loaded."""
 
 
 def main() -> None:
+    """Damage files kind by kind, and write results/fuzz.json after each kind."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=10_000, help="files of each kind")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--only", nargs="*", help="kinds of file; if omitted, all")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    rows: list[dict[str, Any]] = []
-    before = json.loads((RESULTS / "fuzz.json").read_text())["rows"] if (RESULTS / "fuzz.json").exists() else []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        every = targets(folder)
-        size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (size + (2 << 30), resource.RLIM_INFINITY))
-        for kind in options.only or every:
-            started, outcomes = time.monotonic(), collections.Counter()
-            failures: dict[str, int] = {}
-            for seed in range(options.first, options.first + options.count):
-                outcome = try_one(kind, every[kind], seed, folder, folder / "cache")
-                outcomes[outcome if outcome in ("read", "refused") else "failed"] += 1
-                if outcome not in ("read", "refused"):
-                    if outcome not in failures:
-                        print(kind, seed, outcome, flush=True)
-                    failures.setdefault(outcome, seed)
-            (folder / every[kind].file).write_bytes(every[kind].content)
-            rows.append(
-                {
-                    "file": kind,
-                    "damaged": options.count,
-                    "refused": outcomes["refused"],
-                    "read": outcomes["read"],
-                    "failed": outcomes["failed"],
-                    "seconds": round(time.monotonic() - started, 1),
-                    "failures": {str(seed): words for words, seed in failures.items()},
-                }
-            )
-            print(rows[-1], flush=True)
-            write_results("fuzz", [*(row for row in before if row["file"] != kind), rows[-1]])
-            before = json.loads((RESULTS / "fuzz.json").read_text())["rows"]
+        all_targets = targets(folder)
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        limit = pages * resource.getpagesize() + SPARE_BYTES
+        resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
+        for kind in options.only or all_targets:
+            row = damage_one_kind(kind, all_targets[kind], range(options.first, options.first + options.count), folder)
+            print(row, flush=True)
+            write_results("fuzz", merge_rows("fuzz", "file", [row]))
+
+
+def damage_one_kind(kind: str, target: Target, seeds: range, folder: Path) -> dict[str, Any]:
+    """The outcomes of one kind of file, counted, with the first seed of each failure; the file is whole again after."""
+    start = time.monotonic()
+    outcomes: collections.Counter[str] = collections.Counter()
+    first_seed: dict[str, int] = {}
+    for seed in seeds:
+        outcome = try_one(kind, target, seed, folder, folder / "cache")
+        if outcome in ("read", "refused"):
+            outcomes[outcome] += 1
+            continue
+        outcomes["failed"] += 1
+        if outcome not in first_seed:
+            print(kind, seed, outcome, flush=True)
+            first_seed[outcome] = seed
+    (folder / target.file).write_bytes(target.content)
+    return {
+        "file": kind,
+        "damaged": len(seeds),
+        **{outcome: outcomes[outcome] for outcome in ("refused", "read", "failed")},
+        "seconds": round(time.monotonic() - start, 1),
+        "failures": {str(seed): message for message, seed in first_seed.items()},
+    }
 
 
 if __name__ == "__main__":

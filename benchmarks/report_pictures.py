@@ -20,7 +20,7 @@ from typing import Any
 
 from PIL import Image
 from selenium import webdriver
-from timing import kept_beside, write_results
+from timing import merge_rows, write_results
 
 from vantage.cli import main as vantage
 
@@ -110,7 +110,7 @@ def main() -> None:
             size = smallest(picture(driver, page, SECTIONS[name]), options.out / f"report_{name}.webp")
             sizes = {"page_bytes": page.stat().st_size, "picture_bytes": size}
             rows.append({"page": name, "runs": len(PAGES[name]), "seconds": seconds, **sizes})
-    write_results("report_pictures", kept_beside("report_pictures", "page", rows))
+    write_results("report_pictures", merge_rows("report_pictures", "page", rows))
 
 
 if __name__ == "__main__":

@@ -110,15 +110,15 @@ def command() -> str:
     return " ".join([Path(sys.executable).name, *words])
 
 
-def kept_beside(name: str, key: str, made: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Rows for results/<name>.json where a call makes only some of them: those that are there and whose `key` is not
-    made anew, then the new ones, each with the command and the commit that made it, since the heading names only the
-    last call."""
+def merge_rows(name: str, key: str, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """All rows for results/<name>.json, for a benchmark whose call measures only some of them: the rows of the file
+    whose `key` is not among the new ones, then the new ones. Each new row records its own command and commit, because
+    the heading of the file names only the last call."""
     file = RESULTS / f"{name}.json"
-    before = json.loads(file.read_text())["rows"] if file.exists() else []
-    new = {row[key] for row in made}
+    earlier = json.loads(file.read_text())["rows"] if file.exists() else []
+    replaced = {row[key] for row in rows}
     origin = {"command": command(), "commit": _commit()}
-    return [*(row for row in before if row[key] not in new), *({**row, **origin} for row in made)]
+    return [*(row for row in earlier if row[key] not in replaced), *({**row, **origin} for row in rows)]
 
 
 def _commit() -> str:
