@@ -1,6 +1,7 @@
 """Run entries seed by seed, in one process or several, possibly alongside other processes that do the same."""
 
 import multiprocessing
+import signal
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -163,7 +164,7 @@ def make_all(order: WorkOrder, jobs: int = 1, report: Callable[[str], None] = la
     """Run every missing piece; returns whether all of them are done, which is not the case where a signal stopped it.
 
     Several processes, started here or elsewhere on the same folder, share the work: each skips what another has locked,
-    and looks at it again at the end.
+    and looks at it again at the end. A problem of a process started here is raised when all of them have ended.
     """
     if jobs == 1:
         return _work_through(order, report)
@@ -176,16 +177,32 @@ def make_all(order: WorkOrder, jobs: int = 1, report: Callable[[str], None] = la
         worker.join()
     if not problems.empty():
         raise problems.get()
+    _check_exits([worker.exitcode or 0 for worker in workers])
     maker = order.maker()
     return not missing_pieces(maker, order.entries, order.seeds, order.results)
 
 
-def _worker(order: WorkOrder, problems: "SimpleQueue[UserError]") -> None:
+def _worker(order: WorkOrder, problems: "SimpleQueue[UserError | OSError]") -> None:
     torch.set_num_threads(1)
     try:
         _work_through(order, lambda line: print(line, flush=True))
     except UserError as problem:
-        problems.put(UserError(str(problem)))
+        problems.put(UserError(str(problem)))  # its subclasses need not survive pickling
+    except OSError as problem:
+        problems.put(problem)
+
+
+def _check_exits(statuses: Sequence[int]) -> None:
+    """Raise an error for processes that ended without putting a problem into the queue."""
+    for status in statuses:
+        if status < 0:
+            name = signal.Signals(-status).name
+            raise UserError(
+                f"{name} ended a process of --jobs, which may mean that memory ran out: run the same command again,"
+                " with fewer --jobs if so; finished work is kept"
+            )
+        if status > 0:
+            raise RuntimeError("a process of --jobs failed: its own traceback is above")
 
 
 def _work_through(order: WorkOrder, report: Callable[[str], None]) -> bool:
