@@ -55,8 +55,8 @@ class LabOptions:
     """First import the cells of a lab from elsewhere."""
 
     results: Annotated[str, Word("FOLDER")] = ""
-    """Folder for each entry's file of numbers, which is added to: cells that it holds are not run again. If omitted,
-    `results` in the lab."""
+    """Folder for each entry's file of numbers, which is added to: seeds that it holds whole are not run again. If
+    omitted, `results` in the lab."""
 
     page: Annotated[str, Word("FILE")] = ""
     """Write the page of all claims from the files of numbers, with its pictures in images/claims beside it."""

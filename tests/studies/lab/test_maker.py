@@ -14,7 +14,7 @@ from vantage.studies.lab import Cell, Claim, Entry, Untrained, WorkOrder, collec
 from vantage.studies.lab.maker import composition
 from vantage.studies.lab.measures import ProtocolAccuracy
 from vantage.studies.lab.predicates import Beats
-from vantage.studies.lab.results import complete_cells, numbers_in, read_results, write_collected
+from vantage.studies.lab.results import complete_seeds, numbers_in, read_results, write_collected
 from vantage.studies.lab.store import digest
 from vantage.studies.lab.toys import NegativeSpread
 from vantage.studies.lab.two_cores import base, branch
@@ -124,17 +124,33 @@ def test_numbers_are_collected_and_read_back(order: WorkOrder, tmp_path: Path) -
 def test_seeds_of_two_labs_share_a_file_of_numbers(order: WorkOrder, tmp_path: Path) -> None:
     maker = order.maker()
     write_collected(maker, order.entries, (0,), tmp_path)
-    elsewhere = replace(order, seeds=(0, 1), lab=tmp_path / "lab", results=tmp_path)
-    other = elsewhere.maker()
-    assert {piece.seed for piece in missing_pieces(other, order.entries, (0, 1), tmp_path)} == {1}
-    toy = next(piece for piece in other.pieces(ENTRY, (1,)) if piece.cell.name == "toy")
-    assert other.make(toy)
     before = read_results(tmp_path / "an-entry.json")
+    other = replace(order, lab=tmp_path / "lab").maker()
+    assert {piece.seed for piece in missing_pieces(other, order.entries, (0, 1), tmp_path)} == {1}
+    for seed in (0, 1):
+        assert other.make(next(piece for piece in other.pieces(ENTRY, (seed,)) if piece.cell.name == "toy"))
     (path,) = write_collected(other, order.entries, (0, 1), tmp_path)
     after = read_results(path)
+    assert complete_seeds(tmp_path, ENTRY) == {0}
     assert numbers_in(tmp_path, ENTRY)["base"]["knn"] == {0: before["cells"]["base"]["measures"]["knn"]["0"]}
-    assert complete_cells(tmp_path, ENTRY) == {(cell.name, 0) for cell in ENTRY.cells} | {("toy", 1)}
     assert before["seconds"] <= after["seconds"] < before["seconds"] + 5 and len(after["made_on"]) == 1
+
+
+def test_the_cells_of_a_seed_come_from_one_lab(order: WorkOrder, tmp_path: Path) -> None:
+    write_collected(order.maker(), order.entries, (0,), tmp_path)
+    path = tmp_path / "an-entry.json"
+    ours = path.read_text()
+    elsewhere = json.loads(ours)
+    for cell in elsewhere["cells"].values():
+        for row in cell["measures"].values():
+            row["0"] += 1.0
+    fewer = {**elsewhere, "cells": {"base": elsewhere["cells"]["base"]}}
+    path.write_text(json.dumps(elsewhere))
+    assert write_collected(replace(order, lab=tmp_path / "lab").maker(), order.entries, (0,), tmp_path) == []
+    for file in (elsewhere, fewer):  # this lab has all cells of the seed
+        path.write_text(json.dumps(file))
+        assert write_collected(order.maker(), order.entries, (0,), tmp_path) == [path]
+        assert json.loads(path.read_text())["cells"] == json.loads(ours)["cells"]
 
 
 def test_a_cell_is_collected_when_all_its_measures_are_done(order: WorkOrder, tmp_path: Path) -> None:

@@ -1,9 +1,8 @@
 """The numbers of an entry as a file for the repository: values by cell, measure and seed, and how they were made."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from vantage.studies.lab.maker import Maker, arm_chain, composition
 from vantage.studies.lab.store import digest
 from vantage.studies.lab.verdicts import Numbers
 
-__all__ = ["FOLDER", "collect", "complete_cells", "numbers_in", "read_results", "write_collected"]
+__all__ = ["FOLDER", "collect", "complete_seeds", "numbers_in", "read_results", "write_collected"]
 
 FOLDER = Path("benchmarks/results/claims")
 """Where the repository stores these files."""
@@ -30,28 +29,66 @@ def collect(
 ) -> dict[str, Any] | None:
     """The finished cells of an entry, even while other processes work on it; None where there are none.
 
-    A cell counts for a seed when all of its measures are done. Cells of an `earlier` file stay, unless their definition
-    has changed since; the lab's numbers replace its numbers for the same seed.
+    A cell counts for a seed when all of its measures are done. Seeds of an `earlier` file stay, except for cells whose
+    definition has changed since. The cells of one seed always come from one lab, since another processor rounds
+    otherwise and trains another base: this lab's replace the file's where it has as many of them or more.
     """
     record = _carried_over(entry, level, earlier)
     cells, computers = record["cells"], record["made_on"]
     old_seconds: dict[str, float] = {}
     new_seconds: dict[str, float] = {}
-    for seed, cell in product(seeds, entry.runnable_cells):
-        pieces = maker.pieces_of(cell, seed)
-        results = [result for piece in pieces if (result := maker.lab.result(maker.dependencies(piece)))]
-        if len(results) < len(pieces):
+    for seed in seeds:
+        results = _results_of(maker, entry, seed)
+        before = _without_seed(cells, str(seed))
+        if len(results) < len(before):
+            _add_seed(entry, cells, str(seed), before)
             continue
-        measures = cells.setdefault(cell.name, {"made": _key(entry, cell.name), "measures": {}})["measures"]
-        is_new = not any(str(seed) in row for row in measures.values())
-        for result in results:
-            for name, value in result["numbers"].items():
-                measures.setdefault(name, {})[str(seed)] = float(f"{value:.6g}")
-            (new_seconds if is_new else old_seconds).update(_seconds(maker, cell, seed, result))
-            made_on = _made_on(result)
-            computers += [made_on] if is_new and made_on not in computers else []
+        numbers = {name: _numbers(measured) for name, measured in results.items()}
+        is_new = numbers != before
+        _add_seed(entry, cells, str(seed), numbers)
+        for name, measured in results.items():
+            for result in measured:
+                seconds = _seconds(maker, entry.cell(name), seed, result)
+                (new_seconds if is_new else old_seconds).update(seconds)
+                made_on = _made_on(result)
+                computers += [made_on] if is_new and made_on not in computers else []
     record["seconds"] += round(sum(time for key, time in new_seconds.items() if key not in old_seconds))
     return record if cells else None
+
+
+def _results_of(maker: Maker, entry: Entry, seed: int) -> dict[str, list[dict[str, Any]]]:
+    """The records of the cells that the lab has finished with a seed."""
+    results: dict[str, list[dict[str, Any]]] = {}
+    for cell in entry.runnable_cells:
+        records = [maker.lab.result(maker.dependencies(piece)) for piece in maker.pieces_of(cell, seed)]
+        measured = [record for record in records if record is not None]
+        if len(measured) == len(records):
+            results[cell.name] = measured
+    return results
+
+
+def _numbers(results: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    return {name: float(f"{value:.6g}") for result in results for name, value in result["numbers"].items()}
+
+
+def _without_seed(cells: dict[str, Any], seed: str) -> dict[str, dict[str, float]]:
+    """Takes the numbers of a seed out of a file's cells, and returns them by cell and measure."""
+    removed: dict[str, dict[str, float]] = {}
+    for name, cell in list(cells.items()):
+        own = {measure: row.pop(seed) for measure, row in cell["measures"].items() if seed in row}
+        if own:
+            removed[name] = own
+    return removed
+
+
+def _add_seed(entry: Entry, cells: dict[str, Any], seed: str, numbers: Mapping[str, Mapping[str, float]]) -> None:
+    """Adds the numbers of a seed to a file's cells, and drops cells that have no numbers left."""
+    for name, values in numbers.items():
+        measures = cells.setdefault(name, {"made": _key(entry, name), "measures": {}})["measures"]
+        for measure, value in values.items():
+            measures.setdefault(measure, {})[seed] = value
+    for name in [name for name, cell in cells.items() if not any(cell["measures"].values())]:
+        del cells[name]
 
 
 def _carried_over(entry: Entry, level: str, earlier: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -126,10 +163,8 @@ def _is_current(entry: Entry, name: str, cell: Mapping[str, Any]) -> bool:
     return any(each.name == name for each in entry.runnable_cells) and cell["made"] == _key(entry, name)
 
 
-def complete_cells(folder: Path, entry: Entry) -> set[tuple[str, int]]:
-    """The cells of an entry that a folder of results holds, each with its seed."""
-    return {
-        (name, seed)
-        for name, measures in numbers_in(folder, entry).items()
-        for seed in set.intersection(*(set(row) for row in measures.values()))
-    }
+def complete_seeds(folder: Path, entry: Entry) -> set[int]:
+    """The seeds with which a folder of results holds every cell of an entry."""
+    numbers = numbers_in(folder, entry)
+    rows = [set(row) for cell in entry.runnable_cells for row in numbers.get(cell.name, {"": {}}).values()]
+    return set.intersection(*rows) if rows else set()

@@ -18,7 +18,7 @@ from vantage.progress import Progress, QuietProgress
 from vantage.studies.lab.entry import Arm, Cell, Entry
 from vantage.studies.lab.experiments import OnSets
 from vantage.studies.lab.maker import Maker, Piece, arm_chain
-from vantage.studies.lab.results import complete_cells
+from vantage.studies.lab.results import complete_seeds
 from vantage.studies.lab.sets import ImageSets
 from vantage.studies.lab.store import LabFolder
 from vantage.training.run import Run
@@ -64,7 +64,7 @@ class WorkOrder:
     """The device to compute on."""
 
     results: Path | None = None
-    """Folder of collected numbers (`vantage.studies.lab.results`); what it holds is not run again."""
+    """Folder of collected numbers (`vantage.studies.lab.results`); seeds that it holds whole are not run again."""
 
     def maker(self, progress: Progress | None = None) -> Maker:
         """A maker for this order, with its image sets. Raises `UserError` for a device that is not available."""
@@ -100,12 +100,12 @@ class Workload:
 def missing_pieces(
     maker: Maker, entries: Iterable[Entry], seeds: tuple[int, ...], results: Path | None = None
 ) -> list[Piece]:
-    """The pieces that are neither done in the lab nor in a folder of `results`, in the order in which they will be
-    done."""
+    """The pieces that are not done in the lab, in the order in which they will be done. Seeds with which a folder of
+    `results` holds all cells of an entry need not be run again."""
     todo: list[Piece] = []
     for entry in entries:
-        complete = complete_cells(results, entry) if results else frozenset()
-        pieces = (piece for piece in maker.pieces(entry, seeds) if (piece.cell.name, piece.seed) not in complete)
+        complete = complete_seeds(results, entry) if results else set[int]()
+        pieces = maker.pieces(entry, tuple(seed for seed in seeds if seed not in complete))
         todo += [piece for piece in pieces if maker.numbers(piece) is None]
     return todo
 
