@@ -77,10 +77,8 @@ def shortened(words: list[str], backbone: str) -> list[str]:
     shorter, waiting = [], iter(words)
     for word in waiting:
         name, equals, _ = word.partition("=")
-        if name in (*names, "--devices"):
+        if name in (*names, "--devices", "--nodes"):  # no other machine answers
             next(waiting if not equals else iter(()), None)
-        elif word == "hardware.nodes=2":  # no other machine answers
-            shorter.append("hardware.nodes=1")
         else:
             shorter.append(word)
     return [*shorter, *small]
@@ -184,8 +182,8 @@ def test_commands_are_read_as_a_shell_would() -> None:
         "vantage a b      --c d",
         "vantage e 'x",
     ]
-    words = ["pretrain", "moco_v2", "--epochs", "200", "--seed=1", "--set", "hardware.nodes=2"]
-    kept = ["pretrain", "moco_v2", "--seed=1", "--set", "hardware.nodes=1"]
+    words = ["pretrain", "moco_v2", "--epochs", "200", "--seed=1", "--nodes", "2"]
+    kept = ["pretrain", "moco_v2", "--seed=1"]
     assert shortened(words, "convolutions") == [*kept, *SMALL, "--backbone=convolutions"]
     assert shortened(["embed", "--epochs", "200"], "convolutions") == ["embed", "--epochs", "200"]
 

@@ -87,7 +87,7 @@ def test_two_machines_train_as_one_does(run_and_images: tuple[str, str], tmp_pat
         meeting = f"127.0.0.1:{listening.getsockname()[1]}"
     torchrun = ["-m", "torch.distributed.run", "--nnodes", "2", "--nproc-per-node", "1", "--rdzv-backend", "c10d"]
     start = (*torchrun, "--rdzv-endpoint", meeting, *COMMAND)
-    wide = [*words, str(tmp_path / "two"), "--set", "hardware.nodes=2"]
+    wide = [*words, str(tmp_path / "two"), "--nodes", "2"]
     with ThreadPoolExecutor(2) as machines:
         spoken = list(machines.map(lambda number: _spoken(start, *wide, cache=tmp_path / f"cache-{number}"), range(2)))
     assert sum(map(len, spoken)) <= 1, "process 0 alone prints"

@@ -170,7 +170,10 @@ class DeviceOptions:
     """What training computes on."""
 
     devices: int | None = None
-    """Devices of this machine to train on."""
+    """Devices of each machine to train on."""
+
+    nodes: int | None = None
+    """Machines that train together; torchrun starts the same command on each."""
 
     precision: Literal["32-true", "bf16-mixed", "16-mixed", "64-true"] | None = None
     """Arithmetic: bf16-mixed, 32-true, 16-mixed or 64-true."""
