@@ -12,6 +12,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -78,13 +79,22 @@ class SmallDisk:
         """End the process, and the file system with it."""
         self._process.communicate()
 
-    def run(self, words: str, room: Room = ENOUGH, out: str = "", cache: str = "", anew: bool = False) -> Ended:
+    def run(
+        self,
+        words: str,
+        room: Room = ENOUGH,
+        out: str = "",
+        cache: str = "",
+        temporary: str = "",
+        anew: bool = False,
+    ) -> Ended:
         """`vantage` with these words, in `root`, where there is so much room.
 
-        `out` is a file there that standard output goes to, `cache` a folder for the cache, and `anew` asks for an
-        interpreter of its own, which several processes need.
+        `out` is a file there that standard output goes to, `cache` a folder for the cache, `temporary` the only folder
+        for temporary files, and `anew` asks for an interpreter of its own, which several processes need.
         """
-        answer = self._ask(do="run", words=words.split(), room=[*room], out=out, cache=cache, anew=anew)
+        folders = {"cache": cache, "temporary": temporary}
+        answer = self._ask(do="run", words=words.split(), room=[*room], out=out, **folders, anew=anew)
         return Ended(**{**answer, "room": Room(*answer["room"])})
 
     def files(self) -> dict[str, str]:
@@ -128,7 +138,7 @@ def _make_room(root: str, room: Room) -> None:
     subprocess.run(["mount", "-o", f"remount,size={pages * PAGE},nr_inodes={files}", root], check=True)
 
 
-def _run(root: str, words: list[str], room: Room, out: str, cache: str, anew: bool) -> dict[str, Any]:
+def _run(root: str, words: list[str], room: Room, out: str, cache: str, temporary: str, anew: bool) -> dict[str, Any]:
     """A command in a process of its own."""
     streams = [os.open(out, os.O_RDWR | os.O_CREAT | os.O_TRUNC) if out else os.memfd_create("out")]
     streams += [os.memfd_create("err")]
@@ -141,6 +151,8 @@ def _run(root: str, words: list[str], room: Room, out: str, cache: str, anew: bo
             os.dup2(stream, number)
         if cache:
             os.environ["VANTAGE_CACHE"] = str(Path(cache).absolute())
+        if temporary:
+            _keep_temporary_files_in(Path(temporary).absolute())
         if anew:
             os.execv(sys.executable, [sys.executable, "-m", "vantage.cli", *words])
         from vantage.cli.program import main
@@ -166,6 +178,13 @@ def _run(root: str, words: list[str], room: Room, out: str, cache: str, anew: bo
         "err": err,
         "room": [free.f_bfree, free.f_ffree],
     }
+
+
+def _keep_temporary_files_in(folder: Path) -> None:
+    """Python would turn to /tmp where this folder is full, and to the working folder where that is full too."""
+    os.environ["TMPDIR"] = str(folder)
+    tempfile.tempdir = None
+    setattr(tempfile, "_candidate_tempdir_list", lambda: [str(folder)])  # noqa: B010
 
 
 def _leave(status: int) -> None:

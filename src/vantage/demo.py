@@ -16,7 +16,8 @@ from vantage.progress import Progress, QuietProgress
 from vantage.recipes import simclr
 from vantage.report import write_report
 from vantage.storage.tables import Table
-from vantage.training.loop import train
+from vantage.training import settings
+from vantage.training.loop import TrainingOutcome, resume, train
 from vantage.training.run import Run
 from vantage.views import IMAGENET, Augmentation, ColorJitter, Grayscale, HorizontalFlip, RandomResizedCrop, Views
 
@@ -94,14 +95,13 @@ def demo(folder: Path, progress: Progress | None = None) -> DemoResult:
     """Train on patches of photographs that come with scikit-image and scikit-learn, compare with the baselines, and
     write the report about the run on the test patches. Needs no network connection.
 
-    Raises `UserError` if the folder already holds a run.
+    A demonstration that was stopped goes on in the same folder. Raises `UserError` if the folder holds another run, and
+    `KeyboardInterrupt` where a signal stopped the training.
     """
     start = time.monotonic()
     progress = progress or QuietProgress()
-    if (folder / "settings.json").exists():
-        raise UserError(f"{folder} already holds a run: name another folder with --out, or remove it")
-    progress.line("measuring the speed of this machine")
-    train(plan_demo(), folder, progress)
+    if not _train(folder, progress).finished:
+        raise KeyboardInterrupt
     columns: dict[str, list[float]] = {"raw pixels": [], "random encoder": [], "trained encoder": []}
     for protocol in (KNN(k=20, temperature=0.1), LinearCached(l2=(1e-2,))):
         sources = Photographs("train"), Photographs("test")
@@ -113,3 +113,17 @@ def demo(folder: Path, progress: Progress | None = None) -> DemoResult:
     write_report([folder], Photographs("test"), result.page, work=Work(progress=progress))
     progress.stop()
     return replace(result, seconds=time.monotonic() - start)
+
+
+def _train(folder: Path, progress: Progress) -> TrainingOutcome:
+    """Train the run of the demonstration, or continue it where the folder holds it already."""
+    if not (folder / "settings.json").exists():
+        progress.line("measuring the speed of this machine")
+        return train(plan_demo(), folder, progress)
+    try:
+        recipe = settings.read(folder).recipe
+    except UserError:
+        recipe = ""
+    if recipe != demo_recipe().recipe:
+        raise UserError(f"{folder} already holds a run: name another folder with --out, or remove it")
+    return resume(folder, progress=progress)

@@ -8,7 +8,6 @@ from contextlib import nullcontext
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from vantage.encoding import Work
 from vantage.errors import DataError, UserError
 from vantage.frozen import FrozenEncoder, embed, load
 from vantage.planning import plan
+from vantage.storage.files import temporary_folder
 from vantage.training import train
 
 __all__ = ["VantageEncoder"]
@@ -113,7 +113,7 @@ class VantageEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def _train(self, source: Source) -> FrozenEncoder:
         run = plan(source, float(self.minutes or 0), changes={"data.hold_out": 0.0})
-        with TemporaryDirectory() if self.folder is None else nullcontext(self.folder) as folder:
+        with temporary_folder() if self.folder is None else nullcontext(self.folder) as folder:
             train(run, folder, source=source)
             return load(Path(folder), self.network)
 

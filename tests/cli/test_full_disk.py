@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
+from annotated import small_coco
 from full_disk import ENOUGH, Ended, Room, SmallDisk
 from PIL import Image
 from safetensors.torch import load
@@ -25,6 +26,10 @@ from vantage.encoders import Convolutions, Encoder, LinearHead, ResNet, Shared
 pytestmark = pytest.mark.slow
 
 QUICK = "--backbone Convolutions((4,8)) --batch-size 8 --epochs 1 --seeds 0 --values 0.5 --no-baselines --num-workers 1"
+DETECTOR = (
+    "--steps 2 --batch-size 2 --set precise_batches=1"
+    " --set sizes=Sizes((32,),32,48,(8,16,24,32,48),regions=16,proposals=20)"
+)
 FLOAT = "--set accelerator=cpu --set precision=32-true --set information.negatives=5"
 VERBS = {
     "knn": "evaluate knn run DATA --k 3",
@@ -35,6 +40,7 @@ VERBS = {
     "lowshot": "evaluate lowshot run DATA --shots 1 --negatives 5 --costs 1",
     "finetune": "evaluate finetune run DATA --epochs 1",
     "segmentation": "evaluate segmentation run --data MASKED --epochs 1 --batch-size 4 --size 16 --width 4",
+    "detection": f"evaluate detection large --data COCO --no-baselines --out detection.json {DETECTOR}",
     "transfer": "evaluate transfer run --sets a=IMAGES b=OTHERS --by knn --set k=3 --out table.md",
     "retrieval": "evaluate retrieval run DATA --k 3 --rows 2 --out picture.png",
     "compare": "compare run DATA --protocols nearest-neighbor --out table.tex",
@@ -57,16 +63,13 @@ VERBS = {
     "views show": "views show simclr DATA --images 2 --size 16 --out picture.png",
     "views learn": "views learn unsupervised DATA --out learned --epochs 1 --size 8 --network convolutions"
     " --set batch_size=16",
+    "demo": "--import short_demo demo --out show",
     "reproduce": "reproduce cnce-appendix-c --level smoke --seeds 0 --out lab --page claims.md",
 }
 """What each kind of result is written by."""
 
-PRETRAIN = (
-    "pretrain moco_v2 DATA --epochs 2 --batch-size 16 --size 16 --backbone Convolutions((4,8)) --precision 32-true"
-    " --set hardware.accelerator=cpu"
-)
 TOLD = re.compile(r"vantage: \S.* could not be written( to \S+)?: No space left on device\. \S.*\n")
-SLOW = ("benefit", "export to onnx", "export to torch", "sweep", "reproduce")
+SLOW = ("benefit", "demo", "detection", "export to onnx", "export to torch", "sweep", "reproduce")
 """Verbs that run less often here."""
 
 
@@ -80,6 +83,7 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
     outcome = {"measures": {"mAP": 20.0}, "details": {"shots": {"1": [10.0, 30.0]}}}
     (folder / "lowshot.json").write_text(json.dumps({"protocol": "lowshot", "version": 1, "outcomes": {"a": outcome}}))
     torch.save({"conv1.weight": torch.zeros(300, 30)}, folder / "weights.pth")
+    small_coco(folder / "coco", images=10)
     for name in ("images", "masks"):
         (folder / name).mkdir()
         for number in range(8):
@@ -98,12 +102,14 @@ def disk(outside: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sm
 def begin(disk: SmallDisk, outside: Path) -> None:
     """Two runs and two files are on the disk."""
     disk.shell(f"rm -rf * && echo held > held && cp -r {outside}/run {outside}/lowshot.json {outside}/weights.pth .")
-    disk.shell(f"ln -s {outside}/large large")
 
 
 def spoken(words: str, outside: Path) -> str:
     words = words.replace("DATA", "--data IMAGES").replace("MASKED", f"{outside}/images#{outside}/masks")
     words = words.replace("OTHERS", f"{outside}/others.npz")
+    words = words.replace("COCO", f"{outside}/coco/annotations/instances_train.json").replace(
+        " large ", f" {outside}/large "
+    )
     return words.replace("IMAGES", f"{outside}/images.npz") + " --quiet"
 
 
@@ -176,43 +182,6 @@ def test_a_full_disk_is_told_and_leaves_what_is_whole(verb: str, disk: SmallDisk
     assert names == made, "with room, the same command goes on"
 
 
-def kept(disk: SmallDisk, folder: str) -> tuple[dict[str, str], list[dict[str, object]]]:
-    """The tensors of every checkpoint of a run, and its metrics but for the seconds."""
-    tensors = {
-        name.removeprefix(folder): digest
-        for name, digest in disk.files().items()
-        if name.startswith(f"{folder}/checkpoint/step-") and name.endswith(".safetensors")
-    }
-    rows = [json.loads(line) for line in disk.read(f"{folder}/metrics.jsonl").splitlines()]
-    return tensors, [{name: value for name, value in row.items() if name != "seconds"} for row in rows]
-
-
-def test_a_run_whose_disk_fills_at_any_write_goes_on_as_if_it_had_not(disk: SmallDisk, outside: Path) -> None:
-    begin(disk, outside)
-    words = spoken(PRETRAIN, outside)
-    first = disk.run(f"{words} --out mine")
-    assert first.status == 0, first.err
-    whole, used = kept(disk, "mine"), ENOUGH.pages - first.room.pages
-    sentences = []
-    for pages in (0, 1, 3, 4, 5, 6, 7, used // 2 + 1, used - 1):
-        disk.shell("rm -rf mine")
-        sentences.append(told(disk.run(f"{words} --out mine", Room(pages=pages))))
-        stopped = {name: digest for name, digest in disk.files().items() if name.startswith("mine/")}
-        if "is intact" not in sentences[-1]:
-            assert not stopped, "nothing that would block the next start"
-            continue
-        for room in (Room(pages=0), Room(pages=1), Room(files=1)):
-            sentences.append(told(disk.run("resume mine --quiet", room)))
-            assert {
-                name: digest for name, digest in stopped.items() if "/step-" in name
-            }.items() <= disk.files().items()
-        ended = disk.run("resume mine --quiet")
-        assert ended.status == 0, ended.err
-        assert kept(disk, "mine") == whole
-    for what in ("the settings", "provenance.json", "metrics.jsonl", "the checkpoint of step 3", "of step 6"):
-        assert any(what in sentence for sentence in sentences), (what, sentences)
-
-
 def test_output_that_finds_no_room_is_told(disk: SmallDisk, outside: Path) -> None:
     begin(disk, outside)
     ended = disk.run("recipes", Room(pages=0), out="said.txt")
@@ -224,7 +193,7 @@ def test_a_full_cache_costs_nothing(disk: SmallDisk, outside: Path, tmp_path: Pa
     """Results elsewhere are as they are with a cache."""
     disk.shell("rm -rf * && echo held > held")
     shutil.copytree(outside / "run", tmp_path / "run")
-    for verb in ("knn", "embed .npy", "lowshot", "views show"):
+    for verb in ("knn", "embed .npy", "lowshot", "views show", "detection"):
         words = (
             spoken(VERBS[verb], outside).replace(" run ", f" {tmp_path}/run ").replace("--out ", f"--out {tmp_path}/")
         )
@@ -233,15 +202,3 @@ def test_a_full_cache_costs_nothing(disk: SmallDisk, outside: Path, tmp_path: Pa
             ended = disk.run(words, room, cache="cache")
             assert (ended.status, ended.err) == (0, ""), (verb, room)
             (tmp_path / "rows.npy").unlink(missing_ok=True)
-
-
-@pytest.mark.parametrize("pages", [0, 8])
-def test_of_several_processes_all_stop(pages: int, disk: SmallDisk, outside: Path) -> None:
-    """At the settings, and at the first checkpoint."""
-    begin(disk, outside)
-    ended = disk.run(f"{spoken(PRETRAIN, outside)} --out two --devices 2", Room(pages=pages), anew=True)
-    said = [line for line in ended.err.splitlines() if line.startswith("vantage: ")]
-    assert ended.status == 2 and "Traceback" not in ended.err, ended.err
-    assert "vantage: another process of this run stopped: its message says why" in said and len(said) == 2
-    assert TOLD.fullmatch(next(line for line in said if "No space left" in line) + "\n")
-    assert not any(name.startswith("two/") for name in disk.files())

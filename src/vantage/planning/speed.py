@@ -4,8 +4,6 @@ import math
 import time
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import torch
 from torch.nn.functional import normalize
@@ -17,6 +15,7 @@ from vantage.encoders import SplitBatchNorm
 from vantage.memory import Store
 from vantage.progress import QuietProgress
 from vantage.records import Keys
+from vantage.storage.files import temporary_folder
 from vantage.training.run import Run
 from vantage.training.session import Session, launch
 
@@ -56,7 +55,7 @@ def measure_speed(run: Run, source: Source, seconds: float = SHORT_LOOK) -> Spee
     A network whose step takes longer than `seconds` is measured on a small batch, and the result is scaled up. A run on
     several devices is measured on one of them with its share of the batch, without compilation. Nothing is written to
     disk except a checkpoint in a temporary folder, and torch's default generator is left unchanged. Raises `UserError`
-    for everything that training would refuse.
+    for everything that training would refuse, and where the temporary folder has no room.
     """
     hardware = run.hardware
     shares = hardware.devices * hardware.nodes
@@ -156,8 +155,8 @@ def _epoch(session: Session) -> float:
     """Seconds of the work at the end of an epoch."""
     start = time.monotonic()
     session.monitor.read()
-    with TemporaryDirectory() as folder:
-        session.save(Path(folder), 1, 0.0)
+    with temporary_folder() as folder:
+        session.save(folder, 1, 0.0)
     seconds = time.monotonic() - start
     for store in session.learner.stores.values():
         assert isinstance(store, Store)

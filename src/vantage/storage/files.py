@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,10 +17,12 @@ from vantage.errors import WriteError
 __all__ = [
     "append",
     "digest_of_file",
+    "no_temporary_files",
     "not_written",
     "reason",
     "remove_on_failure",
     "result_file",
+    "temporary_folder",
     "write_json",
     "write_result",
     "write_text",
@@ -102,6 +105,20 @@ def result_file(path: Path, what: str) -> Iterator[IO[bytes]]:
         raise not_written(what, path, problem, _remedy(problem)) from problem
 
 
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A folder that is removed afterwards, where the system keeps temporary files.
+
+    Raises `WriteError` if it cannot be made, which may be because that place is full.
+    """
+    try:
+        folder = tempfile.TemporaryDirectory(prefix="vantage-")
+    except OSError as problem:
+        raise no_temporary_files(problem) from problem
+    with folder as name:
+        yield Path(name)
+
+
 def write_result(path: Path, content: str | bytes, what: str) -> None:
     """Write text (as UTF-8) or bytes; see `result_file`."""
     with result_file(path, what) as file:
@@ -121,6 +138,12 @@ def write_json(path: Path, value: Any) -> None:
 def not_written(what: str, path: Path, problem: Exception, then: str) -> WriteError:
     """The error that says what could not be written where, why, and what to do then."""
     return WriteError(f"{what} could not be written to {path}: {reason(problem)}. {then}")
+
+
+def no_temporary_files(problem: OSError) -> WriteError:
+    """The error that says why temporary files could not be written, and what to do then."""
+    then = "Free some space, or name another folder in the environment variable TMPDIR"
+    return WriteError(f"temporary files could not be written: {reason(problem)}. {then}")
 
 
 def reason(problem: Exception) -> str:

@@ -18,6 +18,7 @@ from vantage.data import Source, open_source
 from vantage.encoding import encode
 from vantage.errors import UnreadableImage, UserError
 from vantage.frozen.encoder import FrozenEncoder
+from vantage.storage.files import no_temporary_files
 from vantage.views.operations.operation import Operation
 
 __all__ = ["TOLERANCE", "Check", "GraphImages", "check", "check_crops", "program_of"]
@@ -73,13 +74,15 @@ class PixelsToFeatures(nn.Module):
 def program_of(encoder: FrozenEncoder, crops: GraphImages) -> ExportedProgram:
     """The encoder as a program of torch's core operations, for any number of images at once, traced on two of `crops`.
 
-    Raises `UserError` for a network that `torch.export` cannot follow.
+    Raises `UserError` for a network that `torch.export` cannot follow, and where its temporary files have no room.
     """
     network = PixelsToFeatures(encoder.view.operations, encoder.backbone).eval()
     with torch.no_grad():
         network(crops.pixels[:2])  # what is made once and remembered must not be made while tracing
         try:
             return torch.export.export(network, (crops.pixels[:2],), dynamic_shapes={"images": {0: Dim("batch")}})
+        except OSError as problem:  # torch.export keeps temporary files
+            raise no_temporary_files(problem) from problem
         except Exception as problem:  # torch.export names what it cannot follow by errors of many kinds
             reason = (str(problem).strip() or type(problem).__name__).splitlines()[0][:160]
             raise UserError(

@@ -3,8 +3,6 @@
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import torch
 
@@ -15,6 +13,7 @@ from vantage.evaluate.protocols.finetune.tuning import TuningSchedule, tune
 from vantage.evaluate.protocols.linear.logistic import fit_logistic
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.progress import QuietProgress
+from vantage.storage.files import temporary_folder
 from vantage.studies.benefit.plan import BenefitPlan, Budget
 from vantage.studies.benefit.ways import LabeledSplit, Way
 
@@ -80,9 +79,9 @@ def measure_unit_times(encoder: FrozenEncoder, images: LabeledSplit, budget: Bud
 
     def train(epochs: int) -> float:
         schedule = TuningSchedule(epochs, budget.batch_size, (1e-3, 1e-3), 0.0, 0.08, 0)
-        with TemporaryDirectory() as folder:
+        with temporary_folder() as folder:
             start = time.monotonic()
-            tune(schedule, encoder, part, images.label[rows], images.classes, replace(work, cache=Path(folder)))
+            tune(schedule, encoder, part, images.label[rows], images.classes, replace(work, cache=folder))
             return time.monotonic() - start
 
     first, more = train(1), 1

@@ -1,0 +1,82 @@
+"""A disk that fills at any write of a run, in one process or several, and of the demonstration: each goes on later."""
+
+import json
+from pathlib import Path
+
+import pytest
+from full_disk import ENOUGH, Room, SmallDisk
+from test_full_disk import TOLD, VERBS, begin, disk, outside, plainly, spoken, told  # noqa: F401
+
+pytestmark = pytest.mark.slow
+
+PRETRAIN = (
+    "pretrain moco_v2 DATA --epochs 2 --batch-size 16 --size 16 --backbone Convolutions((4,8)) --precision 32-true"
+    " --set hardware.accelerator=cpu"
+)
+
+
+def kept(disk: SmallDisk, folder: str) -> tuple[dict[str, str], list[dict[str, object]]]:  # noqa: F811
+    """The tensors of every checkpoint of a run, and its metrics but for the seconds."""
+    tensors = {
+        name.removeprefix(folder): digest
+        for name, digest in disk.files().items()
+        if name.startswith(f"{folder}/checkpoint/step-") and name.endswith(".safetensors")
+    }
+    rows = [json.loads(line) for line in disk.read(f"{folder}/metrics.jsonl").splitlines()]
+    return tensors, [{name: value for name, value in row.items() if name != "seconds"} for row in rows]
+
+
+def test_a_run_whose_disk_fills_at_any_write_goes_on_as_if_it_had_not(disk: SmallDisk, outside: Path) -> None:  # noqa: F811
+    begin(disk, outside)
+    words = spoken(PRETRAIN, outside)
+    first = disk.run(f"{words} --out mine")
+    assert first.status == 0, first.err
+    whole, used = kept(disk, "mine"), ENOUGH.pages - first.room.pages
+    sentences = []
+    for pages in (0, 1, 3, 4, 5, 6, 7, used // 2 + 1, used - 1):
+        disk.shell("rm -rf mine")
+        sentences.append(told(disk.run(f"{words} --out mine", Room(pages=pages))))
+        stopped = {name: digest for name, digest in disk.files().items() if name.startswith("mine/")}
+        if "is intact" not in sentences[-1]:
+            assert not stopped, "nothing that would block the next start"
+            continue
+        for room in (Room(pages=0), Room(pages=1), Room(files=1)):
+            sentences.append(told(disk.run("resume mine --quiet", room)))
+            assert {
+                name: digest for name, digest in stopped.items() if "/step-" in name
+            }.items() <= disk.files().items()
+        ended = disk.run("resume mine --quiet")
+        assert ended.status == 0, ended.err
+        assert kept(disk, "mine") == whole
+    for what in ("the settings", "provenance.json", "metrics.jsonl", "the checkpoint of step 3", "of step 6"):
+        assert any(what in sentence for sentence in sentences), (what, sentences)
+
+
+@pytest.mark.parametrize("pages", [0, 8])
+def test_of_several_processes_all_stop(pages: int, disk: SmallDisk, outside: Path) -> None:  # noqa: F811
+    """At the settings, and at the first checkpoint."""
+    begin(disk, outside)
+    ended = disk.run(f"{spoken(PRETRAIN, outside)} --out two --devices 2", Room(pages=pages), anew=True)
+    said = [line for line in ended.err.splitlines() if line.startswith("vantage: ")]
+    assert ended.status == 2 and "Traceback" not in ended.err, ended.err
+    assert "vantage: another process of this run stopped: its message says why" in said and len(said) == 2
+    assert TOLD.fullmatch(next(line for line in said if "No space left" in line) + "\n")
+    assert not any(name.startswith("two/") for name in disk.files())
+
+
+def test_a_demonstration_goes_on(disk: SmallDisk, outside: Path) -> None:  # noqa: F811
+    """Its training is over when the disk is full."""
+    begin(disk, outside)
+    words, before = f"{VERBS['demo']} --quiet", disk.files()
+    first = disk.run(words)
+    assert first.status == 0, first.err
+    names = {plainly(name) for name in disk.files().keys() - before.keys()}
+    disk.shell("rm -rf show")
+    assert "show/report.html" in told(disk.run(words, Room(pages=ENOUGH.pages - first.room.pages - 1)))
+    assert "show/report.html" not in disk.files()
+    again = disk.run(words)
+    assert again.status == 0, again.err
+    assert {plainly(name) for name in disk.files().keys() - before.keys()} == names
+    assert [line for line in again.out.splitlines() if " s in all" not in line] == [
+        line for line in first.out.splitlines() if " s in all" not in line
+    ]
