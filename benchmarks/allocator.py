@@ -1,9 +1,9 @@
-"""What it gains on a CPU to keep freed memory: the same training steps with glibc's defaults and with Vantage's.
+"""What keeping freed memory gains on a CPU: the same training steps with glibc's defaults and with Vantage's.
 
     python benchmarks/allocator.py [--rounds 5]
 
 Each round runs every case in turn, each in a fresh process: SimCLR with four convolutions, 32 px, batch 256, views
-included, one thread. Processor time and page faults are per step; the peak is that of the process.
+included, one thread. Processor time and page faults are per step; the peak memory is that of the process.
 """
 
 import argparse
@@ -29,7 +29,7 @@ BATCH, STEPS, WARM_UP = 256, 10, 3
 
 
 def measure() -> dict[str, float]:
-    """Processor time in seconds, page faults and MiB at the peak, of training in this process."""
+    """Processor time in seconds and page faults per training step in this process, and its peak memory in MiB."""
     torch.set_num_threads(1)
     run = vantage.simclr(32)
     hardware = dataclasses.replace(run.hardware, accelerator="cpu", precision="32-true")
@@ -40,13 +40,13 @@ def measure() -> dict[str, float]:
     session = Session(run, fabric, Arrays(pixels, None, "noise"))
     for step, batch in enumerate(session.feed.batches(0, 0)):
         if step == WARM_UP:
-            start, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+            start, faults_before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_minflt
         session.step(batch, step)
-    used = resource.getrusage(resource.RUSAGE_SELF)
+    usage = resource.getrusage(resource.RUSAGE_SELF)
     return {
         "seconds": (time.process_time() - start) / STEPS,
-        "page faults": (used.ru_minflt - before) / STEPS,
-        "peak": used.ru_maxrss / 1024,
+        "page faults": (usage.ru_minflt - faults_before) / STEPS,
+        "peak": usage.ru_maxrss / 1024,
     }
 
 
@@ -55,11 +55,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--here", action="store_true", help="measure in this process and print it (used by the rounds)")
-    words = parser.parse_args()
-    if words.here:
+    options = parser.parse_args()
+    if options.here:
         print(json.dumps(measure()))
         return
-    rounds = [{name: _fresh(variables) for name, variables in CASES.items()} for _ in range(words.rounds)]
+    rounds = [{name: _fresh(variables) for name, variables in CASES.items()} for _ in range(options.rounds)]
     rows = [{"case": name, **_medians([one[name] for one in rounds])} for name in CASES]
     faster = statistics.median(one["default"]["seconds"] / one["kept"]["seconds"] for one in rounds)
     larger = statistics.median(one["kept"]["peak"] / one["default"]["peak"] for one in rounds)

@@ -21,31 +21,33 @@ from vantage.composition.fitting import parts_of  # noqa: E402
 from vantage.encoders import Encoder  # noqa: E402
 
 
-def counted(count: int) -> dict[str, int]:
-    """Images seen by recipe on so many processes."""
+def count_images(processes: int) -> dict[str, int]:
+    """By recipe, the images that BatchNorm sees on this number of processes."""
     with tempfile.TemporaryDirectory() as folder:
-        first, *others = ranks.spawn(normalizing.count_all, Path(folder), count)
-    numbers = {name: seen.tolist() for name, seen in first.items()}
-    assert all({name: seen.tolist() for name, seen in other.items()} == numbers for other in others)
-    assert all(len(seen) == 1 for seen in numbers.values()), numbers
-    return {name: seen for name, (seen,) in numbers.items()}
+        first, *other_ranks = ranks.spawn(normalizing.count_all, Path(folder), processes)
+    numbers = {name: images.tolist() for name, images in first.items()}
+    assert all({name: images.tolist() for name, images in rank.items()} == numbers for rank in other_ranks)
+    assert all(len(images) == 1 for images in numbers.values()), numbers
+    return {name: images for name, (images,) in numbers.items()}
 
 
 def main() -> None:
     """Count on each number of processes, and write the table."""
     argparse.ArgumentParser(description=__doc__).parse_args()
-    counts = {count: counted(count) for count in normalizing.COUNTS}
+    counts = {processes: count_images(processes) for processes in normalizing.COUNTS}
     rows = []
     for recipe in normalizing.EVERY:
         run, name = recipe(224), recipe.__name__
-        (groups, *others) = {part.normalization.groups for part in parts_of(run.encoders) if isinstance(part, Encoder)}
-        assert not others
+        (groups, *other_groups) = {
+            part.normalization.groups for part in parts_of(run.encoders) if isinstance(part, Encoder)
+        }
+        assert not other_groups
         row = {
             "recipe": name,
             "batch_size": run.batch_size,
             "groups": groups,
-            "images": {count: counts[count][name] for count in normalizing.COUNTS},
-            "each_process": {count: run.batch_size // count // groups for count in normalizing.COUNTS},
+            "images": {processes: counts[processes][name] for processes in normalizing.COUNTS},
+            "each_process": {processes: run.batch_size // processes // groups for processes in normalizing.COUNTS},
         }
         rows.append(row)
         print(f"{name:<32}{run.batch_size:>5}{groups:>3}  {row['images']}")

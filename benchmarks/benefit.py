@@ -14,27 +14,24 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from timing import RESULTS, write_results
+from timing import merge_rows, write_results
 
 from vantage.cli import main as vantage_command
 
 
 def main() -> None:
-    """Compare, and write."""
+    """Compare, and write results/benefit.json."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", help="of the set, such as flowers5")
     parser.add_argument("run", help="folder of the run")
     parser.add_argument("--data", required=True, help="labeled training images")
     parser.add_argument("--test", required=True, help="labeled test images")
-    parser.add_argument("--work", type=Path, required=True, help="folder that keeps what is done")
-    options, others = parser.parse_known_args()
+    parser.add_argument("--work", type=Path, required=True, help="folder for finished classifiers")
+    options, verb_options = parser.parse_known_args()
     folder = options.work / options.name
     images = ["--data", options.data, "--test", options.test, "--out", str(folder)]
-    assert vantage_command(["benefit", options.run, *images, *others]) == 0
-    file = RESULTS / "benefit.json"
-    before = json.loads(file.read_text())["rows"] if file.exists() else []
-    rows = [row for row in before if row["set"] != options.name]
-    print(write_results("benefit", [*rows, *rows_of(options.name, folder)]))
+    assert vantage_command(["benefit", options.run, *images, *verb_options]) == 0
+    print(write_results("benefit", merge_rows("benefit", "set", rows_of(options.name, folder))))
 
 
 def rows_of(name: str, folder: Path) -> list[dict[str, Any]]:
@@ -45,10 +42,10 @@ def rows_of(name: str, folder: Path) -> list[dict[str, Any]]:
     verdict = (folder / "benefit.md").read_text().split("\n\n")[:2]
     rows = [{"set": name, "verdict": [part.strip("*") for part in verdict], "budget": about["budget"]}]
     for labels, way in dict.fromkeys((cell["labels"], cell["way"]) for cell in cells):
-        own = [cell for cell in cells if (cell["labels"], cell["way"]) == (labels, way)]
-        top1, seconds = ([float(cell[column]) for cell in own] for column in ("top-1 (%)", "seconds"))
-        numbers = {"top-1": round(fmean(top1), 2), "deviation": round(stdev(top1), 2), "seeds": len(own)}
-        rates = sorted(float(cell["learning_rate"]) for cell in own if cell["learning_rate"])
+        group = [cell for cell in cells if (cell["labels"], cell["way"]) == (labels, way)]
+        top1, seconds = ([float(cell[column]) for cell in group] for column in ("top-1 (%)", "seconds"))
+        numbers = {"top-1": round(fmean(top1), 2), "deviation": round(stdev(top1), 2), "seeds": len(group)}
+        rates = sorted(float(cell["learning_rate"]) for cell in group if cell["learning_rate"])
         row = {"set": name, "labels": int(labels), "way": way, **numbers, "seconds": round(fmean(seconds), 1)}
         rows.append(row | ({"learning rates": rates} if rates else {}))
     return rows

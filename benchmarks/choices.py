@@ -46,7 +46,7 @@ SETS = {
     "cifar10-jpg": ("cifar10-jpg.tar.gz#train", 0.04),
     "tiny-imagenet-50": ("tiny-imagenet-50.tar.gz#train", 0.09),
 }
-"""Path, and the share that is held out: some 2,000 images."""
+"""Path of each set, and the share of its images that is held out: about 2,000."""
 
 SIDE, BANK = 32, 10_000
 GROWING = ProgressiveResizing((16, 24), (0.5, 0.75))
@@ -54,33 +54,39 @@ NARROW, FOUR = ResNet9(16), Convolutions()
 Recipe = Callable[[int], Run]
 
 
-def at(recipe: Recipe, temperature: float, size: int) -> Run:
+def at_temperature(recipe: Recipe, temperature: float, size: int) -> Run:
     """A recipe at another temperature."""
     run = recipe(size)
     return replace_at(run, {f"branches.{n}.estimator.temperature": temperature for n in range(len(run.branches))})
 
 
-def growing(recipe: Recipe, size: int) -> Run:
+def with_growing_views(recipe: Recipe, size: int) -> Run:
     """A recipe whose views grow."""
     return replace(recipe(size), resizing=GROWING)
 
 
-def at_rate(recipe: Recipe, rate: float, size: int) -> Run:
+def at_learning_rate(recipe: Recipe, rate: float, size: int) -> Run:
     """A recipe at another learning rate (for a batch of 256)."""
     return replace(replace_at(recipe(size), {"learning_rate.base": rate}), optimizer=SGD(weight_decay=1e-4))
 
 
 CHOICES: dict[str, tuple[Recipe, Backbone]] = {
     "SimCLR, τ .5": (simclr, NARROW),
-    "SimCLR, τ .2": (partial(at, simclr, 0.2), NARROW),
-    "SimCLR, τ .1": (partial(at, simclr, 0.1), NARROW),
-    "SimCLR, τ .5, growing views": (partial(growing, simclr), NARROW),
-    "SimCLR, τ .2, growing views": (partial(growing, partial(at, simclr, 0.2)), NARROW),
-    "SimCLR, τ .1, growing views": (partial(growing, partial(at, simclr, 0.1)), NARROW),
+    "SimCLR, τ .2": (partial(at_temperature, simclr, 0.2), NARROW),
+    "SimCLR, τ .1": (partial(at_temperature, simclr, 0.1), NARROW),
+    "SimCLR, τ .5, growing views": (partial(with_growing_views, simclr), NARROW),
+    "SimCLR, τ .2, growing views": (partial(with_growing_views, partial(at_temperature, simclr, 0.2)), NARROW),
+    "SimCLR, τ .1, growing views": (partial(with_growing_views, partial(at_temperature, simclr, 0.1)), NARROW),
     "the plan: SimCLR, τ .2, growing views, rate .4": (default_recipe, NARROW),
-    "SimCLR, τ .1, growing views, rate .4": (partial(growing, partial(at_rate, partial(at, simclr, 0.1), 0.4)), NARROW),
-    "SimCLR, τ .2, growing views, rate .8": (partial(growing, partial(at_rate, partial(at, simclr, 0.2), 0.8)), NARROW),
-    "SimCLR, τ .2, four convolutions": (partial(at, simclr, 0.2), FOUR),
+    "SimCLR, τ .1, growing views, rate .4": (
+        partial(with_growing_views, partial(at_learning_rate, partial(at_temperature, simclr, 0.1), 0.4)),
+        NARROW,
+    ),
+    "SimCLR, τ .2, growing views, rate .8": (
+        partial(with_growing_views, partial(at_learning_rate, partial(at_temperature, simclr, 0.2), 0.8)),
+        NARROW,
+    ),
+    "SimCLR, τ .2, four convolutions": (partial(at_temperature, simclr, 0.2), FOUR),
     "MoCo v2, τ .2": (moco_v2, NARROW),
     "MoCo v1, τ .07": (moco_v1, NARROW),
 }
@@ -91,7 +97,7 @@ another is named."""
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder that holds the sets")
-    parser.add_argument("--work", type=Path, required=True, help="folder that keeps speeds, runs and cells")
+    parser.add_argument("--work", type=Path, required=True, help="folder for speeds, runs and cells")
     parser.add_argument("--seconds", type=float, default=150.0, help="processor time of a cell's training")
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
     parser.add_argument("--choices", nargs="+", choices=CHOICES, default=list(CHOICES))
@@ -107,7 +113,7 @@ def main() -> None:
                 for choice in options.choices:
                     path = options.work / "cells" / f"{name} {choice} {seed}.json"
                     if not path.exists():
-                        cell = trained(name, choice, seed, images_a_second[choice], options)
+                        cell = train_cell(name, choice, seed, images_a_second[choice], options)
                         path.write_text(json.dumps(cell))
                         print(cell, flush=True)
     rows = [json.loads(path.read_text()) for path in sorted((options.work / "cells").glob("*.json"))]
@@ -116,7 +122,7 @@ def main() -> None:
 
 
 def speeds(options: argparse.Namespace) -> dict[str, float]:
-    """Images of every choice in a second of the processor, the best of three times in turn; measured once and kept."""
+    """Images of every choice per second of processor time: the best of three measurements, stored for later calls."""
     path = options.work / "speeds.json"
     best: dict[str, float] = json.loads(path.read_text()) if path.exists() else {}
     missing = [choice for choice in options.choices if choice not in best]
@@ -133,7 +139,7 @@ def speeds(options: argparse.Namespace) -> dict[str, float]:
 
 
 def composition(name: str, choice: str, seed: int, options: argparse.Namespace) -> tuple[Run, Source]:
-    """A choice on a set, not yet sized, and its images."""
+    """The run of a choice, not yet fitted to a number of images, and the images of a set."""
     recipe, backbone = CHOICES[choice]
     path, share = SETS[name]
     data = Data(str(options.data.resolve() / path), hold_out=share)
@@ -142,18 +148,18 @@ def composition(name: str, choice: str, seed: int, options: argparse.Namespace) 
     return run, open_images(data)[0]
 
 
-def trained(name: str, choice: str, seed: int, rate: float, options: argparse.Namespace) -> dict[str, Any]:
-    """One cell: a choice trained on as many images as its speed buys, and judged."""
+def train_cell(name: str, choice: str, seed: int, rate: float, options: argparse.Namespace) -> dict[str, Any]:
+    """One cell: a choice, trained on as many images as its speed allows, and evaluated."""
     run, source = composition(name, choice, seed, options)
-    views, most = rate * options.seconds, len(training_part(source, run.data))
-    epochs = max(5, math.ceil(views / most))
-    images = min(most, round(views / epochs) // run.batch_size * run.batch_size)
+    views, available = rate * options.seconds, len(training_part(source, run.data))
+    epochs = max(5, math.ceil(views / available))
+    images = min(available, round(views / epochs) // run.batch_size * run.batch_size)
     run = replace(run, data=replace(run.data, max_images=images))
     run = fit_run(PlanOptions(recipe=CHOICES[choice][0]), run, images, epochs)
     with TemporaryDirectory(dir=options.work) as folder:
-        began = time.process_time()
+        start = time.process_time()
         train(run, Path(folder) / "run", source=source)
-        spent, encoder = time.process_time() - began, load(Path(folder) / "run")
+        seconds, encoder = time.process_time() - start, load(Path(folder) / "run")
         bank = training_part(source, replace(run.data, max_images=BANK))
         work, unseen = Work("cpu", num_workers=1), held_out_part(source, run.data)
         accuracies = {
@@ -161,8 +167,8 @@ def trained(name: str, choice: str, seed: int, rate: float, options: argparse.Na
             for protocol in (KNN(20), LinearCached())
         }
     about = {"set": name, "recipe": choice, "seed": seed, "images/s": round(rate), "epochs": epochs, "images": images}
-    seen = epochs * steps_in(images, run.batch_size) * run.batch_size
-    return {**about, "images seen": seen, "processor seconds": round(spent), **accuracies}
+    images_seen = epochs * steps_in(images, run.batch_size) * run.batch_size
+    return {**about, "images seen": images_seen, "processor seconds": round(seconds), **accuracies}
 
 
 if __name__ == "__main__":

@@ -48,19 +48,19 @@ FEWER = replace(SIZES, regions=8, proposals=20)  # heads of masks, keypoints and
 BATCH, RATE = 2, 0.12  # .015 at this batch
 
 
-def ten(source: AnnotatedSource) -> AnnotatedSource:
+def easiest_ten(source: AnnotatedSource) -> AnnotatedSource:
     """The photographs that are easiest to learn by heart."""
     easy = []
     for number in range(len(source)):
-        instances, least = source.instances(number), min(source.size(number)) / 6
+        instances, smallest_side = source.instances(number), min(source.size(number)) / 6
         sides = instances.box[:, 2:] - instances.box[:, :2]
-        if len(instances) and not bool(instances.crowd.any()) and bool((sides >= least).all()):
+        if len(instances) and not bool(instances.crowd.any()) and bool((sides >= smallest_side).all()):
             easy.append((len(instances), number))
     return SelectedImages(source, [number for _, number in sorted(easy)[:10]])
 
 
 def case(protocol: Protocol, source: AnnotatedSource, work: Work) -> dict[str, object]:
-    """Train and judge on the same images."""
+    """Train and evaluate on the same images."""
     run = moco_v2(224)
     encoder = Encoder(ResNet(18), LinearHead(128))
     start = time.process_time()
@@ -78,7 +78,7 @@ def case(protocol: Protocol, source: AnnotatedSource, work: Work) -> dict[str, o
 
 
 def main() -> None:
-    """Run the cases that are not done, and write all."""
+    """Run the unfinished cases, and write the results of all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tar", type=Path)
     parser.add_argument("--steps", type=int, default=200)
@@ -91,17 +91,17 @@ def main() -> None:
     with tarfile.open(options.tar) as tar:
         tar.extractall(options.work, filter="data")
     files = options.work / "tiny-coco" / "annotations"
-    boxes = ten(open_annotated(files / "instances_train2017.json"))
+    boxes = easiest_ten(open_annotated(files / "instances_train2017.json"))
     people = open_annotated(files / "person_keypoints_train2017.json")
     with_points = [n for n in range(len(people)) if bool((people.instances(n).points[..., 2] > 0).any())]  # pyright: ignore
     persons = SelectedImages(people, with_points[:10])
-    few = {"batch_size": BATCH, "learning_rate": RATE, "sizes": FEWER, "precise_batches": 20}
+    short = {"batch_size": BATCH, "learning_rate": RATE, "sizes": FEWER, "precise_batches": 20}
     cases = [
         ("detection, overfitting", Detection("1x", options.steps, BATCH, RATE, precise_batches=20, sizes=SIZES), boxes),
-        ("instances, overfitting", InstanceSegmentation("1x", options.more, **few), boxes),
-        ("detection-c4, overfitting", DetectionC4("1x", options.more, **few), boxes),
-        ("instances-c4, overfitting", InstancesC4("1x", options.more, **few), boxes),
-        ("keypoints, a few steps", KeypointDetection("1x", options.few, **few), persons),
+        ("instances, overfitting", InstanceSegmentation("1x", options.more, **short), boxes),
+        ("detection-c4, overfitting", DetectionC4("1x", options.more, **short), boxes),
+        ("instances-c4, overfitting", InstancesC4("1x", options.more, **short), boxes),
+        ("keypoints, a few steps", KeypointDetection("1x", options.few, **short), persons),
     ]
     settings = {"side": 96, "batch": BATCH, "rate of a step": RATE * BATCH / 16, "backbone": "ResNet-18, random"}
     rows = []

@@ -53,17 +53,17 @@ from vantage.training import checkpoint, settings
 
 SIZES = Sizes((96,), 96, 160, (24, 32, 40, 48, 72), regions=16, proposals=50)
 FEWER = replace(SIZES, regions=8, proposals=20)  # heads of masks, keypoints and C4 cost most
-COURSE = ((32, 40_000), (48, 20_000))  # side in pixels and images of the classifier's training, one part after another
+STAGES = ((32, 40_000), (48, 20_000))  # side in pixels and number of images of each stage of the classifier's training
 
 
 def main() -> None:
-    """Train, judge, and write results/detection_ranking.json."""
+    """Train, evaluate, and write results/detection_ranking.json."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder that holds the sets")
-    parser.add_argument("--work", type=Path, required=True, help="folder that is kept, so that parts are done once")
-    parser.add_argument("--only", nargs="+", help="protocols, and photographs; all unless given")
+    parser.add_argument("--work", type=Path, required=True, help="folder for finished parts, which are not repeated")
+    parser.add_argument("--only", nargs="+", help="names of cases; if omitted, all")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
-    parser.add_argument("--steps", type=int, default=0, help="steps of every protocol in the place of its own")
+    parser.add_argument("--steps", type=int, default=0, help="steps of every protocol, instead of its own number")
     options = parser.parse_args()
     folder, file = options.work, options.work / "rows.json"
     folder.mkdir(parents=True, exist_ok=True)
@@ -71,12 +71,15 @@ def main() -> None:
     if not rows:
         rows.append(train_with_labels(options.data, folder / "run"))
         file.write_text(json.dumps(rows))
-    sets = {"things": pasted(options.data, folder, "things"), "boards": pasted(options.data, folder, "boards")}
+    sets = {
+        "things": pasted_images(options.data, folder, "things"),
+        "boards": pasted_images(options.data, folder, "boards"),
+    }
     sets["photographs"] = photographs(options.data, folder)
-    trained = load(folder / "run")
+    trained_encoder = load(folder / "run")
     for seed in options.seeds:
         for name, (scenes, protocol) in cases(seed, options.steps).items():
-            for encoder in (trained, random_encoder(trained.run, seed)):
+            for encoder in (trained_encoder, random_encoder(trained_encoder.run, seed)):
                 key = {"protocol": name, "encoder": encoder.name, "seed": seed, "steps": protocol.steps}
                 repeats = any(all(row.get(part) == value for part, value in key.items()) for row in rows)
                 if repeats or (options.only and name not in options.only):
@@ -95,7 +98,8 @@ def main() -> None:
 
 
 def cases(seed: int, steps: int) -> dict[str, tuple[str, Protocol]]:
-    """Which scenes a protocol is given, and the protocol: all stages stay as they are. The rate of a step is .02."""
+    """By name, the scenes that a protocol is trained on, and the protocol, which leaves all stages frozen. The learning
+    rate of a step is .02."""
     four: dict[str, Any] = {"batch_size": 4, "learning_rate": 0.08, "precise_batches": 20, "seed": seed, "sizes": SIZES}
     two = four | {"batch_size": 2, "learning_rate": 0.16, "sizes": FEWER}
     pyramid, stage = Pyramid(5), FourthStage(5)
@@ -119,15 +123,15 @@ def train_with_labels(data: Path, folder: Path) -> dict[str, Any]:
     pixels, label = decode_all(source, 32, cache=folder.parent), labels_of(source)
     test = open_source(f"{data}/cifar10-jpg.tar.gz#test")
     head = nn.Linear(512, len(source.classes))
-    steps = sum(images // 128 for _, images in COURSE)
+    steps = sum(images // 128 for _, images in STAGES)
     optimizer = torch.optim.AdamW([*backbone.parameters(), *head.parameters()], weight_decay=0.05)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 2e-3, total_steps=steps)
     generator, start = torch.Generator().manual_seed(0), time.process_time()
-    for side, images in COURSE:
+    for side, images in STAGES:
         order = torch.randperm(len(pixels), generator=generator)[: images // 128 * 128]
         right = 0.0
         for rows in order.split(128):
-            score = head(backbone(moved(view.finish(pixels[rows]), side, generator)))
+            score = head(backbone(augment(view.finish(pixels[rows]), side, generator)))
             loss = F.cross_entropy(score, label[rows])
             optimizer.zero_grad()
             loss.backward()
@@ -139,27 +143,27 @@ def train_with_labels(data: Path, folder: Path) -> dict[str, Any]:
     settings.write(run, folder)
     checkpoint.save(folder, steps, {f"learner.{name}": value for name, value in learner.state_dict().items()}, {})
     backbone.eval()
-    some = torch.arange(0, len(test), 10)
+    sample = torch.arange(0, len(test), 10)
     with torch.no_grad():
-        images = view.finish(decode_all(test, 32, cache=folder.parent)[some])
-        guesses = head(backbone(F.interpolate(images, size=COURSE[-1][0], mode="bicubic"))).argmax(1)
-    top1 = 100 * float((guesses == labels_of(test)[some]).float().mean())
-    return {"part": "training", "images": COURSE, "seconds of one core": seconds, "top-1 of 1,000 test images": top1}
+        images = view.finish(decode_all(test, 32, cache=folder.parent)[sample])
+        guesses = head(backbone(F.interpolate(images, size=STAGES[-1][0], mode="bicubic"))).argmax(1)
+    top1 = 100 * float((guesses == labels_of(test)[sample]).float().mean())
+    return {"part": "training", "images": STAGES, "seconds of one core": seconds, "top-1 of 1,000 test images": top1}
 
 
-def moved(images: Tensor, side: int, generator: torch.Generator) -> Tensor:
-    """Each image moved by up to four pixels, half of them mirrored, and all brought to `side` pixels."""
-    padded = F.pad(images, (4, 4, 4, 4), mode="reflect")
+def augment(images: Tensor, side: int, generator: torch.Generator) -> Tensor:
+    """Each image shifted by up to four pixels, half of them mirrored, and all resized to `side` pixels."""
+    bordered = F.pad(images, (4, 4, 4, 4), mode="reflect")
     top, left = torch.randint(0, 9, (2, len(images)), generator=generator)
     rows, columns = top[:, None] + torch.arange(32), left[:, None] + torch.arange(32)
     columns = torch.where(torch.rand(len(images), 1, generator=generator) < 0.5, columns.flip(1), columns)
     number = torch.arange(len(images))[:, None, None]
-    cut = padded.permute(0, 2, 3, 1)[number, rows[:, :, None], columns[:, None]].permute(0, 3, 1, 2).contiguous()
-    return cut if side == 32 else F.interpolate(cut, size=side, mode="bicubic")
+    crop = bordered.permute(0, 2, 3, 1)[number, rows[:, :, None], columns[:, None]].permute(0, 3, 1, 2).contiguous()
+    return crop if side == 32 else F.interpolate(crop, size=side, mode="bicubic")
 
 
-def pasted(data: Path, folder: Path, kind: str) -> tuple[AnnotatedSource, AnnotatedSource]:
-    """Scenes to learn from and to be judged on; each has its own half of CIFAR-10's test images, and of the flowers."""
+def pasted_images(data: Path, folder: Path, kind: str) -> tuple[AnnotatedSource, AnnotatedSource]:
+    """Scenes for training and for testing; each has its own half of CIFAR-10's test images and of the flowers."""
     source = open_source(f"{data}/cifar10-jpg.tar.gz#test")
     if not (folder / "flowers5-128").exists():
         with tarfile.open(data / "flowers5-128.tar.gz") as tar:
@@ -169,23 +173,23 @@ def pasted(data: Path, folder: Path, kind: str) -> tuple[AnnotatedSource, Annota
     if kind == "boards":
         categories = [{"id": 1, "name": "board", "keypoints": points_of(source.classes)}]
     paint: Callable[..., list[dict[str, Any]]] = things if kind == "things" else boards
-    opened = []
+    sources = []
     for part, (split, count) in enumerate((("train", 240), ("test", 80))):
         file = write_scenes(
             folder / kind, split, count, paint, half(source, part), flowers[part::2], categories, seed=part
         )
-        opened.append(open_annotated(file))
-    return opened[0], opened[1]
+        sources.append(open_annotated(file))
+    return sources[0], sources[1]
 
 
 def half(source: Source, part: int) -> Photographs:
     """Every second image of each class."""
     pixels, label = decode_all(source, 32).permute(0, 2, 3, 1).numpy(), labels_of(source).numpy()
-    return {one: pixels[label == one][part::2] for one in range(len(source.classes))}
+    return {number: pixels[label == number][part::2] for number in range(len(source.classes))}
 
 
 def photographs(data: Path, folder: Path) -> tuple[AnnotatedSource, AnnotatedSource]:
-    """COCO's own: 150 to learn from, 50 to be judged on."""
+    """COCO's own photographs: 150 for training, 50 for testing."""
     for archive in ("tiny-coco-100", "coco-train-100"):
         if not (folder / archive).exists():
             with tarfile.open(data / f"{archive}.tar.gz") as tar:

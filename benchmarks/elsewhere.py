@@ -27,7 +27,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from PIL import Image, ImageDraw
-from quality import cut
+from quality import write_small_images
 from timing import write_results
 from torch import Tensor, nn
 
@@ -51,10 +51,10 @@ GROUPS = ("background", "person", "animal", "vehicle", "thing")
 
 
 def main() -> None:
-    """Train, judge, and write results/elsewhere.json."""
+    """Train, evaluate, and write results/elsewhere.json."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder that holds the sets")
-    parser.add_argument("--work", type=Path, required=True, help="folder that is kept, so that parts are done once")
+    parser.add_argument("--work", type=Path, required=True, help="folder for finished parts, which are not repeated")
     parser.add_argument("--epochs", type=int, default=8, help="passes over the training images")
     parser.add_argument("--scenes", nargs="+", choices=SCENES, default=list(SCENES))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2], help="of the decoders")
@@ -63,9 +63,9 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     rows: list[dict[str, Any]] = json.loads(file.read_text()) if file.exists() else []
     parts = {"training": lambda: [train_with_labels(options.data, folder / "run", options.epochs)]}
-    parts["transfer"] = lambda: judged_elsewhere(options.data, folder)
+    parts["transfer"] = lambda: transfer_rows(options.data, folder)
     for name in options.scenes:
-        parts[f"segmentation, {name}"] = partial(segmented, name, options.data, folder, options.seeds)
+        parts[f"segmentation, {name}"] = partial(segmentation_rows, name, options.data, folder, options.seeds)
     for part, measure in parts.items():
         if part not in {row["part"] for row in rows}:
             rows += measure()
@@ -89,7 +89,7 @@ def train_with_labels(data: Path, folder: Path, epochs: int) -> dict[str, Any]:
     for epoch in range(epochs):
         order, right = torch.randperm(len(pixels), generator=generator), 0.0
         for rows in order[: steps // epochs * 128].split(128):
-            images = moved(view.finish(pixels[rows]), generator)
+            images = augment(view.finish(pixels[rows]), generator)
             score = head(backbone(images))
             loss = F.cross_entropy(score, label[rows])
             optimizer.zero_grad()
@@ -106,29 +106,29 @@ def train_with_labels(data: Path, folder: Path, epochs: int) -> dict[str, Any]:
     return {"part": "training", "epochs": epochs, "seconds of one core": seconds, "training top-1": accuracy}
 
 
-def moved(images: Tensor, generator: torch.Generator) -> Tensor:
-    """Each image moved by up to four pixels, and half of them mirrored."""
-    padded = F.pad(images, (4, 4, 4, 4), mode="reflect")
+def augment(images: Tensor, generator: torch.Generator) -> Tensor:
+    """Each image shifted by up to four pixels, and half of them mirrored."""
+    bordered = F.pad(images, (4, 4, 4, 4), mode="reflect")
     top, left = torch.randint(0, 9, (2, len(images)), generator=generator)
     rows, columns = top[:, None] + torch.arange(32), left[:, None] + torch.arange(32)
     columns = torch.where(torch.rand(len(images), 1, generator=generator) < 0.5, columns.flip(1), columns)
     number = torch.arange(len(images))[:, None, None]
-    return padded.permute(0, 2, 3, 1)[number, rows[:, :, None], columns[:, None]].permute(0, 3, 1, 2).contiguous()
+    return bordered.permute(0, 2, 3, 1)[number, rows[:, :, None], columns[:, None]].permute(0, 3, 1, 2).contiguous()
 
 
-def judged_elsewhere(data: Path, folder: Path) -> list[dict[str, Any]]:
-    """The table of four sets."""
-    places = {
+def transfer_rows(data: Path, folder: Path) -> list[dict[str, Any]]:
+    """Transfer to four sets: a row for each frozen network on each set."""
+    paths = {
         "cifar10": ("cifar10-jpg.tar.gz#train", "cifar10-jpg.tar.gz#test"),
         "mnist": ("mnist.npz#train", "mnist.npz#test"),
         "tiny-imagenet-50": ("tiny-imagenet-50.tar.gz#train", "tiny-imagenet-50.tar.gz#val"),
     }
     sets = [TransferSet("flowers5", f"{data}/flowers5-128.tar.gz")]
-    for name, (train, test) in places.items():
+    for name, (train, test) in paths.items():
         parts = zip((train, test), (5000, 2500), ("train", "test"), strict=True)
         cuts = {
-            part: cut(open_source(f"{data}/{place}"), count, folder / f"{name}-{part}.npz")
-            for place, count, part in parts
+            part: write_small_images(open_source(f"{data}/{path}"), count, folder / f"{name}-{part}.npz")
+            for path, count, part in parts
         }
         sets.append(TransferSet(name, cuts["train"], cuts["test"]))
     work = Work("cpu", num_workers=1, cache=folder / "cache", progress=PlainProgress())
@@ -137,14 +137,14 @@ def judged_elsewhere(data: Path, folder: Path) -> list[dict[str, Any]]:
     return [{"part": "transfer", "protocol": table.protocol, **asdict(row)} for row in table.rows]
 
 
-def segmented(name: str, data: Path, folder: Path, seeds: list[int]) -> list[dict[str, Any]]:
-    """The trained network, one that was not, and raw pixels."""
+def segmentation_rows(name: str, data: Path, folder: Path, seeds: list[int]) -> list[dict[str, Any]]:
+    """Segmentation with the trained network, an untrained one and raw pixels, for each seed."""
     rows = []
-    trained = load(folder / "run")
+    trained_encoder = load(folder / "run")
     train, test = SCENES[name](data, folder)
     for seed in seeds:
-        encoders: list[FrozenEncoder] = [trained, random_encoder(trained.run, seed)]
-        encoders += [raw_pixels(trained.run)]
+        encoders: list[FrozenEncoder] = [trained_encoder, random_encoder(trained_encoder.run, seed)]
+        encoders += [raw_pixels(trained_encoder.run)]
         for encoder in encoders:
             start = time.process_time()
             protocol = Segmentation(size=96, width=32, epochs=15, seed=seed)
@@ -167,8 +167,8 @@ def mosaics(data: Path, folder: Path) -> tuple[MaskedImages, MaskedImages]:
                 window = np.s_[32 * (tile // 3) : 32 * (tile // 3) + 32, 32 * (tile % 3) : 32 * (tile % 3) + 32]
                 at = int(chance.integers(len(source)))
                 canvas[window], mask[window] = source.image(at).permute(1, 2, 0).numpy(), labels[at]
-            keep(folder / f"mosaics-{part}", str(number), Image.fromarray(canvas), mask)
-    return opened(folder / "mosaics-train", source.classes), opened(folder / "mosaics-test", source.classes)
+            save_scene(folder / f"mosaics-{part}", str(number), Image.fromarray(canvas), mask)
+    return open_scenes(folder / "mosaics-train", source.classes), open_scenes(folder / "mosaics-test", source.classes)
 
 
 def coco_scenes(data: Path, folder: Path) -> tuple[MaskedImages, MaskedImages]:
@@ -178,22 +178,26 @@ def coco_scenes(data: Path, folder: Path) -> tuple[MaskedImages, MaskedImages]:
     for archive, top, split, part in parts:
         with tarfile.open(data / f"{archive}.tar.gz") as tar:
             content = {member.name: tar.extractfile(member) for member in tar if member.isfile()}
-            document = json.loads(read(content[f"{top}/annotations/instances_{split}.json"]))
+            document = json.loads(bytes_of(content[f"{top}/annotations/instances_{split}.json"]))
             group = {one["id"]: group_of(one["supercategory"]) for one in document["categories"]}
             for image in document["images"]:
                 mask = np.zeros((image["height"], image["width"]), np.uint8)
-                here = [one for one in document["annotations"] if one["image_id"] == image["id"]]
-                for one in sorted(here, key=lambda one: -one["area"]):  # small things lie in front
+                annotations = [one for one in document["annotations"] if one["image_id"] == image["id"]]
+                for one in sorted(annotations, key=lambda one: -one["area"]):  # small things lie in front
                     shape = region(one["segmentation"], *mask.shape)
                     mask[shape] = 255 if one.get("iscrowd") else group[one["category_id"]]
-                photograph = Image.open(io.BytesIO(read(content[f"{top}/{split}/{image['file_name']}"]))).convert("RGB")
+                photograph = Image.open(io.BytesIO(bytes_of(content[f"{top}/{split}/{image['file_name']}"]))).convert(
+                    "RGB"
+                )
                 # At half the size: a PNG of the whole takes a second to write.
                 smaller = Image.fromarray(mask).resize(
                     (mask.shape[1] // 2, mask.shape[0] // 2), Image.Resampling.NEAREST
                 )
                 photograph = photograph.resize(smaller.size, Image.Resampling.BOX)
-                keep(folder / f"coco-{part}", image["file_name"].removesuffix(".jpg"), photograph, np.array(smaller))
-    return opened(folder / "coco-train", GROUPS), opened(folder / "coco-test", GROUPS)
+                save_scene(
+                    folder / f"coco-{part}", image["file_name"].removesuffix(".jpg"), photograph, np.array(smaller)
+                )
+    return open_scenes(folder / "coco-train", GROUPS), open_scenes(folder / "coco-test", GROUPS)
 
 
 def group_of(category: str) -> int:
@@ -202,7 +206,7 @@ def group_of(category: str) -> int:
 
 
 def region(shape: Any, height: int, width: int) -> np.ndarray:
-    """Polygons, or run lengths column by column, as a table of truth."""
+    """The mask of an object, from polygons or from run lengths by column."""
     if isinstance(shape, dict):
         runs = shape["counts"]
         return np.repeat(np.arange(len(runs)) % 2, runs).reshape(width, height).T.astype(bool)
@@ -212,20 +216,20 @@ def region(shape: Any, height: int, width: int) -> np.ndarray:
     return np.array(mask)
 
 
-def read(file: Any) -> bytes:
+def bytes_of(file: Any) -> bytes:
     """The bytes of a member of an archive."""
     return file.read()
 
 
-def keep(folder: Path, name: str, image: Image.Image, mask: np.ndarray) -> None:
+def save_scene(folder: Path, name: str, image: Image.Image, mask: np.ndarray) -> None:
     """An image and its mask, as PNGs."""
     for kind, picture in (("images", image), ("masks", Image.fromarray(mask))):
         (folder / kind).mkdir(parents=True, exist_ok=True)
         picture.save(folder / kind / f"{name}.png")
 
 
-def opened(folder: Path, names: tuple[str, ...]) -> MaskedImages:
-    """The images and masks that were kept."""
+def open_scenes(folder: Path, names: tuple[str, ...]) -> MaskedImages:
+    """The images and masks in a folder."""
     return open_masked(f"{folder / 'images'}#{folder / 'masks'}", names)
 
 

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from planted_photos import CHANGES, Planted, dhash, pixels_of, with_copies, with_strangers, with_wrong_labels
+from planted_photos import CHANGES, PlantedImages, dhash, pixels_of, with_copies, with_strangers, with_wrong_labels
 from timing import merge_rows, write_results
 from torch import Tensor
 
@@ -47,20 +47,20 @@ STRANGERS = {
     "CIFAR-10": "cifar10-jpg.tar.gz#test",
     "MNIST": "mnist.npz#test",
 }
-OF_THE_KIND = {"flowers5": "flowers5", "cifar10-jpg": "CIFAR-10", "tiny-imagenet-50": "ImageNet"}
-"""Strangers that would be none."""
+SAME_KIND = {"flowers5": "flowers5", "cifar10-jpg": "CIFAR-10", "tiny-imagenet-50": "ImageNet"}
+"""The strangers that are of a set's own kind, and therefore left out."""
 MOST = 4311
 HASH_BITS = 10
-"""Hashes that differ in so many bits are usually taken for the same picture."""
+"""Hashes that differ in at most this many bits are usually taken for the same picture."""
 
-Features = Callable[[Planted], Tensor]
+Features = Callable[[PlantedImages], Tensor]
 
 
 def main() -> None:
-    """Train where there is no run yet, search, write."""
+    """Train the missing runs, search, and write results/find.json."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder that holds the sets")
-    parser.add_argument("--work", type=Path, required=True, help="folder that keeps the runs")
+    parser.add_argument("--work", type=Path, required=True, help="folder for the runs")
     parser.add_argument("--minutes", type=float, default=5, help="of training")
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
     options = parser.parse_args()
@@ -77,21 +77,21 @@ def quality(name: str, options: argparse.Namespace) -> list[dict[str, Any]]:
         assert vantage_command(["pretrain", *words]) == 0
     images, label = pixels_of(path, side, MOST)
     strangers = {
-        kind: pixels_of(str(options.data / place), side, 100)[0]
-        for kind, place in STRANGERS.items()
-        if kind != OF_THE_KIND[name]
+        kind: pixels_of(str(options.data / other_set), side, 100)[0]
+        for kind, other_set in STRANGERS.items()
+        if kind != SAME_KIND[name]
     }
     copies, wrong = with_copies(images, 600), with_wrong_labels(images, label, 0.05)
     rows = []
     for kind, features in kinds_of_features(run).items():
-        everyone = features(copies)
-        rows += copies_found(kind, everyone, copies)
-        own = everyone[: len(images)]  # the photographs come first
-        rows.append(mistakes_found(kind, own, wrong))
-        for place, others in strangers.items():
-            vector = torch.cat([own, features(with_strangers(others, others[:0]))])
-            rows.append(strangers_found(kind, place, vector, with_strangers(images, others)))
-        rows.append(labeled_first(kind, own, torch.from_numpy(label)))
+        vectors = features(copies)
+        rows += copies_rows(kind, vectors, copies)
+        image_vectors = vectors[: len(images)]  # the photographs come first
+        rows.append(mistakes_row(kind, image_vectors, wrong))
+        for other_set, others in strangers.items():
+            vector = torch.cat([image_vectors, features(with_strangers(others, others[:0]))])
+            rows.append(strangers_row(kind, other_set, vector, with_strangers(images, others)))
+        rows.append(labels_row(kind, image_vectors, torch.from_numpy(label)))
         print(*(row for row in rows if row["features"] == kind), sep="\n", flush=True)
     return [{"set": name, "images": len(images)} | row for row in rows]
 
@@ -101,85 +101,89 @@ def kinds_of_features(run: Path) -> dict[str, Features]:
     encoder, work = load(run), Work()
     kinds = {"run": encoder, "random encoder": random_encoder(encoder.run), "raw pixels": raw_pixels(encoder.run)}
 
-    def encoded(kind: str) -> Features:
-        one = kinds[kind]
-        return lambda planted: encode_all(one.backbone, one.view, planted.source, work, kind)
+    def encode_with(kind: str) -> Features:
+        encoder = kinds[kind]
+        return lambda planted: encode_all(encoder.backbone, encoder.view, planted.source, work, kind)
 
-    def hashed(planted: Planted) -> Tensor:
+    def hash_images(planted: PlantedImages) -> Tensor:
         numbers = range(len(planted.source))
         return torch.from_numpy(
-            dhash(np.stack([planted.source.image(one).permute(1, 2, 0).numpy() for one in numbers]))
+            dhash(np.stack([planted.source.image(number).permute(1, 2, 0).numpy() for number in numbers]))
         )
 
-    return {**{kind: encoded(kind) for kind in kinds}, "difference hash": hashed}
+    return {**{kind: encode_with(kind) for kind in kinds}, "difference hash": hash_images}
 
 
-def copies_found(name: str, vector: Tensor, planted: Planted) -> list[dict[str, Any]]:
-    """Pairs by the rule, and for hashes by the customary limit too."""
+def copies_rows(name: str, vector: Tensor, planted: PlantedImages) -> list[dict[str, Any]]:
+    """How well copies are found by the rule, and for hashes also by the customary limit."""
     neighbors = neighbors_of(vector)
-    every, limit = near_duplicates(neighbors, torch.inf), near_duplicates(neighbors).limit
-    pair = every.pair.numpy()
+    pairs, limit = near_duplicates(neighbors, torch.inf), near_duplicates(neighbors).limit
+    pair = pairs.pair.numpy()
     true = planted.truth[pair[:, 1]] == pair[:, 0]
-    rules = {"written rule": (every.ratio <= limit).numpy()}
+    rules = {"written rule": (pairs.ratio <= limit).numpy()}
     if name == "difference hash":
-        rules["10 bits"] = (every.distance <= HASH_BITS / 32 + 1e-6).numpy()
+        rules["10 bits"] = (pairs.distance <= HASH_BITS / 32 + 1e-6).numpy()
     rows = []
-    for rule, options in rules.items():
-        of_change = [true & options & (planted.change[pair[:, 1]] == number) for number in range(len(CHANGES))]
+    for rule, selection in rules.items():
+        of_change = [true & selection & (planted.change[pair[:, 1]] == number) for number in range(len(CHANGES))]
         recall = {f"recall, {change}": share(hits.sum(), (planted.change == number).sum())
                   for number, (change, hits) in enumerate(zip(CHANGES, of_change, strict=True))}  # fmt: skip
-        natural = int((options & (pair[:, 1] < (planted.truth < 0).sum())).sum())
-        score = judged(true, options, -every.ratio.numpy(), int((planted.truth >= 0).sum()))
+        natural = int((selection & (pair[:, 1] < (planted.truth < 0).sum())).sum())
+        score = scores_of(true, selection, -pairs.ratio.numpy(), int((planted.truth >= 0).sum()))
         rows.append({"task": "copies", "features": name, "rule": rule, **score, **recall, "natural": natural})
     return rows
 
 
-def mistakes_found(name: str, vector: Tensor, planted: Planted) -> dict[str, Any]:
-    """Wrong labels by the rule."""
+def mistakes_row(name: str, vector: Tensor, planted: PlantedImages) -> dict[str, Any]:
+    """How well wrong labels are found by the rule."""
     label = torch.tensor([planted.source.label(number) for number in range(len(planted.source))])
     doubts = mistakes(neighbors_of(vector, 20), label, int(label.max()) + 1)
-    score = judged(planted.truth, doubts.is_mistake.numpy(), doubts.score.numpy())
+    score = scores_of(planted.truth, doubts.is_mistake.numpy(), doubts.score.numpy())
     agree = share((doubts.score < 0).sum(), len(label))
     return {"task": "wrong labels", "features": name, "rule": "written rule", **score, "neighbors agree": agree}
 
 
-def strangers_found(name: str, kind: str, vector: Tensor, planted: Planted) -> dict[str, Any]:
-    """Strangers by the rule."""
-    far = outliers(neighbors_of(vector))
-    score = judged(planted.truth, (far.score > far.limit).numpy(), far.score.numpy())
+def strangers_row(name: str, kind: str, vector: Tensor, planted: PlantedImages) -> dict[str, Any]:
+    """How well strangers are found by the rule."""
+    outlier_scores = outliers(neighbors_of(vector))
+    score = scores_of(
+        planted.truth, (outlier_scores.score > outlier_scores.limit).numpy(), outlier_scores.score.numpy()
+    )
     return {"task": f"strangers, {kind}", "features": name, "rule": "written rule", **score}
 
 
-def labeled_first(name: str, vector: Tensor, label: Tensor) -> dict[str, Any]:
+def labels_row(name: str, vector: Tensor, label: Tensor) -> dict[str, Any]:
     """Accuracy in percent of the nearest labeled neighbor over all images, with 50 labels chosen at random (mean of ten
     draws), by clusters and by k-center."""
     draws = [torch.randperm(len(label), generator=torch.Generator().manual_seed(seed))[:50] for seed in range(10)]
-    options = {"clusters": [cluster_centers(vector, 50).number], "k-center": [k_centers(vector, 50).number]}
+    choices = {"clusters": [cluster_centers(vector, 50).number], "k-center": [k_centers(vector, 50).number]}
     row: dict[str, Any] = {"task": "50 labels", "features": name}
-    for way, each in {"random": draws, **options}.items():
+    for way, selections in {"random": draws, **choices}.items():
         right = [
             (label[numbers][neighbors_among(vector[numbers], vector, 1).number[:, 0]] == label).double().mean()
-            for numbers in each
+            for numbers in selections
         ]
         row[way] = round(100 * float(torch.stack(right).mean()), 1)
     return row
 
 
-def judged(true: np.ndarray, options: np.ndarray, score: np.ndarray, total: int | None = None) -> dict[str, Any]:
+def scores_of(
+    correct: np.ndarray, selection: np.ndarray, score: np.ndarray, total: int | None = None
+) -> dict[str, Any]:
     """Precision, recall and average precision; `total` counts what should be found, where not all of it is listed."""
-    total = int(true.sum()) if total is None else total
-    ordered = true[np.argsort(-score, kind="stable")]
-    precision = ordered.cumsum() / np.arange(1, len(ordered) + 1)
+    total = int(correct.sum()) if total is None else total
+    correct_by_score = correct[np.argsort(-score, kind="stable")]
+    precision = correct_by_score.cumsum() / np.arange(1, len(correct_by_score) + 1)
     return {
-        "found": int(options.sum()),
-        "precision": share((true & options).sum(), options.sum()),
-        "recall": share((true & options).sum(), total),
-        "average precision": round(float((precision * ordered).sum() / total), 3),
+        "found": int(selection.sum()),
+        "precision": share((correct & selection).sum(), selection.sum()),
+        "recall": share((correct & selection).sum(), total),
+        "average precision": round(float((precision * correct_by_score).sum() / total), 3),
     }
 
 
 def share(part: Any, whole: Any) -> float | None:
-    """A share, or none of nothing."""
+    """A share; `None` if the whole is 0."""
     return round(float(part) / float(whole), 3) if float(whole) else None
 
 

@@ -33,11 +33,11 @@ BASE = "moco_v2"
 RECIPES_SHOWN = (BASE, "moco_v1", "ring_moco", "jcl", "interclr", "simclr", "hcl", "instance_discrimination", "ring_ir",
                  "infomin", "everything")  # fmt: skip
 WARM = 30
-"""Steps before the first that is timed."""
+"""Steps before timing starts."""
 
 
 class Steps:
-    """A recipe that goes on, step by step."""
+    """A recipe in training, step by step."""
 
     def __init__(self, run: Run, source: Any) -> None:
         fabric, run = launch(run, QuietProgress())
@@ -56,7 +56,7 @@ class Steps:
         return batch.to(self.session.fabric.device)
 
     def go(self, count: int) -> None:
-        """So many steps."""
+        """Take `count` steps."""
         for _ in range(count):
             self.session.step(self.batch(), self.step)
             self.step += 1
@@ -71,10 +71,10 @@ class Steps:
         self.session.optimizer.zero_grad(set_to_none=True)
 
 
-def run_of(recipe: Callable[[int], Run], images: int, batch: int, backbone: str, compiled: bool) -> Run:
-    """A recipe at this size."""
+def run_of(recipe: Callable[[int], Run], images: int, batch: int, backbone: str, compile_network: bool) -> Run:
+    """A recipe with a backbone, for a number of images and a batch size."""
     run = with_network(recipe(32), backbone_named(backbone, 32)).fit(images, batch).rescale(batch, 200)
-    return replace(run, hardware=replace(run.hardware, accelerator="cuda", compile=compiled))
+    return replace(run, hardware=replace(run.hardware, accelerator="cuda", compile=compile_network))
 
 
 def main() -> None:
@@ -87,43 +87,47 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--compile", action="store_true")
-    parser.add_argument("--profile", action="store_true", help="print the dearest operations of each recipe instead")
-    chosen = parser.parse_args()
-    source, recipes = open_source(chosen.data), {recipe.__name__: recipe for recipe in RECIPES}
+    parser.add_argument(
+        "--profile", action="store_true", help="print the most expensive operations of each recipe instead"
+    )
+    options = parser.parse_args()
+    source, recipes = open_source(options.data), {recipe.__name__: recipe for recipe in RECIPES}
     rows, cases, peaks = [], {}, {}
-    for name in chosen.recipes:
+    for name in options.recipes:
         torch.cuda.reset_peak_memory_stats()
-        before = torch.cuda.memory_allocated()
-        steps = Steps(run_of(recipes[name], len(source), chosen.batch_size, chosen.backbone, chosen.compile), source)
+        memory_before = torch.cuda.memory_allocated()
+        steps = Steps(run_of(recipes[name], len(source), options.batch_size, options.backbone, options.compile), source)
         steps.go(WARM)
-        peaks[name] = (torch.cuda.max_memory_allocated() - before) / 2**20
-        if chosen.profile:
+        peaks[name] = (torch.cuda.max_memory_allocated() - memory_before) / 2**20
+        if options.profile:
             _profile(name, steps)
             continue
-        cases[name] = lambda steps=steps: steps.go(chosen.steps)
-        cases[f"{name}, networks"] = lambda steps=steps: [steps.networks() for _ in range(chosen.steps)]
-    if chosen.profile:
+        cases[name] = lambda steps=steps: steps.go(options.steps)
+        cases[f"{name}, networks"] = lambda steps=steps: [steps.networks() for _ in range(options.steps)]
+    if options.profile:
         return
-    seconds = interleave(cases, chosen.rounds)
-    for name in chosen.recipes:
-        step = statistics.median(seconds[name]) / chosen.steps
+    seconds = interleave(cases, options.rounds)
+    for name in options.recipes:
+        step = statistics.median(seconds[name]) / options.steps
         row: dict[str, Any] = {"recipe": name, "ms a step": round(1e3 * step, 2)}
-        row["images/s"] = round(chosen.batch_size / step)
+        row["images/s"] = round(options.batch_size / step)
         if BASE in seconds:
             row[f"times {BASE}"] = round(1 / speedup(seconds, name, BASE), 2)
-        row["networks, ms"] = round(1e3 * statistics.median(seconds[f"{name}, networks"]) / chosen.steps, 2)
+        row["networks, ms"] = round(1e3 * statistics.median(seconds[f"{name}, networks"]) / options.steps, 2)
         row["peak MiB"] = round(peaks[name])
         rows.append(row)
         print(row, flush=True)
-    write_results("gpu" + "_compiled" * chosen.compile, rows)
+    write_results("gpu" + "_compiled" * options.compile, rows)
 
 
 def _profile(name: str, steps: Steps) -> None:
-    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as found:
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
         steps.go(10)
         torch.cuda.synchronize()
-    print(f"== {name}\n{found.key_averages().table(sort_by='cuda_time_total', row_limit=14, max_name_column_width=60)}")
-    print(found.key_averages().table(sort_by="self_cpu_time_total", row_limit=14, max_name_column_width=60))
+    print(
+        f"== {name}\n{profiler.key_averages().table(sort_by='cuda_time_total', row_limit=14, max_name_column_width=60)}"
+    )
+    print(profiler.key_averages().table(sort_by="self_cpu_time_total", row_limit=14, max_name_column_width=60))
 
 
 if __name__ == "__main__":

@@ -41,52 +41,52 @@ def steps(run: Run, views: Views) -> list[list[Wait]]:
 
 
 def row(name: str, run: Run) -> dict[str, Any]:
-    """What is written of a recipe."""
-    counted = [waits for views in (Views.RESIDENT, Views.STREAMED) for waits in steps(run, views)]
-    usual = [waits for waits in counted if not any(wait.clusters for wait in waits)]
+    """The row of a recipe."""
+    waits_by_step = [waits for views in (Views.RESIDENT, Views.STREAMED) for waits in steps(run, views)]
+    usual = [waits for waits in waits_by_step if not any(wait.clusters for wait in waits)]
     places = collections.Counter(f"{wait.place} {wait.what}" for wait in max(usual, key=len))
     return {
         "recipe": name,
         "waits of a step": f"{min(map(len, usual))}" if len({*map(len, usual)}) == 1 else _range(map(len, usual)),
         "at most": max(map(len, usual)),
         "places": dict(sorted(places.items())),
-        "steps with k-means": len(counted) - len(usual),
-        "waits of those, at most": max((len(waits) for waits in counted if waits not in usual), default=0),
+        "steps with k-means": len(waits_by_step) - len(usual),
+        "waits of those, at most": max((len(waits) for waits in waits_by_step if waits not in usual), default=0),
     }
 
 
 def _range(counts: Any) -> str:
-    ordered = sorted(counts)
-    return f"{ordered[0]} to {ordered[-1]}"
+    values = sorted(counts)
+    return f"{values[0]} to {values[-1]}"
 
 
 def main() -> None:
-    """Count, print, and write where that is asked for."""
+    """Count and print; write the rows if --json names a file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--recipes", nargs="+", choices=[recipe.__name__ for recipe in (*RECIPES, *VARIANTS)])
     parser.add_argument("--places", action="store_true", help="print where a step waits")
     parser.add_argument("--json", type=Path, help="write the rows to this file")
     parser.add_argument("--before", type=Path, help="a file of rows written by --json with the code before a change")
-    chosen = parser.parse_args()
-    earlier = json.loads(chosen.before.read_text())["rows"] if chosen.before else []
-    before = {entry["recipe"]: entry for entry in earlier}
+    options = parser.parse_args()
+    rows_before = json.loads(options.before.read_text())["rows"] if options.before else []
+    earlier_rows = {entry["recipe"]: entry for entry in rows_before}
     rows = []
     for recipe in (*RECIPES, *VARIANTS):
         name = recipe.__name__
-        if chosen.recipes and name not in chosen.recipes:
+        if options.recipes and name not in options.recipes:
             continue
         with allowing("tiny"):
             entry = row(name, small(recipe(SIZE), IMAGES))
-        if name in before:
-            entry |= {f"before: {key}": before[name][key] for key in ("waits of a step", "places")}
+        if name in earlier_rows:
+            entry |= {f"before: {key}": earlier_rows[name][key] for key in ("waits of a step", "places")}
         rows.append(entry)
-        was = f"   before {entry['before: waits of a step']}" if name in before else ""
+        was = f"   before {entry['before: waits of a step']}" if name in earlier_rows else ""
         print(f"{name:30} {entry['waits of a step']:>8}{was}", flush=True)
-        for place, count in entry["places"].items() if chosen.places else ():
+        for place, count in entry["places"].items() if options.places else ():
             print(f"    {count:3}  {place}")
-    if chosen.json:
-        write_results(chosen.json.stem, rows).replace(chosen.json)
-        print("written:", chosen.json)
+    if options.json:
+        write_results(options.json.stem, rows).replace(options.json)
+        print("written:", options.json)
 
 
 if __name__ == "__main__":

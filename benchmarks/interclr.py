@@ -85,7 +85,7 @@ def problem(size: Size) -> tuple[Keys, Keys]:
 
 
 def stepping(query: Keys, loss: Step) -> Step:
-    """Forward and backward; gives the query's gradient."""
+    """Forward and backward; returns the query's gradient."""
 
     def step() -> Tensor:
         query.vector.grad = None
@@ -100,24 +100,24 @@ def released(size: Size) -> Step:
     query, pool = problem(size)
     label, mine, bank = pool.clusters[:, 0], query.clusters, pool.vector
 
-    def draw(near: Tensor, weight: Tensor) -> Tensor:
-        return near.gather(1, torch.multinomial(weight, size.negatives))
+    def draw(similar: Tensor, weight: Tensor) -> Tensor:
+        return similar.gather(1, torch.multinomial(weight, size.negatives))
 
     def loss() -> Tensor:
         with torch.no_grad():
-            near = torch.topk(query.vector @ bank.T, size.rows // 10, dim=1, sorted=False).indices
-            weight = torch.ones(near.shape)
-            chosen = draw(near, weight)
-            while (same := label[chosen] == mine).any():
-                chosen[same] = draw(near, weight)[same]
-            keys = bank.index_select(0, chosen.flatten()).view(size.queries, size.negatives, WIDTH)
+            similar = torch.topk(query.vector @ bank.T, size.rows // 10, dim=1, sorted=False).indices
+            weight = torch.ones(similar.shape)
+            drawn_rows = draw(similar, weight)
+            while (same_cluster := label[drawn_rows] == mine).any():
+                drawn_rows[same_cluster] = draw(similar, weight)[same_cluster]
+            keys = bank.index_select(0, drawn_rows.flatten()).view(size.queries, size.negatives, WIDTH)
         return torch.logsumexp(torch.bmm(keys, query.vector[:, :, None])[:, :, 0] / TEMPERATURE, 1)
 
     return stepping(query, loss)
 
 
 def exact(size: Size) -> tuple[Rule, ...]:
-    """Drawn from the tenth, for each query by itself."""
+    """Drawn from the most similar tenth of the bank, for each query separately."""
     return OtherClusters(), TENTH, Distinct(size.negatives)
 
 
@@ -162,7 +162,7 @@ def scan(size: Size) -> Step:
 
 
 def by_table(size: Size) -> Step:
-    """Queries × rows, of each row of the table the r-th that is marked."""
+    """A table of queries × rows, in which the r-th mate of each query is looked up, with a random r."""
     query, pool = problem(size)
 
     def draw() -> Tensor:
@@ -174,7 +174,7 @@ def by_table(size: Size) -> Step:
 
 
 def by_index(size: Size) -> Step:
-    """The memory's index; made once, before the clock runs."""
+    """The memory's index, which is built once, before timing starts."""
     query, pool = problem(size)
     return lambda: ClusterMate()(query, (), pool, 0).key
 
@@ -186,9 +186,9 @@ def loop(size: Size) -> Step:
 
     def centroids() -> Tensor:
         order = label.argsort()
-        which, many = label[order].unique_consecutive(return_counts=True)
+        labels, sizes = label[order].unique_consecutive(return_counts=True)
         mean = bank.new_zeros(size.clusters, WIDTH)
-        for cluster, rows in zip(which.tolist(), order.split(many.tolist()), strict=True):
+        for cluster, rows in zip(labels.tolist(), order.split(sizes.tolist()), strict=True):
             mean[cluster] = bank[rows].mean(0)
         return mean
 
@@ -196,7 +196,7 @@ def loop(size: Size) -> Step:
 
 
 def running_sums(size: Size, index: bool = False) -> Step:
-    """Rows of the queries change, and a tenth of their labels."""
+    """Sums that follow the rows of the queries, a tenth of which change their label."""
     query, pool = problem(size)
     members, label, image = Members(), pool.clusters.clone(), query.image.unique()
     total, count = torch.zeros(size.clusters, WIDTH, dtype=torch.float64), torch.zeros(size.clusters, dtype=torch.int64)
@@ -204,11 +204,11 @@ def running_sums(size: Size, index: bool = False) -> Step:
     clustering.recount()
     if index:
         members.find(label, query.clusters)
-    to, before = clustering.label[image], pool.vector[image]
+    labels, vectors = clustering.label[image], pool.vector[image]
 
     def move() -> Tensor:
-        to[::10] = torch.randint(size.clusters, (len(to[::10]),))
-        clustering.move(image, to, before)
+        labels[::10] = torch.randint(size.clusters, (len(labels[::10]),))
+        clustering.move(image, labels, vectors)
         return total
 
     return move
@@ -229,21 +229,21 @@ CASES: dict[str, tuple[str, Callable[[Size], Step]]] = {
     "centroids: sums": ("centroids: loop", running_sums),
     "centroids: sums, index": ("centroids: loop", partial(running_sums, index=True)),
 }
-"""The case each is compared with, and how it is made."""
+"""For each case, the case it is compared with, and a function that prepares it."""
 
 SHORT = {"mates: index": 20, "centroids: sums": 20, "centroids: sums, index": 20}
 """Calls in a row, of cases that take less than a few milliseconds."""
 
 LARGE = ("released", "exact", "subset", "mates: table")
-"""Cases that take memory worth a process of its own."""
+"""Cases whose peak memory is measured, each in its own process."""
 
 
 def error(size: Size, rules: tuple[Rule, ...]) -> float:
-    """Of the gradient for four queries, against the table's."""
+    """Error of the gradient for four queries, relative to the table's."""
     query, pool = problem(size)
-    some = query.rows(slice(0, 4))
+    four = query.rows(slice(0, 4))
     ours, truth = (
-        torch.autograd.grad(way(some, pool, rules, TEMPERATURE, 0).log_sum.sum(), query.vector)[0]
+        torch.autograd.grad(way(four, pool, rules, TEMPERATURE, 0).log_sum.sum(), query.vector)[0]
         for way in (sum_negatives, table)
     )
     return ((ours - truth).norm() / truth.norm()).item()
@@ -271,15 +271,15 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, help="for every size; by default fewer the larger the bank is")
     parser.add_argument("--rows", type=int, choices=SIZES, help="one size only; nothing is written")
     parser.add_argument("--peak", choices=CASES)
-    chosen = parser.parse_args()
-    if chosen.peak:
-        print(measured_peak(CASES[chosen.peak][1](SIZES[chosen.rows])))
+    options = parser.parse_args()
+    if options.peak:
+        print(measured_peak(CASES[options.peak][1](SIZES[options.rows])))
         return
     rows: list[dict[str, Any]] = []
-    for size in [SIZES[chosen.rows]] if chosen.rows else SIZES.values():
-        rows += measure(size, chosen.rounds or size.rounds)
+    for size in [SIZES[options.rows]] if options.rows else SIZES.values():
+        rows += measure(size, options.rounds or size.rounds)
         problem.cache_clear()
-    if not chosen.rows:
+    if not options.rows:
         write_results("interclr", rows)
 
 

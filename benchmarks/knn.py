@@ -48,7 +48,7 @@ def vantage_knn(bank: Tensor, label: Tensor, query: Tensor, classes: int) -> Ten
 
 
 def lightly_module() -> ModuleType | None:
-    """The one file of lightly that is needed: its package imports Lightning, which need not be installed."""
+    """lightly's kNN without the rest of the package, which imports Lightning; `None` if lightly is not installed."""
     package = importlib.util.find_spec("lightly")
     if package is None or package.origin is None:
         return None
@@ -82,28 +82,28 @@ def look_up_once(name: str, classes: int, queries: int) -> None:
     bank, label, query, _ = data(queries, classes)
     LOOKUPS[name](bank[:500], label[:500], query[:10], classes)  # starts the libraries
     Path("/proc/self/clear_refs").write_text("5")  # the highest so far becomes what is resident now
-    before = resident("VmRSS")
+    memory_before = resident("VmRSS")
     LOOKUPS[name](bank, label, query, classes)
-    print(resident("VmHWM") - before)
+    print(resident("VmHWM") - memory_before)
 
 
 def extra_memory(name: str, classes: int, queries: int, threads: int) -> float:
     """MiB that one lookup adds at its peak, in a process of its own."""
     # Not by the peak that the system reports for a child: it starts at the parent's size.
-    facts = ["--once", name, "--classes", str(classes), "--queries", str(queries), "--threads", str(threads)]
-    process = subprocess.run([sys.executable, __file__, *facts], capture_output=True, text=True, check=True)
+    words = ["--once", name, "--classes", str(classes), "--queries", str(queries), "--threads", str(threads)]
+    process = subprocess.run([sys.executable, __file__, *words], capture_output=True, text=True, check=True)
     return float(process.stdout.split()[-1])
 
 
 def main() -> None:
-    """Time, compare, write."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--threads", type=int, default=2)
-    arguments.add_argument("--rounds", type=int, default=3)
-    arguments.add_argument("--queries", type=int, default=10_000)
-    arguments.add_argument("--once", choices=sorted(LOOKUPS), help="run one case and end; for measuring memory")
-    arguments.add_argument("--classes", type=int, default=1000)
-    options = arguments.parse_args()
+    """Time and compare the lookups, and write results/knn.json."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--queries", type=int, default=10_000)
+    parser.add_argument("--once", choices=sorted(LOOKUPS), help="run one case only, to measure its memory")
+    parser.add_argument("--classes", type=int, default=1000)
+    options = parser.parse_args()
     torch.set_num_threads(options.threads)
     if options.once:
         look_up_once(options.once, options.classes, options.queries)

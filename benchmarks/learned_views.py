@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from quality import PLACES, cut, summary
+from quality import PATHS, summary, write_small_images
 from timing import RESULTS, write_results
 
 import vantage
@@ -62,7 +62,7 @@ def main() -> None:
     """Run every seed, space and method that has no row yet, and write the results after each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder that holds the sets")
-    parser.add_argument("--set", choices=PLACES, default="cifar10-jpg")
+    parser.add_argument("--set", choices=PATHS, default="cifar10-jpg")
     parser.add_argument("--spaces", nargs="+", choices=SPACES, default=["RGB"])
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
@@ -71,10 +71,10 @@ def main() -> None:
     file = RESULTS / f"{options.name}.json"
     rows = [row for row in json.loads(file.read_text())["rows"] if "seed" in row] if file.exists() else []
     folder = Path(tempfile.mkdtemp(prefix="vantage-learned-"))
-    pairs = zip(PLACES[options.set], (IMAGES, TEST_IMAGES), strict=True)
-    places = [
-        cut(open_source(f"{options.data}/{place}"), count, folder / f"{n}.npz")
-        for n, (place, count) in enumerate(pairs)
+    pairs = zip(PATHS[options.set], (IMAGES, TEST_IMAGES), strict=True)
+    paths = [
+        write_small_images(open_source(f"{options.data}/{path}"), count, folder / f"{n}.npz")
+        for n, (path, count) in enumerate(pairs)
     ]
     for seed in options.seeds:
         for space in options.spaces:
@@ -82,43 +82,43 @@ def main() -> None:
                 key = {"set": options.set, "recipe": f"{space}: {method}", "seed": seed}
                 if any(key.items() <= row.items() for row in rows):
                     continue
-                rows.append(key | measure(method, SPACES[space], seed, places, folder / "work"))
+                rows.append(key | measure(method, SPACES[space], seed, paths, folder / "work"))
                 print(rows[-1], flush=True)
                 write_results(options.name, [*rows, *summary(rows)])
     shutil.rmtree(folder)
 
 
-def measure(method: str, space: ColorSpace, seed: int, places: list[str], folder: Path) -> dict[str, Any]:
-    """Learn the views, train on them, judge: one row."""
+def measure(method: str, space: ColorSpace, seed: int, paths: list[str], folder: Path) -> dict[str, Any]:
+    """Learn the views, train on them, and evaluate: one row."""
     start, row = time.process_time(), dict[str, Any]()
     if method != "raw":
-        space, measures = learned(method, space, seed, places[0], folder / "views")
+        space, measures = learn_space(method, space, seed, paths[0], folder / "views")
         row |= measures
-    source, test = (open_source(place) for place in places)
-    run = contrast(space, seed, places[0])
+    source, test = (open_source(path) for path in paths)
+    run = contrast(space, seed, paths[0])
     if not train(run, folder / "run", PlainProgress()).finished:
         raise SystemExit("the run was stopped: nothing is judged")
     last = json.loads((folder / "run" / "metrics.jsonl").read_text().splitlines()[-1])
     row |= {"optimizer": repr(run.optimizer), "cmc i_nce": round(math.log(BATCH) - last["loss"] / 2, 3)}
-    judged = {"trained": load(folder / "run")}
+    encoders = {"trained": load(folder / "run")}
     if method == "raw":
-        judged |= {"raw pixels": raw_pixels(run), "random encoder": random_encoder(run, seed=seed)}
+        encoders |= {"raw pixels": raw_pixels(run), "random encoder": random_encoder(run, seed=seed)}
     for protocol in (KNN(k=20), LinearCached()):
-        for name, trained in judged.items():
-            outcome = protocol(trained, source, test, Work(num_workers=1))
+        for name, encoder in encoders.items():
+            outcome = protocol(encoder, source, test, Work(num_workers=1))
             row[f"{protocol.name}: {name}"] = round(outcome.accuracy.top1, 2)
     shutil.rmtree(folder)
     return row | {"cpu seconds": round(time.process_time() - start)}
 
 
-def learned(
-    method: str, space: ColorSpace, seed: int, place: str, folder: Path
+def learn_space(
+    method: str, space: ColorSpace, seed: int, path: str, folder: Path
 ) -> tuple[ColorSpace, dict[str, float | str]]:
-    """A learned color space, and what its learning told at the end."""
+    """A learned color space, and the last measures of its learning."""
     name, flow = method.split()
     preset = next(learning for learning in LEARNINGS if learning.__name__ == name)
     learning = preset(16, (Convolutions(SMALL[:3], 1), Convolutions(SMALL[:3], 2)))
-    own = max(1, round(0.9 * (LABELS if name == "supervised" else IMAGES)) // BATCH)  # steps of an epoch
+    steps_of_epoch = max(1, round(0.9 * (LABELS if name == "supervised" else IMAGES)) // BATCH)
     learning = replace(
         learning,
         space=space,
@@ -128,9 +128,9 @@ def learned(
         batch_size=BATCH,
         labeled_batch_size=BATCH,
         labels=LABELS,
-        epochs=round(STEPS / own),
+        epochs=round(STEPS / steps_of_epoch),
         seed=seed,
-        data=Data(place),
+        data=Data(path),
     )
     outcome = learn(learning, folder, PlainProgress())
     assert outcome.last is not None
@@ -141,21 +141,21 @@ def learned(
     return outcome.last, {"view steps": outcome.step, **measures}
 
 
-def contrast(space: ColorSpace, seed: int, place: str) -> vantage.Run:
+def contrast(space: ColorSpace, seed: int, path: str) -> vantage.Run:
     """CMC in the batch on two channels' worth of views, the same for every space."""
-    ask = Branch(InBatch(), OtherViews(), (OtherImages(),), InfoNCE(0.1))
+    branch = Branch(InBatch(), OtherViews(), (OtherImages(),), InfoNCE(0.1))
     encoders = tuple(Encoder(Convolutions(SMALL, channels), LinearHead(128)) for channels in (1, 2))
     return vantage.Run(
         recipe="cmc in the batch",
         views=cmc_views(32, space),
         encoders=PerView(encoders),
-        branches=(ask, replace(ask, query=1, keys=(0,), pool=(0,))),
+        branches=(branch, replace(branch, query=1, keys=(0,), pool=(0,))),
         optimizer=AdamW(weight_decay=1e-4),
         learning_rate=CosineByStep(1e-3),
         epochs=EPOCHS,
         batch_size=BATCH,
         seed=seed,
-        data=Data(place),
+        data=Data(path),
         hardware=Hardware(precision="32-true"),
     )
 

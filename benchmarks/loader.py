@@ -35,8 +35,8 @@ class TorchvisionCrops:
 
     def crop(self, image: UInt8[Tensor, "3 h w"], generator: torch.Generator) -> tuple[UInt8[Tensor, "3 s s"], ...]:
         torch.manual_seed(int(torch.randint(2**31, (), generator=generator)))
-        cut = v2.RandomResizedCrop(224, scale=(0.2, 1.0), antialias=True)
-        return cut(image), cut(image)
+        random_crop = v2.RandomResizedCrop(224, scale=(0.2, 1.0), antialias=True)
+        return random_crop(image), random_crop(image)
 
 
 class LightlyPhotos(Dataset[list[Tensor]]):
@@ -72,10 +72,10 @@ def main() -> None:
             for name, case in cases.items():
                 start = time.perf_counter()
                 photos = case()
-                took = time.perf_counter() - start
+                elapsed = time.perf_counter() - start
                 if turn:
-                    seconds[name].append(took / photos)
-                    rates[name].append(photos / took)
+                    seconds[name].append(elapsed / photos)
+                    rates[name].append(photos / elapsed)
         rows = []
         for name in cases:
             row: dict[str, object] = {"loader": name, "workers": options.workers}
@@ -90,23 +90,23 @@ def main() -> None:
 
 
 def make_cases(photos: Path, folder: Path, repeat: int, workers: int) -> dict[str, Callable[[], int]]:
-    """The loaders, each a function that reads every photograph `repeat` times and says how many that were."""
+    """The loaders, each a function that reads every photograph `repeat` times and returns how many it read."""
     source = open_source(photos, cache=folder / "cache")
     for number in range(len(source)):
         name = source.name(number).rpartition("/")[2]
         (folder / name).write_bytes(source.file_bytes(number))  # pyright: ignore[reportAttributeAccessIssue]
     files = open_source(folder, cache=folder / "cache")
     assert isinstance(files, Folder)
-    many = SourceSubset(files, list(range(len(files))) * repeat)
+    repeats = SourceSubset(files, list(range(len(files))) * repeat)
     crops: dict[str, Crops] = {"vantage": moco_v2_views(), "vantage, torchvision's crops": TorchvisionCrops()}
     cases: dict[str, Callable[[], int]] = {}
     for name, views in crops.items():
-        stream = StreamedImages(many, views, BATCH, seed=0, num_workers=workers)
+        stream = StreamedImages(repeats, views, BATCH, seed=0, num_workers=workers)
         cases[name] = lambda stream=stream: sum(len(batch.image) for batch in stream.batches(0))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            dataset = LightlyPhotos([files.path(number % len(files)) for number in range(len(many))])
+            dataset = LightlyPhotos([files.path(number % len(files)) for number in range(len(repeats))])
     except ImportError as error:
         print(f"lightly is not timed: {error}")
         return cases

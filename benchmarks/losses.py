@@ -40,9 +40,9 @@ def released(length: int) -> Callable[[], Tensor]:
 
     def step() -> Tensor:
         query.grad = None
-        near = torch.einsum("nc,nc->n", query, key)[:, None]
-        far = torch.einsum("nc,ck->nk", query, columns.clone())
-        logits = torch.cat([near, far], dim=1)
+        positive = torch.einsum("nc,nc->n", query, key)[:, None]
+        negatives = torch.einsum("nc,ck->nk", query, columns.clone())
+        logits = torch.cat([positive, negatives], dim=1)
         logits /= TEMPERATURE
         F.cross_entropy(logits, torch.zeros(BATCH, dtype=torch.long)).backward()
         return query.grad  # pyright: ignore
@@ -60,8 +60,8 @@ def ours(length: int, way: Callable[..., Negatives] = sum_negatives) -> Callable
     def step() -> Tensor:
         query.grad = None
         queries = Keys(query, image)
-        near = positives(queries, (Keys(key, image),), pool, 0)
-        estimator(near, way(queries, pool, (), TEMPERATURE, 0), 0).mean().backward()
+        positive_cosines = positives(queries, (Keys(key, image),), pool, 0)
+        estimator(positive_cosines, way(queries, pool, (), TEMPERATURE, 0), 0).mean().backward()
         return query.grad  # pyright: ignore
 
     return step
@@ -97,12 +97,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--peak", choices=CASES)
     parser.add_argument("--length", type=int)
-    chosen = parser.parse_args()
-    if chosen.peak:
-        print(measured_peak(CASES[chosen.peak](chosen.length)))
+    options = parser.parse_args()
+    if options.peak:
+        print(measured_peak(CASES[options.peak](options.length)))
         return
     rows: list[dict[str, Any]] = []
-    for length in [chosen.length] if chosen.length else [65_536, 16_384]:
+    for length in [options.length] if options.length else [65_536, 16_384]:
         steps = {}
         for name, case in CASES.items():
             try:
@@ -110,7 +110,7 @@ def main() -> None:
             except ImportError:
                 print(f"{name} is not installed: left out")
         truth = steps["released"]().clone()
-        seconds = interleave(steps, chosen.rounds)
+        seconds = interleave(steps, options.rounds)
         for name, step in steps.items():
             times = sorted(seconds[name])
             error = ((step() - truth).norm() / truth.norm()).item() if name != "lightly" else None

@@ -31,13 +31,13 @@ def problem(length: int, keys: int) -> tuple[Tensor, Tensor, Tensor]:
     """Queries, `keys` keys of each (keys, batch, width) and a queue, all of unit length."""
     generator = torch.Generator().manual_seed(1)
     query = F.normalize(torch.randn(BATCH, WIDTH, generator=generator), dim=1)
-    near = F.normalize(query + 0.5 * torch.randn(keys, BATCH, WIDTH, generator=generator), dim=2)
+    positive = F.normalize(query + 0.5 * torch.randn(keys, BATCH, WIDTH, generator=generator), dim=2)
     queue = F.normalize(torch.randn(length, WIDTH, generator=generator), dim=1)
-    return query.requires_grad_(), near, queue
+    return query.requires_grad_(), positive, queue
 
 
 def stepping(query: Tensor, loss: Step) -> Step:
-    """Forward and backward; gives the query's gradient."""
+    """Forward and backward; returns the query's gradient."""
 
     def step() -> Tensor:
         query.grad = None
@@ -55,8 +55,8 @@ def ring_released(length: int) -> Step:
 
     def loss() -> Tensor:
         pull = (query * key).sum(1) / 0.07
-        ranked = torch.sort(query @ queue.T / 0.07, dim=1, descending=True).values
-        ring = torch.cat([pull[:, None], ranked[:, :outer][:, inner:]], 1)
+        logits = torch.sort(query @ queue.T / 0.07, dim=1, descending=True).values
+        ring = torch.cat([pull[:, None], logits[:, :outer][:, inner:]], 1)
         return (torch.logsumexp(ring, 1) - pull).mean()
 
     return stepping(query, loss)
@@ -64,19 +64,19 @@ def ring_released(length: int) -> Step:
 
 def jcl_released(length: int) -> Step:
     """The covariance of each image's keys, its quadratic form twice; without a queue the positives' terms alone."""
-    query, near, queue = problem(length, KEYS)
+    query, positive, queue = problem(length, KEYS)
     columns = queue.T.contiguous()
 
     def loss() -> Tensor:
         with torch.no_grad():
-            mean = near.mean(0)
-            away = near - mean
+            mean = positive.mean(0)
+            away = positive - mean
             spread = torch.bmm(away.permute(1, 2, 0), away.permute(1, 0, 2)) * (STRENGTH / (KEYS * 0.2))
-        lifted = (query * (mean + 0.5 * torch.bmm(spread, query[:, :, None])[:, :, 0])).sum(1)
+        pull = (query * (mean + 0.5 * torch.bmm(spread, query[:, :, None])[:, :, 0])).sum(1)
         quadratic = 0.5 * torch.bmm(torch.bmm(query[:, None], spread), query[:, :, None]).mean() / 0.2
         if not length:
-            return quadratic - lifted.mean() / 0.2
-        logits = torch.cat([lifted[:, None], torch.einsum("nc,ck->nk", query, columns.clone())], 1)
+            return quadratic - pull.mean() / 0.2
+        logits = torch.cat([pull[:, None], torch.einsum("nc,ck->nk", query, columns.clone())], 1)
         logits /= 0.2
         return F.cross_entropy(logits, torch.zeros(BATCH, dtype=torch.long)) + quadratic
 
@@ -87,28 +87,28 @@ def ours(
     length: int, keys: int, rules: tuple[Rule, ...], estimator: InfoNCE | JCL, way: Callable[..., Negatives]
 ) -> Step:
     """OtherViews, an estimator and one of the ways to the log-partition."""
-    query, near, queue = problem(length, keys)
+    query, positive, queue = problem(length, keys)
     image, pool = torch.arange(BATCH), Keys(queue, torch.full((length,), -1))
-    answers = tuple(Keys(key, image) for key in near)
+    answers = tuple(Keys(key, image) for key in positive)
 
     def loss() -> Tensor:
         queries = Keys(query, image)
-        rest = way(queries, pool, rules, estimator.temperature, 0)
-        return estimator(OtherViews()(queries, answers, pool, 0), rest, 0).mean()
+        negatives = way(queries, pool, rules, estimator.temperature, 0)
+        return estimator(OtherViews()(queries, answers, pool, 0), negatives, 0).mean()
 
     return stepping(query, loss)
 
 
 def jcl_positives(length: int) -> Step:
-    """The positives' terms alone: against a huge rest the loss is rest − pull − extra + extra, as the released
-    terms are."""
-    query, near, _ = problem(length, KEYS)
+    """The positives' terms alone: with a huge log-sum s over the negatives, the loss is s − pull − extra + extra, as
+    the released terms are."""
+    query, positive, _ = problem(length, KEYS)
     image = torch.arange(BATCH)
-    rest = Negatives(torch.full((BATCH,), 1e3), torch.ones(BATCH, dtype=torch.int64))
-    answers, pool = tuple(Keys(key, image) for key in near), Keys(torch.zeros(0, WIDTH), torch.zeros(0).long())
+    negatives = Negatives(torch.full((BATCH,), 1e3), torch.ones(BATCH, dtype=torch.int64))
+    answers, pool = tuple(Keys(key, image) for key in positive), Keys(torch.zeros(0, WIDTH), torch.zeros(0).long())
 
     def loss() -> Tensor:
-        return JCL()(OtherViews()(Keys(query, image), answers, pool, 0), rest, 0).mean()
+        return JCL()(OtherViews()(Keys(query, image), answers, pool, 0), negatives, 0).mean()
 
     return stepping(query, loss)
 
@@ -116,21 +116,23 @@ def jcl_positives(length: int) -> Step:
 def jcl_positives_limit(length: int) -> Step:
     """The fewest operations that give the positives' terms, of keys that lie together already: one product, one mean
     and variance, a sum."""
-    query, near, _ = problem(length, KEYS)
-    together = near.transpose(0, 1).contiguous()
+    query, positive, _ = problem(length, KEYS)
+    together = positive.transpose(0, 1).contiguous()
 
     def loss() -> Tensor:
         cosine = torch.bmm(query.unsqueeze(1), together.mT).squeeze(1)
         variance, mean = torch.var_mean(cosine, 1, correction=0)
         extra = variance * (0.5 * STRENGTH / 0.2**2)
-        return (extra - (mean / 0.2 + extra)).mean()  # once below the line, once above, as the released terms
+        return (
+            extra - (mean / 0.2 + extra)
+        ).mean()  # once in the numerator and once in the denominator, as in the released terms
 
     return stepping(query, loss)
 
 
 def floor(length: int) -> Step:
-    """What no loss over all keys can do without: one product with the keys forward and one back, in chunks. What it
-    gives back as a gradient is that of the sum of all cosines, so it is no loss to learn from."""
+    """The least that any loss over all keys computes: one product with the keys forward and one backward, in chunks.
+    Its gradient is that of the sum of all cosines, so it is not a loss to train with."""
     query, _, queue = problem(length, 1)
 
     def loss() -> Tensor:
@@ -165,7 +167,7 @@ CASES: dict[str, tuple[str, tuple[int, ...], Callable[[int], Step]]] = {
     "jcl": ("jcl released", BOTH, lambda length: ours(length, KEYS, (), JCL(), sum_negatives)),
     FLOOR: ("ring released", BOTH, floor),
 }
-"""The case each is compared with, the lengths it is measured at, and how it is made."""
+"""For each case, the case it is compared with, the lengths it is measured at, and a function that prepares it."""
 
 
 def main() -> None:
@@ -189,8 +191,8 @@ def main() -> None:
 
 
 def measure_alone(rounds: int, dry: bool, when: str) -> list[dict[str, Any]]:
-    """The positives' terms on one core and on two, before or after the allocator has served large tables: from there on
-    it hands the released form its covariances without asking the system, in half the time."""
+    """The positives' terms on one core and on two, before or after the allocator has served large tables. After that
+    it gives the released form memory for its covariances without asking the system, which halves the time."""
     alone = {"jcl positives released": jcl_released(0), "jcl positives": jcl_positives(0)}
     alone["jcl positives, limit"] = jcl_positives_limit(0)
     rows = []
@@ -201,7 +203,7 @@ def measure_alone(rounds: int, dry: bool, when: str) -> list[dict[str, Any]]:
 
 
 def measure(steps: dict[str, Step], length: int, rounds: int, dry: bool, calls: int = 1) -> list[dict[str, Any]]:
-    """A row for each case; of short ones the mean of so many calls in a row is taken."""
+    """A row for each case; the time of a short one is the mean of `calls` successive calls."""
     rows = []
     seconds = {} if dry else interleave(steps, rounds, calls=dict.fromkeys(steps, calls))
     for name, step in steps.items():

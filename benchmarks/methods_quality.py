@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from quality import PLACES, cut, summary
+from quality import PATHS, summary, write_small_images
 from timing import write_results
 
 import vantage
@@ -79,7 +79,7 @@ def main() -> None:
     """Run every seed, set and method, and write the results after each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder that holds the sets")
-    parser.add_argument("--sets", nargs="+", choices=PLACES, default=list(PLACES))
+    parser.add_argument("--sets", nargs="+", choices=PATHS, default=list(PATHS))
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--join", nargs="+", type=Path, help="only join these results files into one table")
@@ -92,22 +92,22 @@ def main() -> None:
     rows = []
     for name in options.sets:
         folder = Path(tempfile.mkdtemp(prefix="vantage-quality-"))
-        places = [f"{options.data}/{place}" for place in PLACES[name]]
+        paths = [f"{options.data}/{path}" for path in PATHS[name]]
         counts = (IMAGES, TEST_IMAGES)
-        places = [cut(open_source(p), n, folder / f"{n}.npz") for p, n in zip(places, counts, strict=True)]
+        paths = [write_small_images(open_source(p), n, folder / f"{n}.npz") for p, n in zip(paths, counts, strict=True)]
         for seed in options.seeds:
             for method in options.methods:
-                measures = measure(method, seed, places, folder / "run", baselines=method == options.methods[0])
+                measures = measure(method, seed, paths, folder / "run", baselines=method == options.methods[0])
                 rows.append({"set": name, **measures})
                 print(rows[-1], flush=True)
                 write_results(options.name, [*rows, *summary(rows)])
         shutil.rmtree(folder)
 
 
-def measure(method: str, seed: int, places: list[str], folder: Path, baselines: bool) -> dict[str, Any]:
-    """Train once and judge."""
-    source, test = (open_source(place) for place in places)
-    run = replace(brief(METHODS[method](32).fit(len(source))), seed=seed, data=vantage.Data(places[0]))
+def measure(method: str, seed: int, paths: list[str], folder: Path, baselines: bool) -> dict[str, Any]:
+    """Train once and evaluate: one row."""
+    source, test = (open_source(path) for path in paths)
+    run = replace(brief(METHODS[method](32).fit(len(source))), seed=seed, data=vantage.Data(paths[0]))
     start = time.perf_counter()
     if not train(run, folder, PlainProgress()).finished:
         raise SystemExit("the run was stopped: nothing is judged")
@@ -116,12 +116,12 @@ def measure(method: str, seed: int, places: list[str], folder: Path, baselines: 
     row |= {"train seconds": round(time.perf_counter() - start)}
     last = json.loads((folder / "metrics.jsonl").read_text().splitlines()[-1])
     row |= {name: round(last[name], 3) for name in ("loss", "rank", "uniformity")}
-    judged = [(method, load(folder))]
+    encoders = [(method, load(folder))]
     if baselines:
-        judged += [("raw pixels", raw_pixels(run)), ("random encoder", random_encoder(run, seed=seed))]
+        encoders += [("raw pixels", raw_pixels(run)), ("random encoder", random_encoder(run, seed=seed))]
     for protocol in (KNN(k=20), LinearCached()):
-        for name, trained in judged:
-            outcome = protocol(trained, source, test, Work(num_workers=1))
+        for name, encoder in encoders:
+            outcome = protocol(encoder, source, test, Work(num_workers=1))
             row[f"{protocol.name}: {name if name in ('raw pixels', 'random encoder') else 'trained'}"] = round(
                 outcome.accuracy.top1, 2
             )

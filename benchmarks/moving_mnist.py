@@ -26,7 +26,7 @@ from vantage.studies.moving_mnist import ClipTraining, LinearHeads, Scene
 from vantage.studies.reproduce import InfoMinTable4, reproduce
 from vantage.training.optimizers import AdamW
 
-PLACES = {
+PATHS = {
     "digits": "mnist.npz#train",
     "test_digits": "mnist.npz#test",
     "backgrounds": "tiny-imagenet-50.tar.gz#train",
@@ -35,10 +35,10 @@ PLACES = {
 
 
 def main() -> None:
-    """Make what is missing in the work folder, and write results/moving_mnist.json."""
+    """Compute the missing rows, and write results/moving_mnist.json."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder that holds the sets")
-    parser.add_argument("--work", type=Path, required=True, help="folder for the rows; a second call goes on there")
+    parser.add_argument("--work", type=Path, required=True, help="folder for the rows; a second call continues there")
     parser.add_argument("--steps", type=int, default=400, help="steps of 64 clips for each network")
     parser.add_argument("--rate", type=float, default=0.001, help="AdamW's rate, on half a cosine")
     parser.add_argument("--seeds", type=int, default=2, help="repetitions")
@@ -47,18 +47,18 @@ def main() -> None:
     torch.set_num_threads(1)
     entry = InfoMinTable4(seeds=options.seeds)
     entry = entry if options.published else brief(entry, options.steps, options.rate)
-    sources = {name: open_source(f"{options.data}/{place}") for name, place in PLACES.items()}
+    sources = {name: open_source(f"{options.data}/{path}") for name, path in PATHS.items()}
     outcome = reproduce(entry, sources, options.work, Work(device="auto", progress=PlainProgress()))
     print(outcome.report.markdown())
     document = json.loads((options.work / f"{entry.name}.json").read_text())
-    each = [json.loads(file.read_text()) for file in sorted((options.work / "rows").glob("*.json"))]
-    own_rows = [row for row in each if row["seed"] < options.seeds]
-    summary = {"settings": document["settings"], "notes": document["notes"], "sets": PLACES}
+    all_rows = [json.loads(file.read_text()) for file in sorted((options.work / "rows").glob("*.json"))]
+    own_rows = [row for row in all_rows if row["seed"] < options.seeds]
+    summary = {"settings": document["settings"], "notes": document["notes"], "sets": PATHS}
     write_results("moving_mnist", [summary, *document["rows"], *own_rows])
 
 
 def brief(entry: InfoMinTable4, steps: int, peak: float) -> InfoMinTable4:
-    """The table for some minutes of one core."""
+    """The table at a budget of some minutes on one core."""
     adamw, rate = AdamW(weight_decay=0.0), CosineByStep(peak)
     course = ClipTraining(epochs=1, batch_size=64, clips=64 * steps, optimizer=adamw, learning_rate=rate)
     heads = LinearHeads(ClipTraining(epochs=100), frames=4_000)

@@ -27,9 +27,9 @@ NEIGHBORS = 10
 
 
 def main() -> None:
-    """Every case, one after the other, and write."""
+    """Run every case in turn, and write results/neighbor_search.json."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--queries", type=int, default=500, help="whose neighbors are timed")
+    parser.add_argument("--queries", type=int, default=500, help="number of images whose neighbors are searched")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--once", nargs=5, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -61,14 +61,14 @@ def search_once(way: str, size: int, width: int, threads: int, queries: int) -> 
         part.normal_(generator=generator)
         part.div_(part.norm(dim=1, keepdim=True))
     numbers = torch.arange(0, size, size // queries)[:queries]
-    found(way, vector[:5000], torch.arange(10), threads)  # starts the libraries
+    search(way, vector[:5000], torch.arange(10), threads)  # starts the libraries
     Path("/proc/self/clear_refs").write_text("5")  # the highest so far becomes what is resident now
-    before, begun = resident("VmRSS"), time.process_time()
-    found(way, vector, numbers, threads)
-    print(time.process_time() - begun, resident("VmHWM") - before)
+    memory_before, start = resident("VmRSS"), time.process_time()
+    search(way, vector, numbers, threads)
+    print(time.process_time() - start, resident("VmHWM") - memory_before)
 
 
-def found(way: str, vector: Tensor, numbers: Tensor, threads: int) -> Tensor:
+def search(way: str, vector: Tensor, numbers: Tensor, threads: int) -> Tensor:
     """Numbers of the nearest; faiss counts the image itself among them."""
     if way == "vantage":
         return neighbors_of(vector, NEIGHBORS, numbers=numbers).number

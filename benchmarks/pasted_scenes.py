@@ -30,13 +30,13 @@ def write_scenes(
     if file.exists():
         return file
     chance = np.random.default_rng(seed)
-    left = {label: list(chance.permutation(len(own))) for label, own in photographs.items()}
+    unused_numbers = {label: list(chance.permutation(len(pixels))) for label, pixels in photographs.items()}
     images, annotations = [], []
-    for place in (folder / split, file.parent):
-        place.mkdir(parents=True, exist_ok=True)
+    for parent in (folder / split, file.parent):
+        parent.mkdir(parents=True, exist_ok=True)
     for number in range(count):
         canvas = background(backgrounds[int(chance.integers(len(backgrounds)))], chance)
-        for facts in paint(canvas, lambda label: photographs[label][left[label].pop()], chance):
+        for facts in paint(canvas, lambda label: photographs[label][unused_numbers[label].pop()], chance):
             annotations.append({"id": len(annotations) + 1, "image_id": number + 1, "iscrowd": 0, **facts})
         canvas.save(folder / split / f"{number}.png")
         images.append({"id": number + 1, "file_name": f"{number}.png", "height": SIDE, "width": SIDE})
@@ -60,13 +60,13 @@ def things(canvas: Image.Image, take: Callable[[int], np.ndarray], chance: np.ra
             corners = ellipse(left + side / 2, top + side / 2, side / 2, chance)
             x, y = np.array(corners).reshape(-1, 2).T
             box = [float(x.min()), float(y.min()), float(np.ptp(x)), float(np.ptp(y))]
-            if not any(overlap(box, one["bbox"]) for one in objects):
+            if not any(overlap(box, other["bbox"]) for other in objects):
                 label = int(chance.integers(10))
                 shape = Image.new("L", canvas.size)
                 ImageDraw.Draw(shape).polygon(corners, fill=255)
-                whole = Image.new("RGB", canvas.size)
-                whole.paste(Image.fromarray(take(label)).resize((side, side), Image.Resampling.BICUBIC), (left, top))
-                canvas.paste(whole, mask=shape)
+                layer = Image.new("RGB", canvas.size)
+                layer.paste(Image.fromarray(take(label)).resize((side, side), Image.Resampling.BICUBIC), (left, top))
+                canvas.paste(layer, mask=shape)
                 area = float(np.count_nonzero(np.array(shape)))
                 objects.append({"bbox": box, "segmentation": [corners], "area": area, "category_id": label + 1})
                 break
@@ -89,8 +89,8 @@ def boards(canvas: Image.Image, take: Callable[[int], np.ndarray], chance: np.ra
     tile = int(chance.integers(34, 41))
     left, top = chance.integers(0, SIDE - 2 * tile + 1, 2).tolist()
     points = np.zeros((COCO_POINTS, 3))
-    for place, number in enumerate(chance.permutation(len(ON_BOARDS)).tolist()):
-        x, y = left + place % 2 * tile, top + place // 2 * tile
+    for position, number in enumerate(chance.permutation(len(ON_BOARDS)).tolist()):
+        x, y = left + position % 2 * tile, top + position // 2 * tile
         photograph = Image.fromarray(take(ON_BOARDS[number]))
         canvas.paste(photograph.resize((tile, tile), Image.Resampling.BICUBIC), (x, y))
         points[FIRST_POINT + number] = (x + tile / 2, y + tile / 2, 2)
@@ -105,6 +105,6 @@ def points_of(classes: Sequence[str]) -> list[str]:
     return names
 
 
-def overlap(one: Sequence[float], other: Sequence[float]) -> bool:
+def overlap(first: Sequence[float], second: Sequence[float]) -> bool:
     """Whether two boxes (left, top, width, height) have anything in common."""
-    return all(one[at] < other[at] + other[at + 2] and other[at] < one[at] + one[at + 2] for at in (0, 1))
+    return all(first[at] < second[at] + second[at + 2] and second[at] < first[at] + first[at + 2] for at in (0, 1))

@@ -15,7 +15,7 @@ CHANGES = ("recompressed", "mirrored", "cropped", "recolored")
 
 
 @dataclass(frozen=True)
-class Planted:
+class PlantedImages:
     """A set with something planted in it."""
 
     source: Arrays
@@ -27,11 +27,12 @@ class Planted:
     """Copies: for each image the number of its change in `CHANGES`, or −1; else empty."""
 
 
-def pixels_of(path: Path | str, size: int, most: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def pixels_of(path: Path | str, size: int, limit: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """All images of a set, squeezed to a square, and their labels; each picture once, so that every copy that is found
-    among them is a planted one. With `most`, so many, spread evenly."""
+    among them was planted. With `limit`, at most that
+    many, spread evenly."""
     source = open_source(path)
-    numbers = range(len(source)) if not most else np.linspace(0, len(source) - 1, most).astype(int)
+    numbers = range(len(source)) if not limit else np.linspace(0, len(source) - 1, limit).astype(int)
     first_number: dict[bytes, int] = {}
     images, labels = [], []
     for number in map(int, numbers):
@@ -45,31 +46,33 @@ def pixels_of(path: Path | str, size: int, most: int = 0) -> tuple[np.ndarray, n
     return np.stack(images), np.array(labels)
 
 
-def with_copies(images: np.ndarray, copies: int, seed: int = 0) -> Planted:
-    """The images and so many changed copies, as many of each change."""
+def with_copies(images: np.ndarray, copies: int, seed: int = 0) -> PlantedImages:
+    """The images and changed copies of some of them, equally many of each change."""
     chance = np.random.default_rng(seed)
     originals = chance.choice(len(images), copies, replace=False)
     changes = np.arange(copies) % len(CHANGES)
-    changed = [copy_of(images[one], CHANGES[how], chance) for one, how in zip(originals, changes, strict=True)]
+    changed_images = [
+        copy_of(images[original], CHANGES[change], chance) for original, change in zip(originals, changes, strict=True)
+    ]
     none = np.full(len(images), -1)
-    source = Arrays(np.concatenate([images, np.stack(changed)]), None, "copies")
-    return Planted(source, np.concatenate([none, originals]), np.concatenate([none, changes]))
+    source = Arrays(np.concatenate([images, np.stack(changed_images)]), None, "copies")
+    return PlantedImages(source, np.concatenate([none, originals]), np.concatenate([none, changes]))
 
 
-def with_wrong_labels(images: np.ndarray, label: np.ndarray, share: float, seed: int = 0) -> Planted:
+def with_wrong_labels(images: np.ndarray, label: np.ndarray, share: float, seed: int = 0) -> PlantedImages:
     """The images, a share of their labels replaced by another class."""
     chance = np.random.default_rng(seed)
     wrong = np.zeros(len(label), bool)
     wrong[chance.choice(len(label), round(share * len(label)), replace=False)] = True
     classes = label.max() + 1
-    moved = (label + chance.integers(1, classes, len(label))) % classes
-    return Planted(Arrays(images, np.where(wrong, moved, label), "labels"), wrong, np.array([]))
+    other_labels = (label + chance.integers(1, classes, len(label))) % classes
+    return PlantedImages(Arrays(images, np.where(wrong, other_labels, label), "labels"), wrong, np.array([]))
 
 
-def with_strangers(images: np.ndarray, strangers: np.ndarray) -> Planted:
-    """The images, and others."""
+def with_strangers(images: np.ndarray, strangers: np.ndarray) -> PlantedImages:
+    """The images, followed by strangers."""
     truth = np.arange(len(images) + len(strangers)) >= len(images)
-    return Planted(Arrays(np.concatenate([images, strangers]), None, "strangers"), truth, np.array([]))
+    return PlantedImages(Arrays(np.concatenate([images, strangers]), None, "strangers"), truth, np.array([]))
 
 
 def copy_of(image: np.ndarray, change: str, chance: np.random.Generator) -> np.ndarray:

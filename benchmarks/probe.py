@@ -32,17 +32,17 @@ Curve = list[tuple[float, float]]
 def filters(images: Tensor) -> Tensor:
     """Random patches, each standardized, whitened together."""
     generator = torch.Generator().manual_seed(0)
-    chosen = images[torch.randperm(len(images), generator=generator)[:4000]].float() / 255
-    top, left = torch.randint(0, images.shape[2] - PATCH + 1, (2, len(chosen)), generator=generator).tolist()
-    parts = [one[:, i : i + PATCH, j : j + PATCH] for one, i, j in zip(chosen, top, left, strict=True)]
+    sample = images[torch.randperm(len(images), generator=generator)[:4000]].float() / 255
+    top, left = torch.randint(0, images.shape[2] - PATCH + 1, (2, len(sample)), generator=generator).tolist()
+    parts = [one[:, i : i + PATCH, j : j + PATCH] for one, i, j in zip(sample, top, left, strict=True)]
     patch = torch.stack(parts).flatten(1)
     patch = patch - patch.mean(1, keepdim=True)
     patch = patch / (patch.std(1, keepdim=True) + 0.05)
     centered = patch - patch.mean(0)
     value, vector = torch.linalg.eigh(torch.cov(centered.T))
     white = vector @ torch.diag((value + 0.1).rsqrt()) @ vector.T
-    picked = torch.randperm(len(patch), generator=generator)[:FILTERS]
-    return (normalize(centered @ white, dim=1)[picked] @ white).view(FILTERS, 3, PATCH, PATCH)
+    selection = torch.randperm(len(patch), generator=generator)[:FILTERS]
+    return (normalize(centered @ white, dim=1)[selection] @ white).view(FILTERS, 3, PATCH, PATCH)
 
 
 def features(images: Tensor, kernel: Tensor) -> Tensor:
@@ -56,9 +56,9 @@ def features(images: Tensor, kernel: Tensor) -> Tensor:
     return torch.cat(parts)
 
 
-def data(place: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def data(path: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Standardized features and labels for training and testing."""
-    train, test = open_source(f"{place}#train"), open_source(f"{place}#test")
+    train, test = open_source(f"{path}#train"), open_source(f"{path}#test")
     images = decode_all(train, cache=cache_folder())
     kernel = filters(images)
     train_features, test_features = features(images, kernel), features(decode_all(test, cache=cache_folder()), kernel)
@@ -72,9 +72,9 @@ def share(weight: Tensor, bias: Tensor, vector: Tensor, label: Tensor) -> float:
 
 
 def loader_sgd(vector: Tensor, label: Tensor, query: Tensor, query_label: Tensor) -> Curve:
-    """The common probe: seconds so far and test accuracy, after each epoch; tests are not timed."""
+    """The common probe: seconds so far and test accuracy after each epoch; testing is not timed."""
     torch.manual_seed(0)
-    layer, curve, spent = nn.Linear(vector.shape[1], int(label.max()) + 1), [], 0.0
+    layer, curve, seconds = nn.Linear(vector.shape[1], int(label.max()) + 1), [], 0.0
     optimizer = torch.optim.SGD(layer.parameters(), 0.1, momentum=0.9)
     schedule = torch.optim.lr_scheduler.MultiStepLR(optimizer, [60, 80])
     loader = DataLoader(TensorDataset(vector, label), 256, shuffle=True)
@@ -85,23 +85,22 @@ def loader_sgd(vector: Tensor, label: Tensor, query: Tensor, query_label: Tensor
             cross_entropy(layer(part), target).backward()
             optimizer.step()
         schedule.step()
-        spent += time.perf_counter() - start
-        curve.append((spent, share(layer.weight.detach(), layer.bias.detach(), query, query_label)))
+        seconds += time.perf_counter() - start
+        curve.append((seconds, share(layer.weight.detach(), layer.bias.detach(), query, query_label)))
     return curve
 
 
-def cached(vector: Tensor, label: Tensor, query: Tensor, query_label: Tensor) -> Curve:
-    """`fit_logistic` stopped after more and more iterations, each time from the start; every stop is a fit of its
-    own."""
+def cached_probe(vector: Tensor, label: Tensor, query: Tensor, query_label: Tensor) -> Curve:
+    """`fit_logistic` with more and more iterations; every point of the curve is a new fit from the start."""
     curve = []
     for iterations in (25, 50, 75, 100, 150, 200):
         start = time.perf_counter()
-        fitted = fit_logistic(vector, label, int(label.max()) + 1, 1e-4, iterations)
-        curve.append((time.perf_counter() - start, share(fitted.weight, fitted.bias, query, query_label)))
+        classifier = fit_logistic(vector, label, int(label.max()) + 1, 1e-4, iterations)
+        curve.append((time.perf_counter() - start, share(classifier.weight, classifier.bias, query, query_label)))
     return curve
 
 
-PROBES = {"cached (L-BFGS)": cached, "SGD through a DataLoader": loader_sgd}
+PROBES = {"cached (L-BFGS)": cached_probe, "SGD through a DataLoader": loader_sgd}
 
 
 def sweep(vector: Tensor, label: Tensor, rates: list[float]) -> None:
@@ -112,30 +111,30 @@ def sweep(vector: Tensor, label: Tensor, rates: list[float]) -> None:
 
 
 def main() -> None:
-    """Time, compare, write."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("place")
-    arguments.add_argument("--threads", type=int, default=2)
-    arguments.add_argument("--rounds", type=int, default=3)
-    options = arguments.parse_args()
+    """Time and compare the probes, and write results/probe.json."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("path", metavar="CIFAR10", help="images with parts train and test")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    facts = data(options.place)
+    facts = data(options.path)
     curves: dict[str, list[Curve]] = {name: [] for name in PROBES}
     for _ in range(options.rounds):
         for name, probe in PROBES.items():
             curves[name].append(probe(*facts))
-    every = itertools.chain.from_iterable(itertools.chain.from_iterable(curves.values()))
-    aim = max(accuracy for _, accuracy in every) - 0.5
-    reached = {name: [_first(curve, aim) for curve in trials] for name, trials in curves.items()}
+    points = itertools.chain.from_iterable(itertools.chain.from_iterable(curves.values()))
+    aim = max(accuracy for _, accuracy in points) - 0.5
+    seconds_to_aim = {name: [_first(curve, aim) for curve in trials] for name, trials in curves.items()}
     rows: list[dict[str, object]] = []
     for name, trials in curves.items():
         row = {
             "case": name,
             "aim": round(aim, 2),
-            "seconds_to_aim": round(statistics.median(reached[name]), 2),
+            "seconds_to_aim": round(statistics.median(seconds_to_aim[name]), 2),
             "seconds_in_all": round(statistics.median(curve[-1][0] for curve in trials), 2),
             "final_accuracy": round(statistics.median(curve[-1][1] for curve in trials), 2),
-            "cached_is_faster_by": round(speedup(reached, "cached (L-BFGS)", name), 2),
+            "cached_is_faster_by": round(speedup(seconds_to_aim, "cached (L-BFGS)", name), 2),
             "peak_mib": round(measured_peak(lambda probe=PROBES[name]: probe(*facts))),
         }
         rows.append(row)
@@ -150,7 +149,7 @@ def main() -> None:
 
 
 def _first(curve: Curve, aim: float) -> float:
-    return next((spent for spent, accuracy in curve if accuracy >= aim), float("inf"))
+    return next((seconds for seconds, accuracy in curve if accuracy >= aim), float("inf"))
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from annotated import small_coco
 from judging import scenes
-from timing import RESULTS, write_results
+from timing import merge_rows, write_results
 
 from vantage import processes
 from vantage.data import Arrays, SourceSubset
@@ -110,7 +110,7 @@ def recipe_losses(recipe: Callable[..., Run], folder: Path) -> dict[str, list[fl
     return {"losses": values}
 
 
-def judged(protocol: Any, folder: Path) -> dict[str, Any]:
+def protocol_result(protocol: Any, folder: Path) -> dict[str, Any]:
     """A protocol's measures and training losses."""
     run, head = moco_v2(32), LinearHead(8)
     if protocol.name == "linear-cmc":
@@ -121,13 +121,15 @@ def judged(protocol: Any, folder: Path) -> dict[str, Any]:
         backbone = ResNet(18) if isinstance(protocol, DETECTORS) else backbone
         run = replace(run, encoders=Shared(Encoder(backbone, head)))
     torch.manual_seed(0)
-    own = folder / f"{processes.count()}-{processes.rank()}"
+    own_folder = folder / f"{processes.count()}-{processes.rank()}"
     if isinstance(protocol, DETECTORS):
-        train, test = (open_annotated(str(small_coco(own, *kind))) for kind in (("train", 12), ("val", 6, 1)))
+        train, test = (open_annotated(str(small_coco(own_folder, *kind))) for kind in (("train", 12), ("val", 6, 1)))
     elif isinstance(protocol, Segmentation):
         for kind, count in (("train", 11), ("test", 7)):
-            scenes(own / kind, count, count)
-        train, test = (open_masked(f"{own / kind / 'images'}#{own / kind / 'masks'}") for kind in ("train", "test"))
+            scenes(own_folder / kind, count, count)
+        train, test = (
+            open_masked(f"{own_folder / kind / 'images'}#{own_folder / kind / 'masks'}") for kind in ("train", "test")
+        )
     else:
         source = images(90, 32)
         train, test = SourceSubset(source, range(60)), SourceSubset(source, range(60, 90))
@@ -146,16 +148,24 @@ def protocols() -> list[Any]:
 def cells(what: str) -> dict[str, Callable[[Path], dict[str, Any]]]:
     """What is computed on every number of processes, by name."""
     recipes = {recipe.__name__: partial(recipe_losses, recipe) for recipe in (*RECIPES, *VARIANTS)}
-    return recipes if what == "recipes" else {one.name: partial(judged, one) for one in protocols()}
+    return recipes if what == "recipes" else {one.name: partial(protocol_result, one) for one in protocols()}
 
 
-def meet(rank: int, count: int, place: str) -> None:
+def meet(rank: int, count: int, meeting: str) -> None:
     """Join the other processes, as if torchrun had started them; each has one thread."""
     torch.set_num_threads(1)
     if count > 1:
-        here = {"RANK": rank, "LOCAL_RANK": rank, "GROUP_RANK": 0, "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count}
-        os.environ.update({name: str(value) for name, value in here.items()} | {"TORCHELASTIC_RUN_ID": "benchmark"})
-        dist.init_process_group("gloo", init_method=f"file://{place}", rank=rank, world_size=count)
+        environment = {
+            "RANK": rank,
+            "LOCAL_RANK": rank,
+            "GROUP_RANK": 0,
+            "WORLD_SIZE": count,
+            "LOCAL_WORLD_SIZE": count,
+        }
+        os.environ.update(
+            {name: str(value) for name, value in environment.items()} | {"TORCHELASTIC_RUN_ID": "benchmark"}
+        )
+        dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=count)
 
 
 def compute(rank: int, count: int, folder: str, what: str) -> None:
@@ -171,23 +181,23 @@ def compute(rank: int, count: int, folder: str, what: str) -> None:
 
 
 def equality(what: str) -> list[dict[str, Any]]:
-    """Losses and measures of several processes beside those of one."""
-    each: dict[int, dict[str, Any]] = {}
+    """Losses and measures of several processes, compared with those of one."""
+    results: dict[int, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory() as folder:
         for count in COUNTS:
             spawning.spawn(compute, (count, folder, what), nprocs=count)  # pyright: ignore[reportPrivateImportUsage]
             lines = (Path(folder) / f"{count}.jsonl").read_text().splitlines()
-            each[count] = {row["name"]: row for row in map(json.loads, lines)}
+            results[count] = {row["name"]: row for row in map(json.loads, lines)}
     rows: list[dict[str, Any]] = []
-    for name, one in each[1].items():
+    for name, one in results[1].items():
         row: dict[str, Any] = {"what": what, "name": name}
         if "measures" in one:
             row["measures"] = one["measures"]
-            row["points"] = {n: _points(each[n][name]["measures"], one["measures"]) for n in COUNTS[1:]}
+            row["points"] = {n: _points(results[n][name]["measures"], one["measures"]) for n in COUNTS[1:]}
         if one["losses"]:
             row["losses"] = len(one["losses"])
-            row["of_the_first"] = {n: _apart(each[n][name]["losses"][:1], one["losses"][:1]) for n in COUNTS[1:]}
-            row["relative_difference"] = {n: _apart(each[n][name]["losses"], one["losses"]) for n in COUNTS[1:]}
+            row["of_the_first"] = {n: _apart(results[n][name]["losses"][:1], one["losses"][:1]) for n in COUNTS[1:]}
+            row["relative_difference"] = {n: _apart(results[n][name]["losses"], one["losses"]) for n in COUNTS[1:]}
         rows.append(row)
     return rows
 
@@ -206,10 +216,8 @@ def main() -> None:
     """Measure, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=["recipes", "protocols"])
-    options, file = parser.parse_args(), RESULTS / "processes.json"
-    before = json.loads(file.read_text())["rows"] if file.exists() else []
-    fresh = equality(options.what)
-    write_results("processes", [*(row for row in before if row["what"] != options.what), *fresh])
+    options = parser.parse_args()
+    write_results("processes", merge_rows("processes", "what", equality(options.what)))
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ from vantage.schedules import CosineByStep
 from vantage.training.loop import train
 from vantage.training.optimizers import AdamW
 
-PLACES = {
+PATHS = {
     "cifar10-jpg": ("cifar10-jpg.tar.gz#train", "cifar10-jpg.tar.gz#test"),
     "tiny-imagenet-50": ("tiny-imagenet-50.tar.gz#train", "tiny-imagenet-50.tar.gz#val"),
 }
@@ -48,7 +48,7 @@ def main() -> None:
     """Run every set, recipe and seed, and write results/quality.json after each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder that holds the sets")
-    parser.add_argument("--sets", nargs="+", choices=PLACES, default=list(PLACES))
+    parser.add_argument("--sets", nargs="+", choices=PATHS, default=list(PATHS))
     parser.add_argument("--recipes", nargs="+", choices=RECIPES, default=list(RECIPES))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--images", type=int, default=0, help="training images, equally many of each class; 0: all")
@@ -60,8 +60,8 @@ def main() -> None:
     options = parser.parse_args()
     rows: list[dict[str, Any]] = []
     if options.join:
-        joined = [row for path in options.join for row in json.loads(path.read_text())["rows"] if "seed" in row]
-        write_results(options.name, [*joined, *summary(joined)])
+        rows = [row for path in options.join for row in json.loads(path.read_text())["rows"] if "seed" in row]
+        write_results(options.name, [*rows, *summary(rows)])
         return
     for seed in options.seeds:
         for name in options.sets:
@@ -72,16 +72,16 @@ def main() -> None:
 
 
 def measure(options: argparse.Namespace, name: str, recipe: str, seed: int) -> dict[str, Any]:
-    """Train once and judge: one row. Baselines are judged with the first recipe of each seed."""
+    """Train once and evaluate: one row. Baselines are evaluated with the first recipe of each seed."""
     folder = Path(tempfile.mkdtemp(prefix="vantage-quality-"))
-    train_place, test_place = (f"{options.data}/{place}" for place in PLACES[name])
+    train_path, test_path = (f"{options.data}/{path}" for path in PATHS[name])
     if options.images:
-        train_place = cut(open_source(train_place), options.images, folder / "train.npz")
-        test_place = cut(open_source(test_place), len(open_source(test_place)), folder / "test.npz")
-    source, test = open_source(train_place), open_source(test_place)
+        train_path = write_small_images(open_source(train_path), options.images, folder / "train.npz")
+        test_path = write_small_images(open_source(test_path), len(open_source(test_path)), folder / "test.npz")
+    source, test = open_source(train_path), open_source(test_path)
     run = RECIPES[recipe](32).fit(len(source))
     run = run if options.published else brief(run, options.epochs)
-    run = replace(run, seed=seed, data=vantage.Data(train_place))
+    run = replace(run, seed=seed, data=vantage.Data(train_path))
     try:
         start = time.perf_counter()
         if not train(run, folder / "run", PlainProgress()).finished:
@@ -105,14 +105,14 @@ def measure(options: argparse.Namespace, name: str, recipe: str, seed: int) -> d
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def cut(source: Source, images: int, path: Path) -> str:
+def write_small_images(source: Source, images: int, path: Path) -> str:
     """The first images of each class as 32-pixel arrays (64-pixel ones averaged 2 by 2), written to a file."""
     label, per_class = labels_of(source), images // len(source.classes)
-    options = torch.cat([(label == n).nonzero()[:per_class, 0] for n in range(len(source.classes))])
-    whole = [source.image(int(number)) for number in options]
-    smaller = [F.interpolate(image[None].float(), (32, 32), mode="area")[0].round().byte() for image in whole]
+    numbers = torch.cat([(label == n).nonzero()[:per_class, 0] for n in range(len(source.classes))])
+    originals = [source.image(int(number)) for number in numbers]
+    smaller = [F.interpolate(image[None].float(), (32, 32), mode="area")[0].round().byte() for image in originals]
     pixels = torch.stack(smaller).permute(0, 2, 3, 1).numpy()
-    np.savez(path, images=pixels, labels=label[options].numpy())
+    np.savez(path, images=pixels, labels=label[numbers].numpy())
     return str(path)
 
 

@@ -54,22 +54,22 @@ CONTENDERS = (
     "labels",
 )
 METHODS = ("moco_v2", "jcl", "ring_moco", "interclr", "infomin", "everything")
-"""Recipes that take the minutes too, as contenders "vantage jcl" and so on; made where --contenders names them."""
+"""Recipes that may be given the minutes too, as contenders "vantage jcl" and so on, if --contenders names them."""
 UNTRAINED = ("raw pixels", "random encoder")
 
 
 @dataclass(frozen=True)
 class Entrant:
-    """What a contender hands over."""
+    """What a contender returns."""
 
     network: nn.Module
-    """Gives features, from images in [0, 1] after `normalize`."""
+    """From images in [0, 1] to features; it normalizes the images itself."""
 
     size: int
     """Side of the images that it takes, in pixels."""
 
     images: int
-    """Training images that it saw, each counted once a step, whatever its views."""
+    """Training images that it saw, each counted once per step, however many views it has."""
 
     note: str
     """Network, batch and epochs in words."""
@@ -79,7 +79,7 @@ def main() -> None:
     """Run the missing cells, and write results/race.json after each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder that holds the sets")
-    parser.add_argument("--work", type=Path, required=True, help="folder that keeps sets, runs and cells")
+    parser.add_argument("--work", type=Path, required=True, help="folder for sets, runs and cells")
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
     parser.add_argument(
         "--contenders",
@@ -110,7 +110,7 @@ def main() -> None:
 
 
 def order(options: argparse.Namespace) -> Iterator[tuple[str, str, float, int]]:
-    """Every cell, seed by seed, so that a part of the table is fair; untrained ones once a seed, pixels once."""
+    """Every cell, seed by seed, so that an unfinished table is fair; an untrained network once a seed, pixels once."""
     for minutes in options.minutes:
         for seed in options.seeds:
             for name in options.sets:
@@ -121,7 +121,7 @@ def order(options: argparse.Namespace) -> Iterator[tuple[str, str, float, int]]:
 
 
 def cell_path(work: Path, name: str, contender: str, minutes: float, seed: int) -> Path:
-    """Where a cell is kept."""
+    """The file of a cell."""
     return work / "cells" / f"{name} {contender} {minutes:g} {seed}.json"
 
 
@@ -132,8 +132,8 @@ def collect(cells: Path) -> None:
 
 
 def run_cell(data: Path, work: Path, name: str, contender: str, minutes: float, seed: int) -> None:
-    """Train one contender, judge it, and keep the row."""
-    train, test = prepared(data, work, name)
+    """Train one contender, evaluate it, and write its row."""
+    train, test = images_of(data, work, name)
     torch.manual_seed(seed)
     recipe = contender.removeprefix("vantage").split()
     folder = (
@@ -142,13 +142,13 @@ def run_cell(data: Path, work: Path, name: str, contender: str, minutes: float, 
         / f"{name}-{minutes:g}-{seed}"
     )
     wall, processor = time.monotonic(), time.process_time()
-    train_it = partial(with_vantage, recipe) if contender.startswith("vantage") else ENTRANTS[contender]
-    entrant = train_it(train, work, folder, minutes, seed)
+    contend = partial(with_vantage, recipe) if contender.startswith("vantage") else ENTRANTS[contender]
+    entrant = contend(train, work, folder, minutes, seed)
     seconds = {"wall seconds": time.monotonic() - wall, "processor seconds": time.process_time() - processor}
     row: dict[str, Any] = {"set": name, "recipe": contender, "minutes": minutes, "seed": seed}
     row |= {key: round(value, 1) for key, value in seconds.items()}
     row |= {"images seen": entrant.images, "network": entrant.note, "threads": torch.get_num_threads()}
-    row |= judged(entrant, train, test)
+    row |= accuracies(entrant, train, test)
     cell_path(work, name, contender, minutes, seed).write_text(json.dumps(row))
     print(row, flush=True)
 
@@ -158,7 +158,7 @@ def run_cell(data: Path, work: Path, name: str, contender: str, minutes: float, 
 
 @dataclass(frozen=True)
 class Images:
-    """Decoded images of a part of a set."""
+    """The decoded images of one part of a set."""
 
     pixels: Tensor
     """n × 3 × h × w, uint8."""
@@ -174,15 +174,15 @@ class Images:
 
     def at(self, size: int, rows: slice) -> Tensor:
         """Images in [0, 1] at another size, smaller ones averaged."""
-        some = self.pixels[rows].float() / 255
+        images = self.pixels[rows].float() / 255
         return (
-            some
+            images
             if size == self.side
-            else F.interpolate(some, (size, size), mode="bilinear", antialias=True, align_corners=False)
+            else F.interpolate(images, (size, size), mode="bilinear", antialias=True, align_corners=False)
         )
 
 
-def prepared(data: Path, work: Path, name: str) -> tuple[Images, Images]:
+def images_of(data: Path, work: Path, name: str) -> tuple[Images, Images]:
     """Training and test images as npz files, so that all contenders read the same. Flowers have no split of their own:
     every fifth image of each class is for testing."""
     from vantage.data import labels_of, open_source
@@ -191,7 +191,7 @@ def prepared(data: Path, work: Path, name: str) -> tuple[Images, Images]:
     train, test, side = SETS[name]
     paths = [work / f"{name}-{part}.npz" for part in ("train", "test")]
     if not all(path.exists() for path in paths):
-        sources = [open_source(f"{data}/{place}") for place in (train, test) if place]
+        sources = [open_source(f"{data}/{path}") for path in (train, test) if path]
         parts = [(decode_all(source, side), labels_of(source)) for source in sources]
         if len(parts) == 1:
             (pixels, label) = parts[0]
@@ -199,17 +199,17 @@ def prepared(data: Path, work: Path, name: str) -> tuple[Images, Images]:
             parts = [(pixels[rows], label[rows]) for rows in (number % 5 != 0, number % 5 == 0)]
         for path, (pixels, label) in zip(paths, parts, strict=True):
             np.savez(path, images=pixels.permute(0, 2, 3, 1).numpy(), labels=label.numpy())
-    return tuple(read(path, side) for path in paths)  # type: ignore[return-value]
+    return tuple(read_images(path, side) for path in paths)  # type: ignore[return-value]
 
 
-def read(path: Path, side: int) -> Images:
+def read_images(path: Path, side: int) -> Images:
     """A part of a set."""
     arrays = np.load(path)
     pixels = torch.from_numpy(arrays["images"]).permute(0, 3, 1, 2).contiguous()
     return Images(pixels, torch.from_numpy(arrays["labels"]).long(), str(path), side)
 
 
-# The judge
+# The evaluation
 
 
 @torch.no_grad()
@@ -220,7 +220,7 @@ def features(entrant: Entrant, images: Images) -> np.ndarray:
     return torch.cat([entrant.network(batch).float().flatten(1) for batch in batches]).numpy()
 
 
-def judged(entrant: Entrant, train: Images, test: Images) -> dict[str, float]:
+def accuracies(entrant: Entrant, train: Images, test: Images) -> dict[str, float]:
     """Accuracy in percent on the test images by neighbors and by logistic regression."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.neighbors import KNeighborsClassifier
@@ -246,14 +246,14 @@ def raw_pixels(train: Images, *_: Any) -> Entrant:
 
 
 def plan_of(folder: Path) -> Any:
-    """The run that Vantage planned for a set; it must have been trained before."""
+    """The run that Vantage planned for a set, which must already be trained."""
     from vantage.training.settings import read as settings
 
     return settings(folder)
 
 
 def random_network(train: Images, work: Path, folder: Path, minutes: float, seed: int) -> Entrant:
-    """Our network, untrained. The plan is that of the shortest time that Vantage had for this set."""
+    """Our network, untrained. The plan is the one that Vantage made for the fewest minutes on this set."""
     from vantage.frozen.encoder import random_encoder
 
     runs = sorted(
@@ -352,7 +352,7 @@ def loader(train: Images, transform: Any) -> Any:
     from PIL import Image
     from torch.utils.data import DataLoader, Dataset
 
-    class Decoded(Dataset):
+    class DecodedImages(Dataset):
         def __len__(self) -> int:
             return len(train.pixels)
 
@@ -360,10 +360,12 @@ def loader(train: Images, transform: Any) -> Any:
             return transform(Image.fromarray(train.pixels[number].permute(1, 2, 0).numpy()))
 
     cores = torch.get_num_threads()
-    return DataLoader(Decoded(), batch_size=256, shuffle=True, drop_last=True, num_workers=cores if cores > 1 else 0)
+    return DataLoader(
+        DecodedImages(), batch_size=256, shuffle=True, drop_last=True, num_workers=cores if cores > 1 else 0
+    )
 
 
-def until(loader: Any, minutes: float) -> Iterator[tuple[int, Any]]:
+def batches_until(loader: Any, minutes: float) -> Iterator[tuple[int, Any]]:
     """Batches, pass after pass, until the time is over, with the number of the pass."""
     end, epoch = time.monotonic() + 60 * minutes, 0
     while True:
@@ -386,7 +388,7 @@ def lightly_simclr(
     criterion = NTXentLoss()
     optimizer = torch.optim.SGD([*backbone.parameters(), *head.parameters()], lr=0.06)
     count, epoch = 0, 0
-    for epoch, (one, two) in until(loader(train, SimCLRTransform(input_size=size)), minutes):  # noqa: B007
+    for epoch, (one, two) in batches_until(loader(train, SimCLRTransform(input_size=size)), minutes):  # noqa: B007
         with precision:
             loss = criterion(*(head(backbone(view).flatten(1)).float() for view in (one, two)))
         loss.backward()
@@ -394,7 +396,7 @@ def lightly_simclr(
         optimizer.zero_grad()
         count += len(one)
     note = f"{note}, SimCLR, views {size}, batch 256, {epoch + 1} epochs begun"
-    return Entrant(Normalized(backbone), size, count, note)
+    return Entrant(WithNormalization(backbone), size, count, note)
 
 
 def with_moco(train: Images, work: Path, folder: Path, minutes: float, seed: int) -> Entrant:
@@ -414,7 +416,7 @@ def with_moco(train: Images, work: Path, folder: Path, minutes: float, seed: int
     criterion = NTXentLoss(memory_bank_size=(4096, 128))
     optimizer = torch.optim.SGD([*backbone.parameters(), *head.parameters()], lr=0.06)
     count = epochs = 0
-    for epochs, (one, two) in until(loader(train, MoCoV2Transform(input_size=train.side)), minutes):
+    for epochs, (one, two) in batches_until(loader(train, MoCoV2Transform(input_size=train.side)), minutes):
         momentum = cosine_schedule(min(epochs, 10), 10, 0.996, 1)  # of the example's ten epochs
         update_momentum(backbone, slow, m=momentum)
         update_momentum(head, slow_head, m=momentum)
@@ -426,10 +428,10 @@ def with_moco(train: Images, work: Path, folder: Path, minutes: float, seed: int
         optimizer.zero_grad()
         count += len(one)
     note = f"ResNet-18, MoCo, views {train.side}, batch 256, {epochs + 1} epochs begun"
-    return Entrant(Normalized(backbone), train.side, count, note)
+    return Entrant(WithNormalization(backbone), train.side, count, note)
 
 
-class Normalized(nn.Module):
+class WithNormalization(nn.Module):
     """A network of lightly behind the normalization of lightly's views."""
 
     def __init__(self, network: nn.Module) -> None:
@@ -452,7 +454,7 @@ def with_labels(train: Images, work: Path, folder: Path, minutes: float, seed: i
     optimizer = torch.optim.AdamW([*network.parameters(), *head.parameters()], 2e-3, weight_decay=0.05)
     half = torch.autocast("cpu", torch.bfloat16) if "bf16" in str(run.hardware.precision) else nullcontext()
     start, seconds, count = time.monotonic(), 60 * minutes, 0
-    resized = replace(
+    small_images = replace(
         train,
         pixels=torch.cat(
             [(train.at(size, slice(i, i + 500)) * 255).round().byte() for i in range(0, len(train.pixels), 500)]
@@ -464,25 +466,25 @@ def with_labels(train: Images, work: Path, folder: Path, minutes: float, seed: i
             group["lr"] = 4e-3 * min(share / 0.1, (1 - share) / 0.9)
         rows = torch.randint(len(train.label), (256,))
         with half:
-            score = head(network(moved(resized.pixels[rows].float() / 255)))
+            score = head(network(augment(small_images.pixels[rows].float() / 255)))
         F.cross_entropy(score.float(), train.label[rows]).backward()
         optimizer.step()
         optimizer.zero_grad()
         count += len(rows)
-    return Entrant(Centered(network), size, count, f"{backbone}, labels, {size} px, batch 256")
+    return Entrant(WithCentering(network), size, count, f"{backbone}, labels, {size} px, batch 256")
 
 
-def moved(images: Tensor) -> Tensor:
+def augment(images: Tensor) -> Tensor:
     """Images around 0, each mirrored by chance and all moved by the same few pixels."""
     margin = max(1, images.shape[-1] // 8)
     top, left = torch.randint(0, 2 * margin + 1, (2,)).tolist()
-    padded = F.pad(images, (margin,) * 4, mode="reflect")
-    cut = padded[:, :, top : top + images.shape[-2], left : left + images.shape[-1]]
-    flipped = torch.where(torch.rand(len(images), 1, 1, 1) < 0.5, cut.flip(3), cut)
-    return ((flipped - 0.45) / 0.25).contiguous(memory_format=torch.channels_last)
+    bordered = F.pad(images, (margin,) * 4, mode="reflect")
+    crop = bordered[:, :, top : top + images.shape[-2], left : left + images.shape[-1]]
+    images = torch.where(torch.rand(len(images), 1, 1, 1) < 0.5, crop.flip(3), crop)
+    return ((images - 0.45) / 0.25).contiguous(memory_format=torch.channels_last)
 
 
-class Centered(nn.Module):
+class WithCentering(nn.Module):
     """A network behind the normalization of `moved`."""
 
     def __init__(self, network: nn.Module) -> None:

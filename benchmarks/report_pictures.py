@@ -29,7 +29,7 @@ TRAINED = {
     "flowers": f"simclr {COMMON} --set data.hold_out=0 --epochs 8 --learning-rate 0.002",
     "collapsed": f"moco_v2 {COMMON} --set data.hold_out=0 --epochs 3 --learning-rate 3",
 }
-"""The commands, but for images and folder."""
+"""The commands, without images and folder."""
 
 PAGES = {"demo": ("demo",), "flowers": ("flowers",), "collapsed": ("collapsed",), "two_runs": ("flowers", "collapsed")}
 SECTIONS = {
@@ -68,19 +68,19 @@ def picture(driver: Any, page: Path, sections: tuple[str, ...]) -> Image.Image:
     time.sleep(3)  # the map draws its thumbnails
     shots = [driver.find_element("css selector", section).screenshot_as_png for section in sections]
     parts = [Image.open(io.BytesIO(shot)).convert("RGB") for shot in shots]
-    whole = Image.new("RGB", (max(part.width for part in parts), sum(part.height for part in parts)), "white")
+    canvas = Image.new("RGB", (max(part.width for part in parts), sum(part.height for part in parts)), "white")
     top = 0
     for part in parts:
-        whole.paste(part, ((whole.width - part.width) // 2, top))
+        canvas.paste(part, ((canvas.width - part.width) // 2, top))
         top += part.height
-    return whole
+    return canvas
 
 
-def smallest(whole: Image.Image, file: Path, most: int = 300_000) -> int:
-    """Write a picture as WebP in at most so many bytes; how many it has."""
+def write_webp(image: Image.Image, file: Path, max_bytes: int = 300_000) -> int:
+    """Write a picture as WebP, of at most `max_bytes` if its quality permits; returns the size."""
     for quality in range(85, 20, -10):
-        whole.save(file, quality=quality, method=6)
-        if file.stat().st_size <= most:
+        image.save(file, quality=quality, method=6)
+        if file.stat().st_size <= max_bytes:
             break
     return file.stat().st_size
 
@@ -102,12 +102,12 @@ def main() -> None:
     with browser() as driver:
         for name in options.pages:
             page, seconds = options.runs / "demo" / "report.html", None
-            if name != "demo":  # which has made its own
-                page, began = options.runs / f"{name}.html", time.monotonic()
-                folders = [str(options.runs / one) for one in PAGES[name]]
+            if name != "demo":  # which writes its page itself
+                page, start = options.runs / f"{name}.html", time.monotonic()
+                folders = [str(options.runs / folder) for folder in PAGES[name]]
                 run(["report", *folders, "--data", options.flowers, "--out", str(page), "--images", "1000"])
-                seconds = round(time.monotonic() - began, 1)
-            size = smallest(picture(driver, page, SECTIONS[name]), options.out / f"report_{name}.webp")
+                seconds = round(time.monotonic() - start, 1)
+            size = write_webp(picture(driver, page, SECTIONS[name]), options.out / f"report_{name}.webp")
             sizes = {"page_bytes": page.stat().st_size, "picture_bytes": size}
             rows.append({"page": name, "runs": len(PAGES[name]), "seconds": seconds, **sizes})
     write_results("report_pictures", merge_rows("report_pictures", "page", rows))

@@ -39,11 +39,11 @@ from vantage.training.session import Session  # noqa: E402
 
 EPOCHS, STEPS = 4, 10
 KILLED_AFTER = 9
-"""Steps, of six to an epoch."""
+"""The step at which runs are killed; an epoch has six."""
 
 
 def die() -> None:
-    """Without a chance to tidy up."""
+    """End this process without a chance to clean up."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -63,58 +63,58 @@ def at_the_end_of_an_epoch() -> None:
     """After its row of metrics was written, and before its checkpoint."""
     write = Metrics.write
 
-    def written(self: Metrics, row: dict[str, Any]) -> None:
+    def write_and_die(self: Metrics, row: dict[str, Any]) -> None:
         write(self, row)
         if row["epoch"] == 2:
             die()
 
-    Metrics.write = written
+    Metrics.write = write_and_die
 
 
 def during_clustering() -> None:
     """After an iteration of k-means, once steps were taken."""
-    taken, step_of, kmeans = [0], Session.step, clustered.kmeans
+    steps, step_of, kmeans = [0], Session.step, clustered.kmeans
 
     def step(self: Session, batch: Any, number: int) -> torch.Tensor:
-        taken[0] += 1
+        steps[0] += 1
         return step_of(self, batch, number)
 
-    def killed(vector: Any, clusters: int, seed: int, iterations: int = 20) -> Any:
-        if taken[0] == 0:
+    def kmeans_and_die(vector: Any, clusters: int, seed: int, iterations: int = 20) -> Any:
+        if steps[0] == 0:
             return kmeans(vector, clusters, seed, iterations)
         kmeans(vector, clusters, seed, 1)
         return die()
 
     Session.step = step
-    clustered.kmeans = reclustered.kmeans = killed
+    clustered.kmeans = reclustered.kmeans = kmeans_and_die
 
 
 def during_a_checkpoint() -> None:
     """When half of its tensors are on disk."""
     save = checkpoint.save_file
 
-    def half(tensors: dict[str, torch.Tensor], path: Path) -> None:
+    def save_half(tensors: dict[str, torch.Tensor], path: Path) -> None:
         save(tensors, path)
         if f"{KILLED_AFTER:09d}" in str(path):
             os.truncate(path, os.path.getsize(path) // 2)
             die()
 
-    checkpoint.save_file = half
+    checkpoint.save_file = save_half
 
 
 def during_an_evaluation() -> None:
-    """Of kNN on the way, with the networks in evaluation mode."""
+    """During kNN in training, with the networks in evaluation mode."""
     evaluations, inside = [0], probe.in_evaluation
 
     @contextlib.contextmanager
-    def killed(*networks: Any) -> Iterator[Any]:
+    def evaluate_and_die(*networks: Any) -> Iterator[Any]:
         evaluations[0] += 1
         with inside(*networks) as value:
             if evaluations[0] == 2:
                 die()
             yield value
 
-    probe.in_evaluation = killed
+    probe.in_evaluation = evaluate_and_die
 
 
 MOMENTS: dict[str, Callable[[], None]] = {
@@ -127,7 +127,7 @@ MOMENTS: dict[str, Callable[[], None]] = {
 
 
 def run_of(recipe: str, images: str, processes: int) -> Run:
-    """The recipe as the tests make it small, judged after every epoch, and clustered after every one."""
+    """The recipe as small as in the tests, with kNN and clustering after every epoch."""
     run = small_runs.small_run(recipe, images, EPOCHS)
     run = replace(run, branches=tuple(replace(branch, memory=_often(branch.memory)) for branch in run.branches))
     hardware = Hardware("cpu", devices=processes, precision="32-true")
@@ -148,7 +148,7 @@ def moments_of(recipe: str) -> list[str]:
 
 
 def work(rank: int, processes: int, recipe: str, images: str, folder: Path, losses: Path, moment: str | None) -> None:
-    """What one process does: trains, or resumes where there is a run; dies at the moment."""
+    """Train as one of the processes, or resume where there is a run; `moment`, if any, is when it is killed."""
     torch.set_num_threads(1)
     if processes > 1:
         torchrun = {"RANK": rank, "LOCAL_RANK": rank, "GROUP_RANK": 0, "WORLD_SIZE": processes}
@@ -158,13 +158,13 @@ def work(rank: int, processes: int, recipe: str, images: str, folder: Path, loss
         dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=processes)
     step_of = Session.step
 
-    def noted(self: Session, batch: Any, number: int) -> torch.Tensor:
+    def step_with_note(self: Session, batch: Any, number: int) -> torch.Tensor:
         loss = step_of(self, batch, number)
         with Path(f"{losses}.{rank}").open("a") as file:
             file.write(f"{number} {float(loss.detach()).hex()}\n")
         return loss
 
-    Session.step = noted
+    Session.step = step_with_note
     if moment is not None:
         MOMENTS[moment]()
     with allowing("tiny"):
@@ -174,16 +174,16 @@ def work(rank: int, processes: int, recipe: str, images: str, folder: Path, loss
             train(run_of(recipe, images, processes), folder)
 
 
-def ended(processes: int, *arguments: Any) -> bool:
-    """Whether all of these processes came to their end; where one is killed, the others are."""
-    started = [small_runs.new_process(work, rank, processes, *arguments) for rank in range(processes)]
-    while any(process.is_alive() for process in started) and not any(process.exitcode for process in started):
+def all_finish(processes: int, *arguments: Any) -> bool:
+    """Run `work` in these processes; returns whether all of them finish. If one is killed, so are the others."""
+    workers = [small_runs.new_process(work, rank, processes, *arguments) for rank in range(processes)]
+    while any(worker.is_alive() for worker in workers) and not any(worker.exitcode for worker in workers):
         time.sleep(0.01)
-    for process in started:
-        if any(other.exitcode for other in started):
-            process.kill()
-        process.join()
-    return all(process.exitcode == 0 for process in started)
+    for worker in workers:
+        if any(other.exitcode for other in workers):
+            worker.kill()
+        worker.join()
+    return all(worker.exitcode == 0 for worker in workers)
 
 
 def losses_in(path: Path, processes: int) -> dict[int, list[str]]:
@@ -203,45 +203,45 @@ def last_state(folder: Path) -> dict[str, torch.Tensor]:
     return checkpoint.load(newest)[0]
 
 
-def cell(recipe: str, moment: str, processes: int, images: str, place: Path) -> dict[str, Any]:
-    """One cell of the table; the whole run is made where it is not there yet."""
-    whole, cut = place / f"whole-{recipe}-{processes}", place / f"cut-{time.monotonic_ns()}"
-    if not whole.exists() and not ended(processes, recipe, images, whole, Path(f"{whole}-losses"), None):
+def cell(recipe: str, moment: str, processes: int, images: str, folder: Path) -> dict[str, Any]:
+    """One cell of the table; the uninterrupted run is trained if it does not exist yet."""
+    uninterrupted, interrupted = folder / f"whole-{recipe}-{processes}", folder / f"cut-{time.monotonic_ns()}"
+    losses = Path(f"{uninterrupted}-losses")
+    if not uninterrupted.exists() and not all_finish(processes, recipe, images, uninterrupted, losses, None):
         raise RuntimeError(f"{recipe} on {processes} process(es) does not train")
     about = {"recipe": recipe, "moment": moment, "processes": processes}
-    if ended(processes, recipe, images, cut, Path(f"{cut}-before"), moment):
+    if all_finish(processes, recipe, images, interrupted, Path(f"{interrupted}-before"), moment):
         return {**about, "killed": False, "equal": False}
-    newest = checkpoint.latest(cut)
+    newest = checkpoint.latest(interrupted)
     first = int(newest.name.removeprefix("step-")) if newest else 0
-    resumed = ended(processes, recipe, images, cut, Path(f"{cut}-after"), None)
-    if not resumed:
+    if not all_finish(processes, recipe, images, interrupted, Path(f"{interrupted}-after"), None):
         return {**about, "killed": True, "resumed_at": first, "equal": False}
-    expected = losses_in(Path(f"{whole}-losses"), processes)
-    actual = losses_in(Path(f"{cut}-after"), processes)
+    expected = losses_in(losses, processes)
+    actual = losses_in(Path(f"{interrupted}-after"), processes)
     steps = [step for step in sorted(expected) if step >= first][:STEPS]
-    ours, theirs = last_state(cut), last_state(whole)
+    ours, theirs = last_state(interrupted), last_state(uninterrupted)
     tensors = ours.keys() == theirs.keys() and all(torch.equal(ours[name], theirs[name]) for name in ours)
     equal = tensors and all(actual.get(step) == expected[step] for step in steps)
     return {**about, "killed": True, "resumed_at": first, "steps": len(steps), "equal": equal}
 
 
 def main() -> None:
-    """Make the cells that are missing."""
+    """Compute the missing cells."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--recipes", nargs="+", default=[recipe.__name__ for recipe in RECIPES])
     parser.add_argument("--processes", nargs="+", type=int, default=[1, 2])
     options = parser.parse_args()
     results = RESULTS / "resume.json"
     cells = json.loads(results.read_text())["rows"] if results.exists() else []
-    done = {(one["recipe"], one["moment"], one["processes"]) for one in cells}
+    finished = {(one["recipe"], one["moment"], one["processes"]) for one in cells}
     for processes in options.processes:
         for recipe in options.recipes:
-            with tempfile.TemporaryDirectory() as place:
-                os.environ["VANTAGE_CACHE"] = f"{place}/cache"
-                images = small_runs.write_images(Path(place) / "images.npz")
+            with tempfile.TemporaryDirectory() as folder:
+                os.environ["VANTAGE_CACHE"] = f"{folder}/cache"
+                images = small_runs.write_images(Path(folder) / "images.npz")
                 for moment in moments_of(recipe):
-                    if (recipe, moment, processes) not in done:
-                        cells.append(cell(recipe, moment, processes, images, Path(place)))
+                    if (recipe, moment, processes) not in finished:
+                        cells.append(cell(recipe, moment, processes, images, Path(folder)))
                         write_results("resume", cells)
                         print(cells[-1], flush=True)
 

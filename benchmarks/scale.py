@@ -33,12 +33,12 @@ SHARD, SHARDS, BYTES = 10_000, 10_000, 4096
 def order(images: int) -> dict[str, Any]:
     """The first windows of an epoch, as training asks for them, and its last batch, as a resumed run does."""
     starts, step, windows = torch.arange(0, images + 1, SHARD), 4096, min(20, -(-images // WINDOW))
-    clock, before = time.perf_counter(), _peak()
-    whole = EpochOrder(starts, 0, 0)
-    whole.part(0, step)
+    clock, memory_before = time.perf_counter(), _peak()
+    epoch = EpochOrder(starts, 0, 0)
+    epoch.part(0, step)
     first = time.perf_counter() - clock
-    for place in range(0, min(images, windows * WINDOW), step):
-        whole.part(place, min(place + step, images))
+    for start in range(0, min(images, windows * WINDOW), step):
+        epoch.part(start, min(start + step, images))
     seconds = time.perf_counter() - clock
     clock = time.perf_counter()
     EpochOrder(starts, 0, 0).part(images - step, images)
@@ -48,7 +48,7 @@ def order(images: int) -> dict[str, Any]:
         "seconds to the first batch": round(first, 2),
         "seconds to the last batch, resumed": round(time.perf_counter() - clock, 2),
         "microseconds an image": round(1e6 * seconds / min(images, windows * WINDOW), 2),
-        "MiB": round(_peak() - before),
+        "MiB": round(_peak() - memory_before),
     }
 
 
@@ -72,20 +72,23 @@ def index(folder: Path) -> list[dict[str, Any]]:
         os.link(first, path)
         for file, link in zip(files, index_files(str(path), state_of(str(path)), cache), strict=True):
             os.link(file, link)
-    clock, before = time.perf_counter(), _peak()
+    clock, memory_before = time.perf_counter(), _peak()
     Shards([str(path) for path in paths], cache)
-    opened = {"seconds to open at first": round(time.perf_counter() - clock, 1)}
+    measures = {"seconds to open at first": round(time.perf_counter() - clock, 1)}
     clock = time.perf_counter()
     source = Shards([str(path) for path in paths], cache)
-    opened |= {"seconds to open": round(time.perf_counter() - clock, 2)}
+    measures |= {"seconds to open": round(time.perf_counter() - clock, 2)}
     numbers = EpochOrder(source.blocks(), 0, 0).part(0, 20_000).tolist()
     clock = time.perf_counter()
     for number in numbers:
         assert len(source.file_bytes(number)) == BYTES
-    each = (time.perf_counter() - clock) / len(numbers)
-    opened |= {"microseconds to read an image's bytes": round(1e6 * each), "MiB": round(_peak() - before)}
+    seconds_per_image = (time.perf_counter() - clock) / len(numbers)
+    measures |= {
+        "microseconds to read an image's bytes": round(1e6 * seconds_per_image),
+        "MiB": round(_peak() - memory_before),
+    }
     size = sum(file.stat().st_size for file in files) / SHARD
-    return [row | {"bytes an image in the cache": round(size, 1)}, {"what": "shards", "images": len(source)} | opened]
+    return [row | {"bytes an image in the cache": round(size, 1)}, {"what": "shards", "images": len(source)} | measures]
 
 
 def _peak() -> float:

@@ -36,27 +36,27 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for turn in range(ROUNDS):
             for name, (count, together) in CASES.items():
-                place = f"{folder}/{turn}-{name}"
+                prefix = f"{folder}/{turn}-{name}"
                 spawning.spawn(  # pyright: ignore[reportPrivateImportUsage]
-                    steps, (count, together, place), nprocs=count
+                    steps, (count, together, prefix), nprocs=count
                 )
-                each = [json.loads(Path(f"{place}-{rank}.json").read_text()) for rank in range(count)]
-                seconds[name].append([max(one) for one in zip(*each, strict=True)])
+                times = [json.loads(Path(f"{prefix}-{rank}.json").read_text()) for rank in range(count)]
+                seconds[name].append([max(pair) for pair in zip(*times, strict=True)])
     rows: list[dict[str, Any]] = []
     for number, clock in enumerate(("wall", "processor")):
-        alone = [each[number] for each in seconds["one process"]]
+        alone = [times[number] for times in seconds["one process"]]
         for name in list(CASES)[1:]:
-            shared = [each[number] for each in seconds[name]]
-            ratios = [one / other for one, other in zip(alone, shared, strict=True)]
-            row = {"clock": clock, "case": name, "one_process_s": alone, "two_processes_s": shared}
+            together_times = [times[number] for times in seconds[name]]
+            ratios = [one / two for one, two in zip(alone, together_times, strict=True)]
+            row = {"clock": clock, "case": name, "one_process_s": alone, "two_processes_s": together_times}
             rows.append({**row, "times_as_fast": statistics.median(ratios), "load": os.getloadavg()[0]})
             print(json.dumps(rows[-1]), flush=True)
     write_results("scaling", rows)
 
 
-def steps(rank: int, count: int, together: bool, place: str) -> None:
+def steps(rank: int, count: int, together: bool, prefix: str) -> None:
     """Write the median seconds of a training step here, by the clock on the wall and of this process."""
-    meet(rank if together else 0, count if together else 1, place if together else f"{place}-{rank}")
+    meet(rank if together else 0, count if together else 1, prefix if together else f"{prefix}-{rank}")
     batch_size, devices = (128, count) if together else (128 // count, 1)
     run = replace(moco_v2(32).fit(3072), batch_size=batch_size, data=Data())
     role: Any = run.encoders
@@ -69,9 +69,9 @@ def steps(rank: int, count: int, together: bool, place: str) -> None:
         clocks = time.perf_counter, time.process_time
         start = [clock() for clock in clocks]
         session.step(batch.to(fabric.device), step)
-        seconds.append([clock() - before for clock, before in zip(clocks, start, strict=True)])
+        seconds.append([clock() - begin for clock, begin in zip(clocks, start, strict=True)])
     medians = [statistics.median(each) for each in zip(*seconds[2:], strict=True)]
-    Path(f"{place}-{rank}.json").write_text(json.dumps(medians))
+    Path(f"{prefix}-{rank}.json").write_text(json.dumps(medians))
     processes.leave()
 
 

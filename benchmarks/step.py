@@ -68,19 +68,19 @@ def lightly(views: list[Tensor], device: str) -> Callable[[], None]:
     run = recipe()
     assert isinstance(run.encoders, Momentum)
     torch.manual_seed(0)
-    built = run.encoders.encoder.build().to(device)
+    network = run.encoders.encoder.build().to(device)
 
-    def vectors(network: EncoderNetwork, images: Tensor) -> Tensor:
-        return network.head(network.features(images))
+    def vectors(encoder: EncoderNetwork, images: Tensor) -> Tensor:
+        return encoder.head(encoder.features(images))
 
-    slow = copy.deepcopy(built)
+    slow = copy.deepcopy(network)
     deactivate_requires_grad(slow)
     loss = NTXentLoss(temperature=0.1, memory_bank_size=(QUEUE, 128)).to(device)
-    optimizer = torch.optim.SGD(built.parameters(), 0.03, momentum=0.9, weight_decay=5e-4)
+    optimizer = torch.optim.SGD(network.parameters(), 0.03, momentum=0.9, weight_decay=5e-4)
 
     def step() -> None:
-        update_momentum(built, slow, m=0.99)
-        query = vectors(built, views[0])
+        update_momentum(network, slow, m=0.99)
+        query = vectors(network, views[0])
         with torch.no_grad():
             key = vectors(slow, views[1])
         loss(query, key).backward()

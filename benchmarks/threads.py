@@ -1,4 +1,4 @@
-"""What it gains to let waiting threads sleep soon: training with two threads, alone and beside busy programs.
+"""What letting waiting threads sleep soon gains: training with two threads, alone and beside busy programs.
 
     python benchmarks/threads.py [--rounds 3]
 
@@ -90,15 +90,15 @@ def main() -> None:
 
 
 def _beside(busy: int, variables: dict[str, str]) -> float:
-    """Images a second in a fresh process, beside so many that only count."""
+    """Images a second in a fresh process, beside this many busy programs."""
     plain = environment_without("GOMP_", "OMP_", "KMP_")
-    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(busy)]
+    programs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(busy)]
     try:
         return fresh(__file__, "--here", environment=plain | variables)
     finally:
-        for other in others:
-            other.kill()
-            other.wait()
+        for program in programs:
+            program.kill()
+            program.wait()
 
 
 if __name__ == "__main__":

@@ -32,21 +32,22 @@ def interleave(
     clock: Callable[[], float] | None = None,
     calls: Mapping[str, int] | None = None,
 ) -> dict[str, list[float]]:
-    """Seconds of a call of every case in every round, after one round that is not counted; `clock` tells them, or is
-    chosen. Of a case in `calls` the mean of so many in a row is taken, for what is too short to be timed once."""
+    """Seconds per call of every case in every round, after a first round that is not counted. If `clock` is omitted, it
+    is processor time with one thread, else wall time. For cases too short to be timed once, `calls` says over how many
+    successive calls the mean is taken."""
     calls = calls or {}
     clock = clock or (time.process_time if torch.get_num_threads() == 1 else time.perf_counter)
     seconds: dict[str, list[float]] = {name: [] for name in cases}
     for turn in range(rounds + 1):
         for name, case in cases.items():
             _synchronize()
-            many = calls.get(name, 1)
+            repeats = calls.get(name, 1)
             start = clock()
-            for _ in range(many):
+            for _ in range(repeats):
                 case()
             _synchronize()
             if turn:
-                seconds[name].append((clock() - start) / many)
+                seconds[name].append((clock() - start) / repeats)
     return seconds
 
 
@@ -56,17 +57,17 @@ def speedup(seconds: Mapping[str, Sequence[float]], case: str, base: str) -> flo
 
 
 def measured_peak(case: Callable[[], object]) -> float:
-    """MiB that a case adds at its peak (Linux): the system's high-water mark is set back, then the case runs once.
+    """MiB that a case adds at its peak (Linux): the system's high-water mark is reset, then the case runs once.
 
-    Heaps that other cases have grown are handed back first; still, a fresh process gives the cleanest figure.
+    Memory that earlier cases left on the heap is given back first; still, a fresh process gives the cleanest figure.
     """
-    with contextlib.suppress(AttributeError, OSError):  # another C library keeps them
+    with contextlib.suppress(AttributeError, OSError):  # another C library does not give it back
         ctypes.CDLL(None).malloc_trim(0)
     with open("/proc/self/clear_refs", "w") as file:
         file.write("5")
-    before = _status("VmRSS")
+    memory_before = _status("VmRSS")
     case()
-    return _status("VmHWM") - before
+    return _status("VmHWM") - memory_before
 
 
 def fresh(script: str, *words: str, environment: Mapping[str, str] | None = None) -> Any:
@@ -126,12 +127,12 @@ def _commit() -> str:
     folder = Path(__file__).parent
     try:
         head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, check=True)
-        changed = subprocess.run(
+        status = subprocess.run(
             ["git", "status", "--porcelain", "-uno"], cwd=folder, capture_output=True, text=True, check=True
         )
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
-    return head.stdout.strip() + ("+changes" if changed.stdout.strip() else "")
+    return head.stdout.strip() + ("+changes" if status.stdout.strip() else "")
 
 
 def _synchronize() -> None:

@@ -31,28 +31,28 @@ def cases() -> dict[str, Callable[[], object]]:
     from vantage.partition import table
 
     size = interclr.Size(131_072, 64, 1)
-    each: dict[str, Callable[[], object]] = {"InfoNCE, queue of 65,536": losses.ours(65_536)}
-    each["InfoNCE by a table, 16,384"] = losses.ours(16_384, table)
+    cases: dict[str, Callable[[], object]] = {"InfoNCE, queue of 65,536": losses.ours(65_536)}
+    cases["InfoNCE by a table, 16,384"] = losses.ours(16_384, table)
     for name in ("ring band", "ring table", "jcl"):
-        each[f"{name}, queue of 16,384"] = methods.CASES[name][2](16_384)
-    each["jcl, positives alone"] = methods.jcl_positives(0)
+        cases[f"{name}, queue of 16,384"] = methods.CASES[name][2](16_384)
+    cases["jcl, positives alone"] = methods.jcl_positives(0)
     for name in ("exact", "subset", "mates: index", "centroids: sums, index"):
-        each[f"InterCLR {name}"] = interclr.CASES[name][1](size)
+        cases[f"InterCLR {name}"] = interclr.CASES[name][1](size)
     for side in (32, 224):
         for name, maker in views.recipes(side).items():
-            each[f"{name}, {side} pixels"] = views.cases(name, maker, side)["vantage"].run
-    return each
+            cases[f"{name}, {side} pixels"] = views.cases(name, maker, side)["vantage"].run
+    return cases
 
 
 def serve() -> None:
-    """Name the cases, then run each that is asked for and answer with its seconds."""
+    """Print the names of the cases, then run each case that is requested and print its seconds."""
     import torch
 
     torch.set_num_threads(1)
-    each = cases()
-    print("\t".join(each), flush=True)
+    all_cases = cases()
+    print("\t".join(all_cases), flush=True)
     for line in sys.stdin:
-        case, calls = each[line.rstrip("\n")], 0
+        case, calls = all_cases[line.rstrip("\n")], 0
         start = time.process_time()
         while calls == 0 or time.process_time() - start < 0.1:
             case()
@@ -68,7 +68,7 @@ class Version(NamedTuple):
 
     @classmethod
     def of(cls, tree: Path) -> "Version":
-        """The version that lies there."""
+        """The version in a work tree."""
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": f"{tree / 'src'}:{tree / 'benchmarks'}"}
         command = [sys.executable, "-P", str(HERE), "--serve", "."]
         process = subprocess.Popen(command, env=environment, stdin=-1, stdout=-1, text=True)
@@ -80,7 +80,7 @@ class Version(NamedTuple):
         return process.stdout.readline().rstrip("\n")
 
     def seconds(self, name: str) -> float:
-        """Of one call."""
+        """Seconds of one call."""
         assert self.process.stdin is not None
         self.process.stdin.write(f"{name}\n")
         self.process.stdin.flush()
@@ -92,7 +92,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("before", type=Path, help="a work tree of the version before")
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--only", nargs="+", help="names of cases; the rows of others stay")
+    parser.add_argument("--only", nargs="+", help="names of cases; the rows of others are left as they are")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
@@ -107,13 +107,13 @@ def main() -> None:
     rows: list[dict[str, Any]] = [row for row in earlier if row["case"] not in names]
     for name in names:
         pairs = [(before.seconds(name), after.seconds(name)) for _ in range(options.rounds + 1)][1:]
-        fastest = [min(each) * 1e3 for each in zip(*pairs, strict=True)]
+        fastest = [min(times) * 1e3 for times in zip(*pairs, strict=True)]
         row = {"case": name, "before": commit.stdout.strip(), "before_ms": fastest[0], "after_ms": fastest[1]}
         ratios = {"ratio": fastest[1] / fastest[0], "median_ratio": statistics.median(new / old for old, new in pairs)}
         rows.append(row | ratios)
         print(
             f"{name:34} {fastest[0]:8.2f} {fastest[1]:8.2f} ms",
-            *(f"{each:.3f}" for each in ratios.values()),
+            *(f"{value:.3f}" for value in ratios.values()),
             flush=True,
         )
         write_results("versions", rows)

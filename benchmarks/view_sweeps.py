@@ -49,22 +49,22 @@ SPACES = ("RGB", "XYZ", "HSV", "YCbCr", "YDbDr", "Lab")
 
 
 def main() -> None:
-    """Make one sweep and write its rows and picture to results."""
+    """Run one sweep, and write its rows and picture to results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sweep", choices=SWEEPS)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder that holds the sets")
-    parser.add_argument("--work", type=Path, required=True, help="folder for the runs; what it holds is not made again")
+    parser.add_argument("--work", type=Path, required=True, help="folder for the runs; finished ones are not repeated")
     parser.add_argument("--images", type=int, default=3_000, help="training images")
     parser.add_argument("--epochs", type=int, default=6, help="passes over them")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     options = parser.parse_args()
     sweep, base = SWEEPS[options.sweep]()
-    place = f"{options.data}/tiny-imagenet-50.tar.gz"
-    data = vantage.Data(f"{place}#train", num_workers=1, max_images=options.images)
+    path = f"{options.data}/tiny-imagenet-50.tar.gz"
+    data = vantage.Data(f"{path}#train", num_workers=1, max_images=options.images)
     run = replace(base, epochs=options.epochs, data=data, hardware=vantage.Hardware("cpu", precision="32-true"))
     information, protocols = HeldOutInformation(images=1_500, draws=2), (LINEAR[options.sweep], KNN(k=20))
     small_study = Study(sweep, run, tuple(options.seeds), information, protocols, discard=True)
-    train, test = open_images(data)[0], open_source(f"{place}#val")
+    train, test = open_images(data)[0], open_source(f"{path}#val")
     result = run_study(
         small_study, train, test, options.work / options.sweep, Work("cpu", num_workers=1), PlainProgress()
     )
@@ -84,17 +84,17 @@ def crop() -> tuple[Sweep, vantage.Run]:
 
 
 def color() -> tuple[Sweep, vantage.Run]:
-    """Spaces dealt out to two networks of half the widths."""
+    """Color spaces, divided between two networks of half the width."""
     widths = (16, 32, 64, 128)
     networks = tuple(Encoder(Convolutions(widths, channels), MLP(128, WIDTH)) for channels in (1, 2))
     return ColorSpaces(SPACES), _run("color", cmc_views(SIZE), PerView(networks))
 
 
 def _run(name: str, views: ViewMaker, encoders: Role) -> vantage.Run:
-    one = Branch(InBatch(), OtherViews(), (OtherImages(),), InfoNCE(0.1), query=0, keys=(1,), pool=(1,))
-    other = replace(one, query=1, keys=(0,), pool=(0,))
+    forward = Branch(InBatch(), OtherViews(), (OtherImages(),), InfoNCE(0.1), query=0, keys=(1,), pool=(1,))
+    backward = replace(forward, query=1, keys=(0,), pool=(0,))
     optimizer, rate = AdamW(weight_decay=1e-2), CosineByStep(1e-3)
-    return vantage.Run(name, views, encoders, (one, other), optimizer, rate, batch_size=BATCH)
+    return vantage.Run(name, views, encoders, (forward, backward), optimizer, rate, batch_size=BATCH)
 
 
 SWEEPS: dict[str, Callable[[], tuple[Sweep, vantage.Run]]] = {"crop": crop, "color": color}

@@ -30,10 +30,10 @@ from vantage.views import Augmentation, Views, infomin_views, moco_v2_views, sim
 
 SHAPES = {32: (32, 32), 64: (64, 64), 224: (300, 400)}
 BATCH = {32: 512, 64: 128, 224: 32}
-SOME = {32: 64, 64: 48, 224: 32}
-"""Images that are made image by image in a round."""
-LOADED = {32: 128, 64: 64, 224: 16}
-"""Images that go through a DataLoader in a round, whose workers start anew."""
+FEWER = {32: 64, 64: 48, 224: 32}
+"""Images that a library processes one by one in a round."""
+LOADER_IMAGES = {32: 128, 64: 64, 224: 16}
+"""Images that a DataLoader processes in a round, with new workers."""
 
 
 class Case(NamedTuple):
@@ -57,8 +57,8 @@ def recipes(size: int) -> dict[str, Views]:
 
 def pieces(count: int, height: int, width: int) -> list[numpy.ndarray]:
     """Random parts of photographs, all of one size, as (height, width, 3) uint8."""
-    shipped = [skimage.data.astronaut(), skimage.data.chelsea(), skimage.data.coffee(), skimage.data.rocket()]
-    photos = shipped + list(sklearn.datasets.load_sample_images().images)
+    examples = [skimage.data.astronaut(), skimage.data.chelsea(), skimage.data.coffee(), skimage.data.rocket()]
+    photos = examples + list(sklearn.datasets.load_sample_images().images)
     sources = [photo for photo in photos if photo.shape[0] >= height and photo.shape[1] >= width]
     chance, crops = random.Random(0), []
     for number in range(count):
@@ -68,7 +68,7 @@ def pieces(count: int, height: int, width: int) -> list[numpy.ndarray]:
     return crops
 
 
-class Made(Dataset):
+class ViewsOfImages(Dataset):
     """Views of images, made one at a time."""
 
     def __init__(self, images: list[torch.Tensor], transform: Callable[[torch.Tensor], torch.Tensor]) -> None:
@@ -81,17 +81,17 @@ class Made(Dataset):
         return self.transform(self.images[number])
 
 
-def loaded(images: list[torch.Tensor], view: Augmentation) -> Callable[[], object]:
+def loader_pass(images: list[torch.Tensor], view: Augmentation) -> Callable[[], object]:
     """One pass of a DataLoader with 2 workers, which end with it."""
-    data = Made(images, view_peers.torchvision_v2(view))
+    data = ViewsOfImages(images, view_peers.torchvision_v2(view))
     return lambda: [len(batch) for batch in DataLoader(data, batch_size=16, num_workers=2)]
 
 
-def ours(views: Views, images: list[torch.Tensor], whole: torch.Tensor | None) -> Callable[[], object]:
+def ours(views: Views, images: list[torch.Tensor], batch: torch.Tensor | None) -> Callable[[], object]:
     """The engine: a batch in memory, or photos cropped one by one and finished in batches of 16."""
     generator = torch.Generator().manual_seed(0)
-    if whole is not None:
-        return lambda: views.batch(whole, generator)
+    if batch is not None:
+        return lambda: views.batch(batch, generator)
 
     def run() -> None:
         for start in range(0, len(images), 16):
@@ -102,22 +102,24 @@ def ours(views: Views, images: list[torch.Tensor], whole: torch.Tensor | None) -
 
 
 def cases(name: str, views: Views, size: int) -> dict[str, Case]:
-    """Everything that makes these views."""
-    arrays, view, some = pieces(BATCH[size], *SHAPES[size]), views.views[0], SOME[size]
+    """Every way to make these views."""
+    arrays, view, fewer = pieces(BATCH[size], *SHAPES[size]), views.views[0], FEWER[size]
     pictures = [Image.fromarray(array) for array in arrays]
     images = [torch.from_numpy(array).permute(2, 0, 1) for array in arrays]  # laid out as decoders do
-    whole = torch.stack([image.contiguous() for image in images])
+    batch = torch.stack([image.contiguous() for image in images])
     first, second = view_peers.torchvision_v1(view), view_peers.torchvision_v2(view)
     cases = {
-        "torchvision v1 PIL": Case(lambda: [first(picture) for picture in pictures[:some]], some),
-        "torchvision v2 per image": Case(lambda: [second(image) for image in images[:some]], some),
-        "torchvision v2, DataLoader, 2 workers": Case(loaded(images[: LOADED[size]], view), LOADED[size]),
+        "torchvision v1 PIL": Case(lambda: [first(picture) for picture in pictures[:fewer]], fewer),
+        "torchvision v2 per image": Case(lambda: [second(image) for image in images[:fewer]], fewer),
+        "torchvision v2, DataLoader, 2 workers": Case(
+            loader_pass(images[: LOADER_IMAGES[size]], view), LOADER_IMAGES[size]
+        ),
     }
     if (theirs := view_peers.lightly(name, size)) is not None:
-        cases["lightly"] = Case(lambda: [theirs(picture) for picture in pictures[: some // 2]], some // 2 * 2)
-    if (batched := view_peers.kornia(view)) is not None:
-        cases["kornia batch"] = Case(lambda: batched(whole), len(whole))
-    cases["vantage"] = Case(ours(views, images, whole if size < 224 else None), len(images))
+        cases["lightly"] = Case(lambda: [theirs(picture) for picture in pictures[: fewer // 2]], fewer // 2 * 2)
+    if (kornia_views := view_peers.kornia(view)) is not None:
+        cases["kornia batch"] = Case(lambda: kornia_views(batch), len(batch))
+    cases["vantage"] = Case(ours(views, images, batch if size < 224 else None), len(images))
     if size == 224 and name == "A-MoCo2":
         chance = torch.Generator().manual_seed(0)
         cases["vantage, crop only"] = Case(lambda: [views.crop(image, chance) for image in images], len(images))
@@ -126,12 +128,12 @@ def cases(name: str, views: Views, size: int) -> dict[str, Case]:
 
 def processor_time() -> float:
     """Seconds of this process and of the workers that have ended."""
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(part.ru_utime + part.ru_stime for part in used)
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(part.ru_utime + part.ru_stime for part in usages)
 
 
 def measure(setting: str, cases: dict[str, Case], rounds: int) -> list[dict]:
-    """Time the cases, print them, and give the rows for the results file."""
+    """Time the cases, print them, and return the rows for the results file."""
     seconds = interleave({name: case.run for name, case in cases.items()}, rounds, processor_time)
     per_view = {name: [time / cases[name].views for time in times] for name, times in seconds.items()}
     rows = []
