@@ -85,6 +85,24 @@ def test_any_field_of_a_run_can_be_swept_while_others_are_set(
     assert "crop.scale.0" in capsys.readouterr().out
 
 
+def test_several_values_of_set_are_a_sweep(place: str, tmp_path: Path) -> None:
+    """The same sweep as the fields in front, whatever stands between them; one value is one for every run."""
+    from vantage.cli.analyse.sweep import _sweep_first
+
+    front = ["epochs=1,2", "crop.size=8,16", "--data", place, "--set", "temperature=0.4", "--out", "o"]
+    for words in (
+        ["--data", place, "--set", "epochs=1,2", "crop.size=8,16", "temperature=0.4", "--out", "o"],
+        ["--data", place, "--set", "epochs=1,2", "--set=crop.size=8,16", "--set", "temperature=0.4", "--out", "o"],
+    ):
+        assert _sweep_first(words) == front
+    for words in (front, ["crop", "--set", "crop.scale=0.2,1"], [], ["--set"], ["crop", "--set", "--out", "o"]):
+        assert _sweep_first(words) == words
+    words = ("analyse", "views", "--data", place, "--out", str(tmp_path / "sweep"), "--no-baselines")
+    assert main((*words, "--set", "crop.scale.0=0.3,0.5", "temperature=0.2,0.4", *SMALL, *CPU)) == 0
+    record = json.loads((tmp_path / "sweep" / "sweep.json").read_text())
+    assert [row["label"] for row in record["rows"]] == ["0.3, 0.2", "0.5, 0.4"]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -98,6 +116,12 @@ def test_any_field_of_a_run_can_be_swept_while_others_are_set(
         (("crop", "--data", "DATA", "--out", "o", "--recipe", "mocov2"), "no recipe 'mocov2'; did you mean moco_v2?"),
         (("crop.scal=0.1", "--data", "DATA", "--out", "o"), "no field 'crop.scal'; did you mean"),
         (("crop.scale=", "--data", "DATA", "--out", "o"), "names no field and values"),
+        (("--data", "DATA", "--out", "o", "--set", "epochs=1"), "(or several values, such as --set epochs=10,20)"),
+        (("--data", "DATA", "--out", "o", "--set", "crop.scal=0.1,0.2"), "no field 'crop.scal'; did you mean"),
+        (("--data", "DATA", "--out", "o", "--set", "epochs=1,2", "crop.size=8,9,10"), "the same number of values, but"),
+        (("crop", "--data", "DATA", "--out", "o", "--set", "accumulate=1", "crop.szie=8"), "no field 'crop.szie'; did"),
+        (("--set", "--data", "DATA", "--out", "o"), "needs a sweep first"),
+        (("crop", "--data", "DATA", "--out", "o", "--set"), "--set: expected one argument"),
         (("color", "--data", "DATA", "--out", "o", "--recipe", "simclr"), "are not channels of a color space"),
         (("distance", "--data", "DATA", "--out", "o", "--values", "2", "--patch", "16"), "the value 2 does not fit"),
         (("jitter", "--data", "nowhere", "--out", "o"), "nowhere"),

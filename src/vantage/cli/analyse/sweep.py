@@ -68,8 +68,8 @@ class SweepOptions:
     """Remove each run's folder after measuring it."""
 
     set: Repeated = ()
-    """A field of every run, as for pretrain, or of the I_NCE estimate: --set information.negatives=100. May be
-    repeated."""
+    """A field of every run, as for pretrain, or of the I_NCE estimate: --set information.negatives=100. Without SWEEP,
+    several values are a sweep: --set epochs=10,20 crop.size=16,32."""
 
 
 def sweep(words: list[str], console: Console) -> int:
@@ -77,10 +77,11 @@ def sweep(words: list[str], console: Console) -> int:
     views share: vantage analyse views SWEEP --data PATH --out FOLDER [--test PATH] [--values …].
 
     Sweeps: SWEEPS; or any field by its path or the end of its path, such as crop.scale.0=0.05,0.2,0.8; or parts, such
-    as 'estimator=InfoNCE(0.1),JCL(0.2)'. Several fields can change together: epochs=10,20 crop.size=16,32. Finished
-    runs are kept, so the same command continues after an interruption, and can add values and seeds.
+    as 'estimator=InfoNCE(0.1),JCL(0.2)'. Several fields can change together: epochs=10,20 crop.size=16,32, or in place
+    of SWEEP --set epochs=10,20 crop.size=16,32. Finished runs are kept, so the same command continues after an
+    interruption, and can add values and seeds.
     """
-    sweeps = _sweeps()
+    words, sweeps = _sweep_first(words), _sweeps()
     about = (sweep.__doc__ or "").replace("SWEEPS", ", ".join(sweeps))
     if not words or words[0].startswith("-"):
         return _explain(words, about, console)
@@ -114,6 +115,7 @@ def _explain(words: list[str], about: str, console: Console) -> int:
     if not wants_help(words):
         raise UserError(
             "analyse views needs a sweep first, such as: vantage analyse views crop --data PATH --out FOLDER"
+            " (or several values, such as --set epochs=10,20)"
         )
     console.result(paragraphs(about))
     console.result("\nvantage analyse views SWEEP --help shows the options of one sweep.")
@@ -195,6 +197,30 @@ def _sweep(words: list[str], sweeps: "dict[str, Callable[[], Sweep]]") -> "tuple
         near = did_you_mean(words[0], sweeps)
         raise UserError(f"there is no sweep {words[0]!r}{near} (sweeps: {', '.join(sweeps)}, or PATH=VALUE,VALUE)")
     return sweeps[words[0]](), words[1:]
+
+
+def _sweep_first(words: list[str]) -> list[str]:
+    """The words with one field after each `--set`. If no sweep comes first, the fields that `--set` gives several
+    values are moved to the front: they are the sweep."""
+    from vantage.composition.assignments import split_values
+
+    separate: list[str] = []
+    setting = False
+    for word in words:
+        flag, equals, value = word.partition("=")
+        if word.startswith("-"):
+            setting = flag == "--set"
+        elif setting and separate[-1] != "--set":
+            separate.append("--set")
+        separate += ["--set", value] if setting and equals and flag == "--set" else [word]
+    if not words or not words[0].startswith("-"):
+        return separate
+    pairs = zip(separate, separate[1:], strict=False)
+    varied = [
+        n for n, (flag, field) in enumerate(pairs) if flag == "--set" and len(split_values(field.partition("=")[2])) > 1
+    ]
+    others = [word for n, word in enumerate(separate) if n not in varied and n - 1 not in varied]
+    return [separate[n + 1] for n in varied] + others
 
 
 def _settable(sweep: "Sweep") -> Iterable[str]:
