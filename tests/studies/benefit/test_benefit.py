@@ -18,6 +18,7 @@ from vantage.frozen.encoder import load, random_encoder, raw_pixels
 from vantage.progress import QuietProgress
 from vantage.storage.files import write_json
 from vantage.studies.benefit import BenefitPlan, BenefitResult, Budget, comparison, measure_benefit
+from vantage.studies.benefit.encoders import count_pretraining_images
 from vantage.studies.benefit.timing import Job, UnitTimes, estimate_seconds, fit_budget
 from vantage.studies.benefit.ways import (
     FROZEN,
@@ -29,6 +30,7 @@ from vantage.studies.benefit.ways import (
     all_ways,
     train_classifier,
 )
+from vantage.training.feed import training_part
 
 BUDGET = Budget(1, 16, (0.05,), (1e-2,))
 PLAN = BenefitPlan((0.25, 1.0), (0, 1), BUDGET)
@@ -189,12 +191,11 @@ def test_images_of_pretraining_are_counted(place: Path, tmp_path: Path) -> None:
     whole_run = replace(encoder.run, data=replace(encoder.run.data, hold_out=0.1))
     encoder = replace(encoder, run=whole_run)
     test = train_and_test(SOURCE, None)[1]
-    assert comparison._count_pretraining_images(tmp_path, encoder, SOURCE, test) is None  # no record
-    for source, count in ((comparison.training_part(SOURCE, whole_run.data), 6), (images(60, 1), None)):
+    assert count_pretraining_images(tmp_path, encoder, SOURCE, test) is None  # no record
+    for source, count in ((training_part(SOURCE, whole_run.data), 6), (images(60, 1), None)):
         write_json(tmp_path / "provenance.json", [{"data": {"fingerprint": source.fingerprint(), "images": 54}}])
-        assert (
-            comparison._count_pretraining_images(tmp_path, encoder, SOURCE, test) == count
-        )  # half of the fifth was held out of the run too
+        # half of the fifth was held out of the run too
+        assert count_pretraining_images(tmp_path, encoder, SOURCE, test) == count
 
 
 def test_expected_time_is_the_sum_of_its_parts(place: Path) -> None:

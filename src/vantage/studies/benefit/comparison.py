@@ -17,22 +17,19 @@ from vantage.data.sources.names import text_of
 from vantage.data.sources.source import Source
 from vantage.data.splits import check_classes, train_and_test, with_labels
 from vantage.encoding import Work
-from vantage.errors import UserError
 from vantage.evaluate import FineTune, LinearCached
 from vantage.evaluate.protocols.finetune.finetune import share_of_each_class
-from vantage.frozen.encoder import FrozenEncoder, load
-from vantage.frozen.outside import outside_weights
+from vantage.frozen.encoder import load
 from vantage.planning.words import clock, duration
 from vantage.progress import QuietProgress
 from vantage.storage.cache import read_json
-from vantage.storage.provenance import read_provenance
 from vantage.storage.results import ResultsFile, refuse_others
+from vantage.studies.benefit.encoders import count_pretraining_images, encoders_by_name
 from vantage.studies.benefit.figure import write_benefit
 from vantage.studies.benefit.plan import BenefitPlan, Budget
 from vantage.studies.benefit.result import BenefitResult, ClassifierResult, SplitImages, pack_bits
 from vantage.studies.benefit.timing import Job, estimate_seconds, fit_budget, measure_unit_times
 from vantage.studies.benefit.ways import LabeledSplit, all_ways, can_choose, train_classifier
-from vantage.training.feed import training_part
 from vantage.training.writer import only_writer
 
 __all__ = ["check", "measure_benefit"]
@@ -79,7 +76,7 @@ def measure_benefit(
 def check(run: Path, folder: Path, *, others: Sequence[Path] = (), network: int | None = None) -> None:
     """Raises what `measure_benefit` would raise about the runs and the folder, before any image is read."""
     load(run, network)
-    _encoders_by_name(run, others)
+    encoders_by_name(run, others)
     refuse_others(folder / _FILE, _WHAT)
 
 
@@ -101,7 +98,7 @@ class _Comparison:
         self.plan, self.folder, self.progress = plan, folder, work.progress
         self.work = replace(work, progress=_NoWarnings())
         self.encoder = load(run, network)
-        self.others = _encoders_by_name(run, others)
+        self.others = encoders_by_name(run, others)
         self.ways = all_ways(self.encoder, self.others, network)
         train, test_source, self.split = train_and_test(images, test)
         self.data = LabeledSplit(*with_labels(train), *with_labels(test_source))
@@ -109,7 +106,7 @@ class _Comparison:
         self.jobs = self._jobs()
         self.previous = read_json(folder / _FILE)
         self.leaks = find_leaks(self.encoder, self.data.train, self.data.test, work)
-        self.seen = _count_pretraining_images(run, self.encoder, images, self.data.test) if test is None else None
+        self.seen = count_pretraining_images(run, self.encoder, images, self.data.test) if test is None else None
 
     def _rows(self, share: float, seed: int) -> Int[Tensor, "k"]:
         return share_of_each_class(self.data.label, share, seed)
@@ -228,30 +225,3 @@ def _key(job: Job) -> str:
 def _parse_classifier(row: dict[str, Any]) -> ClassifierResult:
     row.pop("key")
     return ClassifierResult(**row)
-
-
-def _encoders_by_name(run: Path, others: Sequence[Path]) -> dict[str, FrozenEncoder]:
-    """Other weights by their names in tables: their own names, or those of their folders. Raises `UserError` where one
-    is named twice."""
-    names = {}
-    for path in others:
-        encoder = load(path)
-        name = encoder.name if outside_weights(path) else path.resolve().name
-        if name in names or path.resolve() == run.resolve():
-            raise UserError(f"{path} is named twice: name each run and each file once")
-        names[name] = encoder
-    return names
-
-
-def _count_pretraining_images(run: Path, encoder: FrozenEncoder, images: Source, test: Source) -> int | None:
-    """How many of the test images, which were held out of `images`, the run was pretrained on; None if unknown. A
-    separate test set is not counted, since its names may coincide."""
-    records = [] if outside_weights(run) else read_provenance(run)
-    try:
-        training_images = training_part(images, encoder.run.data)
-    except UserError:  # it was trained on more images than these
-        return None
-    if not records or records[0]["data"].get("fingerprint") != training_images.fingerprint():
-        return None
-    training_names = {training_images.name(number) for number in range(len(training_images))}
-    return sum(test.name(number) in training_names for number in range(len(test)))

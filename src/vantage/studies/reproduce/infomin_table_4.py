@@ -1,17 +1,14 @@
 """Table 4 of InfoMin (Tian et al., arXiv 2005.10243): what the views of a clip share decides what is learned of it."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from statistics import fmean, stdev
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from vantage.data.sources.source import Source
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.storage.results import ResultsFile
-from vantage.storage.tables import mean_and_deviation
 from vantage.studies.moving_mnist.clips import Clips, Scene
 from vantage.studies.moving_mnist.contrast import ClipContrast
 from vantage.studies.moving_mnist.evaluation import LinearHeads, SupervisedTraining
@@ -24,7 +21,6 @@ from vantage.studies.moving_mnist.image_set import (
 )
 from vantage.studies.moving_mnist.networks import ClipEncoder
 from vantage.studies.moving_mnist.rows import (
-    INFORMATION,
     Bench,
     ContrastiveRow,
     SupervisedRow,
@@ -35,29 +31,15 @@ from vantage.studies.moving_mnist.rows import (
 from vantage.studies.moving_mnist.shared_factors import COMBINATIONS
 from vantage.studies.moving_mnist.show import picture
 from vantage.studies.moving_mnist.training import ClipTraining
+from vantage.studies.reproduce.infomin_table_4_report import table_4_report
 from vantage.studies.reproduce.paper_table import DataPath, Report, RowMeasures
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["PUBLISHED", "InfoMinTable4"]
+__all__ = ["InfoMinTable4"]
 
-_TASKS = {"digit": "digit error (%)", "background": "background error (%)", "location": "location error (pixels)"}
-_CHANCE = "chance"
-
-PUBLISHED: Mapping[str, tuple[float, float, float]] = MappingProxyType(
-    {
-        "digit": (16.8, 88.6, 13.6),
-        "background": (88.6, 51.7, 16.1),
-        "location": (57.9, 87.6, 3.95),
-        "background, digit, location": (88.8, 56.3, 16.2),
-        "background, digit": (88.2, 53.9, 16.3),
-        "background, location": (88.8, 53.8, 15.9),
-        "digit, location": (14.5, 88.9, 13.7),
-        "supervised": (3.4, 45.3, 0.93),
-    }
-)
-"""Digit error, background error (both in percent) and location error (in pixels) of each row of the paper's table."""
+_TEST = 0x7E57  # the seed of test clips
 
 
 @dataclass(frozen=True)
@@ -157,12 +139,8 @@ class InfoMinTable4:
         if missing:
             work.progress.start("frames", total, completed_frames)
         for row, seed in missing:
-            bench, start, frames_before, key = (
-                self._bench(image_sets, seed),
-                time.perf_counter(),
-                completed_frames,
-                _key(row.name, seed),
-            )
+            bench, key = self._bench(image_sets, seed), _key(row.name, seed)
+            start, frames_before = time.perf_counter(), completed_frames
 
             def report_frames(frames: int, note: str, frames_before: int = frames_before, name: str = key) -> None:
                 work.progress.advance(frames_before + frames, f"{name}: {note}")
@@ -174,7 +152,7 @@ class InfoMinTable4:
         work.progress.stop()
         bench = self._bench(image_sets, 0)
         rows = {row.name: [results[_key(row.name, seed)].measures for seed in range(self.seeds)] for row in self.rows}
-        return self._report({**rows, _CHANCE: [chance(bench)]}), picture(bench.train)
+        return table_4_report({**rows, "chance": [chance(bench)]}, self._notes()), picture(bench.train)
 
     def _image_sets(self, sources: Mapping[str, Source], work: Work) -> dict[str, ImageSet]:
         device, image_sets = work.resolved_device(), {}
@@ -204,13 +182,10 @@ class InfoMinTable4:
             self.information_clips,
         )
 
-    def _report(self, measures_by_row: Mapping[str, Sequence[Mapping[str, float]]]) -> Report:
-        names = [name for words in _TASKS.values() for name in (words, "paper")]
-        columns = ("views share", *names, INFORMATION)
-        rows = [_row(name, measures) for name, measures in measures_by_row.items()]
-        numbers = [_numbers(name, measures) for name, measures in measures_by_row.items()]
+    def _notes(self) -> tuple[str, ...]:
+        """What to know beside the numbers."""
         course = self.course
-        notes = (
+        return (
             f"Ours: seeds {self.seeds} (mean ± standard deviation), epochs {course.epochs}, clips of an epoch"
             f" {course.clips or 'one for each digit'}, batch {course.batch_size}, frames seen {self.scene.seen}, second"
             f" view of frame {self.scene.last}. Paper: epochs 200, clips 60,000, batch 128, frames seen 10, second"
@@ -218,44 +193,10 @@ class InfoMinTable4:
             f"I_NCE: on test clips, at most log {course.batch_size}.",
             "Chance: always the most common training class, always the middle.",
         )
-        return Report("InfoMin, Table 4: Colorful Moving MNIST", columns, tuple(rows), tuple(numbers), notes)
-
-
-_TEST = 0x7E57  # the seed of test clips
 
 
 def _key(row: str, seed: int) -> str:
     return f"{row}, seed {seed}"
-
-
-def _row(name: str, measures: Sequence[Mapping[str, float]]) -> tuple[str, ...]:
-    cells = [name]
-    for place, task in enumerate(_TASKS):
-        digits = 2 if task == "location" else 1
-        paper = PUBLISHED.get(name)
-        cells += [_spread([one[task] for one in measures], digits), f"{paper[place]:g}" if paper else "–"]
-    information = [one[INFORMATION] for one in measures if INFORMATION in one]
-    return (*cells, _spread(information, 2) if information else "–")
-
-
-def _numbers(name: str, measures: Sequence[Mapping[str, float]]) -> dict[str, Any]:
-    row: dict[str, Any] = {"views share": name, "seeds": len(measures)}
-    for place, (task, words) in enumerate(_TASKS.items()):
-        values = [one[task] for one in measures]
-        row |= {words: round(fmean(values), 3), f"{words}, deviation": round(_deviation(values), 3)}
-        row[f"{words}, paper"] = PUBLISHED[name][place] if name in PUBLISHED else None
-    information = [one[INFORMATION] for one in measures if INFORMATION in one]
-    row[INFORMATION] = round(fmean(information), 4) if information else None
-    row[f"{INFORMATION}, deviation"] = round(_deviation(information), 4) if information else None
-    return row
-
-
-def _spread(values: Sequence[float], digits: int) -> str:
-    return mean_and_deviation(fmean(values), stdev(values) if len(values) > 1 else None, digits)
-
-
-def _deviation(values: Sequence[float]) -> float:
-    return stdev(values) if len(values) > 1 else 0.0
 
 
 def _words(measures: Mapping[str, float]) -> str:

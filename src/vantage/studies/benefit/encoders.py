@@ -1,0 +1,40 @@
+"""The encoders that a comparison is about: those beside the run's own, and what the run has seen of the test images."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from vantage.data.sources.source import Source
+from vantage.errors import UserError
+from vantage.frozen.encoder import FrozenEncoder, load
+from vantage.frozen.outside import outside_weights
+from vantage.storage.provenance import read_provenance
+from vantage.training.feed import training_part
+
+__all__ = ["count_pretraining_images", "encoders_by_name"]
+
+
+def encoders_by_name(run: Path, others: Sequence[Path]) -> dict[str, FrozenEncoder]:
+    """Other weights by their names in tables: their own names, or those of their folders. Raises `UserError` where one
+    is named twice."""
+    names = {}
+    for path in others:
+        encoder = load(path)
+        name = encoder.name if outside_weights(path) else path.resolve().name
+        if name in names or path.resolve() == run.resolve():
+            raise UserError(f"{path} is named twice: name each run and each file once")
+        names[name] = encoder
+    return names
+
+
+def count_pretraining_images(run: Path, encoder: FrozenEncoder, images: Source, test: Source) -> int | None:
+    """How many of the test images, which were held out of `images`, the run was pretrained on; None if unknown. A
+    separate test set is not counted, since its names may coincide."""
+    records = [] if outside_weights(run) else read_provenance(run)
+    try:
+        training_images = training_part(images, encoder.run.data)
+    except UserError:  # it was trained on more images than these
+        return None
+    if not records or records[0]["data"].get("fingerprint") != training_images.fingerprint():
+        return None
+    training_names = {training_images.name(number) for number in range(len(training_images))}
+    return sum(test.name(number) in training_names for number in range(len(test)))

@@ -1,0 +1,67 @@
+"""Table 4 of InfoMin as a report: our errors beside the paper's, row by row."""
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean, stdev
+from types import MappingProxyType
+from typing import Any
+
+from vantage.storage.tables import mean_and_deviation
+from vantage.studies.moving_mnist.rows import INFORMATION
+from vantage.studies.reproduce.paper_table import Report
+
+__all__ = ["PUBLISHED", "table_4_report"]
+
+_TASKS = {"digit": "digit error (%)", "background": "background error (%)", "location": "location error (pixels)"}
+
+PUBLISHED: Mapping[str, tuple[float, float, float]] = MappingProxyType(
+    {
+        "digit": (16.8, 88.6, 13.6),
+        "background": (88.6, 51.7, 16.1),
+        "location": (57.9, 87.6, 3.95),
+        "background, digit, location": (88.8, 56.3, 16.2),
+        "background, digit": (88.2, 53.9, 16.3),
+        "background, location": (88.8, 53.8, 15.9),
+        "digit, location": (14.5, 88.9, 13.7),
+        "supervised": (3.4, 45.3, 0.93),
+    }
+)
+"""Digit error, background error (both in percent) and location error (in pixels) of each row of the paper's table."""
+
+
+def table_4_report(measures_by_row: Mapping[str, Sequence[Mapping[str, float]]], notes: tuple[str, ...]) -> Report:
+    """The table and its numbers, from the measures of each row, one for each seed."""
+    names = [name for words in _TASKS.values() for name in (words, "paper")]
+    rows = [_row(name, measures) for name, measures in measures_by_row.items()]
+    numbers = [_numbers(name, measures) for name, measures in measures_by_row.items()]
+    columns = ("views share", *names, INFORMATION)
+    return Report("InfoMin, Table 4: Colorful Moving MNIST", columns, tuple(rows), tuple(numbers), notes)
+
+
+def _row(name: str, measures: Sequence[Mapping[str, float]]) -> tuple[str, ...]:
+    cells = [name]
+    for number, task in enumerate(_TASKS):
+        digits = 2 if task == "location" else 1
+        paper = PUBLISHED.get(name)
+        cells += [_spread([one[task] for one in measures], digits), f"{paper[number]:g}" if paper else "–"]
+    information = [one[INFORMATION] for one in measures if INFORMATION in one]
+    return (*cells, _spread(information, 2) if information else "–")
+
+
+def _numbers(name: str, measures: Sequence[Mapping[str, float]]) -> dict[str, Any]:
+    row: dict[str, Any] = {"views share": name, "seeds": len(measures)}
+    for number, (task, words) in enumerate(_TASKS.items()):
+        values = [one[task] for one in measures]
+        row |= {words: round(fmean(values), 3), f"{words}, deviation": round(_deviation(values), 3)}
+        row[f"{words}, paper"] = PUBLISHED[name][number] if name in PUBLISHED else None
+    information = [one[INFORMATION] for one in measures if INFORMATION in one]
+    row[INFORMATION] = round(fmean(information), 4) if information else None
+    row[f"{INFORMATION}, deviation"] = round(_deviation(information), 4) if information else None
+    return row
+
+
+def _spread(values: Sequence[float], digits: int) -> str:
+    return mean_and_deviation(fmean(values), stdev(values) if len(values) > 1 else None, digits)
+
+
+def _deviation(values: Sequence[float]) -> float:
+    return stdev(values) if len(values) > 1 else 0.0
