@@ -35,12 +35,12 @@ def check_views(images: int, each: int, device: str, remedy: str) -> None:
         )
 
 
-def check_memory(needed: int, device: str, what: str, remedy: str) -> None:
+def check_memory(demand: int, device: str, what: str, remedy: str) -> None:
     """Raises `UserError` where `what` needs more bytes than a device's whole memory."""
     memory = memory_of(device)
-    if needed > memory:
+    if demand > memory:
         raise UserError(
-            f"{what} takes {needed / 2**30:,.1f} GiB, and this machine has {memory / 2**30:,.1f} GiB: {remedy}"
+            f"{what} takes {demand / 2**30:,.1f} GiB, and this machine has {memory / 2**30:,.1f} GiB: {remedy}"
         )
 
 

@@ -58,9 +58,9 @@ def _not_here(name: str, here: list[str]) -> UserError:
     kind = re.sub(r":\d+$", "", name.lower())
     missing = kind in _SPOKEN and not any(each.startswith(f"{kind}:") for each in here)
     if missing and (kind != "gpu" or len(here) == 1):
-        built = " (torch was installed without CUDA)" if kind == "cuda" and not torch.backends.cuda.is_built() else ""
+        reason = " (torch was installed without CUDA)" if kind == "cuda" and not torch.backends.cuda.is_built() else ""
         return UserError(
-            f"there is no {_SPOKEN[kind]} here{built}, but {name!r} was asked for: give {', '.join(here)} or auto"
+            f"there is no {_SPOKEN[kind]} here{reason}, but {name!r} was asked for: give {', '.join(here)} or auto"
         )
     if kind == "gpu":
         return UserError(f"there is no device {name!r}; did you mean {here[1]}?")

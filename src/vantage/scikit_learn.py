@@ -80,9 +80,10 @@ class VantageEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """
         source = _source_of(X)
         if (self.run is None) == (self.minutes is None):
-            found = "found neither" if self.run is None else "found both"
+            which = "neither" if self.run is None else "both"
             raise UserError(
-                f"VantageEncoder needs a run to read, or minutes to train one in, but {found}: give run= or minutes="
+                "VantageEncoder needs a run to read, or minutes to train one in, but"
+                f" found {which}: give run= or minutes="
             )
         self._check()
         if self.run is not None:
@@ -102,8 +103,8 @@ class VantageEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """Raises `UserError` for invalid settings, before any time is spent on training."""
         for name, kinds, what in _KINDS:
             value = getattr(self, name)
-            omitted = value is None and name != "batch_size"
-            if not omitted and (not isinstance(value, kinds) or isinstance(value, bool)):
+            is_omitted = value is None and name != "batch_size"
+            if not is_omitted and (not isinstance(value, kinds) or isinstance(value, bool)):
                 raise UserError(f"{name} is {value!r}: give {what}")
         self._work().resolved_device()
 

@@ -75,9 +75,9 @@ def gather_parts(part: Shaped[Tensor, "_ *row"]) -> list[Shaped[Tensor, "_ *row"
     if processes.count() == 1:
         return [part]
     sizes = _sizes(len(part))
-    padded = torch.zeros(max(sizes), *part.shape[1:], dtype=part.dtype, device=processes.device())
-    padded[: len(part)] = part
-    parts = processes.gather(padded).chunk(len(sizes)) if max(sizes) else [padded] * len(sizes)
+    block = torch.zeros(max(sizes), *part.shape[1:], dtype=part.dtype, device=processes.device())
+    block[: len(part)] = part
+    parts = processes.gather(block).chunk(len(sizes)) if max(sizes) else [block] * len(sizes)
     return [each[:size].to(part.device) for each, size in zip(parts, sizes, strict=True)]
 
 
@@ -147,26 +147,30 @@ def write_on_first(
                 raise _OtherProcessStopped(_STOPPED_MESSAGE)
         return
     generators: list[Generator[Tensor, None, None]] = []
-    exhausted: list[bool] = []
+    ends: list[bool] = []
 
     def parts(start: int) -> Generator[Tensor, None, None]:
         generators.append(make(value_of_first(start)))
         yield from generators[0]
-        exhausted.append(True)
+        ends.append(True)
 
-    succeeded = False
+    is_written = False
     try:
         write(parts)
-        succeeded = True
+        is_written = True
     finally:
         for each in generators:  # a failure stops the other processes too
             each.close()
-        if exhausted or not generators:
-            value_of_first(0 if succeeded and exhausted else -1)  # everything has been written
+        if ends or not generators:
+            value_of_first(0 if is_written and ends else -1)  # everything has been written
 
 
 def shared_rows(
-    make: Rows, count: int, file: Path, resident: int, progress: Callable[[int, int], None] = lambda done, total: None
+    make: Rows,
+    count: int,
+    file: Path,
+    resident: int,
+    progress: Callable[[int, int], None] = lambda completed, total: None,
 ) -> Rows:
     """Like `vantage.storage.arrays.cached_rows`, bit for bit, but all processes make the rows together and the first
     one writes them. A process that cannot see the first one's folder makes them alone."""

@@ -152,6 +152,6 @@ def _stray(word: str, words: Sequence[str], options: dict[str, Option]) -> str:
         return f"{flag} takes no value"
     if before in options and not takes_several(options[before].annotation):
         return f"{before} takes one value"
-    needed = (option.flag for option in options.values() if option.default is MISSING and not option.word.positional)
-    missing = next((each for each in needed if not any(one.partition("=")[0] == each for one in words)), "")
+    flags = (option.flag for option in options.values() if option.default is MISSING and not option.word.positional)
+    missing = next((each for each in flags if not any(one.partition("=")[0] == each for one in words)), "")
     return f"did you mean {missing} {word}?" if missing else "options are written --name value"

@@ -32,13 +32,13 @@ def embed(words: list[str], console: Console) -> int:
     from vantage.frozen.embedding_parts import check_folder, write_embedding_parts
     from vantage.frozen.encoder import load
 
-    frozen = load(run.folder, network.network)
+    encoder = load(run.folder, network.network)
     out = Path(options.out)
     check, write = (check_file, write_embeddings) if out.suffix else (check_folder, write_embedding_parts)
     check(out)  # report a mistake before a million images are read
     work = computing.work(console, options.batch_size)
     source = computing.open(images.data, console)
-    file = write(frozen, source, out, work)
-    console.note(f"{len(source):,} images × {frozen.width:,} numbers")
+    file = write(encoder, source, out, work)
+    console.note(f"{len(source):,} images × {encoder.width:,} numbers")
     console.result(str(file))
     return 0

@@ -85,8 +85,8 @@ def find(words: list[str], console: Console) -> int:
         console.result("\nvantage find KIND --help shows the options of one.")
         return 0
     if not words or words[0].startswith("-"):
-        listed = ", ".join(kinds)
-        raise UserError(f"find needs a kind ({listed}), such as: vantage find duplicates RUN --data PATH --out FILE")
+        names = ", ".join(kinds)
+        raise UserError(f"find needs a kind ({names}), such as: vantage find duplicates RUN --data PATH --out FILE")
     if kind := next((word for word in words[1:] if word in kinds), ""):
         raise UserError(f"the kind comes first; did you mean: vantage find {kind} {words[0]} …?")
     raise no_such("kind", words[0], kinds)
@@ -186,8 +186,8 @@ def _search(
     from vantage.frozen.encoder import load
 
     encoder, work = load(run.folder, network.network), computing.work(console)
-    chosen = search(options[0] if options else None, computing)
-    findings = chosen(encoder, computing.open(images.data, console), work)
+    this_search = search(options[0] if options else None, computing)
+    findings = this_search(encoder, computing.open(images.data, console), work)
     write_findings(findings, table, picture)
     console.note(findings.rule)
     console.result(findings.summary)

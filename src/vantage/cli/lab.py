@@ -82,8 +82,8 @@ def run_lab(words: list[str], console: Console, about: str) -> int:
     if options.take_in:
         from vantage.studies.lab import LabFolder
 
-        added, rejected = LabFolder(order.lab).take_in(Path(options.take_in))
-        console.note(f"{added} cells taken in from {options.take_in}, {rejected} refused: their files do not fit")
+        copies, misfits = LabFolder(order.lab).take_in(Path(options.take_in))
+        console.note(f"{copies} cells taken in from {options.take_in}, {misfits} refused: their files do not fit")
     complete = _make(order, options, console) if entries else True
     if options.page:
         from vantage.studies.lab import ENTRIES, publish

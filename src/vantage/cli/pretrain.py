@@ -114,8 +114,8 @@ def pretrain(words: list[str], console: Console) -> int:
     planned_run, changes = replace_at(plan(size), first), _changes(plan(size), settings)
     fitted_run = planned_run.fit(len(source), changes.get("batch_size"))
     run = override(fitted_run, changes)
-    named = {*changes, *_named_part_paths(planned_run, options)}
-    show_differences(replace_at(recipe(size), first), planned_run, fitted_run, run, named, console)
+    choices = {*changes, *_named_part_paths(planned_run, options)}
+    show_differences(replace_at(recipe(size), first), planned_run, fitted_run, run, choices, console)
     console.notes("run", _summary(run, len(source)))
     show_expected_time(run, source, console)
     return _train(run, out, options.init or None, console)

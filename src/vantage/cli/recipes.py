@@ -90,6 +90,6 @@ def find_recipe(name: str) -> "Callable[[int], Run]":
     return recipes_by_name[plain]
 
 
-def first_line(documented: object) -> str:
+def first_line(value: object) -> str:
     """The first paragraph of a docstring, as one line."""
-    return " ".join((inspect.getdoc(documented) or "").partition("\n\n")[0].split())
+    return " ".join((inspect.getdoc(value) or "").partition("\n\n")[0].split())

@@ -148,8 +148,8 @@ def _part(data: Mapping[str, Any], annotation: Any, path: str) -> Any:
 
 def _with_todays_names(part: str, data: Mapping[str, Any]) -> Mapping[str, Any]:
     """The fields by their names of today; where the data hold the old and the new name, the new one counts."""
-    renamed = RENAMED_FIELDS.get(part, {})
-    names = {name: renamed.get(name, name) for name in data}
+    new_names = RENAMED_FIELDS.get(part, {})
+    names = {name: new_names.get(name, name) for name in data}
     return {new: data[name] for name, new in names.items() if new is not None and (new == name or new not in data)}
 
 

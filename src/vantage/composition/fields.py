@@ -68,16 +68,16 @@ def leaves(value: Any, path: str = "") -> Iterator[Setting]:
 def replace_at(value: Any, changes: Mapping[str, Any]) -> Any:
     """The composition with new values at some paths; a check of several fields sees all changes at once."""
     direct = {path: new for path, new in changes.items() if "." not in path}
-    nested: dict[str, dict[str, Any]] = {}
+    inner: dict[str, dict[str, Any]] = {}
     for path, new in changes.items():
         head, dot, rest = path.partition(".")
         if dot:
-            nested.setdefault(head, {})[rest] = new
+            inner.setdefault(head, {})[rest] = new
     if isinstance(value, tuple):
         parts = ((str(number), direct.get(str(number), part)) for number, part in enumerate(value))
-        return tuple(replace_at(part, nested[number]) if number in nested else part for number, part in parts)
+        return tuple(replace_at(part, inner[number]) if number in inner else part for number, part in parts)
     return replace(
-        value, **direct, **{name: replace_at(getattr(value, name), inside) for name, inside in nested.items()}
+        value, **direct, **{name: replace_at(getattr(value, name), inside) for name, inside in inner.items()}
     )
 
 

@@ -12,17 +12,17 @@ def bytes_for_backward(network: nn.Module, forward: Callable[[], object]) -> int
     """Bytes that autograd keeps for the backward pass of `forward`, without the weights of `network`. A tensor that
     several operations need is counted once."""
     weights = {parameter.untyped_storage().data_ptr() for parameter in network.parameters()}
-    kept: dict[int, int] = {}
+    bytes_by_storage: dict[int, int] = {}
 
     def pack(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
         if storage.data_ptr() not in weights:
-            kept[storage.data_ptr()] = storage.nbytes()
+            bytes_by_storage[storage.data_ptr()] = storage.nbytes()
         return tensor
 
     with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         result = forward()
-        total = sum(kept.values())
+        total = sum(bytes_by_storage.values())
     del result  # until here the graph has held every tensor, so that no address was used twice
     return total
 

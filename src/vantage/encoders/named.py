@@ -94,7 +94,7 @@ def _width(backbone: Backbone) -> int:
         hash(backbone)
     except TypeError:  # a user's own part that holds a list
         return _measure_width(backbone)
-    return _cached_width(backbone)
+    return _width_of(backbone)
 
 
 def _measure_width(backbone: Backbone) -> int:
@@ -103,7 +103,7 @@ def _measure_width(backbone: Backbone) -> int:
         return width_of(backbone.build())
 
 
-_cached_width = cache(_measure_width)
+_width_of = cache(_measure_width)
 
 
 def _has_fixed_size(model: str) -> bool:

@@ -101,9 +101,9 @@ def backbone_tensors(backbone: nn.Module, tensors: Mapping[str, Tensor], file: P
 def fit_weights(backbone: nn.Module, file: Path) -> tuple[str, ...]:
     """Fill a backbone with the weights in a file; returns the names that were left out. Raises as
     `backbone_tensors`."""
-    state, left_out = backbone_tensors(backbone, read_weights(file), file)
+    state, others = backbone_tensors(backbone, read_weights(file), file)
     backbone.load_state_dict(state)
-    return left_out
+    return others
 
 
 def describe_difference(expected: Mapping[str, Tensor], actual: Mapping[str, Tensor]) -> str:

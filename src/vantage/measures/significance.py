@@ -71,8 +71,8 @@ def holm(p: Sequence[float]) -> list[float]:
     """Holm's correction for several comparisons: each p times the number of p that are not smaller, made monotone, at
     most 1."""
     order = sorted(range(len(p)), key=lambda number: p[number])
-    adjusted, least = [0.0] * len(p), 0.0
+    adjusted_p, least = [0.0] * len(p), 0.0
     for rank, number in enumerate(order):
         least = max(least, min(1.0, (len(p) - rank) * p[number]))
-        adjusted[number] = least
-    return adjusted
+        adjusted_p[number] = least
+    return adjusted_p

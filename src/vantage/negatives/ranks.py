@@ -102,13 +102,13 @@ def _on_cpu(value: Tensor, inner: Tensor, outer: Tensor) -> BandColumns:
             return
         top, low[row] = table[row], -np.inf
         if o < columns:
-            parted = np.partition(top, columns - o)
-            low[row], top = parted[columns - o], parted[columns - o :]
-            has_tie[row] = parted[: columns - o].max() == low[row]
+            partition = np.partition(top, columns - o)
+            low[row], top = partition[columns - o], partition[columns - o :]
+            has_tie[row] = partition[: columns - o].max() == low[row]
         np.greater_equal(table[row], low[row], out=inside[row])
         if i > 0:
-            parted = np.partition(top, o - i)
-            high[row], top = parted[o - i], parted[: o - i]
+            partition = np.partition(top, o - i)
+            high[row], top = partition[o - i], partition[: o - i]
         largest[row] = top.max()
         if i > 0:
             has_tie[row] |= largest[row] == high[row]

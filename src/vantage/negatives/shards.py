@@ -45,16 +45,16 @@ def _in_order(value: Shaped[Tensor, "b n"]) -> Shaped[Tensor, "b n"]:
     return value.sort(1).values
 
 
-def _value_of_rank(ordered: Shaped[Tensor, "b n"], rank: Int[Tensor, "b e"]) -> Shaped[Tensor, "b e"]:
+def _value_of_rank(values: Shaped[Tensor, "b n"], rank: Int[Tensor, "b e"]) -> Shaped[Tensor, "b e"]:
     """The value that stands at each rank, counted from 1 for the largest of all processes; for rank 0 one above all."""
-    bits, digits = 8 * ordered.element_size(), torch.arange(1 << _BITS, device=ordered.device)
+    bits, digits = 8 * values.element_size(), torch.arange(1 << _BITS, device=values.device)
     number = torch.full_like(rank, -(1 << (bits - 1)))
     for shift in range(bits - _BITS, -1, -_BITS):
-        probe = _from_number(number[..., None] + (digits << shift), ordered.dtype)
-        below = torch.searchsorted(ordered, probe.flatten(1)).view(probe.shape)
-        enough = processes.total(ordered.shape[1] - below) >= rank[..., None]
+        probe = _from_number(number[..., None] + (digits << shift), values.dtype)
+        below = torch.searchsorted(values, probe.flatten(1)).view(probe.shape)
+        enough = processes.total(values.shape[1] - below) >= rank[..., None]
         number = number + ((enough * digits).amax(2) << shift)
-    value = _from_number(number, ordered.dtype)
+    value = _from_number(number, values.dtype)
     return value.masked_fill(rank == 0, torch.inf) if value.is_floating_point() else value
 
 

@@ -36,10 +36,10 @@ def band(
     rows, sizes = rows or tile_rows(query, pool), list[Tensor]()
 
     def select(cosine: Tensor, part: slice) -> BandColumns:
-        kept = remaining_pairs(cosine, query.rows(part), pool, before, step)
+        pairs = remaining_pairs(cosine, query.rows(part), pool, before, step)
         if before:
-            cosine.masked_fill_(~kept.keep, -torch.inf)
-        inner, outer, most = last.edges(kept, step)
+            cosine.masked_fill_(~pairs.keep, -torch.inf)
+        inner, outer, most = last.edges(pairs, step)
         sizes.append((outer - inner).clamp(min=0).to(cosine.device, non_blocking=True))
         return within(cosine, inner, outer, most)
 

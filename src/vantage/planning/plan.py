@@ -21,7 +21,7 @@ from vantage.planning.trials import (
     best_trial,
     climb,
     fill_time,
-    measured_again,
+    measure_again,
 )
 from vantage.planning.words import describe_networks
 from vantage.training.feed import open_images
@@ -83,7 +83,7 @@ def make_plan(
         return 60 * minutes - (time.monotonic() - start)
 
     trials = climb(source, options, measure, seconds_left)
-    best = measured_again(best_trial(trials, seconds_left()), source, measure, seconds_left())
+    best = measure_again(best_trial(trials, seconds_left()), source, measure, seconds_left())
     changes = options.changes(best.recipe_run)
     if {"epochs", "data.max_images"} & set(changes):
         epochs = changes.get("epochs", math.floor(best.epochs(seconds_left())))
@@ -144,14 +144,14 @@ def plan(
     and resumed like any other. Torch's default generator is left unchanged. Raises `UserError` if there are too few
     minutes or images, or if an override does not fit.
     """
-    fixed = dict(changes or {})
+    overrides = dict(changes or {})
     if isinstance(source, Path | str):
-        fixed["data.path"] = str(source)
+        overrides["data.path"] = str(source)
         source, _ = open_images(Data(str(source)))
     method = recipe or default_recipe
     if backbone is not None:
         method = partial(_on, method, backbone)
-    options = PlanOptions(method, size, keep_network=backbone is not None, changes=lambda run: fixed)
+    options = PlanOptions(method, size, keep_network=backbone is not None, changes=lambda run: overrides)
     return make_plan(source, minutes, options, measure=measure).run
 
 

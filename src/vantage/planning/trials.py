@@ -17,7 +17,7 @@ from vantage.planning.speed import SHORT_LOOK, Speed
 from vantage.training.feed import training_part, usual_size
 from vantage.training.run import Run
 
-__all__ = ["LONGER", "MOST_EPOCHS", "SpeedMeasure", "Trial", "climb", "fill_time", "measured_again", "best_trial"]
+__all__ = ["LONGER", "MOST_EPOCHS", "SpeedMeasure", "Trial", "climb", "fill_time", "measure_again", "best_trial"]
 
 
 @runtime_checkable
@@ -145,13 +145,13 @@ def best_trial(trials: list[Trial], seconds: float) -> Trial:
     return (worthwhile or trials)[-1 if worthwhile else 0]
 
 
-def measured_again(tried: Trial, source: Source, measure: SpeedMeasure, seconds: float) -> Trial:
+def measure_again(trial: Trial, source: Source, measure: SpeedMeasure, seconds: float) -> Trial:
     """Measure the chosen rung for longer if the remaining seconds allow it: a step in the first two seconds can be a
     tenth slower than in the minutes that follow."""
     window = min(_MOST_AGAIN, _AGAIN * seconds)
     if window <= SHORT_LOOK:
-        return tried
-    return replace(tried, speed=measure(tried.run, training_part(source, tried.recipe_run.data), window))
+        return trial
+    return replace(trial, speed=measure(trial.run, training_part(source, trial.recipe_run.data), window))
 
 
 def fill_time(

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 __all__ = ["choices", "clock", "describe_networks", "duration", "rows"]
 
 
-def rows(plan: "Plan", held_out: int = 0) -> list[tuple[str, str]]:
+def rows(plan: "Plan", held_out_images: int = 0) -> list[tuple[str, str]]:
     """A plan in five lines, each with its heading."""
     run, more = plan.run, plan.longer
-    apart = f", {held_out:,} held out to judge by" if held_out else ""
+    apart = f", {held_out_images:,} held out to judge by" if held_out_images else ""
     return [
         *choices(run),
         ("epochs", f"{run.epochs:,} of {plan.images:,} images{apart}"),

@@ -36,8 +36,8 @@ class FixedViews:
 
     def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Pool, step: int) -> Scores:
         """Raises `UserError` if the branch names no answering view."""
-        fixed = tuple(replace(key, vector=key.vector.detach()) for key in keys)
-        return OtherViews()(query, fixed, pool, step)
+        constants = tuple(replace(key, vector=key.vector.detach()) for key in keys)
+        return OtherViews()(query, constants, pool, step)
 
 
 @dataclass(frozen=True)

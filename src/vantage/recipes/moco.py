@@ -45,8 +45,8 @@ def moco_v2(size: int = 224) -> Run:
     CIFAR-10 demonstration (it trained at batch 512 and learning rate .06, which is this one by the linear rule).
     """
     small = size <= SMALL
-    hidden = 512 if small else 2048
-    encoder = Encoder(resnet(size), MLP(hidden, 128), SplitBatchNorm(8))
+    hidden_width = 512 if small else 2048
+    encoder = Encoder(resnet(size), MLP(hidden_width, 128), SplitBatchNorm(8))
     return Run(
         recipe="moco_v2",
         views=moco_v2_views(size),

@@ -30,8 +30,8 @@ def simclr(size: int = 224) -> Run:
     256 and weight decay 1e-4 (solo-learn's values for CIFAR).
     """
     small = size <= SMALL
-    hidden = 512 if small else 2048
-    encoder = Encoder(resnet(size, zero_init_residual=not small), NormalizedMLP(hidden, 128))
+    hidden_width = 512 if small else 2048
+    encoder = Encoder(resnet(size, zero_init_residual=not small), NormalizedMLP(hidden_width, 128))
     estimator = InfoNCE(0.5 if small else 0.1)
 
     def direction(query: int, key: int) -> Branch:

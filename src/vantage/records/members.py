@@ -54,7 +54,7 @@ class Members:
         start, size = self.find(label, query_label)
         if int(size.sum()) > most:
             return None
-        which, slot = _ragged(size.T.flatten(), start.T.flatten())
+        which, slot = _slots_of_members(size.T.flatten(), start.T.flatten())
         return which % max(1, len(query_label)), self.rows(slot)
 
     def _sort(self, label: Int[Tensor, "m c"]) -> None:
@@ -133,7 +133,7 @@ class _LabelIndex:
         room = _with_room(size)
         start, free = room.cumsum(0) - room, int(room.sum())
         order = row.new_zeros(free + len(row) // 2 + 1)
-        order[_ragged(size, start)[1]] = row
+        order[_slots_of_members(size, start)[1]] = row
         return cls(order, value, start, size, room, free)
 
     def find(self, label: Int[Tensor, "w"]) -> tuple[Int[Tensor, "w"], Int[Tensor, "w"]]:
@@ -151,7 +151,7 @@ class _LabelIndex:
             return False
         goes, comes = label.chunk(2)
         size, change = self.size[place], comes.bincount(minlength=len(labels))
-        which, slot = _ragged(size, self.start[place])
+        which, slot = _slots_of_members(size, self.start[place])
         member = _merge((which << _BITS) + self.order[slot], (goes << _BITS) + row, (comes << _BITS) + row)
         size = size + change - goes.bincount(minlength=len(labels))
         room = torch.where(size > self.room[place], _with_room(size), 0)
@@ -162,7 +162,7 @@ class _LabelIndex:
         self.free += more
         self.start[place], self.size[place] = start, size
         self.room[place] = torch.maximum(room, self.room[place])
-        self.order[_ragged(size, start)[1]] = member & ((1 << _BITS) - 1)
+        self.order[_slots_of_members(size, start)[1]] = member & ((1 << _BITS) - 1)
         return True
 
 
@@ -170,7 +170,7 @@ def _with_room(size: Int[Tensor, "k"]) -> Int[Tensor, "k"]:
     return size + size // 4 + 4
 
 
-def _ragged(size: Int[Tensor, "w"], start: Int[Tensor, "w"]) -> tuple[Int[Tensor, "f"], Int[Tensor, "f"]]:
+def _slots_of_members(size: Int[Tensor, "w"], start: Int[Tensor, "w"]) -> tuple[Int[Tensor, "f"], Int[Tensor, "f"]]:
     """For every member of clusters of these sizes that begin at these slots, which cluster's it is and its slot."""
     which = torch.arange(len(size), device=size.device).repeat_interleave(size)
     return which, (start - size.cumsum(0) + size)[which] + torch.arange(len(which), device=size.device)

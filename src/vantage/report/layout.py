@@ -58,10 +58,10 @@ def places(vector: Float[Tensor, "n d"], num_workers: int = 1) -> Float[Tensor, 
         return _centered(_tsne(vector, num_workers))
     order = torch.randperm(len(vector), generator=torch.Generator().manual_seed(0))
     some, others = order[:MOST_LAID_OUT], order[MOST_LAID_OUT:]
-    laid_out = _tsne(vector[some], num_workers)
+    guide_places = _tsne(vector[some], num_workers)
     guides = torch.cat([number.cpu() for _, number in nearest(vector[some], vector[others], _GUIDES)])
     place = torch.empty(len(vector), 2)
-    place[some], place[others] = laid_out, laid_out[guides].median(1).values
+    place[some], place[others] = guide_places, guide_places[guides].median(1).values
     return _centered(place)
 
 

@@ -98,7 +98,7 @@ def cached_rows(
     count: int,
     file: Path,
     resident: int,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Callable[[int, int], None] = lambda completed, total: None,
 ) -> Rows:
     """The same `count` rows as `make` gives, from `file` (.npy) if it holds them, else made once and kept there.
 

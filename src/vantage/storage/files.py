@@ -63,9 +63,9 @@ def append(path: Path, content: bytes) -> None:
     with path.open("ab", buffering=0) as file:
         before = file.seek(0, os.SEEK_END)
         try:
-            written = 0
-            while written < len(content):  # on a full disk the first write is a short one
-                written += file.write(content[written:])
+            position = 0
+            while position < len(content):  # on a full disk the first write is a short one
+                position += file.write(content[position:])
         except BaseException:
             with suppress(OSError):  # no file that has an end
                 file.truncate(before)

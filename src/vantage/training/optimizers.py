@@ -217,8 +217,8 @@ def _split(module: nn.Module, exclude: Exclusion) -> tuple[list[nn.Parameter], l
             f"{type(module).__name__} has no parameter that requires a gradient, so there is nothing to optimize:"
             " give the optimizer the network that trains"
         )
-    excluded = [parameter for name, parameter in pairs if exclude(name, parameter)]
-    return [parameter for name, parameter in pairs if not exclude(name, parameter)], excluded
+    regular = [parameter for name, parameter in pairs if not exclude(name, parameter)]
+    return regular, [parameter for name, parameter in pairs if exclude(name, parameter)]
 
 
 def _nonempty(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:

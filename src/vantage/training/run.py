@@ -204,8 +204,8 @@ class Run:
         learning_rate = self.learning_rate.scale(batch_size / self.batch_size).for_epochs(self.epochs, epochs)
         parts = (self.branches, self.encoders)
         branches, encoders = stretch_all(parts, epochs / self.epochs, self.batch_size / batch_size)
-        changed = replace(self, batch_size=batch_size, epochs=epochs, learning_rate=learning_rate)
-        return replace(changed, branches=branches, encoders=encoders)
+        run = replace(self, batch_size=batch_size, epochs=epochs, learning_rate=learning_rate)
+        return replace(run, branches=branches, encoders=encoders)
 
     def _smaller_batch(self, images: int) -> int:
         size = self.batch_size

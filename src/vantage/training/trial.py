@@ -45,7 +45,7 @@ def try_networks(run: Run, source: Source) -> None:
         each, device = sum(4 * view[0].numel() for view in views), _device(run)
         images, remedy = run.batch_size // parts, "give a smaller batch or view, or more accumulated parts"
         check_views(images, each, device, remedy)
-        networks, kept = run.encoders.build().eval(), 0
+        networks, activation_bytes = run.encoders.build().eval(), 0
         queries = {branch.query for branch in run.branches}
         numbers = {n for branch in run.branches for n in (branch.query, *branch.keys, *branch.pool_views)}
         for number in sorted(numbers):
@@ -55,10 +55,13 @@ def try_networks(run: Run, source: Source) -> None:
                 except Exception as problem:  # a user's network may raise anything
                     raise UserError(_misfit(run, number, view, problem)) from problem
                 if number in queries and stage == 0:
-                    kept += bytes_of_view
+                    activation_bytes += bytes_of_view
         half = 0.5 if run.hardware.precision == "bf16-mixed" else 1.0
         check_memory(
-            int(half * images * kept / _SAMPLES), device, f"the backward pass of {images:,} images at once", remedy
+            int(half * images * activation_bytes / _SAMPLES),
+            device,
+            f"the backward pass of {images:,} images at once",
+            remedy,
         )
 
 

@@ -127,9 +127,9 @@ def _take_weights(networks: RoleNetworks, start: WarmStart) -> dict[str, str]:
         for part, module in networks.get_submodule(name).named_children():
             outcome[f"{name}.{part}"] = ANEW
             if part == "backbone":
-                state, left_out = backbone_tensors(module, start.tensors, start.path)
+                state, others = backbone_tensors(module, start.tensors, start.path)
                 module.load_state_dict(state)
-                outcome |= {f"{name}.{part}": TAKEN, **{f"{each} in the file": "left out" for each in left_out}}
+                outcome |= {f"{name}.{part}": TAKEN, **{f"{each} in the file": "left out" for each in others}}
     return outcome
 
 

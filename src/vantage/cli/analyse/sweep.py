@@ -154,10 +154,10 @@ def _open(
     """The images to train on, and the settings by which a run loads them."""
     from vantage.training.run import Data
 
-    held_out = 0.0 if options.test else _HELD_OUT
+    hold_out = 0.0 if options.test else _HELD_OUT
     workers = 2 if computing.num_workers is None else computing.num_workers
     path = absolute(images.data)
-    data = Data(path, computing.on_bad_image, workers, hold_out=held_out, max_images=options.images)
+    data = Data(path, computing.on_bad_image, workers, hold_out=hold_out, max_images=options.images)
     source, summary = look_at(data, console)
     console.note(summary)
     return source, data

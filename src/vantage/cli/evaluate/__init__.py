@@ -111,8 +111,8 @@ def show_result(
 
     details = next(iter(result.outcomes.values())).details
     if "steps" in details and "training images left out" in details:
-        left_out = details["training images left out"]
-        console.note(f"{details['steps']:,} steps; {left_out} training images without objects were left out")
+        count = details["training images left out"]
+        console.note(f"{details['steps']:,} steps; {count} training images without objects were left out")
     console.note(f"{result.protocol} version {result.version}; {test_images}: {result.test_split}")
     for line in result.lines():
         console.result(line)

@@ -52,7 +52,7 @@ def retrieval(words: list[str], console: Console) -> int:
     from vantage.evaluate.protocols.neighbors.retrieval import neighbors, queries
     from vantage.frozen.encoder import load
 
-    protocol, frozen = Retrieval(options.k), load(run.folder, network.network)
+    protocol, encoder = Retrieval(options.k), load(run.folder, network.network)
     out = result_file_or_none(options.out, run.home, (".png",), "a picture")
     out = out or run.home / "evaluations" / "retrieval.png"
     computing.check(images.data, options.test)
@@ -62,7 +62,7 @@ def retrieval(words: list[str], console: Console) -> int:
     if all(bool((labels_of(source) >= 0).any()) for source in (train, test)):
         (train, _), (test, _) = with_labels(train), with_labels(test)  # as in the protocol
     rows = rows_of(test, options.rows)
-    nearest = neighbors(frozen, train, test, options.k, work)
+    nearest = neighbors(encoder, train, test, options.k, work)
     if nearest.right is not None:
         how = {"baselines": options.baselines, "network": network.network, "work": work}
         result = evaluate(run.folder, protocol, data, other, **how)
@@ -70,7 +70,7 @@ def retrieval(words: list[str], console: Console) -> int:
         title = f"{result.lines()[0]}, among {len(train):,}"
     else:
         console.note("without labels in both sets there is no precision, and the picture has no frames")
-        title = f"{frozen.name}: {len(test):,} query images among {len(train):,}"
+        title = f"{encoder.name}: {len(test):,} query images among {len(train):,}"
     if console.first:
         with result_file(out, "the picture") as file:
             retrieval_picture(nearest, train, test, rows, title, options.side).save(file, "PNG")

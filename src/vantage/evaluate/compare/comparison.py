@@ -223,18 +223,18 @@ def _test_splits(tasks: Sequence[Task]) -> str:
 
 def _column(number: int, task: Task, measure: str, rows: Sequence[ComparisonRow]) -> Column:
     """A column, with the best trained row tested against every other one."""
-    trained = sorted((row for row in rows if row.trained), key=lambda row: -row.cell(number).mean)
-    top, gaps = trained[0], []
-    for other in trained[1:]:
-        paired = sorted(top.seeds) == sorted(other.seeds)
+    trained_rows = sorted((row for row in rows if row.trained), key=lambda row: -row.cell(number).mean)
+    top, gaps = trained_rows[0], []
+    for other in trained_rows[1:]:
+        is_paired = sorted(top.seeds) == sorted(other.seeds)
         values = [
             [value for _, value in sorted(zip(row.seeds, row.cell(number).values, strict=True))] for row in (top, other)
         ]
-        if len(top.seeds) >= FEWEST and (gap := difference(values[0], values[1], paired)) is not None:
+        if len(top.seeds) >= FEWEST and (gap := difference(values[0], values[1], is_paired)) is not None:
             gaps.append((top.name, other.name, gap))
     p_values = holm([gap.p for _, _, gap in gaps])
     differences = tuple((*gap, p) for gap, p in zip(gaps, p_values, strict=True))
-    significant = len(gaps) == len(trained) - 1 > 0 and all(p < LEVEL for p in p_values)
+    significant = len(gaps) == len(trained_rows) - 1 > 0 and all(p < LEVEL for p in p_values)
     best = top.name if significant else None
     protocol = task.protocol
     settings = changes(protocol)

@@ -76,15 +76,15 @@ def _plan(facts: RunFacts) -> list[str]:
     run = facts.run
     if not run.monitoring.minutes:
         return []
-    taken = facts.rows[-1].get("seconds") if facts.rows else None
-    took = f" Training took {duration(taken)}." if isinstance(taken, int | float) else ""
-    chosen = [*choices(run), ("epochs", f"{run.epochs:,}")]
+    seconds = facts.rows[-1].get("seconds") if facts.rows else None
+    took = f" Training took {duration(seconds)}." if isinstance(seconds, int | float) else ""
+    settings = [*choices(run), ("epochs", f"{run.epochs:,}")]
     if run.data.hold_out:
-        chosen.append(("held out to judge by", f"{100 * run.data.hold_out:g} % of the images"))
+        settings.append(("held out to judge by", f"{100 * run.data.hold_out:g} % of the images"))
     return [
         f"These settings are those of a plan for {duration(60 * run.monitoring.minutes)} of training on the machine"
         f" below. The command there gives the whole time; the plan chose what it does not say.{took}",
-        _listing(chosen),
+        _listing(settings),
     ]
 
 

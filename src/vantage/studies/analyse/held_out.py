@@ -230,8 +230,8 @@ class _ViewEncoder:
 
         for number, crops in enumerate(prefetch(crop, self.parts, self.work.num_workers, 1)):
             generator = torch.Generator().manual_seed(draws.mix(seed, number, 1))
-            stacked = tuple(torch.stack(same).to(device) for same in zip(*crops, strict=True))
-            views = maker.finish(stacked, generator)
+            images = tuple(torch.stack(same).to(device) for same in zip(*crops, strict=True))
+            views = maker.finish(images, generator)
             for batch in _split(views, self.work.batch_size):
                 vectors = networks.queries({n: batch[n] for n in self.query_views})
                 _append(queries, vectors)

@@ -107,10 +107,10 @@ class TrainedNetworks:
 
     def check_images(self, source: Source) -> None:
         """Raises `UserError` unless these are the images that the run was trained on, which number its stores."""
-        fingerprint, recorded = source.fingerprint(), self.fingerprint
-        if len(source) != self.images or (recorded and fingerprint != recorded):
+        fingerprint, own = source.fingerprint(), self.fingerprint
+        if len(source) != self.images or (own and fingerprint != own):
             raise UserError(
-                f"{self.name} was trained on {self.images:,} images (fingerprint {recorded[:8] or 'unknown'}), but"
+                f"{self.name} was trained on {self.images:,} images (fingerprint {own[:8] or 'unknown'}), but"
                 f" these are {len(source):,} ({fingerprint[:8]}): name the images it was trained on, which its memory"
                 " counts"
             )

@@ -123,9 +123,9 @@ class TrainedToy:
     def __call__(self) -> EstimateCurves:
         """The table and the picture."""
         estimates = [[self.estimates(lower, seed) for lower in self.lower] for seed in range(self.seeds)]
-        training = EstimateCurve.of("training pairs", [[pair[0] for pair in row] for row in estimates])
-        held_out = EstimateCurve.of("held-out pairs", [[pair[1] for pair in row] for row in estimates])
-        curves = (held_out, training, PUBLISHED) if self.lower == LOWER else (held_out, training)
+        training_curve = EstimateCurve.of("training pairs", [[pair[0] for pair in row] for row in estimates])
+        held_out_curve = EstimateCurve.of("held-out pairs", [[pair[1] for pair in row] for row in estimates])
+        curves = (held_out_curve, training_curve, *([PUBLISHED] if self.lower == LOWER else []))
         return EstimateCurves("NCE and CNCE with trained critics", self.gaussian.information, self.lower, curves)
 
     def train(self, lower: float, seed: int) -> Critic:
@@ -157,8 +157,8 @@ class TrainedToy:
         """Estimates with the trained critic, on training pairs and on held-out pairs."""
         critic = self.train(lower, seed)
         _, other = self.gaussian.pairs(self.pairs, 3 * seed + 1)
-        training, held_out = self._training_pairs(seed), self.gaussian.pairs(self.held_out, 3 * seed + 2)
-        x, y = (side.float() for side in held_out)
+        training, new_pairs = self._training_pairs(seed), self.gaussian.pairs(self.held_out, 3 * seed + 2)
+        x, y = (side.float() for side in new_pairs)
         return (
             self._estimate(critic, lower, seed, *training, training[1]),
             self._estimate(critic, lower, seed, x, y, other.float()),

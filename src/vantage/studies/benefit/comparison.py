@@ -190,7 +190,7 @@ class _Comparison:
         if not jobs:
             return
         seconds = estimate_seconds(jobs, self.unit_times, budget, len(self.data.train), len(self.data.test))
-        elapsed = 0.0
+        expected_seconds = 0.0
         self.progress.start("seconds as expected", max(1, round(sum(seconds.values()))))
         try:
             for job in jobs:
@@ -203,8 +203,10 @@ class _Comparison:
                         job.way.name, job.share, job.images, job.seed, pack_bits(correct), choice, seconds_taken
                     ),
                 )
-                elapsed += seconds[job]
-                self.progress.advance(round(elapsed), f"{job.way.name}, {job.images:,} labels, seed {job.seed}")
+                expected_seconds += seconds[job]
+                self.progress.advance(
+                    round(expected_seconds), f"{job.way.name}, {job.images:,} labels, seed {job.seed}"
+                )
                 top1 = 100 * float(correct.double().mean())
                 self.progress.line(f"seed {job.seed}, {job.images:,} labels, {job.way.name}: {top1:.1f} %")
         finally:

@@ -112,13 +112,13 @@ def estimate_seconds(
 ) -> dict[Job, float]:
     """Seconds for each job; the first one that needs the features of a network is charged for them. `unit_times` are by
     the hash of the weights, with "" for the run's network whatever its weights."""
-    charged: set[tuple[str, str, int]] = set()
+    keys: set[tuple[str, str, int]] = set()
     seconds: dict[Job, float] = {}
     for job in jobs:
         times = unit_times[job.way.digest]
         key = (job.way.name, job.way.digest, job.seed if job.way.per_seed else 0)
-        first = not job.way.trains and key not in charged
-        charged.add(key)
+        first = not job.way.trains and key not in keys
+        keys.add(key)
         width = 1 if job.way.trains else job.way.encoder(job.seed).width
         seconds[job] = job.seconds(times, budget, width, test) + first * times.encode * (train + test)
     return seconds

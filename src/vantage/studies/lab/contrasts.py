@@ -129,7 +129,7 @@ def _flips(contrast: SeedContrast) -> float | None:
 
 def _share(values: Sequence[float], far: Callable[[float], float]) -> float:
     """Share of all sign patterns whose sum is at least as extreme as the observed one."""
-    observed = far(sum(values))
+    actual = far(sum(values))
     patterns = product((1, -1), repeat=len(values))
     sums = [far(sum(sign * value for sign, value in zip(signs, values, strict=True))) for signs in patterns]
-    return sum(total >= observed - 1e-12 * max(1.0, abs(observed)) for total in sums) / len(sums)
+    return sum(total >= actual - 1e-12 * max(1.0, abs(actual)) for total in sums) / len(sums)

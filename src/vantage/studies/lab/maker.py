@@ -144,8 +144,8 @@ class Maker:
             if (outcome := self._train(arm, piece.seed)) is not True:
                 return outcome
         dependencies = self.dependencies(piece)
-        with self.lab.lock(digest(dependencies)) as acquired:
-            if not acquired:
+        with self.lab.lock(digest(dependencies)) as is_ours:
+            if not is_ours:
                 return None
             if self.numbers(piece) is None:
                 start = time.perf_counter()
@@ -169,8 +169,8 @@ class Maker:
         key = self.run_key(arm, seed)
         if self.lab.is_trained(key):
             return True
-        with self.lab.lock(key) as acquired:
-            if not acquired:
+        with self.lab.lock(key) as is_ours:
+            if not is_ours:
                 return None
             if self.lab.is_trained(key):
                 return True

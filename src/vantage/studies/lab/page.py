@@ -23,7 +23,7 @@ __all__ = ["PICTURES", "ours_in_words", "page", "picture_boxes", "publish", "sca
 PICTURES = "images/claims"
 """Folder for the pictures, next to the page."""
 
-_SHOWN = 3
+_MOST = 3
 """How many contrasts of the paper's numbers fit on a line; of our own only the least certain one is shown."""
 
 _INTRODUCTION = """# What the papers claim, and what holds here
@@ -89,10 +89,10 @@ def _results_by_level(entry: Entry, folder: Path) -> tuple[_LevelResults, ...]:
     """The entry at the two-cores level, and at every other level that has numbers for it."""
     results = []
     for level in LEVELS:
-        scaled = level.entry(entry)
-        numbers = numbers_in(level.folder(folder), scaled)
+        entry_here = level.entry(entry)
+        numbers = numbers_in(level.folder(folder), entry_here)
         if numbers or not results:
-            results.append(_LevelResults(level, scaled, numbers, judge_claims(scaled, numbers)))
+            results.append(_LevelResults(level, entry_here, numbers, judge_claims(entry_here, numbers)))
     return tuple(results)
 
 
@@ -120,8 +120,8 @@ def completion(entry: Entry, numbers: Numbers) -> str:
     }
     here = [count for count in counts.values() if count] or [0]
     later = [name for name, count in counts.items() if not count and any(here)]
-    started = f", {max(here)} are begun" if max(here) > min(here) else ""
-    return f"{min(here)} of its seeds are complete{started}" + (f"; to be made: {'; '.join(later)}" if later else "")
+    partly = f", {max(here)} are begun" if max(here) > min(here) else ""
+    return f"{min(here)} of its seeds are complete{partly}" + (f"; to be made: {'; '.join(later)}" if later else "")
 
 
 def _arm(experiment: object) -> object:
@@ -193,15 +193,15 @@ def _verdict(one: ClaimVerdict) -> str:
 def _paper(one: ClaimVerdict) -> str:
     if not one.paper:
         return "no numbers"
-    if len(one.paper) <= _SHOWN:
+    if len(one.paper) <= _MOST:
         words = "; ".join(f"{each.name}: {_format_signed(fmean(each.values))}" for each in one.paper)
     else:
         values = [fmean(each.values) for each in one.paper]
         words = f"{len(values)} differences, {_format_signed(min(values))} to {_format_signed(max(values))}"
     return (
         words
-        + "".join(f"; ✗ {each}" for each in one.contradictions[:_SHOWN])
-        + (" …" if len(one.contradictions) > _SHOWN else "")
+        + "".join(f"; ✗ {each}" for each in one.contradictions[:_MOST])
+        + (" …" if len(one.contradictions) > _MOST else "")
     )
 
 

@@ -33,7 +33,7 @@ def collect(
     definition has changed since. The cells of one seed always come from one lab, since another processor rounds
     otherwise and trains another base: this lab's replace the file's where it has as many of them or more.
     """
-    record = _carried_over(entry, level, earlier)
+    record = _carry_over(entry, level, earlier)
     cells, computers = record["cells"], record["made_on"]
     old_seconds: dict[str, float] = {}
     new_seconds: dict[str, float] = {}
@@ -43,15 +43,15 @@ def collect(
         if len(results) < len(before):
             _add_seed(entry, cells, str(seed), before)
             continue
-        numbers = {name: _numbers(measured) for name, measured in results.items()}
+        numbers = {name: _numbers(records) for name, records in results.items()}
         is_new = numbers != before
         _add_seed(entry, cells, str(seed), numbers)
-        for name, measured in results.items():
-            for result in measured:
+        for name, records in results.items():
+            for result in records:
                 seconds = _seconds(maker, entry.cell(name), seed, result)
                 (new_seconds if is_new else old_seconds).update(seconds)
-                made_on = _made_on(result)
-                computers += [made_on] if is_new and made_on not in computers else []
+                computer = _computer(result)
+                computers += [computer] if is_new and computer not in computers else []
     record["seconds"] += round(sum(time for key, time in new_seconds.items() if key not in old_seconds))
     return record if cells else None
 
@@ -61,9 +61,8 @@ def _results_of(maker: Maker, entry: Entry, seed: int) -> dict[str, list[dict[st
     results: dict[str, list[dict[str, Any]]] = {}
     for cell in entry.runnable_cells:
         records = [maker.lab.result(maker.dependencies(piece)) for piece in maker.pieces_of(cell, seed)]
-        measured = [record for record in records if record is not None]
-        if len(measured) == len(records):
-            results[cell.name] = measured
+        if all(record is not None for record in records):
+            results[cell.name] = [record for record in records if record is not None]
     return results
 
 
@@ -73,12 +72,12 @@ def _numbers(results: Iterable[Mapping[str, Any]]) -> dict[str, float]:
 
 def _without_seed(cells: dict[str, Any], seed: str) -> dict[str, dict[str, float]]:
     """Takes the numbers of a seed out of a file's cells, and returns them by cell and measure."""
-    removed: dict[str, dict[str, float]] = {}
+    numbers: dict[str, dict[str, float]] = {}
     for name, cell in list(cells.items()):
         own = {measure: row.pop(seed) for measure, row in cell["measures"].items() if seed in row}
         if own:
-            removed[name] = own
-    return removed
+            numbers[name] = own
+    return numbers
 
 
 def _add_seed(entry: Entry, cells: dict[str, Any], seed: str, numbers: Mapping[str, Mapping[str, float]]) -> None:
@@ -91,7 +90,7 @@ def _add_seed(entry: Entry, cells: dict[str, Any], seed: str, numbers: Mapping[s
         del cells[name]
 
 
-def _carried_over(entry: Entry, level: str, earlier: Mapping[str, Any] | None) -> dict[str, Any]:
+def _carry_over(entry: Entry, level: str, earlier: Mapping[str, Any] | None) -> dict[str, Any]:
     """What an earlier file still says: its cells that are defined as they were, how long they took and where."""
     record: dict[str, Any] = {"entry": entry.name, "level": level, "cells": {}, "seconds": 0, "made_on": []}
     cells = {name: cell for name, cell in earlier["cells"].items() if _is_current(entry, name, cell)} if earlier else {}
@@ -109,7 +108,7 @@ def _seconds(maker: Maker, cell: Cell, seed: int, result: Mapping[str, Any]) -> 
     return seconds
 
 
-def _made_on(result: Mapping[str, Any]) -> Any:
+def _computer(result: Mapping[str, Any]) -> Any:
     """The hardware and versions of a measurement; those of earlier versions hold the versions alone."""
     return result.get("made_on") or {"hardware": hardware(), "versions": result["versions"]}
 

@@ -102,8 +102,8 @@ class ImageSets:
         """The images of one cell. Raises `UserError` for a set whose path is not known."""
         whole, test = self._parts(name)
         train = training_part(whole, data)
-        held_out = split(whole, data.hold_out)[1] if data.hold_out else None
-        return Split(whole, train, test if held_out is None else ConcatenatedSource(held_out, test))
+        held_out_part = split(whole, data.hold_out)[1] if data.hold_out else None
+        return Split(whole, train, test if held_out_part is None else ConcatenatedSource(held_out_part, test))
 
     def _parts(self, name: str) -> tuple[Source, Source]:
         if name not in self._sources:

@@ -64,24 +64,24 @@ class LabFolder:
         dependencies: Mapping[str, Any],
         numbers: Mapping[str, float],
         seconds: float,
-        made_on: Any,
+        computer: Any,
         training_seconds: Mapping[str, float] | None = None,
     ) -> None:
-        """Store the numbers of a measurement, with its own seconds, those of its training runs by key, and where it was
-        made. Raises `UserError` for numbers that are not finite."""
+        """Store the numbers of a measurement, with its own seconds, those of its training runs by key, and the
+        hardware and versions. Raises `UserError` for numbers that are not finite."""
         if not all(math.isfinite(value) for value in numbers.values()):
             raise UserError(f"a measure gave numbers that are not finite: {dict(numbers)}")
         times = {"seconds": round(seconds, 1), "trained": dict(training_seconds or {})}
-        record = {"about": dependencies, "numbers": dict(numbers), **times, "made_on": made_on}
+        record = {"about": dependencies, "numbers": dict(numbers), **times, "made_on": computer}
         write_json(self._cell(digest(dependencies)), record)
 
     def take_in(self, other: Path) -> tuple[int, int]:
-        """Copy the cells that this lab lacks from another one; returns how many were added, and how many were rejected
+        """Copy the cells that this lab lacks from another one; returns how many were copied, and how many were refused
         because their file is damaged or its name does not match its content. Raises `UserError` for a folder that is
         not a lab."""
         if not (other / "cells").is_dir():
             raise UserError(f"{other} is not the folder of a lab: it has no cells")
-        added = rejected = 0
+        copies = misfits = 0
         for path in sorted((other / "cells").glob("*.json")):
             record = read_json(path)
             if (
@@ -89,11 +89,11 @@ class LabFolder:
                 or not _fits(record, record.get("about"))
                 or digest(record["about"]) != path.stem
             ):
-                rejected += 1
+                misfits += 1
             elif not self._cell(path.stem).exists():
                 write_json(self._cell(path.stem), record)
-                added += 1
-        return added, rejected
+                copies += 1
+        return copies, misfits
 
     @contextmanager
     def lock(self, key: str) -> Iterator[bool]:

@@ -38,8 +38,8 @@ class TrainedCritics:
         toy = replace(TrainedToy(), lower=self.lower, pairs=self.pairs, epochs=self.epochs, held_out=self.held_out)
         numbers = {"information": toy.gaussian.information}
         for lower in self.lower:
-            training, held_out = toy.estimates(lower, seed)
-            numbers |= {above(lower): held_out, f"{above(lower)}, training pairs": training}
+            on_training, on_others = toy.estimates(lower, seed)
+            numbers |= {above(lower): on_others, f"{above(lower)}, training pairs": on_training}
         return numbers
 
 

@@ -85,11 +85,11 @@ class ColorJitter:
         part, start = select(images, where), 0
         for step, stop in enumerate(ends):
             if self.hue > 0 and stop > start:
-                rotated = turn_hue(part[start:stop], turn[start:stop])
-                if len(rotated) == len(part):
-                    part = rotated
+                result = turn_hue(part[start:stop], turn[start:stop])
+                if len(result) == len(part):
+                    part = result
                 else:  # several images, so a copy that may be written to
-                    part[start:stop] = rotated
+                    part[start:stop] = result
             start = stop
             if step < 3:
                 part = _mix(part, matrix[step], shift[step])

@@ -75,8 +75,8 @@ def cached_index(path: str, state: tuple[int, int], cache: Path) -> Index:
     Rows in the cache are memory-mapped, others in memory. Raises `DataError` for a shard that cannot be used.
     """
     facts_file, rows_file = index_files(path, state, cache)
-    if (cached := _read_cache(read_cached(facts_file), rows_file)) is not None:
-        return cached
+    if (index := _read_cache(read_cached(facts_file), rows_file)) is not None:
+        return index
     index = make_index(path, state)
     try:
         with atomic_file(rows_file) as file:

@@ -131,13 +131,16 @@ def _outcome_of(guesses: LinearGuesses, depths: tuple[Depth, ...], rates: tuple[
     """All depths, with the best on held-out images first (the deepest, if several tie)."""
     each = [accuracy(guess, guesses.label, guesses.classes) for guess in guesses.guess]
     names = [depth.name for depth in depths]
-    held_out = [max(accuracies) for accuracies in guesses.held_out] or [0.0]
-    best = max(range(len(held_out)), key=lambda number: (held_out[number], number))
+    accuracy_of_depth = [max(accuracies) for accuracies in guesses.held_out] or [0.0]
+    best = max(range(len(accuracy_of_depth)), key=lambda number: (accuracy_of_depth[number], number))
     measures = each[best].measures() | {f"{name} top-1": one.top1 for name, one in zip(names, each, strict=True)}
     measures["best on the test images top-1"] = max(one.top1 for one in each)
     choice: dict[str, float | int | str | list[float]] = {
-        "depth": names[best], "rate": guesses.learning_rate[best], "by": guesses.by, "held_out_accuracy": held_out
-    }  # fmt: skip
+        "depth": names[best],
+        "rate": guesses.learning_rate[best],
+        "by": guesses.by,
+        "held_out_accuracy": accuracy_of_depth,
+    }
     details = {
         "depths": [depth._asdict() for depth in depths],
         "rates": list(rates),

@@ -107,7 +107,7 @@ class SVM:
             100.0 * average_precision(torch.from_numpy(machine.score(vector))[one != 0], one[one != 0] == 1)
             for machine, one in zip(machines, test_mark.T, strict=True)
         ]
-        failures = sum(failed for row in on_folds for _, failed in row)
+        failures = sum(count for row in on_folds for _, count in row)
         details = {
             "features": words,
             "average_precision": dict(zip(classes, precision, strict=True)),
@@ -145,7 +145,7 @@ class SVM:
                 results.add(str(number), row)
                 row = []
         work.progress.stop()
-        return [[(float(score), int(failed)) for score, failed in results[str(number)]] for number in numbers]
+        return [[(float(score), int(failures)) for score, failures in results[str(number)]] for number in numbers]
 
     def _fit(
         self, features: MarkedFeatures, mark: Int8[Tensor, "n c"], costs: Sequence[float], work: Work

@@ -44,21 +44,21 @@ def detectors(choice: ResNet, statistics: Statistics, weights: str, weights_c4: 
     """Settings by name, such as `coco-mask-rcnn-fpn-1x`. `weights` is the file for pyramids, `weights_c4` the file for
     C4 detectors."""
     backbone = _Backbone(choice, statistics, weights, weights_c4)
-    fine_tuned = {"voc-faster-rcnn-c4-24k": _merge(_c4(backbone, frozen=False), _voc())}
-    frozen = {"voc-faster-rcnn-c4-24k-frozen": _merge(_c4(backbone, frozen=True), _voc())}
+    with_trainable = {"voc-faster-rcnn-c4-24k": _merge(_c4(backbone, freeze=False), _voc())}
+    with_frozen = {"voc-faster-rcnn-c4-24k-frozen": _merge(_c4(backbone, freeze=True), _voc())}
     for length in _SCHEDULES:
-        fine_tuned[f"coco-mask-rcnn-c4-{length}"] = _merge(_c4(backbone, frozen=False), _MASK, _coco(length))
+        with_trainable[f"coco-mask-rcnn-c4-{length}"] = _merge(_c4(backbone, freeze=False), _MASK, _coco(length))
         for kind, change in _ON_PYRAMIDS.items():
-            fine_tuned[f"coco-{kind}-fpn-{length}"] = _merge(_fpn(backbone, frozen=False), _coco(length), change)
+            with_trainable[f"coco-{kind}-fpn-{length}"] = _merge(_fpn(backbone, freeze=False), _coco(length), change)
             if length != "6x" and not kind.startswith("cascade"):
-                plain = _merge(_fpn(backbone, frozen=False, plain_heads=True), _coco(length), change)
-                fine_tuned[f"coco-{kind}-fpn-{length}-plain-heads"] = plain
+                plain = _merge(_fpn(backbone, freeze=False, plain_heads=True), _coco(length), change)
+                with_trainable[f"coco-{kind}-fpn-{length}-plain-heads"] = plain
     for kind, change in _ON_PYRAMIDS.items():
-        frozen[f"coco-{kind}-fpn-1x-frozen"] = _merge(_fpn(backbone, frozen=True), _coco("1x"), change)
-    return fine_tuned | frozen
+        with_frozen[f"coco-{kind}-fpn-1x-frozen"] = _merge(_fpn(backbone, freeze=True), _coco("1x"), change)
+    return with_trainable | with_frozen
 
 
-def _images_and_network(backbone: _Backbone, weights: str, frozen: bool) -> Settings:
+def _images_and_network(backbone: _Backbone, weights: str, freeze: bool) -> Settings:
     choice, statistics = backbone.choice, backbone.statistics
     return {
         "VERSION": 2,
@@ -67,7 +67,7 @@ def _images_and_network(backbone: _Backbone, weights: str, frozen: bool) -> Sett
             "WEIGHTS": weights,
             "PIXEL_MEAN": [round(255 * value, 6) for value in statistics.mean],
             "PIXEL_STD": [round(255 * value, 6) for value in statistics.std],
-            "BACKBONE": {"FREEZE_AT": 5 if frozen else 0},
+            "BACKBONE": {"FREEZE_AT": 5 if freeze else 0},
             "RESNETS": {
                 "DEPTH": choice.depth,
                 "NUM_GROUPS": choice.groups,
@@ -75,17 +75,17 @@ def _images_and_network(backbone: _Backbone, weights: str, frozen: bool) -> Sett
                 "RES2_OUT_CHANNELS": choice.width // 8,
                 "STEM_OUT_CHANNELS": choice.stem_width,
                 "STRIDE_IN_1X1": False,
-                "NORM": "FrozenBN" if frozen else "SyncBN",
+                "NORM": "FrozenBN" if freeze else "SyncBN",
             },
         },
         "INPUT": {"FORMAT": "RGB", "MIN_SIZE_TEST": 800},
         "SOLVER": {"IMS_PER_BATCH": 16, "BASE_LR": 0.02},
-        "TEST": {"PRECISE_BN": {"ENABLED": not frozen}},
+        "TEST": {"PRECISE_BN": {"ENABLED": not freeze}},
     }
 
 
-def _c4(backbone: _Backbone, frozen: bool) -> Settings:
-    head = "Res5ROIHeads" if frozen else "Res5ROIHeadsExtraNorm"
+def _c4(backbone: _Backbone, freeze: bool) -> Settings:
+    head = "Res5ROIHeads" if freeze else "Res5ROIHeadsExtraNorm"
     here = {
         "BACKBONE": {"NAME": "build_resnet_backbone"},
         "RESNETS": {"OUT_FEATURES": ["res4"]},
@@ -93,12 +93,12 @@ def _c4(backbone: _Backbone, frozen: bool) -> Settings:
         "ROI_HEADS": {"NAME": head},
         "MASK_ON": False,
     }
-    return _merge(_images_and_network(backbone, backbone.weights_c4, frozen), {"MODEL": here})
+    return _merge(_images_and_network(backbone, backbone.weights_c4, freeze), {"MODEL": here})
 
 
-def _fpn(backbone: _Backbone, frozen: bool, plain_heads: bool = False) -> Settings:
-    plain = frozen or plain_heads
-    norm, norm_of_heads = "" if frozen else "SyncBN", "" if plain else "SyncBN"
+def _fpn(backbone: _Backbone, freeze: bool, plain_heads: bool = False) -> Settings:
+    plain = freeze or plain_heads
+    norm, norm_of_heads = "" if freeze else "SyncBN", "" if plain else "SyncBN"
     box = {"NUM_CONV": 0, "NUM_FC": 2} if plain else {"NUM_CONV": 4, "NUM_FC": 1}
     here = {
         "BACKBONE": {"NAME": "build_resnet_fpn_backbone"},
@@ -122,7 +122,7 @@ def _fpn(backbone: _Backbone, frozen: bool, plain_heads: bool = False) -> Settin
         },
         "MASK_ON": False,
     }
-    return _merge(_images_and_network(backbone, backbone.weights, frozen), {"MODEL": here})
+    return _merge(_images_and_network(backbone, backbone.weights, freeze), {"MODEL": here})
 
 
 _MASK: Settings = {"MODEL": {"MASK_ON": True}}

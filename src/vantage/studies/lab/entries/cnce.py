@@ -45,8 +45,8 @@ _ARM_CELLS = {
     )
 }
 _MOCO_BASE, _IR_BASE, _CMC_BASE = (
-    Cell(name, made, (ProtocolAccuracy(),))
-    for name, made in (("MoCo base", MOCO_BASE), ("IR base", IR_BASE), ("CMC base", CMC_BASE))
+    Cell(name, arm, (ProtocolAccuracy(),))
+    for name, arm in (("MoCo base", MOCO_BASE), ("IR base", IR_BASE), ("CMC base", CMC_BASE))
 )
 
 

@@ -28,7 +28,7 @@ _HEADS = ("MLP", "linear")
 
 
 def _cells(arms: dict[str, Arm]) -> tuple[Cell, ...]:
-    return tuple(Cell(name, made, MEASURES) for name, made in arms.items())
+    return tuple(Cell(name, arm, MEASURES) for name, arm in arms.items())
 
 
 def _row(what: str, *values: str) -> tuple[tuple[str, ...], ...]:
@@ -90,7 +90,7 @@ FIGURE_4 = Entry(
     "InfoMin",
     "Figure 4",
     "color spaces: what the views share against accuracy",
-    cells=(*_cells(COLORS), *(Cell(f"random, {name}", Untrained(made), MEASURES[:1]) for name, made in COLORS.items())),
+    cells=(*_cells(COLORS), *(Cell(f"random, {name}", Untrained(arm), MEASURES[:1]) for name, arm in COLORS.items())),
     claims=(
         Claim("1", "accuracy rises as I_NCE falls", "§3.3", (Correlation(_COLORS, SHARED, negative=True),), (), LINEAR,
             True),
@@ -118,7 +118,7 @@ FIGURE_5 = Entry(
     "InfoMin",
     "Figure 5",
     "crop bound and jitter: extract of figures 13 and 14",
-    cells=(*_FLOORS, *_cells({name: made for name, made in {**CROPS, **JITTERS}.items() if name.startswith("MLP")})),
+    cells=(*_FLOORS, *_cells({name: arm for name, arm in {**CROPS, **JITTERS}.items() if name.startswith("MLP")})),
     claims=(
         Claim("1", "the best crop bound is .2", "§3.4", _best(_CROP[:1], 2), (), LINEAR, True),
         Claim("2", "the best jitter is 1", "§3.4", _best(_JITTER[:1], 2), (), LINEAR, True),

@@ -75,8 +75,8 @@ SCALE = (
 
 def arm(run: Run) -> Arm:
     """What the base becomes under a recipe of the studies."""
-    continued = branch(run, _BASE, _EPOCHS)
-    return replace(continued, run=_equalize_negatives(continued.run))
+    branch_arm = branch(run, _BASE, _EPOCHS)
+    return replace(branch_arm, run=_equalize_negatives(branch_arm.run))
 
 
 def with_weight(weight: float) -> Arm:

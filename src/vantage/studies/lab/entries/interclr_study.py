@@ -107,7 +107,7 @@ FIGURE_6C = Entry(
     cells=(
         *FLOORS,
         Cell("no margin", _SEMI_HARD, (ProtocolAccuracy(),)),
-        *(Cell(name, made, (ProtocolAccuracy(),)) for name, made in _MARGIN.items()),
+        *(Cell(name, one, (ProtocolAccuracy(),)) for name, one in _MARGIN.items()),
     ),
     claims=(
         Claim("1", "within: .35 is above 0", "§5.2", (Beats("within 0.35", "no margin"),), (), LINEAR, True),
@@ -165,8 +165,8 @@ FIGURE_8 = Entry(
     cells=(
         *FLOORS,
         *(
-            Cell(name, made, (ProtocolAccuracy(),), {"VOC07": _VOC[name]} if name in _VOC else {})
-            for name, made in _WEIGHTED.items()
+            Cell(name, one, (ProtocolAccuracy(),), {"VOC07": _VOC[name]} if name in _VOC else {})
+            for name, one in _WEIGHTED.items()
         ),
     ),
     claims=(
