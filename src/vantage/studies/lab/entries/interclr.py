@@ -145,7 +145,8 @@ TABLE_2 = Entry(
             for share in _TUNED)),), (), _TUNED[0]),
     ),
     panels=tuple(Panel(share, {"": ("from scratch", "λ 1", "λ .75")}) for share in _TUNED),
-    scale=f"{SCALE}; figure 8's λ 1 and .75, fine-tuned on 2 % and 10 % of the labels, 3 and 13 images a class; top-5",
+    scale=f"{SCALE}; figure 8's λ 1 and .75, fine-tuned on 2 % and 10 % of the labels, 3 and 13 images a class, with"
+    " rates chosen on other training images; top-5",
 )
 
 TABLE_3 = Entry(
