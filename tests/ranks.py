@@ -127,7 +127,7 @@ def sharing() -> dict[str, Any]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kmeans, "_BYTES", 1000)
         results["k-means"] = kmeans.kmeans(vector, 9, 7, 30)
-        results["sums"] = kmeans.sums(label, vector, torch.float64)
+        results["sums"] = kmeans.sums(label, vector, 11, torch.float64)
     return results
 
 

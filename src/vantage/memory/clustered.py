@@ -109,7 +109,7 @@ class OnlineStore(LabeledRows):
         self.vector.copy_(keys.vector)
         self.begun.fill_(True)
         self.written.fill_(self.choice.first * self.images)
-        self.cluster(draws.mix(int(self.seed), 1))
+        self.cluster(draws.mix(self.seed_known.exact(self.seed), 1))
 
     @property
     def clustering(self) -> Clustering:
@@ -129,7 +129,7 @@ class OnlineStore(LabeledRows):
         if has_clusters:
             self.follow(moves)
         elif self.rows_written.at_least(self.written, threshold):
-            self.cluster(draws.mix(int(self.seed), 1))
+            self.cluster(draws.mix(self.seed_known.exact(self.seed), 1))
 
     def cluster(self, seed: int) -> None:
         """k-means over all rows."""

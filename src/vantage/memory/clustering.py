@@ -42,10 +42,9 @@ class Clustering:
 
     def recount(self) -> None:
         """Recomputes sums and counts from all rows, so that rounding errors do not accumulate."""
-        self.total.zero_()
-        self.count.zero_()
-        unique, total, times = sums(self.label, self.vector, self.total.dtype)
-        self.total[unique], self.count[unique] = total, times
+        total, times = sums(self.label, self.vector, len(self.count), self.total.dtype)
+        self.total.copy_(total)
+        self.count.copy_(times)
 
     def move(
         self,

@@ -5,15 +5,14 @@ more; this one works in chunks on any device. Where the processes of a run all h
 get the labels and sums of one process, bit by bit. Where each holds its share (`Rows`), it works on that, and sums are
 added up in float64.
 
-m: rows   k: clusters   u: clusters that occur   d: width
+m: rows   k: clusters   d: width
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from vantage import processes
@@ -71,66 +70,46 @@ def nearest(
 
 
 def sums(
-    label: Int[Tensor, "m"], vector: Float[Tensor, "m d"] | Rows, dtype: torch.dtype | None = None
-) -> tuple[Int[Tensor, "u"], Float[Tensor, "u d"], Int[Tensor, "u"]]:
-    """The labels that occur, in order, and the sum (in `dtype`, or the rows' own) and number of rows of each.
+    label: Int[Tensor, "m"], vector: Float[Tensor, "m d"] | Rows, clusters: int, dtype: torch.dtype | None = None
+) -> tuple[Float[Tensor, "k d"], Int[Tensor, "k"]]:
+    """The sum (in `dtype`, or the rows' own) and the number of the rows of each label; no device is waited for.
 
-    Rows are added label by label in their order, so that every device and process gets the same bits each time; atomic
-    additions would not give that. Where there are many rows, the processes share the labels, and all must ask for the
-    same.
+    Of rows that every process holds, every process adds up all: sharing that work would cost more. Where they are dealt
+    out, each adds up its own, and all must ask for the same.
     """
-    if isinstance(vector, Rows):
-        return _sums_of_shares(label, vector, dtype or vector.local.dtype)
-    dtype = dtype or vector.dtype
-    place = label.argsort(stable=True)
-    unique, times = label[place].unique_consecutive(return_counts=True)
+    times = torch.zeros(clusters, dtype=torch.int64, device=label.device).index_add_(0, label, torch.ones_like(label))
+    if not isinstance(vector, Rows):
+        return _total(label, vector, clusters, dtype or vector.dtype), times
+    own = label[vector.first : vector.first + len(vector.local)]
+    total = processes.total(_total(own, vector.local, clusters, torch.float64))
+    return total.to(dtype or vector.local.dtype), times
+
+
+def _total(
+    label: Int[Tensor, "m"], vector: Float[Tensor, "m d"], clusters: int, dtype: torch.dtype
+) -> Float[Tensor, "k d"]:
+    """In chunks, so that no second bank is held."""
+    total = vector.new_zeros(clusters, vector.shape[1], dtype=dtype)
     room = max(1, _BYTES // (vector.shape[1] * dtype.itemsize))
-    parts = [(place, times)] if 0 < len(place) <= room else list(_in_parts(place, times, room))
-    totals = [vector.new_zeros(0, vector.shape[1], dtype=dtype)]
-    for rows, lengths in parts[own_slice(len(parts))]:
-        totals.append(torch.segment_reduce(vector[rows].to(dtype), "sum", lengths=lengths, axis=0))
-    return unique, gather_rows(torch.cat(totals), len(unique)), times
-
-
-def _sums_of_shares(
-    label: Int[Tensor, "m"], rows: Rows, dtype: torch.dtype
-) -> tuple[Int[Tensor, "u"], Float[Tensor, "u d"], Int[Tensor, "u"]]:
-    """`sums` of rows that are dealt out: each process adds up its own."""
-    unique, times = label.unique(return_counts=True)
-    place = torch.searchsorted(unique, label[rows.first : rows.first + len(rows.local)])
-    total = rows.local.new_zeros(len(unique), rows.local.shape[1], dtype=torch.float64)
-    room = max(1, _BYTES // (rows.local.shape[1] * total.element_size()))
-    for part, own in zip(place.split(room), rows.local.split(room), strict=True):
-        add_rows(total, part, own)
-    return unique, processes.total(total).to(dtype), times
+    for part, rows in zip(label.split(room), vector.split(room), strict=True):
+        add_rows(total, part, rows)
+    return total
 
 
 def add_rows(total: Float[Tensor, "k d"], label: Int[Tensor, "m"], vector: Float[Tensor, "m d"]) -> None:
-    """Add rows to the sums of their labels, in place; the same bits each time and on every process."""
-    if total.device.type == "cpu":  # adds in order, in a fifth of the time that sorting takes
+    """Add rows to the sums of their labels, in place and in their order; the same bits each time and on every
+    process."""
+    if total.device.type == "cpu":  # adds in order
         total.index_add_(0, label, vector.to(total.dtype))
-    else:  # sorts, then adds in order, unlike `index_add_`; and does not wait, unlike `sums`
+    else:  # sorts, then adds in order, unlike `index_add_`, whose atomic additions have none
         total.index_put_((label,), vector.to(total.dtype), accumulate=True)
-
-
-def _in_parts(
-    place: Int[Tensor, "m"], times: Int[Tensor, "u"], room: int
-) -> Iterator[tuple[Int[Tensor, "p"], Int[Tensor, "v"]]]:
-    """Whole clusters to a part, about `room` rows each, so that no second bank is held."""
-    part = (times.cumsum(0) - times) // room
-    return zip(place.split(_per_part(part, times)), times.split(_per_part(part, torch.ones_like(times))), strict=True)
-
-
-def _per_part(part: Int[Tensor, "u"], weight: Int[Tensor, "u"]) -> list[int]:
-    """Σ weight of each part, parts in order."""
-    _, size = part.unique_consecutive(return_counts=True)
-    return [int(part.sum()) for part in weight.split(size.tolist())]
 
 
 def kmeans(
     vector: Float[Tensor, "m d"] | Rows, clusters: int, seed: int, iterations: int = 20
 ) -> tuple[Int[Tensor, "m"], Float[Tensor, "k d"]]:
-    """Labels and centroids after Lloyd's iterations, fewer if labels no longer change; rows have unit length.
+    """Labels and centroids after Lloyd's iterations; rows have unit length. A CPU stops once labels no longer change:
+    further iterations would repeat the same bits. Another device does not, for the host would have to wait for it.
 
     Starts from `clusters` different rows drawn by `seed` (as the papers' own library does; k-means++ would pass over
     the bank once for each cluster). A cluster that is left empty moves to the row farthest from its centroid. Raises
@@ -140,17 +119,29 @@ def kmeans(
         raise UserError(f"{clusters} clusters of {len(vector)} images cannot be made: ask for fewer clusters")
     start = torch.randperm(len(vector), generator=torch.Generator().manual_seed(seed))[:clusters]
     device = vector.local.device if isinstance(vector, Rows) else vector.device
-    centroid = vector[start.to(device)]
+    centroid = vector[start.to(device, non_blocking=True)]
     label, close = nearest(vector, centroid)
     for _ in range(iterations):
-        unique, total, times = sums(label, vector)
-        centroid = centroid.clone()
-        centroid[unique] = total / times[:, None]
-        empty = torch.ones(clusters, dtype=torch.bool, device=device).index_fill_(0, unique, False)
-        empty_count = int(empty.sum())
-        if empty_count:
-            centroid[empty] = vector[close.topk(empty_count, largest=False).indices]
+        total, times = sums(label, vector, clusters)
+        mean = total / times.clamp(min=1)[:, None]
+        centroid = _without_empty(mean, times == 0, vector, close)
         last_label, (label, close) = label, nearest(vector, centroid)
-        if not empty_count and torch.equal(last_label, label):
+        if device.type == "cpu" and torch.equal(last_label, label) and bool(times.all()):
             break
     return label, centroid
+
+
+def _without_empty(
+    centroid: Float[Tensor, "k d"],
+    empty: Bool[Tensor, "k"],
+    vector: Float[Tensor, "m d"] | Rows,
+    close: Float[Tensor, "m"],
+) -> Float[Tensor, "k d"]:
+    """The centroids, but for empty clusters the rows that are farthest from theirs. A device is not asked how many are
+    empty: there, a row is fetched for every cluster."""
+    count = int(empty.sum()) if empty.device.type == "cpu" else len(empty)
+    if not count:
+        return centroid
+    far = close.topk(count, largest=False).indices
+    number = empty.cumsum(0).sub(1).clamp(min=0)
+    return torch.where(empty[:, None], vector[far[number]], centroid)
