@@ -11,6 +11,7 @@ import json
 import random
 import resource
 import signal
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -261,7 +262,8 @@ def try_one(name: str, target: Target, seed: int, folder: Path, cache: Path) -> 
     file.write_bytes(target.damage(target.content, random.Random(f"{name} {seed}")))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     try:
-        with _limited():
+        with _limited(), warnings.catch_warnings(record=True) as messages:
+            warnings.simplefilter("always", UserWarning)
             target.read(file, cache)
     except UserError as refusal:
         words = str(refusal)
@@ -271,7 +273,7 @@ def try_one(name: str, target: Target, seed: int, folder: Path, cache: Path) -> 
             raise
         outcome = f"{type(failure).__name__}: {str(failure)[:200]!r}"
     else:
-        outcome = "read"
+        outcome = f"a warning: {str(messages[0].message)[:200]!r}" if messages else "read"
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     return outcome if grown < MEBIBYTES else f"{grown:.0f} MiB ({outcome})"
 

@@ -1,7 +1,9 @@
 """Damaged files of every kind end in a `UserError` of one line, in bounded time and memory; those that once did not."""
 
 import json
+import re
 import time
+import warnings
 import zipfile
 from pathlib import Path
 
@@ -58,6 +60,22 @@ def test_damaged_files_are_read_or_refused(kind: str, every: tuple[Path, dict[st
     (folder / of_kind[kind].file).write_bytes(of_kind[kind].content)
     assert {seed: words for seed, words in outcomes.items() if words not in ("read", "refused")} == {}
     assert kind.startswith(MADE_AGAIN) or "refused" in outcomes.values()
+
+
+@pytest.mark.parametrize("kind", ["npy", "cached features", "cached shards npy", "cached decoded npy"])
+def test_numpy_warns_nobody_of_a_header_like_those_of_python_2(
+    kind: str, every: tuple[Path, dict[str, Target]]
+) -> None:
+    folder, of_kind = every
+    target = of_kind[kind]
+    content = re.sub(rb"'shape': \((\d+)(.*?) \n", rb"'shape': (\1L\2\n", target.content, count=1)
+    assert content != target.content and len(content) == len(target.content)
+    (folder / target.file).write_bytes(content)
+    with warnings.catch_warnings(record=True) as messages:
+        warnings.simplefilter("always")
+        target.read(folder / target.file, folder / "cache")
+    assert not messages
+    (folder / target.file).write_bytes(target.content)
 
 
 def npy(header: bytes) -> bytes:

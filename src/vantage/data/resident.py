@@ -3,6 +3,7 @@
 n: images   b: images of a batch on this process   h, w: height and width in pixels
 """
 
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -150,7 +151,10 @@ class ResidentImages:
 def _read_cache(path: Path, shape: tuple[int, ...]) -> UInt8[Tensor, "n 3 h w"] | None:
     """Pixels that were saved earlier, or None where there are none or the file is damaged."""
     try:
-        pixels = np.load(path, allow_pickle=False)
+        with warnings.catch_warnings(
+            action="ignore", category=UserWarning
+        ):  # of NumPy, about headers like those of Python 2
+            pixels = np.load(path, allow_pickle=False)
     except Exception:  # NumPy's reader of headers fails with many kinds of error
         return None
     return torch.from_numpy(pixels) if pixels.shape == shape and pixels.dtype == np.uint8 else None

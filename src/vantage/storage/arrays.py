@@ -15,6 +15,7 @@ import math
 import os
 import shutil
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -88,7 +89,10 @@ class RowsFile:
 def open_rows(path: Path, count: int) -> RowsFile | None:
     """Rows kept earlier, or None if there are none or they are damaged: they are then made again."""
     try:
-        return RowsFile(path, count)
+        with warnings.catch_warnings(
+            action="ignore", category=UserWarning
+        ):  # of NumPy, about headers like those of Python 2
+            return RowsFile(path, count)
     except Exception:  # NumPy's reader of headers fails with many kinds of error
         return None
 

@@ -3,6 +3,7 @@
 n: images   h, w: height and width in pixels
 """
 
+import warnings
 import zipfile
 from pathlib import Path
 
@@ -41,20 +42,27 @@ class Arrays:
         An `.npy` stays on disk and is read image by image. Pickled objects are refused, since they could run code.
         """
         try:
-            if path.suffix.lower() == ".npy":
-                if part:
-                    raise DataError(f"{path}#{part}: an .npy file holds one array and has no parts. Leave out #{part}")
-                return cls(np.load(path, mmap_mode="r", allow_pickle=False), None, str(path), path)
-            with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
-                images, labels = _choose(list(arrays.keys()), path, part)
-                _check_sizes(path, (images, labels))
-                return cls(arrays[images], arrays[labels] if labels else None, f"{path}, array {images}", path)
+            with warnings.catch_warnings(
+                action="ignore", category=UserWarning
+            ):  # of NumPy, about headers like those of Python 2
+                return cls._read(path, part)
         except DataError:
             raise
         except Exception as error:  # NumPy's readers and those of zip files fail with many kinds of error
             # NumPy takes unknown content for a pickle and explains how to load one, which is never done here.
             why = "it is not a NumPy file of plain numbers, or it is damaged" if "pickle" in str(error) else str(error)
             raise DataError(f"cannot read {path} as a NumPy file: {why}") from error
+
+    @classmethod
+    def _read(cls, path: Path, part: str) -> "Arrays":
+        if path.suffix.lower() == ".npy":
+            if part:
+                raise DataError(f"{path}#{part}: an .npy file holds one array and has no parts. Leave out #{part}")
+            return cls(np.load(path, mmap_mode="r", allow_pickle=False), None, str(path), path)
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
+            images, labels = _choose(list(arrays.keys()), path, part)
+            _check_sizes(path, (images, labels))
+            return cls(arrays[images], arrays[labels] if labels else None, f"{path}, array {images}", path)
 
     def __len__(self) -> int:
         return len(self._images)

@@ -9,6 +9,7 @@ n: samples with an image
 
 import json
 import os
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,7 +102,10 @@ def _read_cache(record: Any, rows_file: Path) -> Index | None:
     try:
         words = tuple(str(word) for word in record["words"])
         facts = Facts(int(record["count"]), words, int(record["largest"]), str(record["digest"]))
-        rows = np.load(rows_file, mmap_mode="r" if facts.count else None, allow_pickle=False)
+        with warnings.catch_warnings(
+            action="ignore", category=UserWarning
+        ):  # of NumPy, about headers like those of Python 2
+            rows = np.load(rows_file, mmap_mode="r" if facts.count else None, allow_pickle=False)
         whole = rows.shape == (facts.count,) and int(rows["label"].max(initial=-1)) == facts.largest
         return Index(facts, rows) if whole and rows.dtype == _kind(rows["name"].itemsize) else None
     except Exception:  # NumPy's reader of headers fails with many kinds of error
