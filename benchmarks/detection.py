@@ -49,7 +49,7 @@ BATCH, RATE = 2, 0.12  # .015 at this batch
 
 
 def easiest_ten(source: AnnotatedSource) -> AnnotatedSource:
-    """The photographs that are easiest to learn by heart."""
+    """The ten photographs that are easiest to learn by heart."""
     easy = []
     for number in range(len(source)):
         instances, smallest_side = source.instances(number), min(source.size(number)) / 6

@@ -153,12 +153,12 @@ def train_with_labels(data: Path, folder: Path) -> dict[str, Any]:
 
 def augment(images: Tensor, side: int, generator: torch.Generator) -> Tensor:
     """Each image shifted by up to four pixels, half of them mirrored, and all resized to `side` pixels."""
-    bordered = F.pad(images, (4, 4, 4, 4), mode="reflect")
+    with_border = F.pad(images, (4, 4, 4, 4), mode="reflect")
     top, left = torch.randint(0, 9, (2, len(images)), generator=generator)
     rows, columns = top[:, None] + torch.arange(32), left[:, None] + torch.arange(32)
     columns = torch.where(torch.rand(len(images), 1, generator=generator) < 0.5, columns.flip(1), columns)
     number = torch.arange(len(images))[:, None, None]
-    crop = bordered.permute(0, 2, 3, 1)[number, rows[:, :, None], columns[:, None]].permute(0, 3, 1, 2).contiguous()
+    crop = with_border.permute(0, 2, 3, 1)[number, rows[:, :, None], columns[:, None]].permute(0, 3, 1, 2).contiguous()
     return crop if side == 32 else F.interpolate(crop, size=side, mode="bicubic")
 
 

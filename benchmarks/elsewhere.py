@@ -108,12 +108,12 @@ def train_with_labels(data: Path, folder: Path, epochs: int) -> dict[str, Any]:
 
 def augment(images: Tensor, generator: torch.Generator) -> Tensor:
     """Each image shifted by up to four pixels, and half of them mirrored."""
-    bordered = F.pad(images, (4, 4, 4, 4), mode="reflect")
+    with_border = F.pad(images, (4, 4, 4, 4), mode="reflect")
     top, left = torch.randint(0, 9, (2, len(images)), generator=generator)
     rows, columns = top[:, None] + torch.arange(32), left[:, None] + torch.arange(32)
     columns = torch.where(torch.rand(len(images), 1, generator=generator) < 0.5, columns.flip(1), columns)
     number = torch.arange(len(images))[:, None, None]
-    return bordered.permute(0, 2, 3, 1)[number, rows[:, :, None], columns[:, None]].permute(0, 3, 1, 2).contiguous()
+    return with_border.permute(0, 2, 3, 1)[number, rows[:, :, None], columns[:, None]].permute(0, 3, 1, 2).contiguous()
 
 
 def transfer_rows(data: Path, folder: Path) -> list[dict[str, Any]]:
@@ -201,7 +201,7 @@ def coco_scenes(data: Path, folder: Path) -> tuple[MaskedImages, MaskedImages]:
 
 
 def group_of(category: str) -> int:
-    """One of few classes for a supercategory of COCO."""
+    """The class, one of `GROUPS`, of a supercategory of COCO."""
     return GROUPS.index(category) if category in GROUPS else GROUPS.index("thing")
 
 

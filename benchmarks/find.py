@@ -40,7 +40,7 @@ SETS = {
     "cifar10-jpg": ("cifar10-jpg.tar.gz#train", 32),
     "tiny-imagenet-50": ("tiny-imagenet-50.tar.gz#train", 64),
 }
-"""Images of each set, and the pixels of a side."""
+"""Archive of each set, and the side of its images in pixels."""
 STRANGERS = {
     "ImageNet": "imagenet-sample-200.tar",
     "flowers5": "flowers5-128.tar.gz",
@@ -103,51 +103,51 @@ def kinds_of_features(run: Path) -> dict[str, Features]:
 
     def encode_with(kind: str) -> Features:
         encoder = kinds[kind]
-        return lambda planted: encode_all(encoder.backbone, encoder.view, planted.source, work, kind)
+        return lambda planted_images: encode_all(encoder.backbone, encoder.view, planted_images.source, work, kind)
 
-    def hash_images(planted: PlantedImages) -> Tensor:
-        numbers = range(len(planted.source))
+    def hash_images(planted_images: PlantedImages) -> Tensor:
+        numbers = range(len(planted_images.source))
         return torch.from_numpy(
-            dhash(np.stack([planted.source.image(number).permute(1, 2, 0).numpy() for number in numbers]))
+            dhash(np.stack([planted_images.source.image(number).permute(1, 2, 0).numpy() for number in numbers]))
         )
 
     return {**{kind: encode_with(kind) for kind in kinds}, "difference hash": hash_images}
 
 
-def copies_rows(name: str, vector: Tensor, planted: PlantedImages) -> list[dict[str, Any]]:
+def copies_rows(name: str, vector: Tensor, planted_images: PlantedImages) -> list[dict[str, Any]]:
     """How well copies are found by the rule, and for hashes also by the customary limit."""
     neighbors = neighbors_of(vector)
     pairs, limit = near_duplicates(neighbors, torch.inf), near_duplicates(neighbors).limit
     pair = pairs.pair.numpy()
-    true = planted.truth[pair[:, 1]] == pair[:, 0]
+    true = planted_images.truth[pair[:, 1]] == pair[:, 0]
     rules = {"written rule": (pairs.ratio <= limit).numpy()}
     if name == "difference hash":
         rules["10 bits"] = (pairs.distance <= HASH_BITS / 32 + 1e-6).numpy()
     rows = []
     for rule, selection in rules.items():
-        of_change = [true & selection & (planted.change[pair[:, 1]] == number) for number in range(len(CHANGES))]
-        recall = {f"recall, {change}": share(hits.sum(), (planted.change == number).sum())
+        of_change = [true & selection & (planted_images.change[pair[:, 1]] == number) for number in range(len(CHANGES))]
+        recall = {f"recall, {change}": share(hits.sum(), (planted_images.change == number).sum())
                   for number, (change, hits) in enumerate(zip(CHANGES, of_change, strict=True))}  # fmt: skip
-        natural = int((selection & (pair[:, 1] < (planted.truth < 0).sum())).sum())
-        score = scores_of(true, selection, -pairs.ratio.numpy(), int((planted.truth >= 0).sum()))
+        natural = int((selection & (pair[:, 1] < (planted_images.truth < 0).sum())).sum())
+        score = scores_of(true, selection, -pairs.ratio.numpy(), int((planted_images.truth >= 0).sum()))
         rows.append({"task": "copies", "features": name, "rule": rule, **score, **recall, "natural": natural})
     return rows
 
 
-def mistakes_row(name: str, vector: Tensor, planted: PlantedImages) -> dict[str, Any]:
+def mistakes_row(name: str, vector: Tensor, planted_images: PlantedImages) -> dict[str, Any]:
     """How well wrong labels are found by the rule."""
-    label = torch.tensor([planted.source.label(number) for number in range(len(planted.source))])
+    label = torch.tensor([planted_images.source.label(number) for number in range(len(planted_images.source))])
     doubts = mistakes(neighbors_of(vector, 20), label, int(label.max()) + 1)
-    score = scores_of(planted.truth, doubts.is_mistake.numpy(), doubts.score.numpy())
+    score = scores_of(planted_images.truth, doubts.is_mistake.numpy(), doubts.score.numpy())
     agree = share((doubts.score < 0).sum(), len(label))
     return {"task": "wrong labels", "features": name, "rule": "written rule", **score, "neighbors agree": agree}
 
 
-def strangers_row(name: str, kind: str, vector: Tensor, planted: PlantedImages) -> dict[str, Any]:
+def strangers_row(name: str, kind: str, vector: Tensor, planted_images: PlantedImages) -> dict[str, Any]:
     """How well strangers are found by the rule."""
     outlier_scores = outliers(neighbors_of(vector))
     score = scores_of(
-        planted.truth, (outlier_scores.score > outlier_scores.limit).numpy(), outlier_scores.score.numpy()
+        planted_images.truth, (outlier_scores.score > outlier_scores.limit).numpy(), outlier_scores.score.numpy()
     )
     return {"task": f"strangers, {kind}", "features": name, "rule": "written rule", **score}
 

@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def damage_one_kind(kind: str, target: Target, seeds: range, folder: Path) -> dict[str, Any]:
-    """The outcomes of one kind of file, counted, with the first seed of each failure; the file is whole again after."""
+    """Counts of the outcomes of one kind of file, and the first seed of each failure. The file is whole afterwards."""
     start = time.monotonic()
     outcomes: collections.Counter[str] = collections.Counter()
     first_seed: dict[str, int] = {}

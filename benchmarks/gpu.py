@@ -47,7 +47,7 @@ class Steps:
         self.views = self.session.feed.views_of(self.batch(), self.session.generator)
 
     def batch(self) -> Batch:
-        """The next batch, of the next epoch where one is over."""
+        """The next batch; after the last one of an epoch, the first of the next."""
         batch = next(self.batches, None)
         if batch is None:
             self.epoch += 1

@@ -72,7 +72,7 @@ SIZES = {size.rows: size for size in (Size(50_000, 256, 9), Size(200_000, 256, 5
 
 @cache
 def problem(size: Size) -> tuple[Keys, Keys]:
-    """Queries near rows of a bank, whose rows lie about their centroids."""
+    """Queries near rows of a bank, whose rows lie around their centroids."""
     generator = torch.Generator().manual_seed(1)
     centroid = F.normalize(torch.randn(size.clusters, WIDTH, generator=generator), dim=1)
     label = torch.randint(size.clusters, (size.rows, 1), generator=generator)
@@ -130,7 +130,7 @@ RULES = {"exact": exact, "subset": subset}
 
 
 def ours(size: Size, rules: tuple[Rule, ...]) -> Step:
-    """The log-partition by the rules' own way."""
+    """The log-partition as our code computes it for these rules."""
     query, pool = problem(size)
     return stepping(query, lambda: log_partition(query, pool, rules, TEMPERATURE, 0))
 

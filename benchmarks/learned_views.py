@@ -142,7 +142,7 @@ def learn_space(
 
 
 def contrast(space: ColorSpace, seed: int, path: str) -> vantage.Run:
-    """CMC in the batch on two channels' worth of views, the same for every space."""
+    """CMC within the batch, on views of one and of two channels; the same for every space."""
     branch = Branch(InBatch(), OtherViews(), (OtherImages(),), InfoNCE(0.1))
     encoders = tuple(Encoder(Convolutions(SMALL, channels), LinearHead(128)) for channels in (1, 2))
     return vantage.Run(

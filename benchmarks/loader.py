@@ -72,10 +72,10 @@ def main() -> None:
             for name, case in cases.items():
                 start = time.perf_counter()
                 photos = case()
-                elapsed = time.perf_counter() - start
+                duration = time.perf_counter() - start
                 if turn:
-                    seconds[name].append(elapsed / photos)
-                    rates[name].append(photos / elapsed)
+                    seconds[name].append(duration / photos)
+                    rates[name].append(photos / duration)
         rows = []
         for name in cases:
             row: dict[str, object] = {"loader": name, "workers": options.workers}

@@ -130,7 +130,7 @@ def measure(method: str, seed: int, paths: list[str], folder: Path, baselines: b
 
 
 def brief(run: vantage.Run) -> vantage.Run:
-    """The same network, views, optimizer and steps for every method."""
+    """The run with the network, views, optimizer and steps that all methods share."""
     role = run.encoders
     assert isinstance(role, Shared | Momentum)
     role = replace(role, encoder=replace(role.encoder, backbone=Convolutions()))

@@ -11,7 +11,7 @@ from vantage.data import open_source
 from vantage.data.sources.arrays import Arrays
 
 CHANGES = ("recompressed", "mirrored", "cropped", "recolored")
-"""What is done to a copy; each is written as JPEG after that."""
+"""How a copy is changed; every copy is then written as JPEG."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def copy_of(image: np.ndarray, change: str, chance: np.random.Generator) -> np.n
 
 
 def dhash(images: np.ndarray) -> np.ndarray:
-    """The difference hash of each image: whether each of 8 × 8 places is darker than the one to its right, in gray at 9
+    """The difference hash of each image: whether each of 8 × 8 pixels is darker than the one to its right, in gray at 9
     × 8 pixels. As ±1 / 8, so that a cosine is 1 − bits that differ / 32."""
     rows = []
     for image in images:

@@ -62,7 +62,7 @@ SHORT: dict[str, Any] = {
     **{"k": 5, "learning_rates": (1.0, 3.0), "head_learning_rates": (0.1, 0.3)},
     **{"head_learning_rate": 0.1, "backbone_learning_rate": 0.01},
 }
-"""What a protocol's settings become, where it has these."""
+"""Short settings for the protocols that have these fields."""
 MAPPED = ("linear-ring", "linear-multi", "linear-places", "segmentation")
 """Protocols that need feature maps."""
 DETECTION: dict[str, Any] = {
@@ -145,10 +145,10 @@ def protocols() -> list[Any]:
     return [*short, Segmentation(size=16, width=8, epochs=2, batch_size=4), *(kind(**DETECTION) for kind in DETECTORS)]
 
 
-def cells(what: str) -> dict[str, Callable[[Path], dict[str, Any]]]:
+def cells(kind: str) -> dict[str, Callable[[Path], dict[str, Any]]]:
     """What is computed on every number of processes, by name."""
     recipes = {recipe.__name__: partial(recipe_losses, recipe) for recipe in (*RECIPES, *VARIANTS)}
-    return recipes if what == "recipes" else {one.name: partial(protocol_result, one) for one in protocols()}
+    return recipes if kind == "recipes" else {one.name: partial(protocol_result, one) for one in protocols()}
 
 
 def meet(rank: int, count: int, meeting: str) -> None:
@@ -168,10 +168,10 @@ def meet(rank: int, count: int, meeting: str) -> None:
         dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=count)
 
 
-def compute(rank: int, count: int, folder: str, what: str) -> None:
-    """What each process does; the first writes each cell."""
+def compute(rank: int, count: int, folder: str, kind: str) -> None:
+    """Compute every cell as one of the processes; the first process writes the results."""
     meet(rank, count, f"{folder}/meeting-{count}")
-    for name, cell in cells(what).items():
+    for name, cell in cells(kind).items():
         start, result = time.perf_counter(), cell(Path(folder))
         if rank == 0:
             print(f"{count} {name} {time.perf_counter() - start:.1f} s", flush=True)
@@ -180,17 +180,17 @@ def compute(rank: int, count: int, folder: str, what: str) -> None:
     processes.leave()
 
 
-def equality(what: str) -> list[dict[str, Any]]:
+def equality(kind: str) -> list[dict[str, Any]]:
     """Losses and measures of several processes, compared with those of one."""
     results: dict[int, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory() as folder:
         for count in COUNTS:
-            spawning.spawn(compute, (count, folder, what), nprocs=count)  # pyright: ignore[reportPrivateImportUsage]
+            spawning.spawn(compute, (count, folder, kind), nprocs=count)  # pyright: ignore[reportPrivateImportUsage]
             lines = (Path(folder) / f"{count}.jsonl").read_text().splitlines()
             results[count] = {row["name"]: row for row in map(json.loads, lines)}
     rows: list[dict[str, Any]] = []
     for name, one in results[1].items():
-        row: dict[str, Any] = {"what": what, "name": name}
+        row: dict[str, Any] = {"what": kind, "name": name}
         if "measures" in one:
             row["measures"] = one["measures"]
             row["points"] = {n: _points(results[n][name]["measures"], one["measures"]) for n in COUNTS[1:]}

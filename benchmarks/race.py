@@ -170,7 +170,7 @@ class Images:
     """The same images for `--data`."""
 
     side: int
-    """Pixels of an image's side."""
+    """Side of the images, in pixels."""
 
     def at(self, size: int, rows: slice) -> Tensor:
         """Images in [0, 1] at another size, smaller ones averaged."""
@@ -348,7 +348,7 @@ def resnet18() -> nn.Module:
 
 
 def loader(train: Images, transform: Any) -> Any:
-    """lightly's views of the images: no workers where there is one core, else one for each."""
+    """lightly's views of the images: no workers on one core, else one for each core."""
     from PIL import Image
     from torch.utils.data import DataLoader, Dataset
 
@@ -475,17 +475,17 @@ def with_labels(train: Images, work: Path, folder: Path, minutes: float, seed: i
 
 
 def augment(images: Tensor) -> Tensor:
-    """Images around 0, each mirrored by chance and all moved by the same few pixels."""
+    """Images normalized around 0, each mirrored at random and all shifted by the same few pixels."""
     margin = max(1, images.shape[-1] // 8)
     top, left = torch.randint(0, 2 * margin + 1, (2,)).tolist()
-    bordered = F.pad(images, (margin,) * 4, mode="reflect")
-    crop = bordered[:, :, top : top + images.shape[-2], left : left + images.shape[-1]]
+    with_border = F.pad(images, (margin,) * 4, mode="reflect")
+    crop = with_border[:, :, top : top + images.shape[-2], left : left + images.shape[-1]]
     images = torch.where(torch.rand(len(images), 1, 1, 1) < 0.5, crop.flip(3), crop)
     return ((images - 0.45) / 0.25).contiguous(memory_format=torch.channels_last)
 
 
 class WithCentering(nn.Module):
-    """A network behind the normalization of `moved`."""
+    """A network behind the normalization of `augment`."""
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()

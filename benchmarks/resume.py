@@ -72,7 +72,7 @@ def at_the_end_of_an_epoch() -> None:
 
 
 def during_clustering() -> None:
-    """After an iteration of k-means, once steps were taken."""
+    """After an iteration of k-means, when at least one step has been taken."""
     steps, step_of, kmeans = [0], Session.step, clustered.kmeans
 
     def step(self: Session, batch: Any, number: int) -> torch.Tensor:
@@ -90,7 +90,7 @@ def during_clustering() -> None:
 
 
 def during_a_checkpoint() -> None:
-    """When half of its tensors are on disk."""
+    """When half of the file of its tensors is on disk."""
     save = checkpoint.save_file
 
     def save_half(tensors: dict[str, torch.Tensor], path: Path) -> None:
@@ -205,21 +205,21 @@ def last_state(folder: Path) -> dict[str, torch.Tensor]:
 
 def cell(recipe: str, moment: str, processes: int, images: str, folder: Path) -> dict[str, Any]:
     """One cell of the table; the uninterrupted run is trained if it does not exist yet."""
-    uninterrupted, interrupted = folder / f"whole-{recipe}-{processes}", folder / f"cut-{time.monotonic_ns()}"
-    losses = Path(f"{uninterrupted}-losses")
-    if not uninterrupted.exists() and not all_finish(processes, recipe, images, uninterrupted, losses, None):
+    reference, trial = folder / f"whole-{recipe}-{processes}", folder / f"cut-{time.monotonic_ns()}"
+    losses = Path(f"{reference}-losses")
+    if not reference.exists() and not all_finish(processes, recipe, images, reference, losses, None):
         raise RuntimeError(f"{recipe} on {processes} process(es) does not train")
     about = {"recipe": recipe, "moment": moment, "processes": processes}
-    if all_finish(processes, recipe, images, interrupted, Path(f"{interrupted}-before"), moment):
+    if all_finish(processes, recipe, images, trial, Path(f"{trial}-before"), moment):
         return {**about, "killed": False, "equal": False}
-    newest = checkpoint.latest(interrupted)
+    newest = checkpoint.latest(trial)
     first = int(newest.name.removeprefix("step-")) if newest else 0
-    if not all_finish(processes, recipe, images, interrupted, Path(f"{interrupted}-after"), None):
+    if not all_finish(processes, recipe, images, trial, Path(f"{trial}-after"), None):
         return {**about, "killed": True, "resumed_at": first, "equal": False}
     expected = losses_in(losses, processes)
-    actual = losses_in(Path(f"{interrupted}-after"), processes)
+    actual = losses_in(Path(f"{trial}-after"), processes)
     steps = [step for step in sorted(expected) if step >= first][:STEPS]
-    ours, theirs = last_state(interrupted), last_state(uninterrupted)
+    ours, theirs = last_state(trial), last_state(reference)
     tensors = ours.keys() == theirs.keys() and all(torch.equal(ours[name], theirs[name]) for name in ours)
     equal = tensors and all(actual.get(step) == expected[step] for step in steps)
     return {**about, "killed": True, "resumed_at": first, "steps": len(steps), "equal": equal}

@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def steps(rank: int, count: int, together: bool, prefix: str) -> None:
-    """Write the median seconds of a training step here, by the clock on the wall and of this process."""
+    """Write the median seconds of a training step in this process, in wall time and in processor time."""
     meet(rank if together else 0, count if together else 1, prefix if together else f"{prefix}-{rank}")
     batch_size, devices = (128, count) if together else (128 // count, 1)
     run = replace(moco_v2(32).fit(3072), batch_size=batch_size, data=Data())
@@ -70,7 +70,7 @@ def steps(rank: int, count: int, together: bool, prefix: str) -> None:
         start = [clock() for clock in clocks]
         session.step(batch.to(fabric.device), step)
         seconds.append([clock() - begin for clock, begin in zip(clocks, start, strict=True)])
-    medians = [statistics.median(each) for each in zip(*seconds[2:], strict=True)]
+    medians = [statistics.median(times) for times in zip(*seconds[2:], strict=True)]
     Path(f"{prefix}-{rank}.json").write_text(json.dumps(medians))
     processes.leave()
 

@@ -117,9 +117,9 @@ def merge_rows(name: str, key: str, rows: Sequence[Mapping[str, Any]]) -> list[d
     the heading of the file names only the last call."""
     file = RESULTS / f"{name}.json"
     earlier = json.loads(file.read_text())["rows"] if file.exists() else []
-    replaced = {row[key] for row in rows}
+    new_keys = {row[key] for row in rows}
     origin = {"command": command(), "commit": _commit()}
-    return [*(row for row in earlier if row[key] not in replaced), *({**row, **origin} for row in rows)]
+    return [*(row for row in earlier if row[key] not in new_keys), *({**row, **origin} for row in rows)]
 
 
 def _commit() -> str:

@@ -42,7 +42,7 @@ class Case(NamedTuple):
     run: Callable[[], object]
     """What is done in a round."""
     views: int
-    """How many views that makes."""
+    """How many views a round makes."""
 
 
 def recipes(size: int) -> dict[str, Views]:
