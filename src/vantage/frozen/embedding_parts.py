@@ -24,6 +24,7 @@ from vantage.frozen.embedding import facts_of, write_parquet
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.storage.arrays import RowsFile, draft_of, fill, forget_note
 from vantage.storage.files import not_written
+from vantage.storage.strangers import check_content
 
 __all__ = ["PART_IMAGES", "check_folder", "write_embedding_parts"]
 
@@ -79,9 +80,11 @@ def _drafts(folder: Path) -> Path:
 
 def check_folder(folder: Path, names: set[str] | None = None) -> None:
     """Raises `UserError` for a folder that parts cannot be written to: a file, or a folder with other files than those
-    of these names (if omitted, than parts)."""
+    of these names (if omitted, than parts), or one that is not safe to open."""
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder} is a file: name a folder for the parts of the embeddings, or end it with .parquet")
+    for each in (folder, _drafts(folder)):
+        check_content(each)
     names_there = sorted(os.listdir(folder)) if folder.is_dir() else []
     for name in names_there:
         if not (name in names if names is not None else name.startswith("part-")):

@@ -23,6 +23,7 @@ from vantage.encoders.backbones import width_of
 from vantage.encoders.weights import fit_weights
 from vantage.errors import UserError
 from vantage.recipes import simclr
+from vantage.storage.strangers import check_run
 from vantage.training.run import Run
 from vantage.views import IMAGENET, Statistics, Views, moco_v2_views
 from vantage.views.evaluation import EvaluationView
@@ -139,6 +140,8 @@ def _refuse_other_library(word: str) -> None:
 
 def home_of(run: Path) -> Path:
     """The folder where results about a run are kept: its own; for weights from elsewhere one beside their file, which
-    has its name without the ending."""
+    has its name without the ending. Raises `UserError` where it is not safe to open (`check_run`)."""
     weights = outside_weights(run)
-    return run if weights is None else weights.file.with_suffix("")
+    home = run if weights is None else weights.file.with_suffix("")
+    check_run(home)
+    return home

@@ -10,7 +10,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from vantage.errors import UserError
 from vantage.storage.files import atomic_file
+from vantage.storage.strangers import check_file
 
 __all__ = ["cache_folder", "hash_of", "read_cached", "read_json", "try_write", "try_write_json"]
 
@@ -33,10 +35,11 @@ def hash_of(facts: Iterable[bytes]) -> str:
 
 
 def read_json(path: Path) -> Any:
-    """The content of a JSON file, or None if there is none or it is damaged."""
+    """The content of a JSON file, or None if there is none, it is damaged, or it is larger than one may be."""
     try:
+        check_file(path)
         return json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
+    except (OSError, ValueError, RecursionError, UserError):
         return None
 
 

@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 from vantage.errors import UserError
 from vantage.storage.cache import read_cached, try_write_json
 from vantage.storage.files import write_json
+from vantage.storage.strangers import check_content
 
 __all__ = ["CachedResults", "ResultsFile", "differences", "refuse_others"]
 
@@ -41,8 +42,10 @@ class CachedResults:
 
 
 def refuse_others(file: Path, what: str) -> None:
-    """Raises `UserError` where the folder of a file of results, which is not there yet, holds anything else."""
+    """Raises `UserError` where the folder of a file of results, which is not there yet, holds anything else, or is
+    not safe to open."""
     folder = file.parent
+    check_content(folder)
     if not file.exists() and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{folder} is not empty and holds no {what}: name another folder, or a new one")
 
@@ -61,7 +64,7 @@ class ResultsFile(Generic[T]):
         """`about` holds everything that must be the same for results to belong together, as plain data; `what` names
         the work. `plain` turns a result into plain data, and `read` is its inverse.
 
-        Raises `UserError` if the folder holds other results, damaged ones, or anything else.
+        Raises `UserError` if the folder holds other results, damaged ones, or anything else, or is not safe to open.
         """
         self.file, self.about, self._what, self._plain = file, json.loads(json.dumps(about)), what, plain
         self._results: dict[str, T] = {}

@@ -17,6 +17,7 @@ from vantage.sharing import by_first, true_on_all
 from vantage.storage.files import remove_on_failure, write_json
 from vantage.storage.metrics import Metrics
 from vantage.storage.provenance import provenance, read_provenance
+from vantage.storage.strangers import check_run
 from vantage.training import checkpoint, settings
 from vantage.training.feed import open_images
 from vantage.training.first_rows import begin
@@ -88,6 +89,7 @@ def resume(
     else `UserError`. A run that was trained on a `source` needs it again.
     """
     folder = Path(folder)
+    check_run(folder)
     newest = checkpoint.latest(folder)
     start = None if newest else recorded_start(folder)
     return _train(

@@ -15,6 +15,7 @@ from vantage.errors import UserError
 from vantage.storage import beside
 from vantage.storage.files import atomic_file, not_written
 from vantage.storage.near import near_path
+from vantage.storage.strangers import check_run
 from vantage.training.run import Run
 
 __all__ = ["FILE", "PYTHON_FORM", "SCHEMA", "read", "read_run", "write"]
@@ -33,8 +34,9 @@ def write(run: Run, folder: Path) -> Path:
     parts need are copied there too.
 
     Raises `UserError` where a part could not be read back (it is local to a function, or holds what is not plain data),
-    or where the folder cannot be written to.
+    where the folder cannot be written to, or where a file of a run there is a link to elsewhere.
     """
+    check_run(folder)
     text = json.dumps({"schema": SCHEMA, "run": encode(run)}, indent=1, allow_nan=False)
     python = f"# For people; {FILE} is what is read back.\n{pretty_repr(run, max_width=100)}\n"
     try:
@@ -52,8 +54,9 @@ def read(folder: Path) -> Run:
 
     Parts of your own are imported only from modules that `allowing` names. A field that the file lacks takes its
     default, if it has one. Raises `UserError` that names the file, the path in it, what was expected and what was
-    found.
+    found, or says that the folder is not safe to open (`check_run`).
     """
+    check_run(folder)
     path = folder / FILE
     try:
         content = json.loads(path.read_text(encoding="utf-8"))

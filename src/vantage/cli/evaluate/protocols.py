@@ -12,6 +12,7 @@ from vantage.composition.conformance import fits
 from vantage.composition.names import external_part
 from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
+from vantage.storage.strangers import check_file
 
 __all__ = ["protocol_help", "protocol_named", "protocols"]
 
@@ -82,6 +83,7 @@ def _of_result(file: Path, kinds: Mapping[str, type]) -> Any:
     """Raises `UserError` if the file is not a result, if it has another version, or if its settings do not fit."""
     from vantage.facts.results import current_settings
 
+    check_file(file)
     try:
         record = json.loads(file.read_bytes())
         name, version, settings = str(record["protocol"]), record["version"], current_settings(record)

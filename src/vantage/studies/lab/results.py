@@ -9,6 +9,7 @@ from typing import Any
 from vantage.errors import UserError
 from vantage.storage.files import write_json
 from vantage.storage.provenance import hardware
+from vantage.storage.strangers import check_file
 from vantage.studies.lab.entry import Cell, Entry
 from vantage.studies.lab.maker import Maker, arm_chain, composition
 from vantage.studies.lab.store import digest
@@ -131,6 +132,7 @@ def write_collected(
 
 def read_results(path: Path) -> dict[str, Any]:
     """The content of a results file. Raises `UserError` for a file that is not one."""
+    check_file(path)
     try:
         record = json.loads(path.read_text())
         if isinstance(record, dict) and isinstance(record["cells"], dict):

@@ -18,6 +18,7 @@ from typing import Any
 from vantage.errors import UserError
 from vantage.storage.cache import hash_of, read_json
 from vantage.storage.files import write_json
+from vantage.storage.strangers import check_content
 
 __all__ = ["LabFolder", "digest"]
 
@@ -79,6 +80,7 @@ class LabFolder:
         """Copy the cells that this lab lacks from another one; returns how many were copied, and how many were refused
         because their file is damaged or its name does not match its content. Raises `UserError` for a folder that is
         not a lab."""
+        check_content(other, ("cells",))
         if not (other / "cells").is_dir():
             raise UserError(f"{other} is not the folder of a lab: it has no cells")
         copies = misfits = 0

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from vantage.errors import UserError
 from vantage.storage.figures import color, panels, set_titles
+from vantage.storage.strangers import check_file, check_run
 from vantage.storage.tables import Table, mean_and_deviation
 
 if TYPE_CHECKING:
@@ -129,6 +130,7 @@ def _check_alike(records: Sequence[tuple[Path, dict[str, Any]]]) -> None:
 def _records(files: Sequence[Path]) -> list[tuple[Path, dict[str, Any]]]:
     records = []
     for path in files:
+        check_run(path)
         results = sorted((path / "evaluations").glob("lowshot*.json")) if path.is_dir() else [path]
         if not results:
             raise UserError(
@@ -136,6 +138,7 @@ def _records(files: Sequence[Path]) -> list[tuple[Path, dict[str, Any]]]:
                 " --data PATH"
             )
         for file in results:
+            check_file(file)
             try:
                 record = json.loads(file.read_bytes())
                 record["settings"] = dict(record.get("settings") or {})
