@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from vantage.demo import DemoResult, demo, demo_recipe, plan_demo
+from vantage.demo import DemoResult, demo, demo_recipe, plan_demo, plan_for_any_machine
 from vantage.errors import UserError
 from vantage.planning.speed import Speed
+from vantage.progress import QuietProgress
 
 OTHERS = {"raw pixels": (40.0, 45.0), "random encoder": (50.0, 65.0)}
 
@@ -31,6 +32,25 @@ def test_the_run_is_planned_for_its_images_and_the_machine():
     assert fast.data.path == slow.data.path == "photographs:train" and fast.data.hold_out == 0.0
     assert fast.views == slow.views == demo_recipe().views
     assert 50 < slow.epochs * (2_592 // slow.batch_size) * 0.2 < 90
+
+
+class Lines(QuietProgress):
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def line(self, text: str) -> None:
+        self.lines.append(text)
+
+
+def test_a_slow_machine_gets_more_minutes_but_not_any_number():
+    progress = Lines()
+    run = plan_for_any_machine(progress, lambda run, source, seconds=2.0: Speed(4.0))
+    assert run.monitoring.minutes > 1.5
+    assert progress.lines[1:] == ["this machine is slow or busy, so training takes up to 3 minutes"]
+    with pytest.raises(UserError, match="too slow or too busy: .* Try again when no other program is running"):
+        plan_for_any_machine(progress, lambda run, source, seconds=2.0: Speed(60.0))
 
 
 @pytest.mark.slow

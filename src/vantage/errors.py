@@ -1,6 +1,6 @@
 """Errors that the user can correct; their messages say what was asked for, what was found, and what to do."""
 
-__all__ = ["DataError", "UnreadableImage", "UserError", "WriteError"]
+__all__ = ["DataError", "TimeTooShort", "UnreadableImage", "UserError", "WriteError"]
 
 
 class UserError(ValueError):
@@ -20,6 +20,14 @@ class DataError(UserError):
 class WriteError(UserError):
     """A file that could not be written: the disk is full, or the place is not writable. It ends any work, since what is
     made next could not be kept either."""
+
+
+class TimeTooShort(UserError):
+    """A time in which nothing can be learned on this machine: so many `minutes` would be enough."""
+
+    def __init__(self, message: str, minutes: int) -> None:
+        super().__init__(message)
+        self.minutes = minutes
 
 
 class UnreadableImage(DataError):

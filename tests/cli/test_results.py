@@ -65,8 +65,9 @@ def test_a_place_that_cannot_be_is_told_at_once(
 ) -> None:
     monkeypatch.setattr("vantage.training.feed.open_images", None)  # no image is looked at
     name = COMMANDS[words]
-    assert f"the folder {tmp_path}/no/where does not exist; create it first" in told(
-        words, places, tmp_path / "no" / "where" / name, capsys
+    (tmp_path / "file").touch()
+    assert f"cannot be created, since {tmp_path}/file is a file: choose another name" in told(
+        words, places, tmp_path / "file" / "within" / name, capsys
     )
     (tmp_path / name).mkdir()
     assert f"--out {tmp_path / name} is a folder: name a file" in told(words, places, tmp_path / name, capsys)

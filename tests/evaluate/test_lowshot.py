@@ -207,7 +207,7 @@ def test_the_table_shows_mean_and_deviation() -> None:
     [
         ("shots", "needs RUN: Folders of runs"),
         ("shots RUN --out shots.bmp", "end the name with .png, .svg or .pdf"),
-        ("shots RUN --out NOWHERE/shots.png", "does not exist; create it first"),
+        ("shots RUN --out RUN/not.json/shots.png", "not.json is a file: choose another name"),
         ("shots RUN/missing.json", "cannot read"),
         ("shots RUN", "no low-shot results in"),
         ("shots RUN/not.json", "is not a result of vantage evaluate"),

@@ -109,7 +109,7 @@ def test_what_cannot_be_written_is_refused_in_words(tmp_path: Path, monkeypatch:
     branching = replace(encoder, backbone=Branching().eval())
     with pytest.raises(UserError, match="cannot be written as one graph .*: export to safetensors"):
         export_backbone(branching, "torch", tmp_path / "a.pt2")
-    with pytest.raises(UserError, match="exports to onnx are onnx files: end the name a.pt2 with .onnx"):
+    with pytest.raises(UserError, match="an export to onnx is a .onnx file: end the name a.pt2 with .onnx"):
         export_backbone(encoder, "onnx", tmp_path / "a.pt2")
     monkeypatch.setattr("vantage.frozen.export.to_onnx.find_spec", lambda name: None)
     with pytest.raises(UserError, match=r"needs onnx, onnxruntime, onnxscript: pip install 'vantage-ssl\[onnx\]'"):

@@ -60,7 +60,8 @@ def test_a_click_on_a_point_shows_its_neighbors_in_feature_space(opened: Any) ->
     from selenium.webdriver import ActionChains
 
     opened.execute_script("document.querySelector('#map details').open = true")
-    opened.execute_script("document.querySelector('#map-list button[data-image=\"5\"]').click()")
+    image = wait_for(opened, "return maps[0].pictures?.images.at(-1)")  # nothing covers its point
+    opened.execute_script(f"document.querySelector('#map-list button[data-image=\"{image}\"]').click()")
     spot = wait_for(opened, "return document.querySelector('#map-0 canvas').dataset.spot")
     shown = opened.execute_script("return document.querySelector('#map-0 .panel').textContent")
     assert "Nearest in feature space" in shown
@@ -75,8 +76,22 @@ def test_a_click_on_a_point_shows_its_neighbors_in_feature_space(opened: Any) ->
         opened, "return [...document.querySelectorAll('#map-0 .panel button')].map((one) => +one.dataset.image)"
     )
     assert opened.execute_script("return document.querySelector('#map-0 .panel').textContent") == shown
-    assert len(numbers) == 8 == len(set(numbers)) and 5 not in numbers
+    assert len(numbers) == 8 == len(set(numbers)) and image not in numbers
     assert opened.execute_script("return document.querySelectorAll('#map-1 .panel button').length") == 8
+
+
+def test_thumbnails_on_the_map_do_not_overlap_and_zooming_in_shows_more(opened: Any) -> None:
+    places = "return maps[0].pictures.images.map((one) => maps[0].spot(one))"
+    side, shown = wait_for(opened, "return maps[0].pictures?.side"), [opened.execute_script(places)]
+    for _ in range(4):
+        opened.execute_script("maps[0].zoomBy(1.5)")
+        wait_for(opened, "return !maps[0].waiting")
+        shown.append(opened.execute_script(places))
+    opened.execute_script("maps[0].fit()")
+    spots = np.array(shown[0])
+    gaps = np.abs(spots[:, None] - spots).max(-1) + 1e9 * np.eye(len(spots))
+    assert gaps.min() > side
+    assert len(shown[0]) <= len(shown[-1]) <= 24
 
 
 def test_the_keyboard_reaches_the_map_and_the_list(opened: Any) -> None:

@@ -128,7 +128,7 @@ def test_every_recipe_has_a_page(recipe: str, tmp_path: Path) -> None:
     ("words", "problem"),
     [
         ([], "report needs RUN"),
-        (["{run}", "--images", "1"], "1 images for 1 run"),
+        (["{run}", "--images", "1"], "1 image for 1 run"),
         (["{run}", "--images", "50001"], "give from 2 to 50,000"),
         (["{run}", "{run}"], "named twice"),
         (["{run}", "nowhere"], "nowhere holds no run"),

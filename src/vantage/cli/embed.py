@@ -6,6 +6,7 @@ from typing import Annotated
 
 from vantage.cli.arguments import Command, Word, read
 from vantage.cli.console import Console
+from vantage.cli.files import check_file, check_folder
 from vantage.cli.options import ImageOptions, NetworkOptions, RunOrWeights, WorkOptions
 
 __all__ = ["embed"]
@@ -28,16 +29,20 @@ def embed(words: list[str], console: Console) -> int:
     command = Command("embed", embed.__doc__ or "")
     groups = (RunOrWeights, ImageOptions, EmbedOptions, NetworkOptions, WorkOptions)
     run, images, options, network, computing = read(command, words, *groups)
-    from vantage.frozen.embedding import check_file, write_embeddings
-    from vantage.frozen.embedding_parts import check_folder, write_embedding_parts
+    from vantage.frozen import embedding, embedding_parts
     from vantage.frozen.encoder import load
 
     encoder = load(run.folder, network.network)
     out = Path(options.out)
-    check, write = (check_file, write_embeddings) if out.suffix else (check_folder, write_embedding_parts)
-    check(out)  # report a mistake before a million images are read
+    if out.suffix:  # report a mistake before a million images are read
+        embedding.check_file(out)
+        check_file(out)
+    else:
+        embedding_parts.check_folder(out)
+        check_folder(out)
     work = computing.work(console, options.batch_size)
     source = computing.open(images.data, console)
+    write = embedding.write_embeddings if out.suffix else embedding_parts.write_embedding_parts
     file = write(encoder, source, out, work)
     console.note(f"{len(source):,} images × {encoder.width:,} numbers")
     console.result(str(file))

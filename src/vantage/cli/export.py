@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from vantage.cli.arguments import Command, Word, read
 from vantage.cli.console import Console
+from vantage.cli.files import check_file, check_folder
 from vantage.cli.options import NetworkOptions, RunOrWeights
 
 __all__ = ["export"]
@@ -41,8 +42,10 @@ def export(words: list[str], console: Console) -> int:
 
     which = "" if network.network is None else f"-{network.network}"
     name = f"{'detectron2' if options.to == 'detectron2' else f'backbone-{options.to}'}{which}{ENDINGS[options.to]}"
+    out = Path(options.out or run.home / name)
+    (check_folder if options.to == "detectron2" else check_file)(out)
     source = open_source(options.data) if options.data else None
-    result = write(run.folder, options.to, Path(options.out or run.home / name), network.network, source)
+    result = write(run.folder, options.to, out, network.network, source)
     if result.check:
         console.note(result.check.sentence())
     console.note(f"wrote {result.file}, described in {result.card.name}; to use it:\n")

@@ -10,19 +10,20 @@ __all__ = ["check_file", "check_folder", "check_new_run", "result_file_or_none"]
 
 
 def check_file(out: Path, endings: Sequence[str] = (), what: str = "", flag: str = "--out") -> Path:
-    """Check that a file can be written. `what` describes its content, and `flag` is the option that names it.
+    """Check that a file can be written, in a folder that may not exist yet. `what` describes its content, and `flag` is
+    the option that names it.
 
-    Raises `UserError` if `endings` are given and the file has another one, if its folder does not exist or is not
+    Raises `UserError` if `endings` are given and the file has another one, if its folder cannot be created or is not
     writable, and if it is a folder.
     """
     if endings and out.suffix not in endings:
         every = " or ".join(filter(None, (", ".join(endings[:-1]), endings[-1])))
         raise UserError(f"{flag} {out}: this file holds {what}; end the name with {every}")
-    folder = out.absolute().parent
-    if not os.path.isdir(folder):  # unlike Path.is_dir, does not raise if permission is denied
-        raise UserError(f"{flag} {out}: the folder {folder} does not exist; create it first")
-    if os.path.isdir(out):
+    if os.path.isdir(out):  # unlike Path.is_dir, does not raise if permission is denied
         raise UserError(f"{flag} {out} is a folder: name a file")
+    folder = _existing(out.absolute().parent)
+    if not os.path.isdir(folder):
+        raise UserError(f"{flag} {out} cannot be created, since {folder} is a file: choose another name")
     _check_writable(f"{flag} {out}", folder, "choose another")
     return out
 
@@ -37,14 +38,13 @@ def result_file_or_none(out: str, run: Path, endings: Sequence[str] = (), what: 
     folder = run / "evaluations"
     if os.path.exists(folder) and not os.path.isdir(folder):
         raise UserError(f"results are kept in {folder}, but that is a file: move it away, or name a file with --out")
-    existing = next(path for path in (folder, run, *run.absolute().parents) if os.path.exists(path))
-    _check_writable(f"results are kept in {folder}", existing, "name a file with --out")
+    _check_writable(f"results are kept in {folder}", _existing(folder.absolute()), "name a file with --out")
     return None
 
 
 def check_folder(out: Path) -> Path:
     """Check a folder, which may not exist yet. Raises `UserError` if it cannot be created or is not writable."""
-    existing = next(path for path in (out.absolute(), *out.absolute().parents) if os.path.exists(path))
+    existing = _existing(out.absolute())
     if not os.path.isdir(existing):
         problem = "is a file" if existing == out.absolute() else f"cannot be created, since {existing} is a file"
         raise UserError(f"--out {out} {problem}: name a folder")
@@ -57,6 +57,11 @@ def check_new_run(out: Path) -> Path:
     if (out / "settings.json").exists() or (out / "checkpoint").exists():
         raise UserError(f"{out} already holds a run: continue it with `vantage resume {out}`, or give another --out")
     return check_folder(out)
+
+
+def _existing(path: Path) -> Path:
+    """A path, or the nearest folder above it that exists."""
+    return next(one for one in (path, *path.parents) if os.path.exists(one))
 
 
 def _check_writable(what: str, folder: Path, instead: str) -> None:

@@ -127,5 +127,6 @@ def _default(option: Option) -> str:
     if option.default in (None, "", (), MISSING) or option.default is False:
         return ""
     default = "yes" if option.default is True else option.default
-    text = " ".join(map(str, default)) if isinstance(default, tuple) else default
+    values = default if isinstance(default, tuple) else (default,)
+    text = " ".join(f"{one:g}" if isinstance(one, float) else str(one) for one in values)
     return f" (default: {text})"

@@ -2,7 +2,6 @@
 
 import errno
 import importlib
-import io
 import os
 import sys
 import traceback
@@ -25,6 +24,7 @@ from vantage.cli.report import report
 from vantage.cli.reproduce import reproduce
 from vantage.cli.resume import resume
 from vantage.cli.shots import shots
+from vantage.cli.streams import FULL, discard, usable_streams
 from vantage.cli.views import views
 from vantage.composition.codec import allowing
 from vantage.composition.suggest import no_such
@@ -75,11 +75,13 @@ examples:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run the command in `words` (if omitted, the command line of the process); returns the exit status."""
-    for stream in (sys.stdout, sys.stderr):  # a terminal shows ? for a character that it lacks
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
+    with usable_streams():
+        return _status_of(list(sys.argv[1:] if words is None else words))
+
+
+def _status_of(words: list[str]) -> int:
     try:
-        status = _run(list(sys.argv[1:] if words is None else words))
+        status = _run(words)
         sys.stdout.flush()  # report a failed write here, before the process ends and drops it
         return status
     except SystemExit as end:  # after help
@@ -91,7 +93,7 @@ def main(words: Sequence[str] | None = None) -> int:
         print("vantage: interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:  # the reader of the output has closed the pipe
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard(sys.stdout)
         return 141
     except Exception as problem:
         if isinstance(problem, OSError) and (message := _message_for(problem)):
@@ -106,12 +108,12 @@ def _message_for(problem: OSError) -> str:
     """The message for a system error that the user can fix and that nobody has reported yet; empty for other errors."""
     if problem.errno == errno.ENAMETOOLONG:
         return f"no path can be as long as {problem.filename}"
-    if problem.errno not in (errno.ENOSPC, errno.EDQUOT):
+    if problem.errno not in FULL:
         return ""
     try:
         sys.stdout.flush()
-    except OSError:  # the stream keeps the unwritten text, and would write it again when the process ends
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError:
+        discard(sys.stdout)
     what = problem.filename or "the output"
     return f"{what} could not be written: {problem.strerror}. Free some space and run the same again"
 

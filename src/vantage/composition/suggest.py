@@ -7,21 +7,25 @@ from vantage.errors import UserError
 
 __all__ = ["did_you_mean", "no_such"]
 
+_CLOSE, _LESS_CLOSE = 0.8, 0.5
+"""Least similarity of two words, and of two words with the same first letter."""
+
 
 def did_you_mean(word: str, names: Iterable[str], otherwise: str = "") -> str:
     """`; did you mean X?` for the nearest known words, whole or by their last part; else `otherwise`."""
     names = list(names)
-    last = _last(word)
+    last, plain = _last(word), word.lstrip("-")
+    by_plain = {name.lstrip("-"): name for name in names}  # without the dashes that all flags share
     near = [name for name in names if name.lower() == word.lower()] or [name for name in names if _last(name) == last]
-    near = near or difflib.get_close_matches(word, names, 1, 0.75)
+    near = near or [by_plain[name] for name in difflib.get_close_matches(plain, by_plain, 1, _CLOSE)]
     if not near:
-        ends = difflib.get_close_matches(last, {_last(name) for name in names}, 1, 0.75)
+        ends = difflib.get_close_matches(last, {_last(name) for name in names}, 1, _CLOSE)
         near = [name for name in names if ends and _last(name) == ends[0]]
-    if not near and len(word.lstrip("-")) > 2:
-        near = [name for name in names if name.lstrip("-").startswith(word.lstrip("-"))]
-    if not near:  # without the dashes that all flags share
-        plain = {name.lstrip("-"): name for name in names}
-        near = [plain[name] for name in difflib.get_close_matches(word.lstrip("-"), plain, 1, 0.5)]
+    if not near and len(plain) > 2:
+        near = [name for name in names if name.lstrip("-").startswith(plain)]
+    if not near:  # a typing error seldom changes the first letter
+        same_start = [name for name in by_plain if name[:1] == plain[:1]]
+        near = [by_plain[name] for name in difflib.get_close_matches(plain, same_start, 1, _LESS_CLOSE)]
     if not near:
         return otherwise
     more = f" (or {len(near) - 2} more)" if len(near) > 2 else ""

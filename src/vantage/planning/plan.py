@@ -10,7 +10,7 @@ from typing import Any
 
 from vantage.data import Source
 from vantage.encoders import Backbone, backbone_named
-from vantage.errors import UserError
+from vantage.errors import TimeTooShort, UserError
 from vantage.planning.sizing import PlanOptions, default_recipe, fit_run, with_network
 from vantage.planning.speed import Speed, measure_speed
 from vantage.planning.trials import (
@@ -104,16 +104,18 @@ def make_plan(
     return Plan(run, best.images, best.speed, minutes, longer)
 
 
-def _too_short(trial: Trial, minutes: float, seconds: float) -> UserError:
+def _too_short(trial: Trial, minutes: float, seconds: float) -> TimeTooShort:
     """The error for a time in which nothing can be learned, with what to do about it."""
     rate = trial.run.batch_size / trial.speed.step
     seconds_needed = (
         60 * minutes - seconds + trial.seconds_for(max(_LEAST_STEPS, math.ceil(_LEAST_SEEN / trial.run.batch_size)))
     )
-    return UserError(
+    enough = math.ceil(seconds_needed / 60) + 1
+    message = (
         f"{minutes:g} minutes are too short to learn anything: {describe_networks(trial.run)} sees {rate:,.1f} images/s"
-        f" here. Give {math.ceil(seconds_needed / 60) + 1} minutes or more, a smaller network, or fewer pixels"
+        f" here. Give {enough} minutes or more, a smaller network, or fewer pixels"
     )
+    return TimeTooShort(message, enough)
 
 
 def plan(

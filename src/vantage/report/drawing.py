@@ -14,6 +14,7 @@ WIDTH, HEIGHT = 360, 220
 """Size of a chart in SVG units; the page scales it."""
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 12, 12, 30
 """Margins around the axes, in SVG units."""
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,8 @@ def chart(title: str, lines: Sequence[Line], across: str, zone: Zone | None = No
         parts.append(_zone(zone, up_axis))
     parts += _axes(across_axis, up_axis, across, log)
     parts += (_curve(line, across_axis, up_axis) for line in scaled_lines)
+    if zone is not None:  # over the curves, which may cross it
+        parts.append(_zone_name(zone, up_axis))
     parts.append(Markup("</svg>"))
     return Markup("").join(parts)
 
@@ -99,11 +102,13 @@ def _scale(line: Line, log: bool) -> Line:
 
 def _zone(zone: Zone, axis: _Axis) -> Markup:
     top, bottom = axis(zone.high), axis(zone.low)
-    box = f'<rect class="zone" x="{_LEFT}" y="{top:.1f}" width="{WIDTH - _LEFT - _RIGHT}" height="{bottom - top:.1f}"/>'
-    words = Markup('<text class="zone-name" x="{}" y="{:.1f}">{}</text>').format(
-        _LEFT + 4, min(bottom - 4, top + 11), zone.name
-    )
-    return Markup(box) + words
+    width, height = WIDTH - _LEFT - _RIGHT, bottom - top
+    return Markup(f'<rect class="zone" x="{_LEFT}" y="{top:.1f}" width="{width}" height="{height:.1f}"/>')
+
+
+def _zone_name(zone: Zone, axis: _Axis) -> Markup:
+    y = min(axis(zone.low) - 4, axis(zone.high) + 11)
+    return Markup('<text class="zone-name" x="{}" y="{:.1f}">{}</text>').format(_LEFT + 4, y, zone.name)
 
 
 def _axes(across: _Axis, up: _Axis, name: str, log: bool) -> Iterator[Markup]:
@@ -138,7 +143,11 @@ def _text(x: Number, y: Number, words: str, anchor: str) -> Markup:
 
 
 def _number(value: Number, log: bool) -> str:
-    return f"{10**value:.3g}" if log else f"{round(value, 10):,.4g}"
+    if not log:
+        return f"{round(value, 10):,.4g}".replace("-", "−")
+    if value == round(value) and not -3 <= value <= 3:
+        return "10" + str(round(value)).translate(_RAISED)
+    return f"{10**value:.3g}"
 
 
 def _in_words(title: str, lines: Sequence[Line], across: str) -> str:

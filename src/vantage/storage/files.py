@@ -87,7 +87,8 @@ def remove_on_failure(path: Path, unless: Callable[[], bool] = lambda: False) ->
             if is_new:
                 path.rmdir()
         elif is_new and not unless():
-            path.unlink(missing_ok=True)
+            with suppress(NotADirectoryError):  # a file is where its folder should be
+                path.unlink(missing_ok=True)
         raise
 
 

@@ -24,7 +24,8 @@ from vantage.views.patches import Patches
 
 __all__ = ["ViewPanel", "panels", "in_square", "picture"]
 
-_EDGE, _HEADER, _TEXT = 4, 18, 15  # pixels between views, of the headings above them, and of their letters
+_EDGE, _GAP, _HEADER, _TEXT = 4, 10, 18, 15
+"""Pixels between views, added between draws, of the headings, and of their letters."""
 
 
 class ViewPanel(NamedTuple):
@@ -75,23 +76,26 @@ def picture(
     """
     if not images or times < 1:
         raise UserError(f"{len(images)} images, {times} times: there is nothing to show; give at least one of each")
-    columns = [ViewPanel("image", torch.stack([in_square(image[None] / 255, side)[0] for image in images]))]
+    draws = [[ViewPanel("image", torch.stack([in_square(image[None] / 255, side)[0] for image in images]))]]
     generator = torch.Generator().manual_seed(seed)
     for _ in range(times):
         crops = [maker.crop(image, generator) for image in images]
         views = maker.finish(tuple(torch.stack(part) for part in zip(*crops, strict=True)), generator)
-        columns += [ViewPanel(heading, in_square(pixels, side)) for heading, pixels in panels(maker, views)]
-    return _table(columns, side)
+        draws.append([ViewPanel(heading, in_square(pixels, side)) for heading, pixels in panels(maker, views)])
+    return _table(draws, side)
 
 
-def _table(columns: list[ViewPanel], side: int) -> Image.Image:
-    rows, step = len(columns[0].images), side + _EDGE
-    whole = Image.new("RGB", (len(columns) * step + _EDGE, _HEADER + rows * step + _EDGE), "white")
+def _table(draws: list[list[ViewPanel]], side: int) -> Image.Image:
+    """A column for each view, with a gap between draws."""
+    columns = [(number * _GAP, column) for number, draw in enumerate(draws) for column in draw]
+    rows, step = len(draws[0][0].images), side + _EDGE
+    size = (len(columns) * step + _EDGE + columns[-1][0], _HEADER + rows * step + _EDGE)
+    whole = Image.new("RGB", size, "white")
     draw = ImageDraw.Draw(whole)
-    widest = max(draw.textlength(column.heading, font_size=_TEXT) for column in columns)
+    widest = max(draw.textlength(column.heading, font_size=_TEXT) for _, column in columns)
     size = min(_TEXT, _TEXT * side / widest)  # so that no heading reaches into the next column
-    for number, column in enumerate(columns):
-        left = _EDGE + number * step
+    for number, (gap, column) in enumerate(columns):
+        left = _EDGE + number * step + gap
         draw.text((left, 0), column.heading, fill="black", font_size=size)
         for row, pixels in enumerate((column.images * 255).round().byte().movedim(1, -1)):
             whole.paste(Image.fromarray(pixels.contiguous().numpy()), (left, _HEADER + _EDGE + row * step))

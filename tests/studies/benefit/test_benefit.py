@@ -78,7 +78,7 @@ def test_every_way_is_judged_with_every_number_of_labels(whole: tuple[BenefitRes
     assert (result.images.train, result.images.test, result.labels) == (48, 12, [12, 48])
     wanted = {(way, labels, seed) for way in result.ways for labels in (12, 48) for seed in (0, 1)}
     assert {(cell.way, cell.labels, cell.seed) for cell in result.classifiers} == wanted
-    assert any("20 of 20 classifiers are to be made, by 1 epochs or more: about" in line for line in lines)
+    assert any("20 of 20 classifiers are to be trained, each for at least 1 epoch: about" in line for line in lines)
     assert [path.name for path in (place / "out").iterdir() if not path.name.startswith("leaks")] == ["benefit.json"]
 
 
@@ -223,8 +223,8 @@ def test_expected_time_is_the_sum_of_its_parts(place: Path) -> None:
         (lambda: BenefitPlan(shares=(1.5,)), "150 %"),
         (lambda: BenefitPlan(seeds=(0,)), "at least two"),
         (lambda: BenefitPlan(seeds=(0, 0)), "each given once"),
-        (lambda: Budget(epochs=0), "at least 1 epoch"),
-        (lambda: Budget(batch_size=1), "2 images"),
+        (lambda: Budget(epochs=0), "epochs is 0: give at least 1"),
+        (lambda: Budget(batch_size=1), "batch_size is 1: give at least 2"),
         (lambda: Budget(learning_rates=(0.1, 0.1)), "all different, finite"),
         (lambda: Budget(penalties=()), "at least one"),
     ],

@@ -41,7 +41,7 @@ def test_an_ordinary_use(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
     heard = capsys.readouterr()
     assert heard.out.startswith("With ") and "over training from scratch" in heard.out
     assert heard.out.rstrip().endswith("run/benefit/benefit.png")
-    assert "20 of 20 classifiers are to be made" in heard.err
+    assert "20 of 20 classifiers are to be trained" in heard.err
     names = {path.name for path in (folder / "run" / "benefit").iterdir()}
     assert {"benefit.md", "benefit.csv", "benefit.png", "benefit.json"} <= names
     assert (folder / "run" / "benefit" / "benefit.png").read_bytes()[:4] == b"\x89PNG"

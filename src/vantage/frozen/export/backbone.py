@@ -112,7 +112,7 @@ def _export(encoder: FrozenEncoder, to: Format, file: Path, source: Source | Non
         how = f"cd {file.as_posix()}\npython train_net.py --config-file coco-mask-rcnn-fpn-1x.yaml --num-gpus 8\n"
         return _with_card(encoder, to, weights, how, file / "README.md")
     if file.suffix != ENDINGS[to]:
-        raise UserError(f"exports to {to} are {ENDINGS[to][1:]} files: end the name {file.name} with {ENDINGS[to]}")
+        raise UserError(f"an export to {to} is a {ENDINGS[to]} file: end the name {file.name} with {ENDINGS[to]}")
     if file.exists():
         raise UserError(f"{file} exists already: remove it, or choose another name with --out")
     card = file.with_name(file.name + ".md")

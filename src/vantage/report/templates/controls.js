@@ -5,11 +5,14 @@ const entry = (list, i, note) => {
   const button = element("button", "", element("li", "", list));
   button.type = "button";
   button.dataset.image = i;
-  if (thumbnailOf(i) >= 0) {
-    const small = element("canvas", "", button);
-    Object.assign(small, { width: 48, height: 48 });
-    small.setAttribute("aria-hidden", "true");
-    paint(small.getContext("2d"), i, 0, 0, 48);
+  const small = element("canvas", "", button);
+  Object.assign(small, { width: 48, height: 48 });
+  small.setAttribute("aria-hidden", "true");
+  const pen = small.getContext("2d");
+  if (!paint(pen, i, 0, 0, 48)) {
+    pen.fillStyle = hue(label ? label[i] : folder[i]);
+    pen.arc(24, 24, 8, 0, 7);
+    pen.fill();
   }
   element("span", nameOf(i), button);
   if (note) element("span", note, button);

@@ -13,6 +13,8 @@ const heat = (value) => `hsl(${240 - (240 * value) / 255} 80% 50%)`;
 const picture = read("map-sprite");
 const choice = { color: label ? "label" : "folder", dots: !sprite.side };
 const maps = [];
+const chance = (i) => Math.imul(i + 1, 2654435761) >>> 0;
+const order = Uint32Array.from({ length: count }, (_, i) => i).sort((a, b) => chance(a) - chance(b)); // else the last class hides the others
 
 const element = (tag, text, parent) => {
   const made = document.createElement(tag);
@@ -77,13 +79,15 @@ class ImageMap {
     const pen = this.canvas.getContext("2d");
     pen.scale(ratio, ratio);
     const room = (Math.min(width, height) / Math.sqrt(count)) * Math.pow(this.zoom, 0.7);
-    const side = Math.max(10, Math.min(96, 1.1 * room));
+    const side = choice.dots ? 0 : Math.max(Math.min(sprite.side, 32), Math.min(96, 1.1 * room));
     const dot = Math.max(1.5, Math.min(6, 0.25 * room));
-    for (let i = 0; i < count; i++) this.drawOne(pen, i, choice.dots ? 0 : side, dot, width, height);
+    this.pictures = this.withRoom(side);
+    for (const i of order) this.drawOne(pen, i, 0, dot, width, height);
+    for (const i of this.pictures.images) this.drawOne(pen, i, side, dot, width, height);
     if (this.selected >= 0) {
       const [x, y] = this.spot(this.selected);
-      const half = (choice.dots ? 2 * dot : side / 2) + 3;
-      this.drawOne(pen, this.selected, choice.dots ? 0 : side, 2 * dot, width, height);
+      const half = (thumbnailOf(this.selected) < 0 || !side ? 2 * dot : side / 2) + 3;
+      this.drawOne(pen, this.selected, side, 2 * dot, width, height);
       pen.strokeStyle = getComputedStyle(this.canvas).color;
       pen.lineWidth = 3;
       pen.strokeRect(x - half, y - half, 2 * half, 2 * half);
@@ -103,6 +107,34 @@ class ImageMap {
       pen.arc(x, y, dot, 0, 7);
       pen.fill();
     }
+  }
+
+  // Images whose thumbnails do not overlap; zooming in makes room for more.
+  withRoom(side) {
+    const gap = (side + 6) / (this.zoom * Math.min(...this.size));
+    if (this.pictures && this.pictures.gap === gap && this.pictures.side === side) return this.pictures;
+    const cells = new Map(), images = [];
+    const cellOf = (x, y) => Math.floor(x) + 65536 * Math.floor(y);
+    const isFree = (x, y) => {
+      for (let n = 0; n < 9; n++) {
+        const other = cells.get(cellOf(x + (n % 3) - 1, y + Math.floor(n / 3) - 1));
+        if (other && Math.abs(other[0] - x) < 1 && Math.abs(other[1] - y) < 1) return false;
+      }
+      return true;
+    };
+    for (const i of side ? order : []) {
+      const [x, y] = [this.place[2 * i] / 65535 / gap, this.place[2 * i + 1] / 65535 / gap];
+      if (thumbnailOf(i) < 0 || !isFree(x, y)) continue;
+      cells.set(cellOf(x, y), [x, y]);
+      images.push(i);
+    }
+    return { images, side, gap };
+  }
+
+  under(x, y) {
+    const { images, side } = this.pictures;
+    const isUnder = (i) => this.spot(i).every((at, n) => Math.abs(at - [x, y][n]) <= side / 2);
+    return images.find(isUnder) ?? this.nearestTo(x, y);
   }
 
   nearestTo(x, y, allowed = () => true) {
@@ -180,7 +212,7 @@ class ImageMap {
       held.set(event.pointerId, now);
     });
     canvas.addEventListener("pointerup", (event) => {
-      if (held.delete(event.pointerId) && moved < 6) select(this.nearestTo(event.offsetX, event.offsetY));
+      if (held.delete(event.pointerId) && moved < 6) select(this.under(event.offsetX, event.offsetY));
     });
     canvas.addEventListener("pointercancel", (event) => held.delete(event.pointerId));
     canvas.addEventListener("wheel", (event) => {

@@ -173,8 +173,9 @@ class _Comparison:
             remaining = seconds - (time.monotonic() - self.start)
             budget = fit_budget(self.plan, jobs, self.unit_times, *sizes, remaining)
         total = sum(estimate_seconds(jobs, self.unit_times, budget, *sizes).values())
+        length = f"at least {budget.epochs} epoch{'s' * (budget.epochs > 1)}"
         self.progress.line(
-            f"{len(jobs)} of {len(self.jobs)} classifiers are to be made, by {budget.epochs} epochs or more: about"
+            f"{len(jobs)} of {len(self.jobs)} classifiers are to be trained, each for {length}: about"
             f" {duration(total)}, until {clock(total)}"
         )
         if seconds is None and total > _LONG:

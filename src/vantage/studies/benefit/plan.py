@@ -30,10 +30,9 @@ class Budget:
     """L2 penalties of the linear classifier on frozen features to choose from."""
 
     def __post_init__(self) -> None:
-        if self.epochs < 1 or self.batch_size < 2:
-            raise UserError(
-                f"epochs is {self.epochs} and batch_size {self.batch_size}; give at least 1 epoch and 2 images"
-            )
+        for name, least in (("epochs", 1), ("batch_size", 2)):
+            if getattr(self, name) < least:
+                raise UserError(f"{name} is {getattr(self, name)}: give at least {least}")
         for name in ("learning_rates", "penalties"):
             values = getattr(self, name)
             if not values or len(set(values)) < len(values) or not all(0 < one < math.inf for one in values):
