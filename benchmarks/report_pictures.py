@@ -1,16 +1,20 @@
-"""Screenshots of the page of `vantage report` for the documentation, and the size and time of the pages.
+"""Pictures of the page of `vantage report` for the documentation, and what the pages cost.
 
-    python benchmarks/report_pictures.py --flowers flowers5-128.tar.gz --runs RUNS [--out docs/images]
+    python benchmarks/report_pictures.py --flowers flowers5-128.tar.gz --cifar cifar10-jpg.tar.gz#train --runs RUNS
 
-Trains in RUNS, unless they exist, the run of `vantage demo` and two runs on 600 of the flowers by the commands below:
-one with a reasonable learning rate, and one with such a high rate that it collapses. It writes the page of each, and
-one with both flower runs side by side, takes screenshots in headless Chromium (needs selenium and chromedriver), and
-records sizes and times in `results/report_pictures.json`.
+Trains in RUNS, unless they exist, the run of `vantage demo`, two runs on 600 of the flowers by the commands below, one
+with a reasonable learning rate and one with such a high rate that it collapses, and two minutes on CIFAR-10. It writes
+the page of each, the last one with 50,000 images, and one with both flower runs side by side. It takes pictures in
+headless Chromium (needs selenium and chromedriver), and records in `results/report_pictures.json` the size of each
+page, and the processor's seconds and the peak memory of the command that wrote it.
 """
 
 import argparse
 import io
+import os
 import shutil
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -28,23 +32,45 @@ COMMON = "--backbone convolutions --size 32 --optimizer adamw --precision 32-tru
 TRAINED = {
     "flowers": f"simclr {COMMON} --set data.hold_out=0 --epochs 8 --learning-rate 0.002",
     "collapsed": f"moco_v2 {COMMON} --set data.hold_out=0 --epochs 3 --learning-rate 3",
+    "large": "--minutes 2",
 }
-"""The commands, without images and folder."""
+"""The commands, but for images and folder."""
 
-PAGES = {"demo": ("demo",), "flowers": ("flowers",), "collapsed": ("collapsed",), "two_runs": ("flowers", "collapsed")}
+PAGES = {
+    "demo": ("demo",),
+    "flowers": ("flowers",),
+    "collapsed": ("collapsed",),
+    "two_runs": ("flowers", "collapsed"),
+    "large": ("large",),
+}
 SECTIONS = {
     "demo": ("header", "#curves", "#map"),
     "flowers": ("header", "#curves", "#neighbors", "#map"),
     "collapsed": ("header", "#curves", "#spectrum"),
     "two_runs": ("header", "#curves", "#spectrum"),
+    "large": ("header", "#map"),
 }
 """Parts of a page that its picture shows."""
+IMAGES = {"large": 50_000}
+FEW = 1_000
+"""Images of a page, and of those that `IMAGES` does not name."""
 
 
 def run(words: list[str]) -> None:
     """A command of Vantage; the script ends where it fails."""
     if vantage(words) != 0:
         raise SystemExit(f"failed: vantage {' '.join(words)}")
+
+
+def write_page(folders: list[str], images: str, count: int, page: Path) -> dict[str, float]:
+    """Write a page in a process of its own, and return what it cost."""
+    options = ["--data", images, "--out", str(page), "--images", str(count)]
+    process = subprocess.Popen([sys.executable, "-m", "vantage.cli", "report", *folders, *options])
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        raise SystemExit(f"failed: vantage report {' '.join(folders)}")
+    seconds = usage.ru_utime + usage.ru_stime
+    return {"processor_seconds": round(seconds, 1), "peak_mib": round(usage.ru_maxrss / 1024)}
 
 
 @contextmanager
@@ -63,17 +89,17 @@ def browser() -> Iterator[Any]:
 
 
 def picture(driver: Any, page: Path, sections: tuple[str, ...]) -> Image.Image:
-    """Sections of a page, one below the other."""
+    """A page without its other sections."""
     driver.get(page.absolute().as_uri())
+    show = (
+        "for (const one of document.querySelectorAll('header, main > section')) one.hidden = !one.matches(arguments[0])"
+    )
+    driver.execute_script(show, ", ".join(sections))
+    height = driver.execute_script("return Math.ceil(document.body.getBoundingClientRect().height)")
+    metrics = {"width": 1280, "height": height, "deviceScaleFactor": 1, "mobile": False}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
     time.sleep(3)  # the map draws its thumbnails
-    shots = [driver.find_element("css selector", section).screenshot_as_png for section in sections]
-    parts = [Image.open(io.BytesIO(shot)).convert("RGB") for shot in shots]
-    canvas = Image.new("RGB", (max(part.width for part in parts), sum(part.height for part in parts)), "white")
-    top = 0
-    for part in parts:
-        canvas.paste(part, ((canvas.width - part.width) // 2, top))
-        top += part.height
-    return canvas
+    return Image.open(io.BytesIO(driver.get_screenshot_as_png())).convert("RGB")
 
 
 def write_webp(image: Image.Image, file: Path, max_bytes: int = 300_000) -> int:
@@ -87,29 +113,30 @@ def write_webp(image: Image.Image, file: Path, max_bytes: int = 300_000) -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--flowers", required=True, help="the images of flowers5-128")
+    parser.add_argument("--flowers", help="the images of flowers5-128")
+    parser.add_argument("--cifar", help="the 50,000 training images of CIFAR-10")
     parser.add_argument("--runs", type=Path, required=True, help="folder of the runs and the pages")
     parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "docs" / "images")
-    parser.add_argument("--pages", nargs="+", choices=list(PAGES), default=list(PAGES), help="pages to make")
+    parser.add_argument("--pages", nargs="+", choices=list(PAGES), default=list(PAGES), help="pages to write")
     options = parser.parse_args()
+    images = {"flowers": options.flowers, "collapsed": options.flowers, "large": options.cifar}
     runs = {name for page in options.pages for name in PAGES[page]}
     for name, words in TRAINED.items():
         if name in runs and not (options.runs / name).exists():
-            run(["pretrain", *words.split(), "--data", options.flowers, "--out", str(options.runs / name)])
+            run(["pretrain", *words.split(), "--data", images[name], "--out", str(options.runs / name)])
     if "demo" in runs and not (options.runs / "demo").exists():
         run(["demo", "--out", str(options.runs / "demo")])
     rows = []
     with browser() as driver:
         for name in options.pages:
-            page, seconds = options.runs / "demo" / "report.html", None
+            page, cost = options.runs / "demo" / "report.html", {}
             if name != "demo":  # which writes its page itself
-                page, start = options.runs / f"{name}.html", time.monotonic()
+                page = options.runs / f"{name}.html"
                 folders = [str(options.runs / folder) for folder in PAGES[name]]
-                run(["report", *folders, "--data", options.flowers, "--out", str(page), "--images", "1000"])
-                seconds = round(time.monotonic() - start, 1)
+                cost = write_page(folders, images[PAGES[name][0]], IMAGES.get(name, FEW), page)
             size = write_webp(picture(driver, page, SECTIONS[name]), options.out / f"report_{name}.webp")
             sizes = {"page_bytes": page.stat().st_size, "picture_bytes": size}
-            rows.append({"page": name, "runs": len(PAGES[name]), "seconds": seconds, **sizes})
+            rows.append({"page": name, "runs": len(PAGES[name]), **cost, **sizes})
     write_results("report_pictures", merge_rows("report_pictures", "page", rows))
 
 
