@@ -3,7 +3,7 @@
     python benchmarks/detection_ranking.py --data ../shared/data --work /tmp/ranking
 
 A ResNet-18 is trained as a classifier of CIFAR-10's training images (JPEG). Each detector protocol is then trained on
-it with all stages frozen (--network-on.frozen-stages 5; on C4, the convolutions of the fifth stage are still trained),
+it with all stages frozen (--set frozen_stages=5; on C4, the convolutions of the fifth stage are still trained),
 and in the same way, with the same seed, on an untrained one. Scenes are made of CIFAR-10's test images
 (pasted_scenes.py); those for training and those for testing share no image. In both cases, BatchNorm follows the
 pyramid and the fifth stage, so the scale of features matters little there; the proposals of C4 use the fourth stage
