@@ -1,9 +1,12 @@
 """Count how the code of a checkout is structured: `python benchmarks/structure.py [CHECKOUT] [--static] [--json FILE]`.
 
+The tests' time is taken from a run of them: `python -m pytest --junitxml tests.xml`, then `--tests tests.xml` here.
+
 A room is a module or a package directly in `src/vantage`. Imports under `if TYPE_CHECKING` do not count; those inside
 functions are counted separately. Levels are the rooms on the longest chain of imports; a cycle of rooms counts as one.
 Functions are measured from `def` to their last line. The frames from `main` to the loss are Vantage's frames on the
-stack at the first call into `estimators` under the learner, in a run of the command line on 64 small images.
+stack at the first call into `estimators` under the learner, in a run of the command line on 64 small images; with
+--quiet, since otherwise a trial of the speed comes first.
 """
 
 import argparse
@@ -12,10 +15,11 @@ import datetime
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
 import tempfile
-import time
+import xml.etree.ElementTree as ElementTree
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,7 +51,7 @@ def look(frame, event, argument):
             sys.stdout.flush()
             os._exit(0)
 sys.setprofile(look)
-main(["pretrain", "moco_v2", "--data", "images.npz", "--out", "run"])
+main(["--quiet", "pretrain", "moco_v2", "--data", "images.npz", "--out", "run"])
 """
 
 
@@ -149,12 +153,19 @@ def static(package: Path) -> dict[str, Any]:
 def running(package: Path) -> dict[str, Any]:
     """What shows only when the code runs: the way to the loss, and the help."""
     with tempfile.TemporaryDirectory() as folder:
-        place = os.environ | {"PYTHONPATH": str(package.parent), "COLUMNS": "120", "VANTAGE_CACHE": f"{folder}/cache"}
+        environment = os.environ | {
+            "PYTHONPATH": str(package.parent),
+            "COLUMNS": "120",
+            "VANTAGE_CACHE": f"{folder}/cache",
+        }
 
         def run(*words: str) -> tuple[list[str], float]:
-            begun = time.monotonic()
-            process = subprocess.run([sys.executable, *words], cwd=folder, env=place, capture_output=True, text=True)
-            return process.stdout.splitlines(), round(time.monotonic() - begun, 2)
+            start = sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
+            process = subprocess.run(
+                [sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True
+            )
+            seconds = sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2]) - start
+            return process.stdout.splitlines(), round(seconds, 2)
 
         program = ("-m", "vantage" if (package / "__main__.py").exists() else "vantage.cli")
         first, _ = run(*program, "--help")
@@ -166,7 +177,21 @@ def running(package: Path) -> dict[str, Any]:
         "frames_from_main_to_loss": len(frames),
         "frames": frames,
         "help_lines": {words: len(lines) for words, (lines, _) in outputs.items()},
-        "help_seconds": {words: seconds for words, (_, seconds) in outputs.items()},
+        "help_processor_seconds": {words: seconds for words, (_, seconds) in outputs.items()},
+    }
+
+
+def tests(report: Path) -> dict[str, Any]:
+    """How many tests pytest ran and how long they took, from its JUnit report: by the clock, and added up, which is
+    the same for one process or several."""
+    suites = list(ElementTree.parse(report).getroot().iter("testsuite"))
+    cases = [case for suite in suites for case in suite.iter("testcase")]
+    problems = sum(int(suite.get(kind, "0")) for suite in suites for kind in ("failures", "errors"))
+    return {
+        "tests": len(cases),
+        "tests_with_problems": problems,
+        "tests_seconds": round(sum(float(suite.get("time", "0")) for suite in suites)),
+        "tests_seconds_added_up": round(sum(float(case.get("time", "0")) for case in cases)),
     }
 
 
@@ -184,6 +209,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="How the code of a checkout is built")
     parser.add_argument("checkout", nargs="?", type=Path, default=Path(__file__).resolve().parent.parent)
     parser.add_argument("--static", action="store_true", help="run nothing")
+    parser.add_argument("--tests", type=Path, help="JUnit report of the tests: python -m pytest --junitxml FILE")
     parser.add_argument("--json", type=Path, help="write the counts here too")
     options = parser.parse_args()
     package = options.checkout.resolve() / "src" / "vantage"
@@ -191,6 +217,7 @@ def main() -> None:
     commit = subprocess.run(git, capture_output=True, text=True).stdout.strip()
     counted = {"command": "python benchmarks/structure.py", "commit": commit, "date": str(datetime.date.today())}
     counted |= static(package) | ({} if options.static else running(package))
+    counted |= tests(options.tests) if options.tests else {}
     print("\n".join(f"{name.replace('_', ' ')}: {text_of(value)}" for name, value in counted.items()))
     if options.json:
         options.json.write_text(json.dumps(counted, indent=1) + "\n")
