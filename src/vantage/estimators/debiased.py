@@ -58,15 +58,15 @@ def log_debiased(
     log_sum: Float[Tensor, "b"], count: Int[Tensor, "b"], pull: Float[Tensor, "b p"], prior: float, temperature: float
 ) -> Float[Tensor, "b p"]:
     """log(N·g) for each positive, from log Σ e^(b/τ) and `pull` = a/τ; −inf for a query without negatives."""
-    some = count[:, None] > 0
-    total = torch.where(some, log_sum[:, None], 0.0)
+    has_negatives = count[:, None] > 0
+    total = torch.where(has_negatives, log_sum[:, None], 0.0)
     log_count = count[:, None].clamp(min=1).to(total.dtype).log()
     if prior == 0:
-        return torch.where(some, total, -torch.inf).expand_as(pull)
-    # Σ e^(b/τ) − τ⁺ N e^(a/τ) as a share of the first term; where nothing of it remains, the floor counts.
+        return torch.where(has_negatives, total, -torch.inf).expand_as(pull)
+    # Σ e^(b/τ) − τ⁺ N e^(a/τ) as a share of the first term; where nothing remains, the floor is used.
     share = 1 - (math.log(prior) + log_count + pull - total).clamp(max=1.0).exp()
     nonempty = share > 0
     difference = total + torch.where(nonempty, share, 1.0).log() - math.log1p(-prior)
     floor = (log_count - 1 / temperature).expand_as(pull)
     debiased = torch.where(nonempty, torch.maximum(difference, floor), floor)
-    return torch.where(some, debiased, -torch.inf)
+    return torch.where(has_negatives, debiased, -torch.inf)

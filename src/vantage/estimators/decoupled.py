@@ -19,9 +19,9 @@ __all__ = ["Decoupled"]
 class Decoupled:
     """`InfoNCE` with the positive left out of the denominator: log Σ exp(b/τ) − a/τ.
 
-    Ring's Algorithm 1 (Wu et al., arXiv 2010.02037) is written so, though its equations and its code are not; Yeh et
-    al. (arXiv 2110.06848) call it decoupled. It pulls a positive however close it is, and is not bounded below. With
-    several positives, the mean over them; a query without negatives gives 0.
+    Ring's Algorithm 1 (Wu et al., arXiv 2010.02037) is written this way, although its equations and its code are not;
+    Yeh et al. (arXiv 2110.06848) call it decoupled. It pulls even the closest positive closer, and is not bounded
+    below. With several positives, the mean over them; a query without negatives gives 0.
     """
 
     temperature: float = 0.2
@@ -32,7 +32,7 @@ class Decoupled:
 
     def __call__(self, positive: Scores, negatives: Negatives, step: int) -> Float[Tensor, "b"]:
         """One loss per query."""
-        alone = torch.isneginf(negatives.log_sum)
-        rest = negatives.log_sum.masked_fill(alone, 0.0)
+        is_alone = torch.isneginf(negatives.log_sum)
+        rest = negatives.log_sum.masked_fill(is_alone, 0.0)
         losses = rest[:, None] - positive.cosine.to(rest.dtype) / self.temperature
-        return mean_of_positives(losses, positive).masked_fill(alone, 0.0)
+        return mean_of_positives(losses, positive).masked_fill(is_alone, 0.0)

@@ -60,7 +60,7 @@ def check_temperature(temperature: float) -> None:
 
 def cross_entropy(pull: Float[Tensor, "b *p"], log_sum: Float[Tensor, "b *#p"]) -> Float[Tensor, "b *p"]:
     """log(exp(pull) + exp(log_sum)) − pull."""
-    # The threshold is where float64 no longer sees the curve; torch's own of 20 is off by 2e-9.
+    # Above this threshold the curve is a straight line in float64; torch's default of 20 is off by 2e-9.
     return softplus(log_sum - pull, threshold=40.0)
 
 

@@ -24,7 +24,7 @@ class JCL:
 
     log( exp(q·μ/τ + λ qᵀΣq / 2τ²) + Σ exp(b/τ) ) − q·μ/τ, for positive keys of mean μ and covariance Σ, divided by
     their number, not by one less. qᵀΣq is the population variance of the positives' cosines, so no d × d matrix is
-    made. With λ = 0 it is InfoNCE at the mean key; with one positive it is InfoNCE, whatever λ.
+    needed. With λ = 0 it is InfoNCE at the mean key; with one positive it is InfoNCE, whatever λ.
 
     The keys get no gradient in the paper: a slow network makes them (`Momentum`), or the positives are `FixedViews`.
     The released code adds the variance to the cross-entropy of the lifted positive, which is the same number. `bound`
@@ -54,7 +54,7 @@ class JCL:
 def bound(
     cosine: Float[Tensor, "b p"], log_sum: Float[Tensor, "b"], temperature: float, strength: float
 ) -> Float[Tensor, "b"]:
-    """`JCL` as its formula reads, where every positive counts: the oracle of the fast way."""
+    """`JCL` as its formula reads, where every positive counts: what the faster form is tested against."""
     pull = cosine.mean(1) / temperature
     lift = pull + strength * cosine.var(1, correction=0) / (2 * temperature**2)
     return torch.logaddexp(lift, log_sum) - pull
@@ -64,24 +64,25 @@ class _Bound(torch.autograd.Function):
     """`bound` of the kept cosines: log(e^(pull + extra) + e^rest) − pull, for pull = mean / τ and
     extra = weight · variance.
 
-    The gradient comes from the same pass: so small a term costs what its operations cost to start, and these are half
-    as many. With p for the negatives' share of the sum, the mean gets −p / τ and the variance (1 − p) · weight.
+    The gradient comes from the same pass: the time of so small a term is the time to start its operations, and this
+    takes half as many. With p for the negatives' share of the sum, the mean gets −p / τ and the variance
+    (1 − p) · weight.
     """
 
     @staticmethod
     def forward(
         ctx: Any, cosine: Tensor, log_sum: Tensor, keep: Tensor | None, temperature: float, weight: float
     ) -> Tensor:
-        mean, away, count = _spread(cosine, keep)
-        extra = away.square().sum(1, keepdim=True).mul_(weight / count)
+        mean, deviation, count = _spread(cosine, keep)
+        extra = deviation.square().sum(1, keepdim=True).mul_(weight / count)
         rest = torch.sub(log_sum[:, None], mean / temperature).sub_(extra)
-        loss = softplus(rest, threshold=40.0).add_(extra)  # from there on float64 sees no curve
+        loss = softplus(rest, threshold=40.0).add_(extra)  # above it, a straight line in float64
         negative = rest.sigmoid_()
-        lift = away.mul_(2 * weight / count)
+        lift = deviation.mul_(2 * weight / count)
         pull = torch.addcmul(lift, negative, lift + 1 / (temperature * count), value=-1)
         if keep is not None:
-            some = keep.any(1, keepdim=True)
-            loss, negative, pull = loss.mul_(some), negative.mul_(some), pull.mul_(keep)
+            has_positive = keep.any(1, keepdim=True)
+            loss, negative, pull = loss.mul_(has_positive), negative.mul_(has_positive), pull.mul_(keep)
         ctx.save_for_backward(pull, negative)
         return loss[:, 0]
 

@@ -40,12 +40,12 @@ class LocalAggregation:
 
     def __call__(self, positive: Scores, negatives: Negatives, step: int) -> Float[Tensor, "b"]:
         """One loss per query."""
-        some = positive.keep.any(1)
+        has_positive = positive.keep.any(1)
         logits = positive.logits(self.temperature).to(negatives.log_sum.dtype)
-        together = torch.logsumexp(torch.where(some[:, None], logits, 0.0), 1)
+        together = torch.logsumexp(torch.where(has_positive[:, None], logits, 0.0), 1)
         probability = -softplus(negatives.log_sum - together, threshold=40.0)  # its logarithm
         least = torch.full_like(probability, math.log(_LEAST))
-        return torch.where(some, -torch.logaddexp(probability, least), 0.0)
+        return torch.where(has_positive, -torch.logaddexp(probability, least), 0.0)
 
 
 @dataclass(frozen=True)
@@ -66,12 +66,13 @@ class MeanAggregation:
 
     def __call__(self, positive: Scores, negatives: Negatives, step: int) -> Float[Tensor, "b"]:
         """One loss per query."""
-        alone = torch.isneginf(negatives.log_sum)
+        is_alone = torch.isneginf(negatives.log_sum)
         rest = (
-            negatives.log_sum.masked_fill(alone, 0.0) - negatives.count.clamp(min=1).to(negatives.log_sum.dtype).log()
+            negatives.log_sum.masked_fill(is_alone, 0.0)
+            - negatives.count.clamp(min=1).to(negatives.log_sum.dtype).log()
         )
         losses = rest - _log_mean_exp(positive, self.temperature, rest.dtype)
-        return torch.where(positive.keep.any(1) & ~alone, losses, 0.0)
+        return torch.where(positive.keep.any(1) & ~is_alone, losses, 0.0)
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ class PooledNCE:
 
 def _log_mean_exp(positive: Scores, temperature: float, dtype: torch.dtype) -> Float[Tensor, "b"]:
     """log mean exp of the positives that count; 0 for a query without."""
-    some = positive.keep.any(1)
-    logits = torch.where(some[:, None], positive.logits(temperature).to(dtype), 0.0)
-    count = torch.where(some, positive.keep.sum(1), logits.shape[1])
+    has_positive = positive.keep.any(1)
+    logits = torch.where(has_positive[:, None], positive.logits(temperature).to(dtype), 0.0)
+    count = torch.where(has_positive, positive.keep.sum(1), logits.shape[1])
     return torch.logsumexp(logits, 1) - count.to(dtype).log()

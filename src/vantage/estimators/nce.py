@@ -44,7 +44,7 @@ class NCEState(nn.Module, TableEstimator):
     def __init__(self, temperature: float, images: int) -> None:
         super().__init__()
         self.temperature, self.images = temperature, images
-        self._known: tuple[Tensor, int] | None = None  # the buffer that is set, and its version
+        self._finite_buffer: tuple[Tensor, int] | None = None  # the one that holds Z, and its version
         self.register_buffer("log_normalizer", torch.tensor(torch.nan, dtype=torch.float64))
 
     def forward(self, positive: Scores, negative: Scores, step: int) -> Float[Tensor, "b"]:
@@ -60,11 +60,15 @@ class NCEState(nn.Module, TableEstimator):
         return (attract + repel.sum(1)) * positive.keep.any(1)
 
     def _is_set(self) -> bool:
-        """Whether Z is there; read once, and again where somebody else has changed it."""
+        """Whether Z is set: read from the buffer once, and again after somebody else has changed it."""
         buffer = self.log_normalizer
-        if self._known is None or self._known[0] is not buffer or self._known[1] != buffer._version:
-            self._known = None if bool(torch.isnan(buffer)) else (buffer, buffer._version)
-        return self._known is not None
+        if (
+            self._finite_buffer is None
+            or self._finite_buffer[0] is not buffer
+            or self._finite_buffer[1] != buffer._version
+        ):
+            self._finite_buffer = None if bool(torch.isnan(buffer)) else (buffer, buffer._version)
+        return self._finite_buffer is not None
 
     def _set_normalizer(self, near: Tensor, far: Tensor) -> None:
         both = torch.cat([near, far], 1).double()

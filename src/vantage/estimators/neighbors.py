@@ -31,12 +31,12 @@ class SoftNeighbors:
 
     def __call__(self, positive: Scores, negatives: Negatives, step: int) -> Float[Tensor, "b"]:
         """One loss per query."""
-        some = positive.keep.any(1)
-        logits = torch.where(some[:, None], positive.logits(self.temperature).to(negatives.log_sum.dtype), 0.0)
+        has_positive = positive.keep.any(1)
+        logits = torch.where(has_positive[:, None], positive.logits(self.temperature).to(negatives.log_sum.dtype), 0.0)
         first = _first(logits, positive)
-        # The difference first: what is added to it is exactly 0 for a query without neighbors.
+        # In this order, the term added last is exactly 0 for a query without neighbors.
         loss = cross_entropy(first, negatives.log_sum) + (first - torch.logsumexp(logits, 1))
-        return torch.where(some, loss, 0.0)
+        return torch.where(has_positive, loss, 0.0)
 
 
 @dataclass(frozen=True)
@@ -55,11 +55,11 @@ class MeanNeighbors:
 
     def __call__(self, positive: Scores, negatives: Negatives, step: int) -> Float[Tensor, "b"]:
         """One loss per query."""
-        some = positive.keep.any(1)
+        has_positive = positive.keep.any(1)
         logits = positive.cosine.to(negatives.log_sum.dtype) / self.temperature
         first = _first(logits, positive)
         loss = cross_entropy(first, negatives.log_sum) + (first - mean_of_positives(logits, positive))
-        return torch.where(some, loss, 0.0)
+        return torch.where(has_positive, loss, 0.0)
 
 
 def _first(logits: Float[Tensor, "b p"], positive: Scores) -> Float[Tensor, "b"]:

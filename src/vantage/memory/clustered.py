@@ -91,7 +91,7 @@ class OnlineStore(LabeledRows):
     def __init__(self, images: int, width: int, choice: ClusteredBank) -> None:
         super().__init__(images, width, choice.clusters, 1, choice.sharded)
         self.choice = choice
-        self.writes_known, self.begun_known, self.seed_known = HostCount(), HostCount(), HostCount()  # no state either
+        self.host_writes, self.host_begun, self.host_seed = HostCount(), HostCount(), HostCount()  # no state either
         self.register_buffer("centroid", torch.zeros(choice.clusters, width))
         self.register_buffer("total", torch.zeros(choice.clusters, width, dtype=torch.float64))
         self.register_buffer("count", torch.zeros(choice.clusters, dtype=torch.int64))
@@ -101,7 +101,7 @@ class OnlineStore(LabeledRows):
     @property
     def waits(self) -> bool:
         """Whether the rows of the untrained network are still missing."""
-        return self.choice.first == 0 and not self.begun_known.at_least(self.begun, 1)
+        return self.choice.first == 0 and not self.host_begun.at_least(self.begun, 1)
 
     @torch.no_grad()
     def begin(self, keys: Keys) -> None:
@@ -109,7 +109,7 @@ class OnlineStore(LabeledRows):
         self.vector.copy_(keys.vector)
         self.begun.fill_(True)
         self.written.fill_(self.choice.first * self.images)
-        self.cluster(draws.mix(self.seed_known.exact(self.seed), 1))
+        self.cluster(draws.mix(self.host_seed.exact(self.seed), 1))
 
     @property
     def clustering(self) -> Clustering:
@@ -129,7 +129,7 @@ class OnlineStore(LabeledRows):
         if has_clusters:
             self.follow(moves)
         elif self.rows_written.at_least(self.written, threshold):
-            self.cluster(draws.mix(self.seed_known.exact(self.seed), 1))
+            self.cluster(draws.mix(self.host_seed.exact(self.seed), 1))
 
     def cluster(self, seed: int) -> None:
         """k-means over all rows."""
@@ -143,12 +143,12 @@ class OnlineStore(LabeledRows):
         clustering, image = self.clustering, moves.image
         label = nearest(self.rows[image], self.centroid, self.choice.closeness)[0]
         clustering.move(image, label, moves.old, moves.first)
-        self.writes_known.add(self.writes, 1, 1)
-        writes = self.writes_known.exact(self.writes)
+        self.host_writes.add(self.writes, 1, 1)
+        writes = self.host_writes.exact(self.writes)
         if writes % _RECOUNT == 0:
             clustering.recount()
         if writes % self.choice.refresh_every == 0:
             clustering.refresh()
         clustering.mend(
-            self.choice.smallest, self.choice.closeness, draws.mix(self.seed_known.exact(self.seed), 1, writes)
+            self.choice.smallest, self.choice.closeness, draws.mix(self.host_seed.exact(self.seed), 1, writes)
         )

@@ -82,7 +82,7 @@ class ReclusteredStore(LabeledRows):
 
     def __init__(self, images: int, width: int, choice: ReclusteredBank) -> None:
         super().__init__(images, width, choice.clusters, choice.clusterings, choice.sharded)
-        self.choice, self.begun_known, self.seed_known = choice, HostCount(), HostCount()
+        self.choice, self.host_begun, self.host_seed = choice, HostCount(), HostCount()
         self.label.copy_(choice.start.of(torch.arange(images))[:, None].expand_as(self.label))
         if choice.first == 0:
             self.register_buffer("begun", torch.zeros((), dtype=torch.bool))
@@ -90,7 +90,7 @@ class ReclusteredStore(LabeledRows):
     @property
     def waits(self) -> bool:
         """Whether the rows of the untrained network have not come yet."""
-        return self.choice.first == 0 and not self.begun_known.at_least(self.begun, 1)
+        return self.choice.first == 0 and not self.host_begun.at_least(self.begun, 1)
 
     @torch.no_grad()
     def begin(self, keys: Keys) -> None:
@@ -100,7 +100,7 @@ class ReclusteredStore(LabeledRows):
         if self.choice.first == 0:
             self.begun.fill_(True)
         self.written.fill_(self.choice.first * self.images)
-        first = draws.mix(self.seed_known.exact(self.seed), self.clusterings_by(int(self.written)))
+        first = draws.mix(self.host_seed.exact(self.seed), self.clusterings_by(int(self.written)))
         for number in range(self.choice.clusterings):
             self._cluster(number, draws.mix(first, number) if number else first)
 
@@ -116,7 +116,7 @@ class ReclusteredStore(LabeledRows):
         passes = self.choice.first + count * self.choice.every
         if self.rows_written.at_least(self.written, passes * self.images):
             due = self.clusterings_by(self.rows_written.exact(self.written))
-            self.cluster(draws.mix(self.seed_known.exact(self.seed), due))
+            self.cluster(draws.mix(self.host_seed.exact(self.seed), due))
 
     def clusterings_by(self, rows: int) -> int:
         """One after `first` passes, and one every `every` passes from there."""

@@ -91,7 +91,7 @@ class ClusterMates:
         members = pool.members or Members()
         starts, sizes = members.find(pool.clusters, query.clusters)
         count = self.most
-        if sizes.device.type == "cpu" and not isinstance(pool, Shard):  # a device, or all, would have to be asked
+        if sizes.device.type == "cpu" and not isinstance(pool, Shard):  # otherwise the host would have to wait
             count = min(self.most, max(1, int(sizes.max())))
         rows, keeps = [], []
         for number, (start, size) in enumerate(zip(starts.T[:, :, None], sizes.T[:, :, None], strict=True)):
@@ -107,7 +107,7 @@ class ClusterMates:
 def _each_once(
     row: Int[Tensor, "b p"], keep: Bool[Tensor, "b p"], rows: int
 ) -> tuple[Int[Tensor, "b p"], Bool[Tensor, "b p"]]:
-    """Rows in order, kept only where they stand first; dropped ones become row 0."""
+    """Rows in order, each kept only the first time it occurs; dropped ones become row 0."""
     row = torch.where(keep, row, rows).sort(dim=1).values
     first = torch.ones_like(keep)
     first[:, 1:] = row[:, 1:] != row[:, :-1]
@@ -120,7 +120,8 @@ class NearMates:
     """Rows of the query's cluster among its `count` nearest rows: C_i ∩ B_i of local aggregation (arXiv 1903.12355).
 
     A row is a mate if any clustering joins it with the query's image. The own row counts. Without a near mate, the
-    query has no positive. The rule `Hardest` with the same count leaves B_i; before `OtherClusters`, the rest of it.
+    query has no positive. The rule `Hardest` with the same count makes B_i the negatives; `OtherClusters` after it
+    removes the mates.
     """
 
     count: int = 4_096
@@ -140,9 +141,9 @@ class NearMates:
         keep = torch.zeros_like(row, dtype=torch.bool)
         for query_label, pool_label in zip(query.clusters.T, pool.clusters.T, strict=True):
             keep |= pool_label[row] == query_label[:, None]
-        if isinstance(pool, Shard):  # every process asks for as many
+        if isinstance(pool, Shard):  # every process must ask for equally many
             return of_rows(query, pool, row, keep)
-        if keep.device.type != "cpu":  # a device would have to be asked how many there are: all near rows are scored
+        if keep.device.type != "cpu":  # the host would have to wait for their number: all near rows are scored
             return Scores(column_cosines(query.vector, pool.vector, row), row, keep)
         column = keep.sort(dim=1, descending=True, stable=True).indices[:, : max(1, int(keep.sum(1).max()))]
         row, keep = row.gather(1, column), keep.gather(1, column)

@@ -19,15 +19,15 @@ __all__ = ["nearest_rows"]
 
 @torch.no_grad()
 def nearest_rows(query: Keys, pool: Pool, count: int) -> Int[Tensor, "b k"]:
-    """The `count` rows most similar to each query, or all there are, from the nearest on.
+    """The `count` rows most similar to each query, or all if there are fewer, nearest first.
 
-    In tiles of queries, so that a bank of any size costs a bounded table. Where the rows are dealt out, every process
-    gives the nearest of its own, and the nearest of these are taken.
+    Computed in tiles of queries, so that the table stays bounded for a bank of any size. If the rows are sharded, every
+    process contributes the nearest of its own rows, and the nearest of these are returned.
     """
     count = min(count, len(pool))
     if not isinstance(pool, Shard):
         return _nearest(query.vector, pool.vector, count).indices
-    most = min(count, -(-len(pool) // processes.count()))  # of one process, alike everywhere
+    most = min(count, -(-len(pool) // processes.count()))  # from one process: the same number everywhere
     close, row = _nearest(gather_queries(query).vector, pool.local.vector, min(most, len(pool.local)))
     close = pad(close, (0, most - close.shape[1]), value=-torch.inf)
     row = pad(row + pool.first, (0, most - row.shape[1]))
@@ -45,7 +45,7 @@ class Nearest(NamedTuple):
     """The keys nearest to each query."""
 
     values: Float[Tensor, "b k"]
-    """How near they are."""
+    """Their cosines with the query."""
 
     indices: Int[Tensor, "b k"]
     """Their rows."""

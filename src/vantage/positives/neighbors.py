@@ -23,15 +23,15 @@ class Neighbors:
 
     With the same ring among the branch's rules no key is both positive and negative. `SoftNeighbors` and
     `MeanNeighbors` join the positives in the release's two ways, of which its flag can only choose the first. The own
-    row of a bank is ranked like any other, as in the release: once trained it is the own positive and the nearest
-    neighbor.
+    row of a bank is ranked like any other, as in the release: in a trained bank it is both the own positive and the
+    nearest neighbor.
     """
 
     own: Positives = Remembered()
-    """Where the own positive comes from: its first column is the first positive."""
+    """Chooses the own positive, which comes first."""
 
     ring: Ring | AbsoluteRing = Ring()
-    """The ring whose inner cut is taken, of all keys that are remembered."""
+    """The ring whose inner cut, out of all keys in the memory, becomes positives."""
 
     def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Pool, step: int) -> Scores:
         """Raises `UserError` as `own` and the ring do."""

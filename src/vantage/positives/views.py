@@ -29,9 +29,9 @@ class OtherViews:
 
 @dataclass(frozen=True)
 class FixedViews:
-    """`OtherViews` whose keys get no gradient, whoever encodes them: JCL's μ and Σ (arXiv 2009.14776, section 3.2).
+    """`OtherViews` whose keys get no gradient: JCL's μ and Σ (arXiv 2009.14776, section 3.2).
 
-    With a slow network they never get one.
+    Keys of a slow network never get one; here those of other networks get none either.
     """
 
     def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Pool, step: int) -> Scores:

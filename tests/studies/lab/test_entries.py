@@ -148,7 +148,7 @@ def test_scale_and_state_are_told() -> None:
     )
     row = {0: 1.0, 1: 1.0}
     numbers = {cell.name: {"linear-cached": row} for cell in entry.runnable_cells if cell.name != "JCL"}
-    assert completion(entry, numbers) == "2 of its seeds are complete; to be made: JCL"
+    assert completion(entry, numbers) == "2 of its seeds are complete; still to run: JCL"
 
 
 @pytest.mark.slow

@@ -144,9 +144,9 @@ class NeighborClasses:
         }
         if bool(failing.any()):
             weight = (label != own[failing][:, None]).double()
-            drawn = torch.multinomial(weight, self.k, generator=torch.Generator().manual_seed(subject.seed))
+            sample = torch.multinomial(weight, self.k, generator=torch.Generator().manual_seed(subject.seed))
             numbers["commonest class of failures"] = commonest(label[number[failing]])
-            numbers["commonest class by chance"] = commonest(label[drawn])
+            numbers["commonest class by chance"] = commonest(label[sample])
         return numbers
 
 

@@ -1,4 +1,4 @@
-"""How a cell is made: its base, its own training and its measurements, each stored so that it is done only once."""
+"""How a cell is run: its base, its own training and its measurements, each stored so that it is done only once."""
 
 import time
 from collections.abc import Iterator
@@ -73,7 +73,7 @@ def composition(experiment: Any) -> dict[str, Any]:
         case Toy() | OnSets():
             settings = asdict(experiment)  # pyright: ignore[reportArgumentType]
             return {"toy": experiment.name, "version": getattr(experiment, "version", 1), "settings": settings}
-    raise UserError(f"{experiment!r} cannot be made")
+    raise UserError(f"{experiment!r} cannot be run")
 
 
 def _non_default_fields(plain: Any, value: Any) -> Any:

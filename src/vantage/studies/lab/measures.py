@@ -33,7 +33,7 @@ class Subject:
     """The frozen encoder, or a baseline."""
 
     networks: Callable[[], TrainedNetworks]
-    """Networks with their heads, made when a measure needs them. Raises `UserError` where there are none."""
+    """Networks with their heads, loaded when a measure needs them. Raises `UserError` where there are none."""
 
     split: Split
     """Training and test images."""

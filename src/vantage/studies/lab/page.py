@@ -1,4 +1,4 @@
-"""The page of claims: counts, then for each claim the paper's value, ours and the verdict, with pictures."""
+"""The page of claims: counts, and for each claim the paper's value, ours and the verdict, with pictures."""
 
 import math
 from collections import Counter
@@ -120,8 +120,8 @@ def completion(entry: Entry, numbers: Numbers) -> str:
     }
     here = [count for count in counts.values() if count] or [0]
     later = [name for name, count in counts.items() if not count and any(here)]
-    partly = f", {max(here)} are begun" if max(here) > min(here) else ""
-    return f"{min(here)} of its seeds are complete{partly}" + (f"; to be made: {'; '.join(later)}" if later else "")
+    partly = f", {max(here)} have begun" if max(here) > min(here) else ""
+    return f"{min(here)} of its seeds are complete{partly}" + (f"; still to run: {'; '.join(later)}" if later else "")
 
 
 def _arm(experiment: object) -> object:

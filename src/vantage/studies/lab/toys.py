@@ -16,7 +16,7 @@ def above(lower: float) -> str:
 
 @dataclass(frozen=True)
 class TrainedCritics:
-    """CNCE's Table 5: critics of the Gaussian toy, one trained for each percentile (arXiv 2010.02037, appendix B)."""
+    """CNCE's Table 5: critics of the Gaussian toy, one for each percentile (arXiv 2010.02037, appendix B)."""
 
     lower: tuple[float, ...] = LOWER
     """Percentiles w_ℓ; 0 is NCE."""

@@ -1,4 +1,4 @@
-"""The tables and figures of the four papers, a module for each paper."""
+"""The tables and figures of the four papers, each in the modules of its paper."""
 
 from vantage.studies.lab.entries import cnce, cnce_toys, infomin, infomin_detection, infomin_views, interclr, jcl
 from vantage.studies.lab.entry import Entry

@@ -51,7 +51,7 @@ _MOCO_BASE, _IR_BASE, _CMC_BASE = (
 
 
 def _ours(cells: tuple[Cell, ...]) -> tuple[Cell, ...]:
-    """The paper's cells, made here where there is an arm for them."""
+    """The paper's cells, run here where there is an arm for them."""
     return tuple(replace(_ARM_CELLS[cell.name],
         paper=cell.paper) if cell.name in _ARM_CELLS else cell for cell in cells)
 
@@ -71,7 +71,7 @@ _NO_LA = "local aggregation is not among these cells: it is a branch of IR in cn
 
 
 def _with_mean(cells: tuple[Cell, ...]) -> tuple[Cell, ...]:
-    """The mean over the columns as one more."""
+    """The cells with the mean over their columns as one column more."""
     return tuple(replace(one, paper={**one.paper, "mean": fmean(one.paper.values())}) for one in cells)
 
 
@@ -99,7 +99,7 @@ TABLE_1 = Entry(
             note="the gains of 300 epochs"),
         Claim("3", "each ring is above local aggregation", "§5", tuple(Beats(r, "LA") for r, _ in _PAIRS), _SETS,
             note=_NO_LA),
-        Claim("a", "MoCo: the nearer a band of negatives, the more of them are of the query's class",
+        Claim("a", "MoCo: the nearer a band of negatives, the more of its images are of the query's class",
             "§4, the reason for the inner cut", (_falling("MoCo"),), (), FALSE),
         Claim("b", "the same for IR", "§4", (_falling("IR"),), (), FALSE),
         Claim("c", "MoCoRing's band (1 to 10 %) holds more false negatives than chance", "ours",
@@ -118,7 +118,7 @@ TABLE_1 = Entry(
         Panel(FALSE, {name: dict(zip(band_terms(name, *_BANDS), _UP_TO, strict=True)) for name in _ARM_CELLS},
             "up to rank (%), nearest first", y_label="of the query's class (%)", reference_lines=(f"MoCo @ {FALSE}",)),
     ),
-    scale="MoCo v1 and IR at τ .07, as many negatives for every arm, Ring at keep .1 from the branch's first step",
+    scale="MoCo v1 and IR at τ .07, equally many negatives in every arm, Ring at keep .1 from the branch's first step",
 )
 
 _TRANSFER = ("Aircraft", "CUB", "DTD", "Fungi", "MNIST", "Fashion", "Traffic", "Flower", "COCO")
@@ -134,14 +134,14 @@ _TABLE_3 = _with_mean(
         ("LA", 41.3, 17.8, 39.0, 2.3, 97.2, 92.3, 98.2, 66.9, 52.3),
     )
 )
-_THREE = "of its nine sets three or their like are here, where they are averaged"
+_THREE = "three of its nine sets, or similar ones, are here, and only their mean is judged"
 _TRANSFER_ARMS = {name: cell.experiment for name, cell in _ARM_CELLS.items()} | {"LA": arm(cnce_la(32), IR_BASE)}
 
 TABLE_3 = Entry(
     "cnce-table-3",
     "CNCE",
     "Table 3",
-    "encoders of CIFAR-10 carried over to nine other sets",
+    "encoders trained on CIFAR-10, judged on nine other sets",
     cells=(
         *FLOORS,
         _IR_BASE,
@@ -150,7 +150,7 @@ TABLE_3 = Entry(
     claims=(
         Claim("1", "over all sets, ring is above its base", "§5", tuple(Beats(a, b) for a, b in _PAIRS), ("mean",),
             "transfer", True),
-        Claim("2", "ring is competitive: nowhere more than .5 below", "§5", tuple(Beats(a, b, -0.5) for a,
+        Claim("2", "ring is competitive: on no set more than .5 below", "§5", tuple(Beats(a, b, -0.5) for a,
             b in _PAIRS), _TRANSFER, note=_THREE),
         Claim("3", "gains lie between .5 and 2", "§5", tuple(p for a, b in _PAIRS for p in (Beats(a, b, 0.5 - 1e-6),
             Close((a, b), 2.0))), _TRANSFER, note=_THREE),
@@ -161,8 +161,8 @@ TABLE_3 = Entry(
         Panel("transfer", {"": tuple(_TRANSFER_ARMS)}, y_label="mean of three sets, top-1 (%)", paper_columns=("mean",),
             paper_label="mean of nine sets (%)"),
     ),
-    scale="the arms of tables 1 and 6, carried over to CIFAR-10 (JPEG), MNIST and five flowers: linear classifiers of"
-    " 2,500 images of each, and the mean of three top-1",
+    scale="the arms of tables 1 and 6 on CIFAR-10 (JPEG), MNIST and five kinds of flowers: linear classifiers"
+    " trained on 2,500 images of each set, and the mean of their three top-1 accuracies",
 )
 
 _TABLE_4 = paper(
@@ -174,7 +174,7 @@ _TABLE_4 = paper(
     ("LA", 10.2, 22.0, 8.1, 10.0, 20.3, 9.0, 36.3, 65.3, 35.1, 7.6, 20.0, 4.3),
 )
 _AP = ("box", "mask", "keypoint", "VOC")
-_DETECTORS = "detectors on 150 photographs do not rank frozen features"
+_DETECTORS = "detectors trained on 150 photographs cannot rank frozen features"
 
 TABLE_4 = Entry(
     "cnce-table-4",

@@ -40,8 +40,8 @@ CHANCE = 100 * (150 - 1) / (IMAGES - 1)
 
 
 def _equalize_draws(run: Run, anneal: bool = False) -> Run:
-    """As many negatives and the same bank for every arm, clusters from the warm rows on, and a band at its last width
-    from the first step, since the base is warm: arms differ in where negatives lie alone."""
+    """Equally many negatives and the same bank in every arm, clusters of the warm rows from the start, and a band at
+    its last width from the first step, since the base is warm: arms differ only in where their negatives lie."""
 
     def equalize(part: Any) -> Any:
         match part:
@@ -65,7 +65,7 @@ def arm(run: Run, start: Arm | None = None) -> Arm:
 
 
 def from_scratch(run: Run, epochs: int = 4, falling: bool = False) -> Arm:
-    """A recipe from the start, its band annealed as it says: stretched to a run so short."""
+    """A recipe trained from scratch, with the annealing of its own band, fitted to so short a run."""
     return Arm(_equalize_draws(two_core_run(run, epochs, falling), anneal=True))
 
 
@@ -78,7 +78,7 @@ CMC = with_temperature(cmc_softmax(32), 0.07)
 MOCO_BASE, IR_BASE, CMC_BASE = arm(MOCO), arm(IR), arm(CMC)
 
 FLOORS = floors(MOCO_BASE)
-"""What a base has to be above."""
+"""What a base must be above."""
 
 
 def table_1_cell(name: str, arm: Arm) -> Cell:

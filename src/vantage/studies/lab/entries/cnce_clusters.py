@@ -45,13 +45,13 @@ def _ours(cell: Cell) -> Cell:
 
 
 _MATES = "true mates"
-_TWO_ENCODERS = "clusters of CMC's two banks are not made here"
+_TWO_ENCODERS = "CMC's two banks are not clustered here"
 
 TABLE_6 = Entry(
     "cnce-table-6",
     "CNCE",
     "Table 6",
-    "negatives from the own cluster, and the own cluster as positives",
+    "negatives from the query's cluster, and its cluster as positives",
     cells=(*FLOORS, Cell("IR base", IR_BASE, (ProtocolAccuracy(),)), *map(_ours, _TABLE_6)),
     claims=(
         Claim("1, IR", "Cave is above its base", "Appendix F", (Beats("IRCave", "IR"),), ("CIFAR-10",), LINEAR, True),
@@ -67,10 +67,11 @@ TABLE_6 = Entry(
             ("CIFAR-10",), note=_TWO_ENCODERS),
         Claim("4, IR", "IR's Cave is above its ring", "numbers", (Beats("IRCave", "IRing"),), ("CIFAR-10",), LINEAR,
             True),
-        Claim("4, CMC", "CMC's is not", "numbers", (Beats("CMCRing", "CMCCave"),), ("CIFAR-10",), note=_TWO_ENCODERS),
+        Claim("4, CMC", "CMC's Cave is not above its ring", "numbers", (Beats("CMCRing", "CMCCave"),), ("CIFAR-10",),
+            note=_TWO_ENCODERS),
         Claim("a", "Cave's negatives are more often of the query's class than the ring's", "ours",
             (Beats(f"IRCave @ {_MATES}", band_terms("IRing", "1 to 10 %")[0]),), (), _MATES),
-        Claim("b", "so are the mates that become positives than other images", "ours",
+        Claim("b", "mates that become positives are of the query's class more often than other images", "ours",
             (Above(f"IRing (+C) @ {_MATES}", CHANCE),), (), _MATES),
     ),
     commands=tuple(
@@ -81,10 +82,10 @@ TABLE_6 = Entry(
     panels=(
         Panel(LINEAR, {"": ("IR base", *_ARMS)}, paper_columns=("CIFAR-10",),
             paper_label="CIFAR-10, ResNet-18, top-1 (%)"),
-        Panel(_MATES, {"": ("IRCave", "IRing (+C)")}, y_label="mates of the own class (%)"),
+        Panel(_MATES, {"": ("IRCave", "IRing (+C)")}, y_label="mates of the query's class (%)"),
     ),
-    scale="one epoch from a warm base of IR, whose rows are clustered at once: one of 58 clusters for Cave, of 178 for"
-    " +C, ten of those for local aggregation, which looks at the nearest 1,875 rows; as many draws for the others, keep"
-    " .1 from the first step",
+    scale="one epoch from a warm base of IR, whose rows are clustered before the first step: once into 58 clusters for"
+    " Cave, once into 178 for +C, ten times into 178 for local aggregation, which looks at the nearest 1,875 rows;"
+    " equally many draws for the others, keep .1 from the first step",
 )
-"""Table 6: the own cluster as negatives and as positives."""
+"""Table 6: the query's cluster as negatives and as positives."""

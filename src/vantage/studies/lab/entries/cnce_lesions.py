@@ -32,7 +32,7 @@ _CUT = (
     " weighs most (claim b)"
 )
 _LESIONS = {
-    "from the start": ("IR", "IRing", "no anneal", "w_u = 100", "w_u = 99"),
+    "from scratch": ("IR", "IRing", "no anneal", "w_u = 100", "w_u = 99"),
     "from a warm base": tuple(cell.name for cell in _WARM),
 }
 
@@ -40,7 +40,7 @@ TABLE_2 = Entry(
     "cnce-table-2",
     "CNCE",
     "Table 2",
-    "lesions of IRing: without annealing, without the inner cut",
+    "IRing without annealing, and without the inner cut",
     cells=(
         *FLOORS,
         Cell("IR", IR_BASE, _MEASURES, {"CIFAR-10": 81.2, "ImageNet": 43.2}),
@@ -73,10 +73,10 @@ TABLE_2 = Entry(
         Panel(LINEAR, _LESIONS, paper_columns=("CIFAR-10", "ImageNet"), paper_label="ResNet-18, top-1 (%)"),
         Panel(KNN, _LESIONS),
     ),
-    scale="arms of claims 1 to 4 are trained from the start, as long as the base, which is IR; annealed over the first"
-    " third, as in the paper; as many draws for every arm",
+    scale="the arms of claims 1 to 4 are trained from scratch, for as long as the base, which is IR; annealed over the"
+    " first third, as in the paper; equally many draws in every arm",
 )
-"""Table 2: lesions of Ring."""
+"""Table 2: Ring without one of its parts."""
 
 _KEEPS = {"a tenth": 0.1, "a quarter": 0.25, "all": 1.0}
 _OLDER = Arm(replace(IR_BASE.run, epochs=8), start=IR_BASE)
@@ -84,7 +84,7 @@ _STARTS = {"0": None, "4": IR_BASE, "12": _OLDER}
 
 
 def _ball(keep: float, start: Arm | None) -> Arm:
-    """IR whose negatives are drawn from the nearest share, for an epoch."""
+    """An epoch of IR whose negatives are drawn from the nearest share of the keys."""
     recipe = IR if keep == 1.0 else ball_ir(32)
     full = arm(recipe, start) if start else from_scratch(recipe, 1, falling=True)
     width = Constant(keep)
@@ -103,7 +103,7 @@ def _cells_from(age: str, *widths: str) -> tuple[Cell, ...]:
 
 _EARLY, _LATE = (tuple(f"{words} from {age}" for words in _KEEPS) for age in ("0", "12"))
 _WIDTHS = {
-    f"begun at epoch {age}": {f"{words} from {age}": keep for words, keep in _KEEPS.items()} for age in ("0", "12")
+    f"from epoch {age}": {f"{words} from {age}": keep for words, keep in _KEEPS.items()} for age in ("0", "12")
 }
 _NEAREST = tuple(band_terms(f"all from {age}", "0 to 1 %")[0] for age in _STARTS)
 
@@ -111,7 +111,7 @@ FIGURE_2A = Entry(
     "cnce-figure-2a",
     "CNCE",
     "Figure 2a",
-    "a ring begun at epochs 0, 50 and 100 of IR",
+    "a ring that starts at epoch 0, 50 or 100 of IR",
     cells=(
         *FLOORS,
         Cell("IR base", IR_BASE, _MEASURES),
@@ -120,12 +120,12 @@ FIGURE_2A = Entry(
         *_cells_from("12", *_KEEPS),
     ),
     claims=(
-        Claim("1", "begun at the start: the narrower the ring, the worse", "Appendix E", (Order(_EARLY),), (), LINEAR,
+        Claim("1", "started at epoch 0: the narrower the ring, the worse", "Appendix E", (Order(_EARLY),), (), LINEAR,
             True),
-        Claim("2", "begun in the middle: widths are within ± .5", "Appendix E", (),
-            note="which epoch of a run so short stands for the middle is not known"),
-        Claim("3", "begun late: the narrower, the better", "Appendix E", (Order(_LATE[::-1]),), (), LINEAR, True),
-        Claim("4", "the later it is begun, the larger the gain of a tenth over all", "Appendix E, of its sign",
+        Claim("2", "started in the middle: all widths are within ± .5", "Appendix E", (),
+            note="it is not known which epoch of so short a run corresponds to the middle"),
+        Claim("3", "started late: the narrower, the better", "Appendix E", (Order(_LATE[::-1]),), (), LINEAR, True),
+        Claim("4", "the later it starts, the larger the gain of a tenth over all", "Appendix E, its sign only",
             (Gains((_LATE[0], _LATE[-1]), (_EARLY[0], _EARLY[-1])),), (), LINEAR, True),
         Claim("a", "the same by nearest neighbors", "ours", (Gains((_LATE[0], _LATE[-1]), (_EARLY[0], _EARLY[-1])),),
             (), KNN, True),
@@ -138,21 +138,21 @@ FIGURE_2A = Entry(
         Panel(FALSE, {"": {term: float(age) for term, age in zip(_NEAREST, _STARTS, strict=True)}}, "epochs of IR",
             y_label="nearest 1 %: of the query's class (%)"),
     ),
-    scale="begun after 0 and 12 epochs of IR (claim b: 4 too), for one epoch, with as many draws from the nearest"
-    " tenth, quarter or all; no inner cut, so that all is IR",
+    scale="one epoch, after 0 or 12 epochs of IR (claim b: also after 4), with equally many draws from the nearest"
+    " tenth, the nearest quarter or all keys; no inner cut, so that all keys are IR itself",
 )
-"""Figure 2a: rings that begin at different epochs."""
+"""Figure 2a: rings that start at different epochs."""
 
 
 def _stepwise() -> Arm:
-    """Ten levels of equal length over the part of the run that the straight line takes."""
+    """Ten levels of equal length, over the part of the run in which the linear policy anneals."""
     levels = ByEpoch(Linear(1.0, 0.1, 9), every=10.0)
     recipe = ring_ir(32)
     stepwise = everywhere(recipe.branches, lambda part: replace(part, keep=levels) if isinstance(part, Ring) else part)
     return from_scratch(replace(recipe, branches=stepwise))
 
 
-_ADAPTIVE = "of 468 steps a policy that moves by .01 a step, or after five validations, can make nothing"
+_ADAPTIVE = "468 steps are too few for a policy that moves by .01 per step, or only after five validations"
 
 FIGURE_2B = Entry(
     "cnce-figure-2b",
@@ -167,15 +167,16 @@ FIGURE_2B = Entry(
     ),
     claims=(
         Claim("b.1", "all end within ± 1", "Appendix E", (Close(("linear", "step"), 1.0),), (), KNN, True,
-            note="of linear and step alone"),
-        Claim("b.2", "linear and step are sooner at 95 % of their end than both adaptive ones", "Appendix E", (),
+            note="for linear and step only"),
+        Claim("b.2", "linear and step reach 95 % of their end sooner than both adaptive policies", "Appendix E", (),
             note=_ADAPTIVE),
         Claim("c.1", "adaptive thresholds reach a tenth before the end", "Appendix E", (), note=_ADAPTIVE),
         Claim("c.2", "they do so at .75 ± .1 of the run", "Appendix E", (), note=_ADAPTIVE),
-        Claim("c.3", "they never leave [.1, 1]", "Appendix E", (), note="they are held there: nothing could be seen"),
+        Claim("c.3", "they never leave [.1, 1]", "Appendix E", (),
+            note="they are clipped to this range, so no run could leave it"),
     ),
     gate=gate("IR"),
     panels=tuple(Panel(by, {"": ("IR", "linear", "step")}) for by in (LINEAR, KNN)),
-    scale="from the start, annealed over the first third",
+    scale="trained from scratch, annealed over the first third",
 )
 """Figures 2b and 2c: policies of annealing."""

@@ -1,4 +1,4 @@
-"""CNCE's toys, its training courses and the rows of its appendices (Wu et al., arXiv 2010.02037)."""
+"""CNCE's toys, and the entries for its appendices and figures (Wu et al., arXiv 2010.02037)."""
 
 # fmt: off
 
@@ -35,7 +35,7 @@ _TRAINING = ", training pairs"
 
 
 def _estimates(pairs: str = "") -> dict[str, float]:
-    """Where the estimates on some pairs stand: at their percentile."""
+    """The estimates on some pairs, each with its percentile as its x position."""
     return {f"critics @ {above(lower)}{pairs}": lower for lower in _LOWER}
 
 
@@ -56,7 +56,7 @@ TABLE_5 = Entry(
             below=True)), (NCE,), NCE),
         Claim("3, w 10", "above the 10th percentile it is .0124 ± .002", "Table 5", (Above(_of("w 10")[0], 0.0104),
             Above(_of("w 10")[0], 0.0144, below=True)), (NCE,), NCE,
-            note="no critic can have more than .0075 on new pairs"),
+            note="no critic can reach more than .0075 on new pairs"),
         Claim("4", "the spread over seeds is below NCE's at every percentile", "values",
             tuple(Beats(f"critics @ {NCE}, SD", f"critics @ {above(lower)}, SD") for lower in _LOWER[1:]), (NCE,),
             note="a spread is one number for all seeds"),
@@ -83,10 +83,10 @@ APPENDIX_C = Entry(
     "cnce-appendix-c",
     "CNCE",
     "Appendix C",
-    "bias and variance of the estimates, by number and place of the negatives",
+    "bias and variance of the estimates, by number and percentile of the negatives",
     cells=(_SPREADS,),
     claims=(
-        Claim("1", "CNCE's bias is at least NCE's in size", "Theorem 3.2",
+        Claim("1", "CNCE's bias is at least as large as NCE's", "Theorem 3.2",
             tuple(Beats(_spread("bias", 90.0, k), _spread("bias", 0.0, k)) for k in _K), (), "bias, NCE, k 16"),
         Claim("2", "the variance over the negatives of a pair falls with the percentile", "Theorem 3.2",
             tuple(Order(tuple(_spread("variance", w, k) for w in (90.0, 50.0, 0.0))) for k in _K), (),

@@ -73,7 +73,7 @@ SCALE = "each method from scratch by its own recipe, SimCLR by SGD; 4 epochs sta
 """How these arms are trained, in words."""
 
 
-def _widened(factor: float) -> Arm:
+def _with_width(factor: float) -> Arm:
     """InfoMin with this factor on the channels of every layer."""
 
     def wider(part: Any) -> Any:
@@ -85,7 +85,7 @@ def _widened(factor: float) -> Arm:
     return replace(arm, run=replace(arm.run, encoders=everywhere(arm.run.encoders, wider)))
 
 
-WIDTHS = {"width × ½": _widened(0.5), "width × 1": LENGTHS["InfoMin 200"], "width × 2": _widened(2.0)}
+WIDTHS = {"width × ½": _with_width(0.5), "width × 1": LENGTHS["InfoMin 200"], "width × 2": _with_width(2.0)}
 """InfoMin by the width of the network."""
 
 

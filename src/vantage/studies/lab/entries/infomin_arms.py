@@ -27,9 +27,9 @@ __all__ = [
 
 _EPOCHS = 4
 MEASURES = (ProtocolAccuracy(), ViewInformation())
-"""What every cell is asked: accuracy, and what its views share."""
+"""What is measured on every cell: accuracy, and the information that its views share."""
 FROM_SCRATCH = "each cell from scratch; I_NCE on 2,048 test images by the run's own critic"
-"""How the cells are made, in words."""
+"""How the cells are trained, in words."""
 
 
 def _arm(run: Run) -> Arm:

@@ -1,4 +1,4 @@
-"""Detection of InterCLR's and InfoMin's backbones: the papers' values, and what they claim of them."""
+"""Detection of InterCLR's and InfoMin's backbones: the papers' values, and what they claim about them."""
 
 # fmt: off
 
@@ -9,7 +9,7 @@ from vantage.studies.lab.shapes import Gains
 __all__ = ["ENTRIES"]
 
 _AP = ("box", "box 50", "box 75", "mask", "mask 50", "mask 75")
-_WHY = "gaps of .3 to 2 AP cannot be seen on two cores; the export makes the detector's folder"
+_WHY = "gaps of .3 to 2 AP cannot be seen on two cores; vantage export writes the folder for the detector"
 _COMMANDS = ("vantage export runs/infomin --to detectron2 --out detectron2",)
 
 
@@ -144,8 +144,8 @@ TABLE_8 = _entry(
 
 def _larger(number: int, what: str, *rows: tuple[str, str, str]) -> Entry:
     cells = tuple(c for when, low, high in rows for c in _cells(when, ("supervised", low), ("InfoMin", high)))
-    whens = tuple(when for when, _, _ in rows)
-    return _entry(number, what, cells, whens, *((_longer("1x", "6x"),) if "6x" in whens else ()))
+    schedules = tuple(when for when, _, _ in rows)
+    return _entry(number, what, cells, schedules, *((_longer("1x", "6x"),) if "6x" in schedules else ()))
 
 
 ENTRIES = (

@@ -32,8 +32,8 @@ _TABLE_4 = paper(
 _ROWS = tuple(replace(cell, experiment=MovingDigits(cell.name)) for cell in _TABLE_4)
 _WITH = tuple(cell.name for cell in _TABLE_4 if "background" in cell.name)
 _FACTORS = {"digit": "digit", "background": "background", "pixels": "location"}
-_REACHED = Above("location @ I_NCE", 0.1)
-_VOID = "void while the views that share the location have an I_NCE below .1: the factor is not found at all"
+_LEARNABLE = Above("location @ I_NCE", 0.1)
+_VOID = "void while the views that share the location have an I_NCE below .1: the factor is not learned at all"
 
 TABLE_4 = Entry(
     "infomin-table-4",
@@ -42,17 +42,17 @@ TABLE_4 = Entry(
     "Colorful Moving MNIST: what views share decides what is learned",
     cells=(*_ROWS, Cell("untrained", MovingDigits("untrained"))),
     claims=(
-        *(Claim(f"1, {column}", f"{column}: the row that shares this factor alone is below all that lack it", "§4.1",
+        *(Claim(f"1, {column}", f"{column}: the row that shares only this factor is below all rows without it", "§4.1",
             tuple(Beats(cell.name, factor) for cell in _TABLE_4[:7] if factor not in cell.name), (column,), column,
-            precondition=_REACHED if column == "pixels" else None, note=_VOID * (column == "pixels"))
+            precondition=_LEARNABLE if column == "pixels" else None, note=_VOID * (column == "pixels"))
             for column, factor in _FACTORS.items()),
         Claim("2, digit", "the background overwhelms: digit errors of rows with it are within 1 of chance", "§4.1",
             tuple(Close((row, "chance"), 1.0) for row in _WITH), ("digit",), "digit"),
         Claim("2, pixels", "the background overwhelms: location errors of rows with it are within 1 pixel of chance",
             "§4.1", tuple(Close((row, "chance"), 1.0) for row in _WITH), ("pixels",), "pixels"),
-        Claim("3", "digit comes before position: sharing both locates no better than the digit alone", "§4.1",
-            (Close(("digit, location", "digit"), 1.0), Beats("digit", "location")), ("pixels",), "pixels",
-            precondition=_REACHED, note=_VOID),
+        Claim("3", "the digit comes before the position: sharing both locates no better than sharing the digit alone",
+            "§4.1", (Close(("digit, location", "digit"), 1.0), Beats("digit", "location")), ("pixels",), "pixels",
+            precondition=_LEARNABLE, note=_VOID),
         *(Claim(f"4, {column}", f"{column}: supervised is below all", "§4.1",
             tuple(Beats(cell.name, "supervised") for cell in _TABLE_4[:7]), (column,), column) for column in _FACTORS),
         Claim("a", "the more a view reveals of the background, the more the critic knows: rows with it have the larger"
@@ -108,7 +108,7 @@ TABLE_5 = Entry(
             ("accuracy",), LINEAR, True),
         Claim("3", "semi-supervised is above raw views", "§4.2.2", _above("semi-supervised", RAW), ("accuracy",),
             LINEAR, True),
-        Claim("4", "unsupervised spreads more", "§4.2.1", _above("unsupervised", "semi-supervised"), ("SD",),
+        Claim("4", "unsupervised has the larger spread", "§4.2.1", _above("unsupervised", "semi-supervised"), ("SD",),
             note="the spreads of five seeds cannot be told apart"),
         Claim("5", "YDbDr: unsupervised is below raw views", "numbers", _above(RAW, "unsupervised", ("YDbDr",)),
             ("accuracy",), LINEAR, True),

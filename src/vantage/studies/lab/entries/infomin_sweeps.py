@@ -53,7 +53,7 @@ def _panels(curves: dict[str, dict[str, float]] | dict[str, tuple[str, ...]], ac
 
 
 def _positions(names: tuple[str, ...]) -> dict[str, float]:
-    """Where cells stand that are named by a number."""
+    """Cells named by a number, each with this number as its x position."""
     return {name: float(name.split()[-1]) for name in names}
 
 
@@ -94,12 +94,13 @@ FIGURE_4 = Entry(
     claims=(
         Claim("1", "accuracy rises as I_NCE falls", "§3.3", (Correlation(_COLORS, SHARED, negative=True),), (), LINEAR,
             True),
-        Claim("2", "so does the mean IoU", "§3.3", (), note="NYU-v2 is not here, and 150 photographs do not rank"),
+        Claim("2", "so does the mean IoU", "§3.3", (),
+            note="NYU-v2 is not here, and 150 photographs cannot rank networks"),
         Claim("3", "Lab and YDbDr are alike, within 1 point", "§4.2.1", (Close(("Lab", "YDbDr"), 1.0),), (), LINEAR,
             True),
         Claim("4", "the gain over a random encoder rises as I_NCE falls", "ours", (),
-            note="a correlation of gains, which differ less between spaces than between seeds"),
-        Claim("a", "in every space training helps: above its random encoder", "ours",
+            note="a correlation of gains, which differ more between seeds than between spaces"),
+        Claim("a", "training helps in every space: it is above its random encoder", "ours",
             tuple(Beats(name, f"random, {name}") for name in _COLORS), (), LINEAR),
     ),
     commands=("vantage analyse views color --data STL10#unlabeled --out color",),
@@ -148,11 +149,11 @@ FIGURE_9 = Entry(
             True),
         Claim("3", "below .7 (.35 here) accuracy rises with the width", "B.3", (Order(_WIDTHS[:3]),), (), LINEAR,
             True),
-        Claim("4", "accuracy peaks at a larger width than I_NCE: from .7 to 1 (.35 to .5 here) the one rises and the"
-            " other falls", "B.3", (Beats(_WIDTHS[3], _WIDTHS[2]), Beats(_PEAK, f"{_WIDTHS[3]} @ {SHARED}")),
+        Claim("4", "accuracy peaks at a larger width than I_NCE: from .7 to 1 (.35 to .5 here) accuracy"
+            " rises and I_NCE falls", "B.3", (Beats(_WIDTHS[3], _WIDTHS[2]), Beats(_PEAK, f"{_WIDTHS[3]} @ {SHARED}")),
             (), LINEAR, True),
         Claim("5", "at equal I_NCE the larger width is more accurate", "B.3", (),
-            note="no two cells have equal I_NCE, and six points do not bear interpolation"),
+            note="no two cells have equal I_NCE, and six points are too few to interpolate"),
     ),
     gate=_WIDTH_GATE,
     panels=_panels({"": _positions(_WIDTHS)}, "width of the blur σ (px)"),

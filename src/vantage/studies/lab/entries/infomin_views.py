@@ -1,5 +1,5 @@
-"""InfoMin's figures of views (Tian et al., arXiv 2005.10243), points without numbers: what it claims of them. Those in
-which one thing is varied are in `infomin_sweeps`."""
+"""InfoMin's figures of views (Tian et al., arXiv 2005.10243), points without numbers: what it claims about them. Those
+in which one thing is varied are in `infomin_sweeps`."""
 
 # fmt: off
 

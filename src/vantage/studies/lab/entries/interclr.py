@@ -18,8 +18,8 @@ __all__ = ["ENTRIES"]
 LINEAR = "linear-cached"
 _LONG = "1,000 epochs"
 _FINE = "rows of other papers' networks, which are not trained here: claim a has the controlled pair"
-_ELSEWHERE = "VOC07 and Places205 are not here, and accuracies by the linear classifier do not stand for few shots"
-_DETECTION = "gaps of .3 AP50 cannot be seen on two cores, only that pretraining is above none"
+_ELSEWHERE = "VOC07 and Places205 are not here, and linear accuracies say nothing about few shots"
+_DETECTION = "gaps of .3 AP50 cannot be seen on two cores, only that pretraining is better than none"
 _ALL = ("ImageNet", "Places205", "VOC07", "low-shot")
 
 _TABLE_1 = paper(
@@ -62,7 +62,7 @@ TABLE_1 = Entry(
             tuple(Gains(("InterCLR @ low-shot", "SimCLR @ low-shot"), (f"InterCLR @ {c}", f"{name} @ {c}")) for c,
             name in (("ImageNet", "SimCLR"), ("Places205", "SimCLR"), ("VOC07", "MoCo"))), ("low-shot",),
             note=_ELSEWHERE),
-        Claim("a", "InterCLR is above NPID, LA, MoCo and SimCLR", "§5.1, of the methods that are trained here",
+        Claim("a", "InterCLR is above NPID, LA, MoCo and SimCLR", "§5.1, for the methods trained here",
             tuple(Beats("InterCLR", name) for name in _RIVALS[2:]), (), LINEAR, True),
         Claim("b", "the contrast between images adds to MoCo", "ours", (Beats("InterCLR, MoCo", "MoCo"),), (), LINEAR,
             True),
@@ -81,7 +81,7 @@ FIGURE_5 = Entry(
     "interclr-figure-5",
     "InterCLR",
     "Figure 5",
-    "low-shot SVM of VOC07 by shots",
+    "low-shot SVMs on VOC07, by number of shots",
     cells=(*FLOORS, *(Cell(name, with_weight(share), (FewShotAccuracy(),)) for name, share in (("λ 1", 1.0), ("λ .75",
         0.75)))),
     claims=(
@@ -97,9 +97,9 @@ FIGURE_5 = Entry(
     gate=GATE,
     panels=(
         Panel("few shots", {name: {f"{name} @ few shots, fewest": 1, f"{name} @ few shots, most": 8}
-            for name in ("λ 1", "λ .75")}, "images a class", y_label="SVM, mAP (%)"),
+            for name in ("λ 1", "λ .75")}, "images per class", y_label="SVM, mAP (%)"),
     ),
-    scale=f"{SCALE}; figure 8's λ 1 and .75, by SVMs of 1, 2 and 8 images a class; claim 2 of 1 against 8",
+    scale=f"{SCALE}; λ 1 and .75 of figure 8, judged by SVMs of 1, 2 and 8 images per class; claim 2 compares 1 with 8",
 )
 
 _TABLE_2 = paper(
@@ -139,13 +139,13 @@ TABLE_2 = Entry(
             (Gains(("InterCLR @ 1 %", "SimCLR @ 1 %"), ("InterCLR @ 10 %", "MoCo @ 10 %")),), ("1 %",), note=_FINE),
         Claim("a", "the contrast between images adds to that within them, at both shares of the labels", "ours",
             tuple(Beats(f"λ .75 @ {share}", f"λ 1 @ {share}") for share in _TUNED), (), _TUNED[0]),
-        Claim("b", "pretraining is above none, at both shares", "ours",
+        Claim("b", "pretraining is above training from scratch, at both shares", "ours",
             tuple(Beats(f"λ 1 @ {share}", f"from scratch @ {share}") for share in _TUNED), (), _TUNED[0]),
         Claim("c", "it adds more with fewer labels", "ours", (Gains(*((f"λ 1 @ {share}", f"from scratch @ {share}")
             for share in _TUNED)),), (), _TUNED[0]),
     ),
     panels=tuple(Panel(share, {"": ("from scratch", "λ 1", "λ .75")}) for share in _TUNED),
-    scale=f"{SCALE}; figure 8's λ 1 and .75, fine-tuned on 2 % and 10 % of the labels, 3 and 13 images a class, with"
+    scale=f"{SCALE}; λ 1 and .75 of figure 8, fine-tuned on 2 % and 10 % of the labels, 3 and 13 images per class, with"
     " rates chosen on other training images; top-5",
 )
 
@@ -175,7 +175,7 @@ FIGURE_9 = Entry(
         Claim("1", "some queries have ten neighbors of their class, some have none", "App. D",
             (Above(f"λ .75 @ {_RIGHT}", 0.0), Above("λ .75 @ no neighbor right", 0.0)), (), _RIGHT),
         Claim("2", "failures share other context", "App. D", (),
-            note="what images have in common is for eyes to judge: claim a asks about classes"),
+            note="only eyes can judge what images have in common: claim a asks about classes"),
         Claim("a", "the neighbors of failures agree on another class more often than images drawn at random", "ours",
             (Beats(f"λ .75 @ {_COMMON} of failures", f"λ .75 @ {_COMMON} by chance"),), (), _RIGHT),
     ),

@@ -29,15 +29,15 @@ __all__ = [
 _BASE_EPOCHS, _EPOCHS = 12, 2
 
 NEVER = 1_000
-"""Epochs that no branch lasts."""
+"""More epochs than any branch lasts."""
 
 BETWEEN_NEGATIVES = 128
-"""Negatives between images: with 4,096 of a bank of 7,500, as in the paper, samplings could not differ."""
+"""Negatives between images: with 4,096 of a bank of 7,500, as in the paper, ways of sampling could not differ."""
 
 
 def _equalize_negatives(run: Run) -> Run:
-    """As many negatives for every arm: those within images as a queue holds, those between them few enough for
-    samplings to differ."""
+    """Equally many negatives in every arm: within images as many as a queue holds, between images few enough for the
+    ways of sampling to differ."""
 
     def fewer(part: Any) -> Any:
         match part:
@@ -53,7 +53,7 @@ def _equalize_negatives(run: Run) -> Run:
 
 
 def _warm_base() -> Arm:
-    """λ 1 from the untrained network's rows, with clusters that nothing asks for: every branch clusters the rows of the
+    """λ 1 from the untrained network's rows, with clusters that nothing uses: every branch clusters the rows of the
     warm network anew."""
     warm = base(interclr_intra_only(32), _BASE_EPOCHS)
     (within,) = warm.run.branches
@@ -63,14 +63,14 @@ def _warm_base() -> Arm:
 
 _BASE = _warm_base()
 GATE = gate("base")
-"""The base has to be above raw pixels and a random encoder."""
+"""The base must be above raw pixels and a random encoder."""
 FLOORS = (*floors(_BASE), Cell("base", _BASE, (ProtocolAccuracy(),)))
 """Cells that the gate needs."""
 SCALE = (
     f"an image's row against {QUEUE:,} others, mates against {BETWEEN_NEGATIVES} of other clusters; 58 clusters of the"
     " warm base's rows; one view, τ .1"
 )
-"""How the cells are made, in words."""
+"""What all cells share, in words."""
 
 
 def arm(run: Run) -> Arm:
@@ -98,7 +98,7 @@ def with_margins(intra: float, inter: float) -> Arm:
 
 
 def with_offline_labels(every: int) -> Arm:
-    """Labels made anew every few epochs, from the same first clusters as online ones."""
+    """Labels renewed every few epochs, starting from the same clusters as online labels."""
     every_epoch = arm(interclr_offline(32))
 
     def rarer(part: Any) -> Any:

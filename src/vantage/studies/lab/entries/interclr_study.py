@@ -45,20 +45,20 @@ FIGURE_6A = Entry(
     ),
     claims=(
         Claim("1", "at the end, online is above offline", "§5.2", (Beats("online", "offline"),), (), LINEAR, True),
-        Claim("2", "so it is on average over the epochs", "§5.2", (),
-            note="a branch is short, and its end alone is judged"),
-        Claim("a", "labels are the more stale, the more rarely they are made", "ours",
+        Claim("2", "online is above offline on average over the epochs too", "§5.2", (),
+            note="a branch is short, and only its end is judged"),
+        Claim("a", "the more rarely labels are renewed, the more of them are stale", "ours",
             (Order(_LABELS),), (), STALE),
-        Claim("b", "online labels agree better with the classes than those of the start", "ours",
+        Claim("b", "online labels agree better with the classes than the labels of the start", "ours",
             (Beats("online", "never again"),), (), "true mates"),
     ),
     gate=GATE,
     panels=(
         Panel(LINEAR, {"": ("base", *_LABELS)}),
         Panel(STALE, {"": _LABELS}, y_label="stale labels (%)"),
-        Panel("true mates", {"": _LABELS}, y_label="mates of the own class (%)"),
+        Panel("true mates", {"": _LABELS}, y_label="mates of the image's class (%)"),
     ),
-    scale=f"{SCALE}; λ .5, no margin; offline labels are made again after every epoch, or never",
+    scale=f"{SCALE}; λ .5, no margin; offline labels are renewed after every epoch, or never",
 )
 
 _FALSE = FalseByBand(temperature=0.1, edges=(0.0, 0.02, 0.1, 0.9, 1.0))
@@ -119,7 +119,7 @@ FIGURE_6C = Entry(
             (Correlation(_NEGATIVE, (0.0, 0.1, 0.3, 0.5)),), (), LINEAR, True),
         Claim("5", "between, positive: not monotone", "§5.2", (),
             note="a line that fluctuates has no direction that cells could contradict"),
-        Claim("a", "within: .55, which weighs as .35 does with the paper's negatives or more, is above 0", "ours",
+        Claim("a", "within: .55, which weighs at least as much as .35 with the paper's negatives, is above 0", "ours",
             (Beats("within 0.55", "no margin"),), (), LINEAR, True),
     ),
     gate=GATE,
@@ -144,11 +144,12 @@ FIGURE_7 = Entry(
         Cell("both", _WEIGHTED["λ .75"], (ClassSimilarity(),)),
     ),
     claims=(
-        Claim("1", "inter brings a class nearer together than intra", "§5.2", (Beats("inter", "intra"),), (),
-            _TERMS[0]),
+        Claim("1", "inter brings images of a class closer together than intra does", "§5.2", (Beats("inter", "intra"),),
+            (), _TERMS[0]),
         Claim("2", "inter has more outliers than both", "§5.2", (Beats("inter", "both"),), (), _TERMS[1]),
-        Claim("3", "both parts classes best", "§5.2", (Highest("both", ("intra", "inter")),), (), _TERMS[2]),
-        Claim("4", "intra parts images of a class more than inter", "§5.2", (Beats("intra", "inter"),), (), _TERMS[3]),
+        Claim("3", "both separates classes best", "§5.2", (Highest("both", ("intra", "inter")),), (), _TERMS[2]),
+        Claim("4", "intra separates images of a class more than inter does", "§5.2", (Beats("intra", "inter"),), (),
+            _TERMS[3]),
     ),
     panels=tuple(Panel(term, {"": ("intra", "inter", "both")}) for term in _TERMS),
     scale=f"{SCALE}; figure 8's λ 1, 0 and .75; 8 augmentations of 512 test images, in numbers instead of a picture:"
@@ -198,7 +199,7 @@ TABLE_4 = Entry(
         measures=(ProtocolAccuracy(),)) for one in _TABLE_4)),
     claims=(
         Claim("1", "λ .75 is above λ 1, each column", "App. C", (Beats("λ .75", "λ 1"),), tuple(_TABLE_4[0].paper),
-            LINEAR, True, note="by a linear classifier of the images it was trained on, in place of four other tasks"),
+            LINEAR, True, note="by a linear classifier on the pretraining images, in place of four other tasks"),
         Claim("2", "the gain is largest in low-shot", "numbers", tuple(Gains(("λ .75 @ low-shot", "λ 1 @ low-shot"),
             (f"λ .75 @ {c}", f"λ 1 @ {c}")) for c in ("Places205", "VOC07", "AP50")), ("low-shot",),
             note="Places205, VOC07 and detection are not judged here"),

@@ -13,7 +13,7 @@ __all__ = ["ENTRIES"]
 
 KNN, ALIKE = "knn", "similarity"
 _QUOTED = "rows of other papers' networks, which are not trained here"
-_COCO = "150 photographs do not rank features"
+_COCO = "150 photographs cannot rank features"
 _OTHERS = ("RelativePosition", "Jigsaw", "Rotation", "Colorization", "DeepCluster", "BigBiGAN")
 _CONTRASTIVE = ("InstDisc", "LocalAgg", "CPC v1", "CPC v2", "CMC", "SimCLR", "MoCo", "MoCo v2")
 
@@ -50,15 +50,15 @@ TABLE_1 = Entry(
     claims=(
         Claim("1", "JCL is above MoCo v2", "§4.2", _each("JCL", "MoCo v2"), ("top-1",), LINEAR, True),
         Claim("2", "the same for top-5", "§4.2", _each("JCL", "MoCo v2"), ("top-5",),
-            note="one measure is judged here"),
+            note="only top-1 is measured here"),
         Claim("3", "JCL is above every other method", "§4.2", _each("JCL", *_CONTRASTIVE, *_OTHERS), ("top-1",),
             note=_QUOTED),
-        Claim("4", "JCL is above every method that contrasts nothing", "§4.2", _each("JCL", *_OTHERS),
+        Claim("4", "JCL is above every method that is not contrastive", "§4.2", _each("JCL", *_OTHERS),
             ("top-1", "top-5"), note=_QUOTED),
-        Claim("5", "every contrastive method is above every other", "§4.2, of JCL only",
+        Claim("5", "every contrastive method is above every method that is not", "§4.2, for JCL only",
             tuple(Beats(one, other) for one in (*_CONTRASTIVE, "JCL") for other in _OTHERS), ("top-1",), note=_QUOTED),
         Claim("6", "MoCo v2 is above MoCo", "§4.2", _each("MoCo v2", "MoCo"), ("top-1", "top-5"),
-            note="no MoCo v1 among these cells"),
+            note="MoCo v1 is not among these cells"),
         Claim("a", "JCL is above MoCo v2 by nearest neighbors", "ours", _each("JCL", "MoCo v2"), (), KNN, True),
         Claim("b", "the variance term helps: JCL is above λ 0", "ours", _each("JCL", "JCL, λ 0"), (), LINEAR, True),
         Claim("c", "the mean key helps: λ 0 is above MoCo v2", "ours", _each("JCL, λ 0", "MoCo v2"), (), LINEAR, True),
@@ -106,7 +106,7 @@ TABLE_2 = Entry(
             (Order(("random", "MoCo", "MoCo v2", "JCL")),), ("box", "mask", "keypoint"), note=_COCO),
     ),
     commands=("vantage export runs/jcl --to detectron2 --out detectron2",),
-    scale="150 photographs of COCO do not rank features, and the differences are .2 to .5 AP",
+    scale="150 photographs of COCO cannot rank features, and the differences are .2 to .5 AP",
 )
 
 _DEEP = tuple(f"JCL @ similarity, {tenth}" for tenth in ("10 %", "50 %", "90 %"))
@@ -124,14 +124,14 @@ FIGURE_3 = Entry(
             tuple(Beats(term, term.replace("JCL", "MoCo v2")) for term in _DEEP), (), ALIKE),
         Claim("3b.1", "JCL's variance is below MoCo v2's", "§4.5", _each("MoCo v2", "JCL"), (), "variance",
             note="for unit vectors (1 − similarity)/128: claim 3a.1 again"),
-        Claim("a", "JCL parts images better: within − between", "ours", _each("JCL", "MoCo v2"), (),
-            "within − between", note="similarity alone also rises by collapse"),
+        Claim("a", "JCL separates images better: within − between", "ours", _each("JCL", "MoCo v2"), (),
+            "within − between", note="similarity also rises when a network collapses"),
         Claim("b", "the variance term does it: λ 4 is above λ 0", "ours", _each("JCL", "JCL, λ 0"), (), ALIKE),
         Claim("c", "a random encoder's similarity is above JCL's", "ours", _each("random encoder", "JCL"), (), ALIKE,
-            note="why similarity says nothing of quality by itself"),
+            note="so similarity by itself says nothing about quality"),
     ),
     commands=("vantage analyse similarity runs/jcl runs/moco_v2 --data IMAGENET100#train",),
-    scale="16 augmentations of 512 test images; the head's 128 numbers",
+    scale="16 augmentations of 512 test images; the head's 128 outputs",
     panels=(
         Panel(ALIKE, {name: {f"{name} @ similarity, {tenth} %": tenth for tenth in (10, 50, 90)} for name in _NAMES},
             "quantile over images (%)", y_label="similarity of augmentations"),
@@ -154,7 +154,7 @@ SECTION_3 = Entry(
             note="before any training all keys are nearly equal"),
         Claim("a", "JCL's gap is below MoCo v2's", "ours", (Beats("MoCo v2", "JCL"),), (), "gap of the bound"),
         Claim("3", "at the same memory JCL is above five keys", "S §2", (),
-            note="with a slow key network neither sends a gradient to keys, so both need the same memory"),
+            note="with a slow key network no gradient reaches the keys in either, so both need the same memory"),
     ),
     scale="Gaussian keys of the mean and covariance of 32 augmentations of 256 test images; negatives are the mean keys"
     " of the other images; τ .2",

@@ -92,7 +92,7 @@ FIGURE_2C = Entry(
     ),
     gate=replace(GATE, base="τ .2"),
     panels=(Panel(LINEAR, {"": _TEMPERATURES}, "τ"), Panel("knn", {"": _TEMPERATURES}, "τ")),
-    scale=f"from the start, since another τ is a shock to a warm base; {_BETWEEN}; λ 4 throughout",
+    scale=f"from scratch, since another τ is a shock to a warm base; {_BETWEEN}; λ 4 throughout",
 )
 
 ENTRIES = (FIGURE_2A, FIGURE_2B, FIGURE_2C)

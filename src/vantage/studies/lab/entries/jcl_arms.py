@@ -33,16 +33,16 @@ _BASE = base(with_temperature(moco_v2(32), 0.2))
 _MOCO, _JCL = branch(with_temperature(moco_v2(32), 0.2), _BASE), branch(_jcl(4.0), _BASE)
 
 FLOORS = (*floors(_BASE, AugmentationSimilarity(), JointKeys()), Cell("base", _BASE, (ProtocolAccuracy(),)))
-"""The base, and what it has to be above."""
+"""The base, and what it must be above."""
 ARMS = (
     Cell("MoCo v2", _MOCO, (*_MEASURES, JointKeys()), {"top-1": 67.6, "top-5": 88.0}),
     Cell("JCL", _JCL, (*_MEASURES, JointKeys()), {"top-1": 68.7, "top-5": 89.0}),
     Cell("JCL, λ 0", branch(_jcl(0.0), _BASE), _MEASURES),
     Cell("five keys, Eq. 3", branch(_shuffle_images(jcl_vanilla(32)), _BASE), _MEASURES),
 )
-"""The arms of Table 1 that are made here, MoCo v2 first."""
+"""The arms of Table 1 that are run here, MoCo v2 first."""
 GATE = gate("base")
-"""The base has to be above raw pixels and a random encoder."""
+"""The base must be above raw pixels and a random encoder."""
 
 
 def with_strength(strength: float) -> Arm:
@@ -51,5 +51,5 @@ def with_strength(strength: float) -> Arm:
 
 
 def at_temperature(temperature: float, epochs: int) -> Arm:
-    """JCL from the start at another τ, which would be a shock to a warm base."""
+    """JCL from scratch at another τ, which would be a shock to a warm base."""
     return base(_jcl(4.0, temperature), epochs)
