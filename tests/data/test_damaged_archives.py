@@ -15,8 +15,11 @@ import pytest
 from good_files import tar
 from sharded import png
 
-from vantage.data import open_source
+from vantage.data import Parquet, open_source
+from vantage.data.sources import parquet
 from vantage.errors import DataError
+
+MIB = 1 << 20
 
 
 @pytest.fixture
@@ -119,3 +122,54 @@ def test_a_label_beyond_the_names_of_the_classes(tmp_path: Path, cache: Path) ->
     pq.write_table(table, tmp_path / "a.parquet")
     with pytest.raises(DataError, match="a label of .* is 2: classes are numbered from 0 to 1"):
         open_source(tmp_path / "a.parquet", cache=cache)
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        (
+            [bytes([n]) * MIB for n in range(20)],
+            "the row group 0 of .* unpacked, more than a quarter of this machine's",
+        ),
+        ([bytes(2 * MIB)] * 1000, "the column image of .* a fixed share of this machine's memory"),
+    ],
+    ids=["many zeros", "one value again and again"],
+)
+def test_a_row_group_that_is_unpacked_to_more_than_the_memory(
+    cells: list[bytes], message: str, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a machine with 64 MiB."""
+    monkeypatch.setattr(parquet, "memory_of", lambda device: 64 * MIB)
+    table = pa.table({"image": pa.array(cells, pa.binary())})
+    pq.write_table(table, tmp_path / "a.parquet", compression="zstd", dictionary_pagesize_limit=4 * MIB)
+    assert (tmp_path / "a.parquet").stat().st_size < MIB
+    before = pa.total_allocated_bytes()
+    with pytest.raises(DataError, match=message):
+        open_source(tmp_path / "a.parquet", cache=cache).image(0)
+    assert pa.total_allocated_bytes() - before < 20 * MIB
+
+
+def test_labels_that_are_unpacked_to_more_than_the_memory(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet, "memory_of", lambda device: 64 * MIB)
+    words = pa.table({"image": [png(0)] * 100, "label": ["x" * MIB] * 100})
+    pq.write_table(words, tmp_path / "words.parquet", compression="zstd")
+    numbers = pa.table({"image": pa.nulls(MIB, pa.binary()), "label": pa.array(np.zeros(MIB, bool))})
+    pq.write_table(numbers, tmp_path / "rows.parquet")
+    with pytest.raises(DataError, match="the column label of .* takes more than 0.0 GiB"):
+        open_source(tmp_path / "words.parquet", cache=cache)
+    with pytest.raises(DataError, match="states 1,048,576 rows, whose labels take more than a quarter"):
+        open_source(tmp_path / "rows.parquet", cache=cache)
+
+
+def test_row_groups_in_memory_take_a_quarter_of_it(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet, "memory_of", lambda device: 64 * MIB)
+    chance = np.random.default_rng(0)
+    table = pa.table({"image": pa.array([chance.bytes(5 * MIB) for _ in range(8)], pa.binary())})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=1)
+    source = Parquet((tmp_path / "a.parquet",))
+    assert [len(source.file_bytes(number)) for number in range(8)] == [5 * MIB] * 8
+    assert sum(group.nbytes for group in source._groups.values()) <= 16 * MIB

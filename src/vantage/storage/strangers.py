@@ -5,6 +5,7 @@ folder itself may be a link, since its user named it.
 """
 
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -60,23 +61,28 @@ def check_file(path: Path) -> None:
 def _checked_size(entry: os.DirEntry[str], root: str) -> int:
     """Check an entry, and return its size if it is a JSON file, else 0."""
     path, name = entry.path, entry.name.lower()
-    if entry.is_symlink():
+    try:
+        facts = entry.stat(follow_symlinks=False)
+    except FileNotFoundError:  # a process that trains the run has just renamed it
+        return 0
+    if stat.S_ISLNK(facts.st_mode):
         target = os.path.realpath(path)
         if os.path.commonpath([root, target]) != root or not os.path.isfile(target):
             raise UserError(
                 f"{path} is a link that leads to no file of its folder: put what it stands for in its place if you"
                 " trust it, else remove it"
             )
-    elif entry.is_dir():
+        facts = os.stat(target)
+    elif stat.S_ISDIR(facts.st_mode):
         if name.endswith(_FILES):
             raise UserError(f"{path} is a folder where a file belongs: remove it")
-    elif not entry.is_file():
+        return 0
+    elif not stat.S_ISREG(facts.st_mode):
         raise UserError(f"{path} is a pipe or a device where a file belongs: remove it")
     if not name.endswith(_JSON):
         return 0
-    size = entry.stat().st_size
-    _check_size(path, size)
-    return size
+    _check_size(path, facts.st_size)
+    return facts.st_size
 
 
 def _check_size(path: str, size: int) -> None:

@@ -5,6 +5,7 @@ h, w: height and width in pixels
 
 import json
 from collections import OrderedDict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq
 from jaxtyping import UInt8
 from torch import Tensor
 
+from vantage.allocator import memory_of
 from vantage.data.decode import MAX_PIXELS, decode
 from vantage.data.sources.file_stamp import FileStamp
 from vantage.data.sources.source import read_some, stamp_of_files
@@ -24,13 +26,17 @@ _IMAGES = ("image", "img", "images")
 _LABELS = ("label", "labels", "fine_label", "class")
 _GROUPS_KEPT = 16
 _MOST_CLASSES = 1_000_000
+_LABEL_BYTES = 64
+"""Bytes that a label takes while all are numbered."""
 
 
 class Parquet:
     """The rows of one or more Parquet files, in the order given.
 
-    Row groups are read as they are needed, and the last 16 are kept in memory. Reading in random order is fast if all
-    groups fit, or if groups are small (Hugging Face writes about 100 rows); otherwise each image costs a whole group.
+    Row groups are read as they are needed, and the last 16 are kept in memory, or fewer if they would take more than a
+    quarter of it. Reading in random order is fast if all groups fit, or if groups are small (Hugging Face writes about
+    100 rows); otherwise each image costs a whole group. Files with a group that takes more than a quarter of the
+    memory, unpacked, are refused, and so are those with too many rows for their labels to fit there.
     """
 
     def __init__(self, paths: tuple[Path, ...], max_pixels: int = MAX_PIXELS) -> None:
@@ -53,11 +59,13 @@ class Parquet:
                         f"{path} has columns {column}, {label}, but {paths[0]} has {self._column}, "
                         f"{self._label_column}: files of one set must agree"
                     )
+                _check_sizes(file.metadata, path)
                 for group in range(file.metadata.num_row_groups):
                     starts.append(starts[-1] + file.metadata.row_group(group).num_rows)
                     where.append((number, group))
                 if label:
-                    labels.append(file.read(columns=[label]).column(0).combine_chunks())
+                    groups = range(file.metadata.num_row_groups)
+                    labels.append(_read(file, groups, label, path, _most_bytes() // 8).combine_chunks())
             except (OSError, pa.ArrowException, UnicodeError) as error:
                 raise DataError(f"cannot read {path} as a Parquet file: {error}") from error
         if starts[-1] == 0:
@@ -120,11 +128,10 @@ class Parquet:
         else:
             file, inner = self._where[group]
             self._stamps[file].check()
-            # One thread: Arrow's own threads do not survive in a forked worker.
-            self._groups[group] = (
-                self._file(file).read_row_group(inner, columns=[self._column], use_threads=False).column(0)
-            )
-            while len(self._groups) > _GROUPS_KEPT:
+            self._groups[group] = _read(self._file(file), [inner], self._column, self.paths[file], _most_bytes())
+            while len(self._groups) > 1 and (
+                len(self._groups) > _GROUPS_KEPT or sum(kept.nbytes for kept in self._groups.values()) > _most_bytes()
+            ):
                 self._groups.popitem(last=False)
         return self._groups[group]
 
@@ -155,6 +162,46 @@ class Parquet:
             return [value for array in labels for value in array.to_pylist()]
         except (UnicodeError, pa.ArrowException) as error:
             raise DataError(f"the column {self._label_column} of {self.paths[0]} cannot be read: {error}") from error
+
+
+def _most_bytes() -> int:
+    """A quarter of the machine's memory."""
+    return memory_of("cpu") // 4
+
+
+def _check_sizes(metadata: Any, path: Path) -> None:
+    """Raises `DataError` where the footer of a file says that a row group, or all labels, take too much memory."""
+    most = _most_bytes()
+    for group in range(metadata.num_row_groups):
+        size = metadata.row_group(group).total_byte_size
+        if size > most:
+            raise DataError(
+                f"the row group {group} of {path} takes {size / 2**30:,.1f} GiB unpacked, more than a quarter of this"
+                f" machine's memory ({4 * most / 2**30:,.1f} GiB): write the file again with smaller row groups"
+            )
+    if metadata.num_rows * _LABEL_BYTES > most:
+        raise DataError(
+            f"{path} states {metadata.num_rows:,} rows, whose labels take more than a quarter of this machine's memory"
+            f" ({4 * most / 2**30:,.1f} GiB): split the set, and give its parts one by one"
+        )
+
+
+def _read(file: pq.ParquetFile, groups: Sequence[int], column: str, path: Path, most: int) -> pa.ChunkedArray:
+    """A column of some row groups, in batches that fit in the memory: a value that is repeated takes little room in the
+    file, and much more than the footer says once it is unpacked. Raises `DataError` where it has more than `most`
+    bytes."""
+    largest = max((file.metadata.row_group(group).total_byte_size for group in groups), default=0)
+    batches, size = [], 0
+    # One thread: Arrow's own threads do not survive in a forked worker.
+    for batch in file.iter_batches(max(1, most // max(1, largest)), groups, [column], use_threads=False):
+        batches.append(batch.column(0))
+        size += batch.nbytes
+        if size > most:
+            raise DataError(
+                f"the column {column} of {path} takes more than {most / 2**30:,.1f} GiB at once when it is unpacked, a"
+                " fixed share of this machine's memory: write the file again with smaller row groups"
+            )
+    return pa.chunked_array(batches, file.schema_arrow.field(column).type)
 
 
 def _columns(schema: pa.Schema, path: Path) -> tuple[str, str | None]:
