@@ -57,9 +57,6 @@ class Wait(NamedTuple):
     what: str
     """The operation, and for copies the direction."""
 
-    clusters: bool
-    """Whether k-means asked for it: not every step clusters."""
-
 
 class Pretended(Tensor):
     """A tensor that says it lies on the pretended device. C++ sees a CPU tensor; everything that Python sees, and every
@@ -178,7 +175,7 @@ class Pretend(TorchDispatchMode):
 
     def wait(self, what: str) -> None:
         """Note a wait where the package now is."""
-        self.waits.append(Wait(_place(), what, _in_kmeans()))
+        self.waits.append(Wait(_place(), what))
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
@@ -304,13 +301,6 @@ def _place() -> str:
             first = f"{Path(path).name}:{frame.f_lineno}"
         frame = frame.f_back
     return first
-
-
-def _in_kmeans() -> bool:
-    frame = sys._getframe(1)
-    while frame is not None and frame.f_code.co_name != "kmeans":
-        frame = frame.f_back
-    return frame is not None
 
 
 def _to(tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:

@@ -1,5 +1,5 @@
-"""A training step never waits for its device, and computes there what it computes on the CPU: every recipe, on the
-pretended device of `pretended.py`, without a GPU."""
+"""A training step never waits for its device, but at most twice where there are clusters, and computes there what it
+computes on the CPU: every recipe, on the pretended device of `pretended.py`, without a GPU."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -11,9 +11,10 @@ from stepping import BATCH, SIZE, Stepping, Views, pictures, small
 from torch import Tensor
 from torch.testing import assert_close
 
+from vantage import allowing
 from vantage.encoding import encode
-from vantage.memory import ClusteredBank
-from vantage.recipes import RECIPES
+from vantage.memory import ClusteredBank, ReclusteredBank
+from vantage.recipes import RECIPES, VARIANTS
 from vantage.training.run import Run
 
 IMAGES, CPU = 16, torch.device("cpu")
@@ -31,25 +32,30 @@ VIEWS = {recipe(SIZE).views: recipe for recipe in sorted(RECIPES, key=lambda rec
 """A recipe for each kind of views."""
 
 
+ASKS = {ClusteredBank: 2, ReclusteredBank: 1}
+"""How often a bank waits in one step at most. One whose clusters follow asks how large they are, and, where some are
+too small, for the size of the largest after their rows have moved. One that is reclustered asks, at the end of a pass,
+how many rows were written. Other banks never ask."""
+
+
 def allowed(run: Run) -> int:
-    """Waits of a step: each bank whose clusters follow at every step asks whether one of them has become too small."""
-    return sum(isinstance(branch.memory, ClusteredBank) for branch in run.branches)
+    """Waits of a step, clusterings included."""
+    return sum(ASKS.get(type(branch.memory), 0) for branch in run.branches)
 
 
-@pytest.mark.parametrize("recipe", cases(RECIPES))
+@pytest.mark.parametrize("recipe", cases([*RECIPES, *VARIANTS]))
 def test_a_step_does_not_wait_and_computes_what_the_cpu_computes(recipe):
-    """From views on: both passes, the optimizer, all stores. The third step is counted: by then all clusters are
-    there, and what is read once has been read."""
-    run = small(recipe(SIZE), IMAGES)
+    """From views on: both passes, the optimizer, all stores, and clusterings. The second epoch is counted: by then what
+    is read once has been read."""
+    with allowing("tiny"):
+        run = small(recipe(SIZE), IMAGES)
     with Pretend() as mode:
         there = Stepping(run, IMAGES, Views.SENT)
-        rows = [row for _ in range(2) for row in there.epoch(mode)][:3]
+        rows = [row for _ in range(2) for row in there.epoch(mode)]
     here = Stepping(run, IMAGES, Views.SENT, CPU)
-    assert [loss for loss, _ in rows] == pytest.approx(
-        [loss for _ in range(2) for loss, _ in here.epoch()][:3], abs=1e-5
-    )
-    waits = [wait for wait in rows[-1][1] if not wait.clusters]
-    assert len(waits) <= allowed(run), waits
+    assert [loss for loss, _ in rows] == pytest.approx([loss for _ in range(2) for loss, _ in here.epoch()], abs=1e-5)
+    for _, waits in rows[there.images.steps :]:
+        assert len(waits) <= allowed(run) <= 2, waits
 
 
 @pytest.mark.parametrize("recipe", cases(VIEWS.values()))
@@ -103,8 +109,7 @@ def test_whole_steps_with_their_views(name: str, views: Views):
     here = Stepping(run, 24, views, CPU)
     losses = [loss for _ in range(2) for loss, _ in here.epoch()]
     assert [loss for loss, _ in rows] == pytest.approx(losses, abs=1e-4)
-    counts = [len(waits) for _, waits in rows[3:] if not any(wait.clusters for wait in waits)]
-    assert counts and max(counts) <= allowed(run)
+    assert max(len(waits) for _, waits in rows[3:]) <= allowed(run)
     ours, theirs = there.state(), here.state()
     assert set(ours) == set(theirs)
     for key, value in theirs.items():

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from vantage import draws
-from vantage.memory.kmeans import Closeness, add_rows, kmeans, nearest, sums
+from vantage.memory.kmeans import Closeness, add_rows, lloyd, nearest, sums
 from vantage.memory.rows import Rows
 from vantage.records.members import Members
 
@@ -74,27 +74,43 @@ class Clustering:
 
         Their rows go to the nearest centroid of the others; then the largest cluster is split in two, once for each
         emptied one. Where all clusters are small there is nowhere to go, and nothing is done. A half may itself be
-        small: the next call handles it. Whether there is a small one is all that a device is asked for.
+        small: the next call handles it. A device is asked how large the clusters are, and, where some are small, for
+        the size of the largest after their rows have moved.
         """
-        small = self.count < smallest
-        if smallest < 1 or int(small.sum()) in (0, len(small)):
+        if smallest < 1:
             return
-        row, large = small[self.label].nonzero()[:, 0], (~small).nonzero()[:, 0]
-        if len(row):
+        sizes = self.count.cpu()
+        small = sizes < smallest
+        if not bool(small.any()) or bool(small.all()):
+            return
+        device, rows = self.label.device, int(sizes[small].sum())
+        large = (~small).nonzero()[:, 0].to(device, non_blocking=True)
+        if rows:
+            row = small.to(device, non_blocking=True)[self.label].nonzero_static(size=rows)[:, 0]
             self.move(row, large[nearest(self.vector[row], self.centroid[large], closeness)[0]])
-        for number in small.nonzero()[:, 0].tolist():
-            self._split(int(self.count.argmax()), number, draws.mix(seed, number))
+        most = int(self.count.max())
+        if most > 1:
+            for number in small.nonzero()[:, 0].tolist():
+                self._split(number, most, draws.mix(seed, number))
 
-    def _split(self, largest: int, empty: int, seed: int) -> None:
-        """Half of a cluster's rows, by 2-means, to an empty one; a random half where all rows are alike."""
-        row = (self.label == largest).nonzero()[:, 0]
-        if len(row) < 2:
-            return
-        second = kmeans(self.vector[row], 2, seed)[0] == 1
-        if bool(second.all()) or not bool(second.any()):
-            order = torch.randperm(len(row), generator=torch.Generator().manual_seed(seed)).to(row.device)
-            second = order < len(row) // 2
-        part = row[second]
-        self.move(part, torch.full_like(part, empty))
-        for number in (largest, empty):
-            self.centroid[number] = self.total[number] / self.count[number]
+    def _split(self, empty: int, most: int, seed: int) -> None:
+        """Half of the rows of the largest cluster, by 2-means, to an empty one; a random half where all rows are alike.
+
+        The host knows only that there are `most` rows at most, so it asks for as many; beyond `size` they are copies of
+        the first row, which do not count.
+        """
+        largest = self.count.argmax()
+        size, other = self.count[largest], torch.full_like(largest, empty)
+        slot = torch.arange(most, device=largest.device)
+        valid = slot < size
+        slot = torch.where(valid, slot, 0)
+        row = (self.label == largest).nonzero_static(size=most)[slot, 0]
+        order = torch.randperm(most, generator=torch.Generator().manual_seed(seed)).to(row.device, non_blocking=True)
+        order = torch.where(valid, order, most).argsort(stable=True).argsort(stable=True)  # of the valid rows alone
+        second = lloyd(self.vector[row], order[:2], 20, valid)[0] == 1
+        alike = (second | ~valid).all() | ~second.any()
+        second = torch.where(alike, order < size // 2, second)
+        self.move(row, torch.where(second, other, largest)[slot], first=second)
+        pair = torch.stack([largest, other])
+        mean = (self.total[pair] / self.count[pair].clamp(min=1)[:, None]).to(self.centroid.dtype)
+        self.centroid[pair] = torch.where(second.any(), mean, self.centroid[pair])  # a single row is not split

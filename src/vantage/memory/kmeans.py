@@ -20,7 +20,7 @@ from vantage.errors import UserError
 from vantage.memory.rows import Rows
 from vantage.sharing import gather_rows, own_slice
 
-__all__ = ["Closeness", "Distance", "InnerProduct", "add_rows", "kmeans", "nearest", "sums"]
+__all__ = ["Closeness", "Distance", "InnerProduct", "add_rows", "kmeans", "lloyd", "nearest", "sums"]
 
 _BYTES = 64 * 2**20  # a chunk of rows × clusters, or of rows × width
 
@@ -119,16 +119,35 @@ def kmeans(
         raise UserError(f"{clusters} clusters of {len(vector)} images cannot be made: ask for fewer clusters")
     start = torch.randperm(len(vector), generator=torch.Generator().manual_seed(seed))[:clusters]
     device = vector.local.device if isinstance(vector, Rows) else vector.device
-    centroid = vector[start.to(device, non_blocking=True)]
-    label, close = nearest(vector, centroid)
+    return lloyd(vector, start.to(device, non_blocking=True), iterations)
+
+
+def lloyd(
+    vector: Float[Tensor, "m d"] | Rows,
+    start: Int[Tensor, "k"],
+    iterations: int,
+    valid: Bool[Tensor, "m"] | None = None,
+) -> tuple[Int[Tensor, "m"], Float[Tensor, "k d"]]:
+    """`kmeans` from the rows `start`. Rows that are not `valid` do not count and get the label k."""
+    centroid, clusters = vector[start], len(start)
+    label, close = _assign(vector, centroid, valid)
     for _ in range(iterations):
-        total, times = sums(label, vector, clusters)
+        total, times = (part[:clusters] for part in sums(label, vector, clusters + 1))
         mean = total / times.clamp(min=1)[:, None]
         centroid = _without_empty(mean, times == 0, vector, close)
-        last_label, (label, close) = label, nearest(vector, centroid)
-        if device.type == "cpu" and torch.equal(last_label, label) and bool(times.all()):
+        last_label, (label, close) = label, _assign(vector, centroid, valid)
+        if label.device.type == "cpu" and torch.equal(last_label, label) and bool(times.all()):
             break
     return label, centroid
+
+
+def _assign(
+    vector: Float[Tensor, "m d"] | Rows, centroid: Float[Tensor, "k d"], valid: Bool[Tensor, "m"] | None
+) -> tuple[Int[Tensor, "m"], Float[Tensor, "m"]]:
+    label, close = nearest(vector, centroid)
+    if valid is None:
+        return label, close
+    return torch.where(valid, label, len(centroid)), torch.where(valid, close, torch.inf)
 
 
 def _without_empty(
