@@ -54,7 +54,7 @@ def _comparison(gap: Gap, other: str) -> str:
         return f"{gap.words} above {other}"
     if gap.high < 0:
         return f"{gap.reverse.words} below {other}"
-    return f"not seen to differ from {other} ({gap.words})"
+    return f"not clearly different from {other} ({gap.words})"
 
 
 def _better_without(result: BenefitResult) -> list[str]:
@@ -67,8 +67,12 @@ def _better_without(result: BenefitResult) -> list[str]:
         pretrained_way = max((TUNED, FROZEN), key=lambda way: result.mean(way, labels))
         if result.mean(other_way, labels) >= result.mean(pretrained_way, labels):
             numbers = f"{result.mean(other_way, labels):.1f} % against {result.mean(pretrained_way, labels):.1f} %"
-            parts.append(f"{_with(result, labels)} ({other_way}: {numbers})")
-    return [_sentence(f"a way without pretraining is as good as the run or better {', '.join(parts)}")] if parts else []
+            parts.append(f"{_with(result, labels)}, {other_way}: {numbers}")
+    return (
+        [_sentence(f"without pretraining, one way is as good as the run or better: {'; '.join(parts)}")]
+        if parts
+        else []
+    )
 
 
 def _others(result: BenefitResult) -> list[str]:
