@@ -20,6 +20,7 @@ import pytest
 import torch
 from PIL import Image
 from safetensors.torch import save_file
+from sharded import samples, write_shard
 from torchvision.models import resnet18
 
 import vantage
@@ -30,10 +31,13 @@ PAGES = [REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md", "CHANGEL
 PAGES += [REPOSITORY / "benchmarks" / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
 
 TRAINING = ("README.md", "docs/comparing.md", "docs/own_photos.md", "docs/weights_from_elsewhere.md")
-TRAINING += ("docs/taking_it_elsewhere.md", "docs/using_features.md")
+TRAINING += ("docs/scale.md", "docs/taking_it_elsewhere.md", "docs/using_features.md")
 """Pages whose commands train several networks, or write them for other runtimes."""
 
-NEEDS = {"taking_it_elsewhere.md": ("timm", "onnxruntime", "onnxscript", "pandas", "polars", "duckdb")}
+NEEDS = {
+    "scale.md": ("polars", "duckdb"),
+    "taking_it_elsewhere.md": ("timm", "onnxruntime", "onnxscript", "pandas", "polars", "duckdb"),
+}
 """Libraries that a page's reader has, and Vantage does not need."""
 
 NOT_HERE = (
@@ -43,6 +47,8 @@ NOT_HERE = (
     r"tensorboard ",
 )
 """Lines that no test can run: they install something, run everything, or wait for a person."""
+CODE = re.compile(r"^(>>>|\$|vantage |torchrun |python|import |from \w+ import )", re.MULTILINE)
+"""How lines begin that belong in a block of their language."""
 
 SMALL = ("--epochs=1", "--size=16", "--batch-size=16", "--precision=32-true")
 """What makes a `vantage pretrain` of a page short; its network is small too."""
@@ -50,6 +56,12 @@ SMALL = ("--epochs=1", "--size=16", "--batch-size=16", "--precision=32-true")
 
 FEW = "--shares 100 --seeds 0 1 --epochs 1 --learning-rates 0.05"
 """What makes a `vantage benefit` of a page short, in place of its minutes."""
+
+SHORTER = {
+    "minutes=30": 'minutes=30, size=16, backbone="convolutions", changes={"epochs": 1, "batch_size": 16}',
+    "shares=(0.01, 0.1, 1.0), budget=Budget(epochs=30)": "(1.0,), (0, 1), Budget(1, learning_rates=(0.05,))",
+}
+"""What makes a Python block of a page short, in place of its minutes and epochs."""
 
 
 def blocks(page: Path) -> Iterator[tuple[str, int, str]]:
@@ -82,6 +94,13 @@ def shortened(words: list[str], backbone: str) -> list[str]:
         else:
             shorter.append(word)
     return [*shorter, *small]
+
+
+def shortened_python(code: str) -> str:
+    """A Python block with what makes it short."""
+    for long, short in SHORTER.items():
+        code = code.replace(long, short)
+    return code
 
 
 def run_command(line: str, backbone: str = "convolutions") -> None:
@@ -128,6 +147,12 @@ def granted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def write_shards(folder: Path) -> None:
+    """A hundred shards of one image each, with the names that the page about them has."""
+    for number in range(100):
+        write_shard(folder / f"train-{number:06d}.tar", samples(number, 1))
+
+
 def write_weights(folder: Path) -> None:
     """Published weights, by the names that the page about them has."""
     network = resnet18(weights=None).state_dict()
@@ -153,6 +178,8 @@ def test_the_code_of_a_page_runs(page: Path, granted: Path, tmp_path: Path, monk
     shutil.copytree(granted, tmp_path, dirs_exist_ok=True)
     if page.name == "weights_from_elsewhere.md":
         write_weights(tmp_path)
+    if page.name == "scale.md":
+        write_shards(tmp_path / "shards")
     text = page.read_text(encoding="utf-8")
     backbone = "resnet18" if "--to torchvision" in text else "convolutions"
     made = re.findall(r"--out (runs/\S+)", text)
@@ -168,9 +195,10 @@ def test_the_code_of_a_page_runs(page: Path, granted: Path, tmp_path: Path, monk
             elif language == "python" and file:
                 (tmp_path / file.group(1)).write_text(code, encoding="utf-8")
             elif language == "python":
-                exec(compile("\n" * (line - 1) + code, str(page), "exec"), names)
+                exec(compile("\n" * (line - 1) + shortened_python(code), str(page), "exec"), names)
             else:
                 assert language == "text", f"line {line} of {page.name}: no test runs {language or 'unnamed'} blocks"
+                assert not CODE.search(code), f"line {line} of {page.name}: code in a text block does not run"
     finally:
         for name in set(sys.modules) - before:
             if Path(getattr(sys.modules[name], "__file__", None) or "/").parent == tmp_path:
@@ -186,6 +214,16 @@ def test_commands_are_read_as_a_shell_would() -> None:
     kept = ["pretrain", "moco_v2", "--seed=1"]
     assert shortened(words, "convolutions") == [*kept, *SMALL, "--backbone=convolutions"]
     assert shortened(["embed", "--epochs", "200"], "convolutions") == ["embed", "--epochs", "200"]
+
+
+def test_what_a_test_shortens_is_on_a_page() -> None:
+    texts = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    assert [long for long in SHORTER if long not in texts] == []
+
+
+@pytest.mark.parametrize("code", [">>> 1 + 1", "run\nvantage embed", "torchrun x", "import duckdb", "$ ls"])
+def test_code_in_a_text_block_is_seen(code: str) -> None:
+    assert CODE.search(code) and not CODE.search("plan for 30 minutes\n  the vantage pretrain")
 
 
 def test_an_unknown_command_is_no_command_that_passes() -> None:
