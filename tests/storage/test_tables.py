@@ -2,7 +2,7 @@
 
 import pytest
 
-from vantage.storage.tables import mean_and_deviation
+from vantage.storage.tables import Table, mean_and_deviation
 
 
 @pytest.mark.parametrize(
@@ -17,3 +17,8 @@ from vantage.storage.tables import mean_and_deviation
 )
 def test_a_mean_with_its_deviation(cell: str, words: str) -> None:
     assert cell == words
+
+
+def test_cells_of_sentences_are_not_padded() -> None:
+    table = Table(("claim", "n"), (("A long | sentence", "3"),))
+    assert table.markdown(padded=False) == "| claim | n |\n| --- | --: |\n| A long \\| sentence | 3 |"

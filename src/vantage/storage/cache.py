@@ -14,7 +14,7 @@ from vantage.errors import UserError
 from vantage.storage.files import atomic_file
 from vantage.storage.strangers import check_file
 
-__all__ = ["cache_folder", "hash_of", "read_cached", "read_json", "try_write", "try_write_json"]
+__all__ = ["cache_folder", "digest", "hash_of", "read_cached", "read_json", "try_write", "try_write_json"]
 
 
 def cache_folder() -> Path:
@@ -32,6 +32,12 @@ def hash_of(facts: Iterable[bytes]) -> str:
         digest.update(len(fact).to_bytes(8, "little"))
         digest.update(fact)
     return digest.hexdigest()
+
+
+def digest(facts: Any) -> str:
+    """16 hexadecimal digits that identify plain facts, whatever the order of names in them. Raises `ValueError` for
+    numbers that are not finite."""
+    return hash_of([json.dumps(facts, sort_keys=True, allow_nan=False).encode()])[:16]
 
 
 def read_json(path: Path) -> Any:

@@ -41,16 +41,17 @@ class Table:
         """A line for the head and each row, for a terminal."""
         return ["  ".join(line).rstrip() for line in _pad((self.head, *self.rows), self.left)]
 
-    def markdown(self) -> str:
-        """For documents, without a line break at the end."""
+    def markdown(self, padded: bool = True) -> str:
+        """For documents, without a line break at the end. Cells are padded to the width of their column, unless they
+        are sentences."""
         rows = [
             tuple(f"**{cell}**" if (place, column) in self.bold else cell for column, cell in enumerate(row))
             for place, row in enumerate(self.rows)
         ]
         cells = [tuple(cell.replace("|", "\\|") for cell in row) for row in (self.head, *rows)]
-        head, *below = _pad(cells, range(len(self.head)), least=3)
-        rule = ["-" * len(cell) if column in self.left else "-" * (len(cell) - 1) + ":"
-                for column, cell in enumerate(head)]  # fmt: skip
+        head, *below = _pad(cells, range(len(self.head)), least=3) if padded else cells
+        widths = [len(cell) if padded else 3 for cell in head]
+        rule = ["-" * width if column in self.left else "-" * (width - 1) + ":" for column, width in enumerate(widths)]
         return "\n".join(f"| {' | '.join(line)} |" for line in (head, rule, *below))
 
     def latex(self) -> str:

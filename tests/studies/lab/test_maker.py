@@ -10,12 +10,12 @@ from vantage.encoders import Convolutions
 from vantage.errors import UserError
 from vantage.evaluate import KNN
 from vantage.recipes import moco_v2
+from vantage.storage.cache import digest
 from vantage.studies.lab import Cell, Claim, Entry, Untrained, WorkOrder, collect, make_all, missing_pieces, smoke
 from vantage.studies.lab.maker import composition
 from vantage.studies.lab.measures import ProtocolAccuracy
 from vantage.studies.lab.predicates import Beats
 from vantage.studies.lab.results import complete_seeds, numbers_in, read_results, write_collected
-from vantage.studies.lab.store import digest
 from vantage.studies.lab.toys import NegativeSpread
 from vantage.studies.lab.two_cores import base, branch
 from vantage.studies.lab.workload import estimate_workload, forward_passes

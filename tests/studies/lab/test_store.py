@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 
 from vantage.errors import UserError
-from vantage.studies.lab.store import LabFolder, digest
+from vantage.storage.cache import digest
+from vantage.studies.lab.store import LabFolder
 
 ABOUT = {"made": {"part": "Run"}, "seed": 3}
 

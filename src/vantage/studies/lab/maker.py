@@ -14,13 +14,14 @@ from vantage.errors import UserError
 from vantage.frozen.encoder import load, random_encoder, raw_pixels
 from vantage.learner import Learner
 from vantage.progress import Progress, QuietProgress
+from vantage.storage.cache import digest
 from vantage.storage.provenance import hardware, versions
 from vantage.studies.analyse.networks import TrainedNetworks, trained_networks
 from vantage.studies.lab.entry import Arm, Cell, Entry, Untrained, versions_of
 from vantage.studies.lab.experiments import Measure, OfOtherSets, OnSets, Toy
 from vantage.studies.lab.measures import Subject
 from vantage.studies.lab.sets import ImageSets, Split
-from vantage.studies.lab.store import LabFolder, digest
+from vantage.studies.lab.store import LabFolder
 from vantage.training import loop
 from vantage.training.run import Data, Run
 

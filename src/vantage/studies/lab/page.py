@@ -157,8 +157,8 @@ def _section(entry: Entry, levels: tuple[_LevelResults, ...]) -> str:
         (f"{same[0].claim.name}. {same[0].claim.text} ({same[0].claim.place})", _paper(same[0]), *map(_verdict, same))
         for same in claims
     ]
-    rows = [("claim", "paper", *(one.level.words for one in levels)), ("---",) * (2 + len(levels)), *lines]
-    table = "\n".join(f"| {' | '.join(cell.replace('|', '&#124;') for cell in row)} |" for row in rows)
+    columns = ("claim", "paper", *(one.level.words for one in levels))
+    table = Table(columns, tuple(lines), left=tuple(range(len(columns)))).markdown(padded=False)
     return "\n\n".join((head, *scales, table, _picture(entry, levels))) + "\n"
 
 

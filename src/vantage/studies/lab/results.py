@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from vantage.errors import UserError
+from vantage.storage.cache import digest
 from vantage.storage.files import write_json
 from vantage.storage.provenance import hardware
 from vantage.storage.strangers import check_file
 from vantage.studies.lab.entry import Cell, Entry
 from vantage.studies.lab.maker import Maker, arm_chain, composition
-from vantage.studies.lab.store import digest
 from vantage.studies.lab.verdicts import Numbers
 
 __all__ = ["FOLDER", "collect", "complete_seeds", "numbers_in", "read_results", "write_collected"]

@@ -16,18 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from vantage.errors import UserError
-from vantage.storage.cache import hash_of, read_json
+from vantage.storage.cache import digest, read_json
 from vantage.storage.files import write_json
 from vantage.storage.strangers import check_content
 
-__all__ = ["LabFolder", "digest"]
+__all__ = ["LabFolder"]
 
 _DONE = "done.json"
-
-
-def digest(facts: Mapping[str, Any]) -> str:
-    """16 hexadecimal digits that identify some plain facts, whatever their order."""
-    return hash_of([json.dumps(facts, sort_keys=True, allow_nan=False).encode()])[:16]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 from vantage.composition.codec import encode
 from vantage.frozen.encoder import FrozenEncoder, random_encoder, raw_pixels
-from vantage.studies.sweep.rows import RANDOM, RAW, SweepRow, digest
+from vantage.studies.sweep.rows import RANDOM, RAW, SweepRow, key_of
 from vantage.studies.sweep.sweeps import SweepPoint
 from vantage.training.backbone import evaluation_view
 from vantage.views import EvaluationView
@@ -25,8 +25,8 @@ def baselines(
     for point in points:
         first.setdefault(evaluation_view(point.run), point)
     for view, point in first.items():
-        key = digest((RAW, repr(view)), *judged_by)
+        key = key_of((RAW, repr(view)), *judged_by)
         yield SweepRow(key, RAW, point.label, point.number, 0, {}), partial(raw_pixels, point.run)
         for seed in seeds:
-            key = digest((RANDOM, repr(view), encode(point.run.encoders), seed), *judged_by)
+            key = key_of((RANDOM, repr(view), encode(point.run.encoders), seed), *judged_by)
             yield SweepRow(key, RANDOM, point.label, point.number, seed, {}), partial(random_encoder, point.run, seed)

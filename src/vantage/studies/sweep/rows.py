@@ -1,18 +1,17 @@
 """The rows that a sweep measures, and the file that stores them."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from vantage.composition.codec import encode
-from vantage.storage.cache import hash_of
+from vantage.storage.cache import digest
 from vantage.storage.results import ResultsFile
 from vantage.studies.analyse.held_out import BranchInformation
 from vantage.training.run import Run
 
-__all__ = ["RANDOM", "RAW", "SweepRow", "digest", "stored_rows", "information_fields"]
+__all__ = ["RANDOM", "RAW", "SweepRow", "key_of", "stored_rows", "information_fields"]
 
 RAW = "raw pixels"
 """Name of the baseline that has no encoder."""
@@ -77,14 +76,14 @@ def information_fields(branches: Sequence[BranchInformation]) -> dict[str, Any]:
     }
 
 
-def digest(*facts: Any) -> str:
-    """16 hexadecimal digits that depend on all facts: plain data, and runs without their data, hardware and monitoring
+def key_of(*facts: Any) -> str:
+    """The key of a row, which depends on all facts: plain data, and runs without their data, hardware and monitoring
     settings."""
 
     def plain(fact: Any) -> Any:
         return {k: v for k, v in encode(fact).items() if k not in _IGNORED_FIELDS} if isinstance(fact, Run) else fact
 
-    return hash_of([json.dumps([plain(fact) for fact in facts], sort_keys=True).encode()])[:16]
+    return digest([plain(fact) for fact in facts])
 
 
 def stored_rows(folder: Path, identity: Mapping[str, Any]) -> ResultsFile[SweepRow]:

@@ -22,7 +22,7 @@ from vantage.studies.analyse.networks import trained_networks
 from vantage.studies.sweep.baselines import baselines
 from vantage.studies.sweep.nested_progress import NestedProgress
 from vantage.studies.sweep.result import SweepResult
-from vantage.studies.sweep.rows import SweepRow, digest, information_fields, stored_rows
+from vantage.studies.sweep.rows import SweepRow, information_fields, key_of, stored_rows
 from vantage.studies.sweep.sweeps import Sweep, SweepPoint
 from vantage.training import loop
 from vantage.training.backbone import evaluation_view
@@ -198,10 +198,10 @@ class _StudyRun:
         return [self.train.fingerprint(), self.test.fingerprint()]
 
     def _run_key(self, run: Run) -> str:
-        return digest(run, self.train.fingerprint())
+        return key_of(run, self.train.fingerprint())
 
     def _row_key(self, point: SweepPoint, seed: int) -> str:
-        return digest(replace(point.run, seed=seed), self._images(), asdict(self.plan.information), self.protocols)
+        return key_of(replace(point.run, seed=seed), self._images(), asdict(self.plan.information), self.protocols)
 
     def _result(self, finished: bool) -> SweepResult:
         """The rows of this study, in order."""
