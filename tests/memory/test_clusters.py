@@ -1,5 +1,7 @@
 """Banks with clusters: when they are made, how they follow, and that none grows too small."""
 
+from collections.abc import Callable
+
 import pytest
 import synthetic
 import torch
@@ -7,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pretended import Pretend, Pretended, pretended, values
 from references import clusters as reference
+from torch import Tensor
 from torch.nn.functional import normalize
 from torch.testing import assert_close
 
@@ -211,6 +214,28 @@ def test_24_calls_that_follow_reach_the_minimum():
     before = store.label.clone()
     store.clustering.mend(5, Distance(), 99)
     assert torch.equal(before, store.label)
+
+
+@pytest.mark.parametrize("equal", [False, True])
+def test_a_device_is_asked_twice_however_many_clusters_are_split(equal: bool):
+    """And gives what the CPU gives: three clusters are too small here, and each is given half of the largest."""
+    vector = synthetic.vectors(40, 3, 1)
+    vector = vector[:1].repeat(40, 1) if equal else vector
+    label = torch.tensor([0] * 26 + [1] * 10 + [2] * 2 + [3] * 2)
+
+    def mended(on: Callable[[Tensor], Tensor]) -> list[Tensor]:
+        centroid, total, count = 0.5 * synthetic.vectors(5, 3, 2), torch.zeros(5, 3).double(), torch.zeros(5).long()
+        clustering = Clustering(*map(on, (vector, label.clone(), centroid, total, count)))
+        clustering.recount()
+        clustering.mend(4, Distance(), 7)
+        return values([clustering.label, clustering.centroid, clustering.total, clustering.count])
+
+    with Pretend() as mode:
+        there = mended(Pretended)
+    here = mended(lambda tensor: tensor)
+    assert len(mode.waits) == 2, mode.waits
+    assert int(here[-1].min()) > 0 and torch.equal(here[0], there[0]) and torch.equal(here[-1], there[-1])
+    assert_close(there, here, rtol=0, atol=1e-12)
 
 
 def test_equal_rows_are_halved_at_random():

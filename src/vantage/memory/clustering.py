@@ -99,8 +99,8 @@ class Clustering:
         The host knows only that there are `most` rows at most, so it asks for as many; beyond `size` they are copies of
         the first row, which do not count.
         """
-        largest = self.count.argmax()
-        size, other = self.count[largest], torch.full_like(largest, empty)
+        size, largest = self.count.max(0)
+        other = torch.full_like(largest, empty)
         slot = torch.arange(most, device=largest.device)
         valid = slot < size
         slot = torch.where(valid, slot, 0)
