@@ -228,6 +228,18 @@ def test_a_run_starts_from_another(
     assert "nothing holds no run" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "noted"),
+    [("ring_ir", True), ("ring_ir --set mean=0.5,0.5,0.5", False), ("ring_ir --size 224", False), ("moco_v2", False)],
+)
+def test_statistics_of_small_images_are_offered(
+    words: str, noted: bool, trained: Trained, images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_of(trained, "pretrain", *words.split(), "--data", images, "--out", tmp_path / "run").epochs
+    told = " ".join(capsys.readouterr().err.split())
+    assert (f"vantage views statistics ring_ir --data {images}" in told) == noted
+
+
 @pytest.mark.parametrize(("side", "size"), [(20, 32), (48, 32), (49, 64), (97, 224)])
 def test_the_size_of_views_follows_the_images(side: int, size: int, trained: Trained, tmp_path: Path) -> None:
     place = make_images(tmp_path / "images", side, 8)

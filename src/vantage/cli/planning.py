@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import wraps
+from inspect import signature
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from vantage.cli.console import Console
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from vantage.data import Source
     from vantage.training.run import Run
 
-__all__ = ["with_learned_views", "settable", "view_size", "with_named_parts"]
+__all__ = ["note_statistics", "with_learned_views", "settable", "view_size", "with_named_parts"]
 
 
 def with_named_parts(recipe: "Callable[[int], Run]", size: int, *, backbone: str = "", optimizer: str = "") -> "Run":
@@ -44,6 +46,19 @@ def settable(words: list[str]) -> Iterable[str]:
         return [setting.path for setting in settings_in(recipe(224))]
     except UserError:
         return []
+
+
+def note_statistics(recipe: "Callable[[int], Run]", run: "Run", console: Console) -> None:
+    """Note how to normalize by the statistics of small images, where a recipe that can take them has ImageNet's."""
+    from vantage.composition.fitting import parts_of
+    from vantage.views import IMAGENET
+
+    takes_them = "statistics" in signature(recipe).parameters and run.views.evaluation(0).size < 224
+    if takes_them and IMAGENET.normalize() in parts_of(run.views):
+        console.note(
+            "views are normalized by ImageNet's mean and deviation; for those of your images: vantage views statistics"
+            f" {run.recipe} --data {quote(run.data.path)}"
+        )
 
 
 def view_size(size: int | None, source: "Source", console: Console) -> int:

@@ -22,7 +22,7 @@ from vantage.cli.options import (
     check_devices,
     look_at,
 )
-from vantage.cli.planning import settable, view_size, with_learned_views, with_named_parts
+from vantage.cli.planning import note_statistics, settable, view_size, with_learned_views, with_named_parts
 from vantage.cli.recipes import find_recipe
 from vantage.composition.assignments import read_assignments
 from vantage.composition.fields import replace_at, settings_in
@@ -116,6 +116,7 @@ def pretrain(words: list[str], console: Console) -> int:
     run = override(fitted_run, changes)
     choices = {*changes, *_named_part_paths(planned_run, options)}
     show_differences(replace_at(recipe(size), first), planned_run, fitted_run, run, choices, console)
+    note_statistics(recipe, run, console)
     console.notes("run", _summary(run, len(source)))
     show_expected_time(run, source, console)
     return _train(run, out, options.init or None, console)
