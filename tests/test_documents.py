@@ -1,6 +1,6 @@
 """What is written stays true: documents run, public names are described, and the house rules hold in every file.
 
-The house's budget is 250 lines a file and 40 a function; past 300 and 60 the build fails.
+A file of the package has at most 250 lines, and a function at most 40.
 """
 
 import ast
@@ -27,8 +27,8 @@ SOURCE = REPOSITORY / "src"
 FILES = sorted((SOURCE / "vantage").rglob("*.py"))
 PAGES = [REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md")] + sorted((REPOSITORY / "docs").rglob("*.md"))
 OTHER_PAGES = [REPOSITORY / name for name in ("CHANGELOG.md", "SECURITY.md", "benchmarks/README.md")]
-MOST_LINES_OF_A_FILE = 300
-MOST_LINES_OF_A_FUNCTION = 60
+MOST_LINES_OF_A_FILE = 250
+MOST_LINES_OF_A_FUNCTION = 40
 RUNS_CODE_ON_LOADING = {"pickle", "dill", "cloudpickle", "shelve", "marshal"}
 
 
@@ -235,7 +235,7 @@ def test_the_check_for_code_in_data_lets_the_harmless_through() -> None:
 def test_the_check_of_lengths_counts_lines() -> None:
     body = "    pass\n"
     assert long_functions("def fits():\n" + body * (MOST_LINES_OF_A_FUNCTION - 1)) == []
-    assert long_functions("def long():\n" + body * MOST_LINES_OF_A_FUNCTION) == ["long has 61 lines"]
+    assert long_functions("def long():\n" + body * MOST_LINES_OF_A_FUNCTION) == ["long has 41 lines"]
 
 
 def test_no_file_name_is_a_drawer_for_everything() -> None:

@@ -127,9 +127,8 @@ class Maker:
             return dependencies | {"sets": [list(each.fingerprints) for each in parts]}
         assert piece.measure is not None and isinstance(experiment, Arm | Untrained)
         split = self.split(experiment if isinstance(experiment, Arm) else experiment.arm)
-        settings = encode_measure(piece.measure)
         train, test = split.fingerprints
-        dependencies |= settings | {"train": train, "test": test}
+        dependencies |= encode_measure(piece.measure) | {"train": train, "test": test}
         if isinstance(piece.measure, OfOtherSets):
             elsewhere = (self._split(name, piece.measure.data) for name in piece.measure.others)
             dependencies["others"] = [list(each.fingerprints) for each in elsewhere]
