@@ -51,7 +51,7 @@ def test_a_small_view_shows_the_requested_share() -> None:
 def test_they_can_be_shown() -> None:
     views = multi_crop_views(moco_v2_views(32), 2, 14, (0.1, 0.3))
     image = picture(views, list(pictures(2, 40, 40)), times=1, side=32)
-    assert image.width == 5 * (32 + 4) + 4
+    assert image.width == 5 * (32 + 4) + 4 + 10  # a gap between the image and its views
 
 
 def test_no_small_views_are_refused() -> None:

@@ -18,6 +18,7 @@ def did_you_mean(word: str, names: Iterable[str], otherwise: str = "") -> str:
     by_plain = {name.lstrip("-"): name for name in names}  # without the dashes that all flags share
     near = [name for name in names if name.lower() == word.lower()] or [name for name in names if _last(name) == last]
     near = near or [by_plain[name] for name in difflib.get_close_matches(plain, by_plain, 1, _CLOSE)]
+    near = near or [name for name in names if sorted(_last(name)) == sorted(last)]  # letters in another order
     if not near:
         ends = difflib.get_close_matches(last, {_last(name) for name in names}, 1, _CLOSE)
         near = [name for name in names if ends and _last(name) == ends[0]]
