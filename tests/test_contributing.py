@@ -12,29 +12,60 @@ import pytest
 from small_runs import write_images
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-PAGE = REPOSITORY / "docs" / "extend" / "negative_sampler.md"
 SHORT = "--backbone convolutions --size 16 --batch-size 16 --epochs 1 --precision 32-true --quiet"
+
+
+PACKAGE = Path("src") / "vantage"
+PARTS = {
+    "estimator": ("estimators/smoothed.py", "estimators/__init__.py", "Smoothed"),
+    "view_operation": ("views/operations/cover.py", "views/__init__.py", "Cover"),
+    "protocol": ("evaluate/protocols/class_means.py", "evaluate/protocols/labeled.py", "ClassMeans"),
+    "recipe": ("recipes/hard_moco.py", "recipes/methods.py", "hard_moco"),
+}
+"""The file of each tutorial, the index of its folder, and its name."""
+KNOWS = {
+    "estimator": ("-c", "import vantage; vantage.Smoothed(share=0.1)"),
+    "view_operation": ("-c", "import vantage; vantage.Cover()"),
+    "protocol": ("-m", "vantage.cli", "evaluate", "class-means", "--help"),
+    "recipe": ("-m", "vantage.cli", "recipes", "hard_moco"),
+}
+"""What the package knows afterwards, as words for Python."""
+
+
+def add_part(page: str, file: str, index: str, name: str, copy: Path) -> None:
+    """Put a tutorial's file into a copy of the package, and its line into the index."""
+    shutil.copytree(REPOSITORY / PACKAGE, copy / PACKAGE, ignore=shutil.ignore_patterns("__pycache__"))
+    text = (REPOSITORY / "docs" / "extend" / f"{page}.md").read_text()
+    code = re.search(rf"^```python\n(# {Path(file).name}\n.*?)^```", text, re.DOTALL | re.MULTILINE)
+    assert code is not None
+    (copy / PACKAGE / file).write_text(code.group(1))
+    module = ".".join(("vantage", *Path(file).with_suffix("").parts))
+    lines = (copy / PACKAGE / index).read_text()
+    new = lines.replace("\n__all__", f"from {module} import {name} as {name}\n\n__all__", 1)
+    (copy / PACKAGE / index).write_text(new)
+
+
+def python(copy: Path, *words: str) -> None:
+    """Run Python with the copy of the package."""
+    environment = {**os.environ, "PYTHONPATH": str(copy / "src"), "VANTAGE_CACHE": str(copy / "cache")}
+    ended = subprocess.run([sys.executable, *words], cwd=copy, env=environment, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PARTS)
+def test_a_part_of_the_package_is_a_file_and_a_line(page: str, tmp_path: Path) -> None:
+    add_part(page, *PARTS[page], tmp_path)
+    python(tmp_path, *KNOWS[page])
 
 
 @pytest.mark.slow
 def test_a_sampler_of_the_package_is_a_file_and_a_line(tmp_path: Path) -> None:
-    """The tutorial's file in a copy of the package; `--set` then knows it by its name alone."""
-    shutil.copytree(
-        REPOSITORY / "src" / "vantage", tmp_path / "src" / "vantage", ignore=shutil.ignore_patterns("__pycache__")
-    )
-    folder = tmp_path / "src" / "vantage" / "negatives"
-    code = re.search(r"^```python\n(# not_too_near\.py\n.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
-    assert code is not None
-    (folder / "not_too_near.py").write_text(code.group(1))
-    index = (folder / "__init__.py").read_text()
-    line = "from vantage.negatives.not_too_near import NotTooNear as NotTooNear\n"
-    (folder / "__init__.py").write_text(index.replace("\n__all__", f"{line}\n__all__"))
+    """`--set` knows it by its name alone."""
+    add_part("negative_sampler", "negatives/not_too_near.py", "negatives/__init__.py", "NotTooNear", tmp_path)
     data = write_images(tmp_path / "images.npz")
     words = ["pretrain", "moco_v2", "--data", data, "--out", "run", *SHORT.split()]
     words += ["--set", "accelerator=cpu", "--set", "negatives=(OtherImages(), NotTooNear(0.8))"]
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "src"), "VANTAGE_CACHE": str(tmp_path / "cache")}
-    command = [sys.executable, "-m", "vantage.cli", *words]
-    ended = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert ended.returncode == 0, ended.stderr
+    python(tmp_path, "-m", "vantage.cli", *words)
     settings = json.loads((tmp_path / "run" / "settings.json").read_text())["run"]
     assert "NotTooNear" in json.dumps(settings["branches"][0]["negatives"])
