@@ -58,7 +58,7 @@ FEW = "--shares 100 --seeds 0 1 --epochs 1 --learning-rates 0.05"
 """What makes a `vantage benefit` of a page short, in place of its minutes."""
 
 SHORTER = {
-    "minutes=30": 'minutes=30, size=16, backbone="convolutions", changes={"epochs": 1, "batch_size": 16}',
+    "minutes=30": 'minutes=30.0, size=16, backbone="convolutions", changes={"epochs": 1, "batch_size": 16}',
     "shares=(0.01, 0.1, 1.0), budget=Budget(epochs=30)": "(1.0,), (0, 1), Budget(1, learning_rates=(0.05,))",
 }
 """What makes a Python block of a page short, in place of its minutes and epochs."""
