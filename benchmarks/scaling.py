@@ -1,8 +1,9 @@
 """How much faster two processes train than one, each with one thread, in turn: `python benchmarks/scaling.py`.
 
-MoCo v2, ResNet-9 of width 16, 32 pixels, batch 128. Measured in wall time, which needs two idle cores, and in processor
-time, which a busy machine affects little and which excludes the time one process waits for the other. The machine's
-limit is measured too: two processes that train alone on half the batch each, and share only memory and caches.
+MoCo v2, ResNet-9 of width 16, 32 pixels, at half the recipe's batch of 256 images, at that batch, and at twice it.
+Measured in wall time, which needs two idle cores, and in processor time, which a busy machine affects little and which
+excludes the time one process waits for the other. The machine's limit is measured too: two processes that train alone
+on half the batch each, and share only memory and caches.
 """
 
 import json
@@ -10,6 +11,7 @@ import os
 import statistics
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,44 +28,59 @@ from vantage.training.run import Data, Hardware
 from vantage.training.session import Session, launch
 
 ROUNDS = 4
+BATCH_SIZES = (128, 256, 512)
+STEPS = 24
 CASES = {"one process": (1, True), "two processes": (2, True), "two that never meet": (2, False)}
 """Processes, and whether they train together."""
 
 
 def main() -> None:
-    """Time steps in turn, write results/scaling.json."""
+    """Time steps in turn, and write results/scaling.json after each batch size."""
+    rows: list[dict[str, Any]] = []
+    for batch_size in BATCH_SIZES:
+        for row in compare(times_of_cases(batch_size)):
+            rows.append({"batch_size": batch_size, **row, "load": os.getloadavg()[0]})
+            print(json.dumps(rows[-1]), flush=True)
+        write_results("scaling", rows)
+
+
+def times_of_cases(batch_size: int) -> dict[str, list[list[float]]]:
+    """Wall and processor seconds of a step, those of the slower process, by case and round."""
     seconds: dict[str, list[list[float]]] = {name: [] for name in CASES}
     with tempfile.TemporaryDirectory() as folder:
         for turn in range(ROUNDS):
             for name, (count, together) in CASES.items():
                 prefix = f"{folder}/{turn}-{name}"
                 spawning.spawn(  # pyright: ignore[reportPrivateImportUsage]
-                    steps, (count, together, prefix), nprocs=count
+                    steps, (count, together, prefix, batch_size), nprocs=count
                 )
                 times = [json.loads(Path(f"{prefix}-{rank}.json").read_text()) for rank in range(count)]
                 seconds[name].append([max(pair) for pair in zip(*times, strict=True)])
-    rows: list[dict[str, Any]] = []
+    return seconds
+
+
+def compare(seconds: dict[str, list[list[float]]]) -> Iterator[dict[str, Any]]:
+    """By each clock, how many times as fast the cases of two processes are as one process."""
     for number, clock in enumerate(("wall", "processor")):
         alone = [times[number] for times in seconds["one process"]]
         for name in list(CASES)[1:]:
-            together_times = [times[number] for times in seconds[name]]
-            ratios = [one / two for one, two in zip(alone, together_times, strict=True)]
-            row = {"clock": clock, "case": name, "one_process_s": alone, "two_processes_s": together_times}
-            rows.append({**row, "times_as_fast": statistics.median(ratios), "load": os.getloadavg()[0]})
-            print(json.dumps(rows[-1]), flush=True)
-    write_results("scaling", rows)
+            together = [times[number] for times in seconds[name]]
+            ratios = [one / two for one, two in zip(alone, together, strict=True)]
+            row = {"clock": clock, "case": name, "one_process_s": alone, "two_processes_s": together}
+            yield {**row, "times_as_fast": statistics.median(ratios)}
 
 
-def steps(rank: int, count: int, together: bool, prefix: str) -> None:
+def steps(rank: int, count: int, together: bool, prefix: str, batch_size: int) -> None:
     """Write the median seconds of a training step in this process, in wall time and in processor time."""
     meet(rank if together else 0, count if together else 1, prefix if together else f"{prefix}-{rank}")
-    batch_size, devices = (128, count) if together else (128 // count, 1)
-    run = replace(moco_v2(32).fit(3072), batch_size=batch_size, data=Data())
+    own_batch, devices = (batch_size, count) if together else (batch_size // count, 1)
+    length = own_batch * STEPS
+    run = replace(moco_v2(32).fit(length), batch_size=own_batch, data=Data())
     role: Any = run.encoders
     encoder = replace(role.encoder, backbone=ResNet9(16))
     run = replace(run, encoders=replace(role, encoder=encoder))
     fabric, run = launch(replace(run, hardware=Hardware("cpu", devices, precision="32-true")), QuietProgress())
-    session = Session(run, fabric, images(3072, 32))
+    session = Session(run, fabric, images(length, 32))
     seconds = []
     for step, batch in enumerate(session.feed.batches(0, 0)):
         clocks = time.perf_counter, time.process_time

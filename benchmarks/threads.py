@@ -24,16 +24,16 @@ BATCH, SECONDS, WARM_UP = 256, 8.0, 3
 
 def measure() -> float:
     """Images a second of training in this process."""
-    from vantage.openmp import sleep_soon
+    from vantage.machine.openmp import sleep_soon
 
     sleep_soon()
     import numpy as np
     import torch
 
     import vantage
-    from vantage.allocator import keep_freed_memory
     from vantage.data.sources.arrays import Arrays
     from vantage.encoders import Encoder, NormalizedMLP, ResNet9, Shared
+    from vantage.machine.allocator import keep_freed_memory
     from vantage.progress import QuietProgress
     from vantage.training.session import Session, launch
 

@@ -31,7 +31,7 @@ from vantage.evaluate.protocols.detection.shared_steps import SharedSteps
 from vantage.evaluate.protocols.detection.sources.annotated import AnnotatedSource
 from vantage.evaluate.protocols.detection.training import detect, torch_seed
 from vantage.frozen.encoder import FrozenEncoder, random_encoder
-from vantage.sharing import own_slice, sum_gradients
+from vantage.processes.sharing import own_slice, sum_gradients
 
 SIZES = Sizes((32, 40), 32, 48, (8, 16, 24, 32, 48), regions=16, proposals=20)
 BATCH = 3  # of which two processes have unequal shares

@@ -34,7 +34,7 @@ from vantage.frozen.encoder import FrozenEncoder, random_encoder
 from vantage.frozen.feature_cache import features_of
 from vantage.learner import Learner
 from vantage.measures.confusion import Confusion
-from vantage.sharing import true_on_all
+from vantage.processes.sharing import true_on_all
 from vantage.training.probe import knn_so_far
 
 PROTOCOLS = (KNN(5), NearestNeighbor(), Retrieval(3), LinearCached((1e-3, 1e-2)))

@@ -25,11 +25,11 @@ from vantage.learner import Learner
 from vantage.memory import Queue, kmeans
 from vantage.negatives import Ring
 from vantage.positives import OtherViews
+from vantage.processes.sharing import gather_rows, own_parts, own_slice, parts_in_order, true_on_all, value_of_first
 from vantage.progress import QuietProgress
 from vantage.recipes import RECIPES, cmc, everything, infomin, moco_v2, ring_moco, simclr
 from vantage.records import Keys, Scores
 from vantage.schedules import FollowsLoss
-from vantage.sharing import gather_rows, own_parts, own_slice, parts_in_order, true_on_all, value_of_first
 from vantage.training.feed import open_images
 from vantage.training.first_rows import begin
 

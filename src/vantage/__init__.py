@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from vantage.errors import *  # noqa: F403
     from vantage.estimators import *  # noqa: F403
     from vantage.frozen import *  # noqa: F403
+    from vantage.frozen.scikit_learn import *  # noqa: F403
     from vantage.learner import *  # noqa: F403
     from vantage.memory import *  # noqa: F403
     from vantage.negatives import *  # noqa: F403
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from vantage.recipes import *  # noqa: F403
     from vantage.records import *  # noqa: F403
     from vantage.schedules import *  # noqa: F403
-    from vantage.scikit_learn import *  # noqa: F403
     from vantage.training import *  # noqa: F403
     from vantage.views import *  # noqa: F403
 
@@ -64,7 +64,7 @@ ROOMS = (
     "training",
     "planning",
     "frozen",
-    "scikit_learn",
+    "frozen.scikit_learn",
 )
 """The modules whose public names are names of `vantage`, from the lowest layer up."""
 

@@ -14,15 +14,15 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
-from vantage.allocator import check_memory, check_views
 from vantage.data.sources.source import Source
 from vantage.data.threads import CORES, prefetch
-from vantage.devices import device_named
 from vantage.encoders.activations import largest_output
 from vantage.encoders.backbones import width_of
 from vantage.errors import UserError
+from vantage.machine.allocator import check_memory, check_views
+from vantage.machine.devices import device_named
+from vantage.processes.sharing import own_parts, parts_in_order
 from vantage.progress import Progress, QuietProgress
-from vantage.sharing import own_parts, parts_in_order
 from vantage.storage.cache import cache_folder
 from vantage.views.evaluation import EvaluationView, Straight
 

@@ -12,7 +12,6 @@ from safetensors.torch import save_file
 from small_runs import small_run, write_images
 from tiny import ALLOW, TinyBackbone, images, kept_run, tiny_run
 
-from vantage import allocator
 from vantage.composition.codec import allowing, encode
 from vantage.encoders import Convolutions, Encoder, LinearHead, Momentum, Role, Shared, SplitBatchNorm
 from vantage.encoders.activations import bytes_for_backward, largest_output
@@ -20,6 +19,7 @@ from vantage.encoders.backbones import ResNet
 from vantage.encoding import Work, encode_all
 from vantage.errors import UserError
 from vantage.frozen.encoder import load, random_encoder
+from vantage.machine import allocator
 from vantage.memory import Queue
 from vantage.storage.provenance import provenance
 from vantage.studies.analyse.networks import trained_networks

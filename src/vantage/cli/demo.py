@@ -23,7 +23,7 @@ def demo(words: list[str], console: Console) -> int:
     """Train on photographs that come with the installation, and evaluate: vantage demo (takes a few minutes)."""
     (options,) = read(Command("demo", demo.__doc__ or ""), words, DemoOptions)
     out = check_folder(Path(options.out))
-    from vantage.demo import demo as show
+    from vantage.cli.demonstration import demo as show
 
     for line in show(out, console.progress()).lines():
         console.result(line)

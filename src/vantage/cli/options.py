@@ -187,14 +187,14 @@ def _check_count(flag: str, count: int | None) -> None:
 def check_device(name: str) -> None:
     """Raises `UserError` if this machine has no such device; called when options are read, before any work."""
     if name not in ("auto", "cpu"):  # these two do not need torch to be imported
-        from vantage.devices import device_named
+        from vantage.machine.devices import device_named
 
         device_named(name)
 
 
 def check_devices(hardware: "Hardware") -> None:
     """Raises `UserError` if this machine cannot train with these settings; called before the images are read."""
-    from vantage.devices import check_hardware
+    from vantage.machine.devices import check_hardware
 
     check_hardware(hardware.accelerator, hardware.devices, hardware.precision)
 

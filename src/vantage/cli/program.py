@@ -7,7 +7,6 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 
-from vantage.allocator import keep_freed_memory
 from vantage.cli.analyse import analyse
 from vantage.cli.benefit import benefit
 from vantage.cli.compare import compare
@@ -29,7 +28,8 @@ from vantage.cli.views import views
 from vantage.composition.codec import allowing
 from vantage.composition.suggest import no_such
 from vantage.errors import UserError
-from vantage.openmp import sleep_soon
+from vantage.machine.allocator import keep_freed_memory
+from vantage.machine.openmp import sleep_soon
 
 __all__ = ["VERBS", "main"]
 

@@ -13,7 +13,7 @@ from vantage.evaluate.result import Outcome, Result, find_outcome, path_of, save
 from vantage.evaluate.task import EvaluationProtocol, Task, task_of
 from vantage.frozen.encoder import FrozenEncoder, load, random_encoder, raw_pixels
 from vantage.frozen.outside import home_of
-from vantage.sharing import true_on_all
+from vantage.processes.sharing import true_on_all
 
 __all__ = ["evaluate", "judge", "judge_once", "result_of", "with_baselines"]
 

@@ -11,7 +11,7 @@ from vantage.errors import UserError
 from vantage.facts.results import current_settings
 from vantage.frozen.outside import home_of
 from vantage.measures.accuracy import TOP1, TOP5, Accuracy
-from vantage.sharing import by_first
+from vantage.processes.sharing import by_first
 from vantage.storage.cache import hash_of
 from vantage.storage.files import write_result
 

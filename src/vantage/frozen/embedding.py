@@ -22,7 +22,7 @@ from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.frozen.features import batches
-from vantage.sharing import write_on_first
+from vantage.processes.sharing import write_on_first
 from vantage.storage.arrays import RowsFile, draft_of, fill, finish, forget_note
 from vantage.storage.files import atomic_file, not_written
 

@@ -13,7 +13,7 @@ from vantage.data.sources.source import Source, cache_key
 from vantage.encoding import Work
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.frozen.features import batches, embed
-from vantage.sharing import true_on_all, write_on_first
+from vantage.processes.sharing import true_on_all, write_on_first
 from vantage.storage.arrays import cache_rows, open_rows
 from vantage.storage.cache import hash_of
 

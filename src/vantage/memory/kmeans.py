@@ -18,7 +18,7 @@ from torch import Tensor
 from vantage import processes
 from vantage.errors import UserError
 from vantage.memory.rows import Rows
-from vantage.sharing import gather_rows, own_slice
+from vantage.processes.sharing import gather_rows, own_slice
 
 __all__ = ["Closeness", "Distance", "InnerProduct", "add_rows", "kmeans", "lloyd", "nearest", "sums"]
 

@@ -14,8 +14,8 @@ from torch.nn.functional import normalize
 
 from vantage import processes
 from vantage.memory.store import Store
+from vantage.processes.sharing import own_slice
 from vantage.records import Keys, rows_here
-from vantage.sharing import own_slice
 
 __all__ = ["Rows", "RowStore", "at_first", "random_rows"]
 

@@ -12,7 +12,6 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from vantage import draws
-from vantage.allocator import memory_of
 from vantage.data import (
     Batch,
     ResidentImages,
@@ -28,6 +27,7 @@ from vantage.data import (
 )
 from vantage.data.splits import hold_out_mask
 from vantage.errors import DataError, UnreadableImage, UserError
+from vantage.machine.allocator import memory_of
 from vantage.training.run import Data, Run
 from vantage.views import ViewMaker
 

@@ -12,8 +12,8 @@ from typing import Any
 from vantage import processes
 from vantage.data import Source
 from vantage.errors import UserError
+from vantage.processes.sharing import by_first, true_on_all
 from vantage.progress import Progress, QuietProgress, counting
-from vantage.sharing import by_first, true_on_all
 from vantage.storage.files import remove_on_failure, write_json
 from vantage.storage.metrics import Metrics
 from vantage.storage.provenance import provenance, read_provenance

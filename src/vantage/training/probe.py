@@ -8,7 +8,7 @@ from vantage.encoding import Work, encode_all, in_evaluation
 from vantage.errors import UserError
 from vantage.learner import Learner
 from vantage.measures import accuracy, vote
-from vantage.sharing import gather_rows, own_slice
+from vantage.processes.sharing import gather_rows, own_slice
 from vantage.training.backbone import backbone_of, evaluation_view
 from vantage.training.run import Run
 

@@ -15,17 +15,17 @@ from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
 from vantage import draws, processes
-from vantage.allocator import keep_freed_memory
 from vantage.composition.codec import encode
 from vantage.data import Batch, Source
 from vantage.data.order import steps_in
-from vantage.devices import check_hardware
 from vantage.encoders import EncoderNetwork
 from vantage.encoders.grouped import set_accumulation
 from vantage.errors import UserError
 from vantage.learner import Fresh, Learner
+from vantage.machine.allocator import keep_freed_memory
+from vantage.machine.devices import check_hardware
+from vantage.processes.sharing import by_first
 from vantage.progress import Progress
-from vantage.sharing import by_first
 from vantage.training import checkpoint, settings
 from vantage.training.feed import open_feed
 from vantage.training.monitor import Monitor

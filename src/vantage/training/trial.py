@@ -12,7 +12,6 @@ from torch.nn.functional import normalize
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from vantage import draws
-from vantage.allocator import check_memory, check_views
 from vantage.branch import Branch, owners
 from vantage.composition.fitting import everywhere, parts_of
 from vantage.data import Source
@@ -21,6 +20,7 @@ from vantage.encoders.activations import bytes_for_backward
 from vantage.encoders.grouped import share_of_groups
 from vantage.errors import UnreadableImage, UserError
 from vantage.estimators import EstimatorChoice
+from vantage.machine.allocator import check_memory, check_views
 from vantage.memory import StoreOf
 from vantage.records import Keys
 from vantage.schedules import Adaptive, Constant

@@ -12,10 +12,10 @@ import torch
 from jaxtyping import UInt8
 from torch import Tensor
 
-from vantage.allocator import memory_of
 from vantage.data.sources.file_stamp import FileStamp
 from vantage.data.sources.source import spread, stamp_of_files
 from vantage.errors import DataError
+from vantage.machine.allocator import memory_of
 from vantage.storage.cache import hash_of
 
 _IMAGES = ("images", "image", "x", "data")

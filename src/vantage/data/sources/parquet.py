@@ -15,11 +15,11 @@ import pyarrow.parquet as pq
 from jaxtyping import UInt8
 from torch import Tensor
 
-from vantage.allocator import memory_of
 from vantage.data.decode import MAX_PIXELS, decode
 from vantage.data.sources.file_stamp import FileStamp
 from vantage.data.sources.source import read_some, stamp_of_files
 from vantage.errors import DataError, UnreadableImage
+from vantage.machine.allocator import memory_of
 from vantage.storage.cache import hash_of
 
 _IMAGES = ("image", "img", "images")

@@ -20,7 +20,7 @@ from vantage.encoders.normalization import BatchNorm
 from vantage.errors import UserError
 from vantage.evaluate.protocols.detection.cascade import CascadeHeads
 from vantage.evaluate.protocols.detection.detector import Detector
-from vantage.sharing import gather_parts, own_slice
+from vantage.processes.sharing import gather_parts, own_slice
 
 __all__ = ["SharedSteps"]
 

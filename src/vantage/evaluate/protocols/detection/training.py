@@ -26,7 +26,7 @@ from vantage.evaluate.protocols.detection.scoring import Detections
 from vantage.evaluate.protocols.detection.shared_steps import SharedSteps
 from vantage.evaluate.protocols.detection.sources.annotated import AnnotatedSource
 from vantage.evaluate.protocols.detection.sources.masks import run_lengths
-from vantage.sharing import own_parts, own_slice, parts_in_order, same_on_all, sum_gradients
+from vantage.processes.sharing import own_parts, own_slice, parts_in_order, same_on_all, sum_gradients
 from vantage.storage.state import StateFile, restore, tensors_of
 
 __all__ = ["DetectorTraining", "detect", "torch_seed"]

@@ -23,7 +23,7 @@ from vantage.evaluate.protocols.finetune.tuning import TuningSchedule, tune
 from vantage.evaluate.result import Outcome
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.accuracy import accuracy
-from vantage.sharing import true_on_all
+from vantage.processes.sharing import true_on_all
 from vantage.storage.cache import hash_of
 from vantage.storage.results import CachedResults
 

@@ -25,7 +25,7 @@ from vantage.evaluate.protocols.linear.pooled import training_view
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.frozen.features import batches
 from vantage.measures.accuracy import best_classes
-from vantage.sharing import own_slice, same_on_all, sum_gradients
+from vantage.processes.sharing import own_slice, same_on_all, sum_gradients
 from vantage.storage.cache import hash_of
 from vantage.storage.state import State, StateFile, restore, tensors_of
 

@@ -17,8 +17,8 @@ from vantage.data.sources.source import Source
 from vantage.encoding import Work, in_threads
 from vantage.errors import DataError
 from vantage.evaluate.protocols.linear.plan import TrainingView
+from vantage.processes.sharing import own_slice
 from vantage.progress import Progress, counting
-from vantage.sharing import own_slice
 from vantage.views.operations.share import ShareGenerator
 
 __all__ = ["Epoch", "Epochs", "report_progress", "epochs_of"]

@@ -19,8 +19,8 @@ from vantage.evaluate.protocols.linear.plan import LinearTraining, torch_start
 from vantage.evaluate.protocols.linear.pooled import on_features, training_view
 from vantage.evaluate.result import Outcome
 from vantage.frozen.encoder import FrozenEncoder, Pixels
+from vantage.processes.sharing import own_parts, parts_in_order
 from vantage.progress import counting
-from vantage.sharing import own_parts, parts_in_order
 from vantage.views.colors.statistics import Statistics
 from vantage.views.evaluation import EvaluationView, Straight
 

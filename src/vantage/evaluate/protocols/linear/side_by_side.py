@@ -29,7 +29,7 @@ from vantage.evaluate.protocols.linear.heads import Heads
 from vantage.evaluate.protocols.linear.plan import LinearPlan
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.frozen.feature_cache import features_in_parts
-from vantage.sharing import gather_rows, same_on_all
+from vantage.processes.sharing import gather_rows, same_on_all
 from vantage.storage.cache import hash_of
 from vantage.storage.state import StateFile
 

@@ -20,7 +20,7 @@ from vantage.evaluate.result import Outcome
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.accuracy import accuracy
 from vantage.measures.neighbors import nearest, vote
-from vantage.sharing import gather_rows, own_slice
+from vantage.processes.sharing import gather_rows, own_slice
 
 __all__ = ["KNN", "NearestNeighbor"]
 

@@ -19,7 +19,7 @@ from vantage.evaluate.protocols.features import finite_features
 from vantage.evaluate.result import Outcome
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.neighbors import nearest
-from vantage.sharing import gather_rows, own_slice
+from vantage.processes.sharing import gather_rows, own_slice
 
 __all__ = ["NearestRows", "Retrieval", "neighbors", "queries"]
 

@@ -15,8 +15,8 @@ from vantage.encoding import Work, in_threads
 from vantage.errors import DataError
 from vantage.evaluate.protocols.segmentation.decoder import MapAt
 from vantage.frozen.encoder import FrozenEncoder
+from vantage.processes.sharing import shared_rows
 from vantage.progress import counting
-from vantage.sharing import shared_rows
 from vantage.storage.arrays import Rows
 from vantage.storage.cache import hash_of
 

@@ -26,7 +26,7 @@ from vantage.evaluate.result import Outcome
 from vantage.evaluate.task import OwnTask, Task
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.confusion import Confusion
-from vantage.sharing import own_parts, own_slice, same_on_all, sum_gradients
+from vantage.processes.sharing import own_parts, own_slice, same_on_all, sum_gradients
 from vantage.storage.cache import hash_of
 from vantage.storage.state import StateFile, restore, tensors_of
 

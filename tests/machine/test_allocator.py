@@ -5,11 +5,11 @@ import sys
 
 import pytest
 
-from vantage.allocator import keep_freed_memory
+from vantage.machine.allocator import keep_freed_memory
 
 FAULTS = """
 import ctypes, resource
-from vantage.allocator import keep_freed_memory
+from vantage.machine.allocator import keep_freed_memory
 
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

@@ -123,7 +123,7 @@ def test_without_a_run_fit_trains_what_is_planned(run: Path, tmp_path: Path, mon
         assert len(source) == 24 and changes == {"data.hold_out": 0.0}
         return small
 
-    monkeypatch.setattr("vantage.scikit_learn.plan", planned)
+    monkeypatch.setattr("vantage.frozen.scikit_learn.plan", planned)
     encoder = VantageEncoder(minutes=2.0, folder=tmp_path / "kept").fit(PIXELS)
     assert asked == [2.0] and encoder.transform(PIXELS[:2]).shape == (2, 4)
     np.testing.assert_array_equal(VantageEncoder(tmp_path / "kept").fit_transform(PIXELS), encoder.transform(PIXELS))

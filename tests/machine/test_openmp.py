@@ -6,7 +6,10 @@ import sys
 
 import pytest
 
-FIRST = "import os, sys; from vantage.openmp import sleep_soon; print(sleep_soon(), os.environ.get('GOMP_SPINCOUNT'))"
+FIRST = (
+    "import os, sys; from vantage.machine.openmp import sleep_soon;"
+    " print(sleep_soon(), os.environ.get('GOMP_SPINCOUNT'))"
+)
 AFTER_TORCH = f"import torch; {FIRST}"
 VERB = """
 import os, sys

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from vantage import UserError, devices
+from vantage import UserError
 from vantage.cli import main
+from vantage.machine import devices
 
 GPUS = ["cpu", "cuda:0", "cuda:1"]
 
