@@ -46,7 +46,7 @@ ENOUGH = Room()
 
 
 @dataclass(frozen=True)
-class Ended:
+class CommandResult:
     """How a command ended."""
 
     status: int
@@ -87,7 +87,7 @@ class SmallDisk:
         cache: str = "",
         temporary: str = "",
         anew: bool = False,
-    ) -> Ended:
+    ) -> CommandResult:
         """`vantage` with these words, in `root`, where there is so much room.
 
         `out` is a file there that standard output goes to, `cache` a folder for the cache, `temporary` the only folder
@@ -95,7 +95,7 @@ class SmallDisk:
         """
         folders = {"cache": cache, "temporary": temporary}
         answer = self._ask(do="run", words=words.split(), room=[*room], out=out, **folders, anew=anew)
-        return Ended(**{**answer, "room": Room(*answer["room"])})
+        return CommandResult(**{**answer, "room": Room(*answer["room"])})
 
     def files(self) -> dict[str, str]:
         """The digest of every file by its path from `root`."""

@@ -69,11 +69,11 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 
 
 def make_images(folder: Path, side: int = 40, count: int = 20) -> Path:
-    drawn = np.random.default_rng(0)
+    generator = np.random.default_rng(0)
     for name in "ab":
         (folder / name).mkdir(parents=True)
         for number in range(count):
-            pixels = drawn.integers(0, 255, (side + 4, side, 3), dtype=np.uint8)
+            pixels = generator.integers(0, 255, (side + 4, side, 3), dtype=np.uint8)
             Image.fromarray(pixels).save(folder / name / f"{number}.png")
     return folder
 
@@ -84,7 +84,7 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @dataclass
-class Trained:
+class TrainingStub:
     """What training was asked for, in place of training."""
 
     run: Run | None = None
@@ -104,18 +104,18 @@ class Trained:
 
 
 @pytest.fixture
-def trained(monkeypatch: pytest.MonkeyPatch) -> Trained:
-    stand_in = Trained()
-    monkeypatch.setattr("vantage.planning.speed.measure_speed", lambda run, source, seconds=2.0: stand_in.speed)
-    monkeypatch.setattr("vantage.training.loop.train", stand_in.train)
-    monkeypatch.setattr("vantage.training.loop.resume", stand_in.resume)
-    return stand_in
+def training(monkeypatch: pytest.MonkeyPatch) -> TrainingStub:
+    stub = TrainingStub()
+    monkeypatch.setattr("vantage.planning.speed.measure_speed", lambda run, source, seconds=2.0: stub.speed)
+    monkeypatch.setattr("vantage.training.loop.train", stub.train)
+    monkeypatch.setattr("vantage.training.loop.resume", stub.resume)
+    return stub
 
 
-def run_of(trained: Trained, *words: str | Path) -> Run:
+def run_of(training: TrainingStub, *words: str | Path) -> Run:
     assert main([str(word) for word in words]) == 0
-    assert trained.run is not None
-    return trained.run
+    assert training.run is not None
+    return training.run
 
 
 # Fields
@@ -124,11 +124,11 @@ def run_of(trained: Trained, *words: str | Path) -> Run:
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.__name__)
 def test_every_field_of_a_recipe_can_be_replaced_and_has_help(recipe: Callable[[int], Run]) -> None:
     run = recipe(32)
-    known = list(leaves(run))
-    assert len({leaf.path for leaf in known}) == len(known)
-    assert [leaf.path for leaf in known if not leaf.help] == []
+    settings_of_run = list(leaves(run))
+    assert len({leaf.path for leaf in settings_of_run}) == len(settings_of_run)
+    assert [leaf.path for leaf in settings_of_run if not leaf.help] == []
     assert [setting.path for setting in settings_in(run) if not setting.help] == []
-    assert replace_at(run, {leaf.path: leaf.value for leaf in known}) == run
+    assert replace_at(run, {leaf.path: leaf.value for leaf in settings_of_run}) == run
 
 
 def test_replacing_sees_all_changes_at_once() -> None:
@@ -145,12 +145,12 @@ def test_field_help_is_the_text_under_the_field() -> None:
 
 
 def test_the_learning_rate_follows_batch_and_epochs_unless_it_is_given() -> None:
-    fitted = moco_v1(224)
-    run = override(fitted, {"batch_size": 512, "epochs": 100})
+    fitted_run = moco_v1(224)
+    run = override(fitted_run, {"batch_size": 512, "epochs": 100})
     assert run.learning_rate.base == pytest.approx(0.06) and run.learning_rate.milestones == (60, 80)
-    run = override(fitted, {"batch_size": 512, "epochs": 100, "learning_rate.base": 0.5})
+    run = override(fitted_run, {"batch_size": 512, "epochs": 100, "learning_rate.base": 0.5})
     assert run.learning_rate.base == 0.5 and run.learning_rate.milestones == (60, 80)
-    assert override(fitted, {}) == fitted
+    assert override(fitted_run, {}) == fitted_run
 
 
 def test_suggestions_look_at_the_whole_and_at_the_last_part() -> None:
@@ -164,15 +164,17 @@ def test_suggestions_look_at_the_whole_and_at_the_last_part() -> None:
 # Pretraining
 
 
-def test_pretrain_fits_the_recipe_and_lets_the_user_win(trained: Trained, images: Path, tmp_path: Path) -> None:
+def test_pretrain_fits_the_recipe_and_lets_the_user_win(training: TrainingStub, images: Path, tmp_path: Path) -> None:
     words = ["pretrain", "moco_v2", "--data", images, "--out", tmp_path / "run"]
-    fitted = moco_v2(32).fit(40)
-    assert run_of(trained, *words) == replace(fitted, data=Data(str(images)))
+    fitted_run = moco_v2(32).fit(40)
+    assert run_of(training, *words) == replace(fitted_run, data=Data(str(images)))
     words[-1] = tmp_path / "other"
-    run = run_of(trained, *words, "--set", "branches.0.estimator.temperature=0.17", "--set=branches.0.memory.length=77")
+    run = run_of(
+        training, *words, "--set", "branches.0.estimator.temperature=0.17", "--set=branches.0.memory.length=77"
+    )
     assert run.branches[0].estimator == InfoNCE(0.17)
     assert run.branches[0].memory.length == 77
-    assert run.batch_size == fitted.batch_size
+    assert run.batch_size == fitted_run.batch_size
 
 
 @pytest.mark.parametrize(
@@ -208,92 +210,96 @@ def test_pretrain_fits_the_recipe_and_lets_the_user_win(trained: Trained, images
     ],
 )
 def test_any_field_is_set_by_its_path(
-    words: str, expected: dict[str, Any], trained: Trained, images: Path, tmp_path: Path
+    words: str, expected: dict[str, Any], training: TrainingStub, images: Path, tmp_path: Path
 ) -> None:
-    run = run_of(trained, "pretrain", "moco_v2", "--data", images, "--out", tmp_path / "run", *words.split())
+    run = run_of(training, "pretrain", "moco_v2", "--data", images, "--out", tmp_path / "run", *words.split())
     for path, value in expected.items():
-        found: Any = run
+        current: Any = run
         for name in path.split("."):
-            found = found[int(name)] if isinstance(found, tuple) else getattr(found, name)
-        assert found == value
+            current = current[int(name)] if isinstance(current, tuple) else getattr(current, name)
+        assert current == value
 
 
 def test_a_run_starts_from_another(
-    trained: Trained, images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    training: TrainingStub, images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kept_run(tmp_path / "first", tiny_run())
     words = ["pretrain", "ring_moco", "--data", images, "--out", tmp_path / "run", "--init", tmp_path / "first"]
-    assert run_of(trained, *words).recipe == "ring_moco" and trained.init == str(tmp_path / "first")
+    assert run_of(training, *words).recipe == "ring_moco" and training.init == str(tmp_path / "first")
     assert main([*map(str, words[:2]), "--data", "nowhere", "--init", str(tmp_path / "nothing")]) == 2
     assert "nothing holds no run" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("words", "noted"),
+    ("words", "offered"),
     [("ring_ir", True), ("ring_ir --set mean=0.5,0.5,0.5", False), ("ring_ir --size 224", False), ("moco_v2", False)],
 )
 def test_statistics_of_small_images_are_offered(
-    words: str, noted: bool, trained: Trained, images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    words: str, offered: bool, training: TrainingStub, images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run_of(trained, "pretrain", *words.split(), "--data", images, "--out", tmp_path / "run").epochs
-    told = " ".join(capsys.readouterr().err.split())
-    assert (f"vantage views statistics ring_ir --data {images}" in told) == noted
+    assert run_of(training, "pretrain", *words.split(), "--data", images, "--out", tmp_path / "run").epochs
+    output = " ".join(capsys.readouterr().err.split())
+    assert (f"vantage views statistics ring_ir --data {images}" in output) == offered
 
 
 @pytest.mark.parametrize(("side", "size"), [(20, 32), (48, 32), (49, 64), (97, 224)])
-def test_the_size_of_views_follows_the_images(side: int, size: int, trained: Trained, tmp_path: Path) -> None:
-    place = make_images(tmp_path / "images", side, 8)
+def test_the_size_of_views_follows_the_images(side: int, size: int, training: TrainingStub, tmp_path: Path) -> None:
+    folder = make_images(tmp_path / "images", side, 8)
     run = run_of(
-        trained, "pretrain", "simclr", "--data", place, "--out", tmp_path / "run", "--set", "branches.0.query=1"
+        training, "pretrain", "simclr", "--data", folder, "--out", tmp_path / "run", "--set", "branches.0.query=1"
     )
     assert run.views == simclr(size).views
     assert run.branches[0].query == 1
 
 
 def test_what_was_fitted_and_what_was_given_is_told(
-    trained: Trained, images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    training: TrainingStub, images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["pretrain", "moco_v1", "--data", images, "--out", tmp_path / "run", "--epochs", "6"]
-    run_of(trained, *words)
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert "branches.0.memory.length: recipe 4,096, this run 20, why fitted to the images" in told.err
-    assert "epochs: recipe 200, this run 6, why given" in told.err
-    assert re.search(r"learning_rate\.milestones\.0: recipe 120, this run .*, why follows what was given", told.err)
-    assert f"images: 40 from {images}" in told.err
-    assert "the short side of the images is 40 px" in told.err
+    run_of(training, *words)
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert "branches.0.memory.length: recipe 4,096, this run 20, why fitted to the images" in output.err
+    assert "epochs: recipe 200, this run 6, why given" in output.err
+    assert re.search(r"learning_rate\.milestones\.0: recipe 120, this run .*, why follows what was given", output.err)
+    assert f"images: 40 from {images}" in output.err
+    assert "the short side of the images is 40 px" in output.err
     words[5] = tmp_path / "quiet"
-    run_of(trained, *words, "--quiet")
+    run_of(training, *words, "--quiet")
     assert capsys.readouterr() == ("", "")
 
 
 def test_other_processes_of_a_run_say_nothing(
-    trained: Trained, images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    training: TrainingStub,
+    images: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("LOCAL_RANK", "1")
-    run_of(trained, "pretrain", "moco_v2", "--data", images, "--out", tmp_path / "run")
+    run_of(training, "pretrain", "moco_v2", "--data", images, "--out", tmp_path / "run")
     assert capsys.readouterr().err == ""
 
 
 def test_a_stopped_run_is_no_success(
-    trained: Trained, images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    training: TrainingStub, images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    trained.finished = False
+    training.finished = False
     assert main(["pretrain", "moco_v2", "--data", str(images), "--out", str(tmp_path / "run")]) == 130
     assert f"continue with: vantage resume {tmp_path / 'run'}" in capsys.readouterr().err
 
 
 def test_a_recipe_of_ones_own_needs_its_module_named(
-    trained: Trained, images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    training: TrainingStub, images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["pretrain", f"{__name__}:own_recipe", "--data", str(images), "--out", str(tmp_path / "run")]
     assert main(words) == 2
     assert f"--import {__name__}" in capsys.readouterr().err
-    run = run_of(trained, *words, "--import", __name__, "--set", "branches.0.negatives.0.share=0.5")
+    run = run_of(training, *words, "--import", __name__, "--set", "branches.0.negatives.0.share=0.5")
     assert run.branches[0].negatives == (KeepAll(0.5),)
     assert main(["resume", str(tmp_path / "run")]) == 2
     assert "is not part of Vantage" in capsys.readouterr().err
-    assert run_of(trained, f"--import={__name__}", "resume", tmp_path / "run") == run
+    assert run_of(training, f"--import={__name__}", "resume", tmp_path / "run") == run
     assert main([*words[:1], f"{__name__}:no_recipe", *words[2:], "--import", __name__]) == 2
     assert "is not a recipe" in capsys.readouterr().err
 
@@ -302,7 +308,7 @@ def test_a_recipe_of_ones_own_needs_its_module_named(
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "pattern"),
     [
         ("pretran", "no verb 'pretran'; did you mean pretrain?"),
         ("zzz", "verbs: recipes, pretrain"),
@@ -379,18 +385,18 @@ def test_a_recipe_of_ones_own_needs_its_module_named(
     ],
 )
 def test_a_mistake_is_told_in_a_few_lines(
-    words: str, told: str, trained: Trained, images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    words: str, pattern: str, training: TrainingStub, images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings.write(replace(moco_v2(32).fit(40), epochs=8), tmp_path / "run")
-    places = {"IMAGES": images, "RUN": tmp_path / "run", "OUT": tmp_path / "out"}
-    spelled = re.sub("IMAGES|RUN|OUT", lambda match: str(places[match[0]]), words)
-    assert main(spelled.split()) == 2
-    heard = capsys.readouterr()
-    mistake = heard.err[heard.err.index("vantage: ") :]
-    assert re.search(told, mistake), mistake
-    assert len(mistake.splitlines()) <= MOST_LINES and "Traceback" not in heard.err
-    assert heard.out == ""
-    assert trained.folder is None
+    paths = {"IMAGES": images, "RUN": tmp_path / "run", "OUT": tmp_path / "out"}
+    words_with_paths = re.sub("IMAGES|RUN|OUT", lambda match: str(paths[match[0]]), words)
+    assert main(words_with_paths.split()) == 2
+    output = capsys.readouterr()
+    mistake = output.err[output.err.index("vantage: ") :]
+    assert re.search(pattern, mistake), mistake
+    assert len(mistake.splitlines()) <= MOST_LINES and "Traceback" not in output.err
+    assert output.out == ""
+    assert training.folder is None
 
 
 @pytest.mark.parametrize(
@@ -432,7 +438,7 @@ def test_names_of_earlier_versions_and_other_programs_are_known(
 
 
 def test_a_mistake_in_a_value_is_told_before_the_images_are_looked_at(
-    trained: Trained, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    training: TrainingStub, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["pretrain", "moco_v2", "--data", "/nowhere", "--out", str(tmp_path / "run"), "--epochs", "five"]) == 2
     assert "--epochs" in capsys.readouterr().err
@@ -442,33 +448,33 @@ def test_a_mistake_in_a_value_is_told_before_the_images_are_looked_at(
 def test_a_terminal_without_greek_letters_or_boxes_is_served(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(Path(vantage.__file__).parents[1]), "PYTHONIOENCODING": "ascii"}
     command = [sys.executable, "-m", "vantage.cli"]
-    done = subprocess.run([*command, "recipes", "moco_v2"], capture_output=True, text=True, env=environment)
-    assert done.returncode == 0 and "MLP head without normalization, ? .2" in done.stdout, done.stderr
+    process = subprocess.run([*command, "recipes", "moco_v2"], capture_output=True, text=True, env=environment)
+    assert process.returncode == 0 and "MLP head without normalization, ? .2" in process.stdout, process.stderr
     words = ["export", str(tmp_path), "--to", "timn"]
-    done = subprocess.run([*command, *words], capture_output=True, text=True, env=environment)
-    assert done.returncode == 2 and done.stderr.startswith("vantage: --to: expected torchvision, timm"), done
-    assert "---" not in done.stderr
+    process = subprocess.run([*command, *words], capture_output=True, text=True, env=environment)
+    assert process.returncode == 2 and process.stderr.startswith("vantage: --to: expected torchvision, timm"), process
+    assert "---" not in process.stderr
 
 
 def test_a_bug_shows_where_it_is(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, images: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def broken(*_: Any, **__: Any) -> None:
+    def buggy(*_: Any, **__: Any) -> None:
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr("vantage.training.loop.train", broken)
+    monkeypatch.setattr("vantage.training.loop.train", buggy)
     assert main(["pretrain", "moco_v2", "--data", str(images), "--out", str(tmp_path / "run"), "--quiet"]) == 1
-    told = capsys.readouterr().err
-    assert "Traceback" in told and "ZeroDivisionError: a bug" in told
+    message = capsys.readouterr().err
+    assert "Traceback" in message and "ZeroDivisionError: a bug" in message
 
 
 def test_an_interrupt_is_one_line(
     monkeypatch: pytest.MonkeyPatch, images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def interrupted(*_: Any, **__: Any) -> None:
+    def interrupt(*_: Any, **__: Any) -> None:
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr("vantage.training.feed.open_images", interrupted)
+    monkeypatch.setattr("vantage.training.feed.open_images", interrupt)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # shells start background jobs that ignore it
     try:
         assert main(["pretrain", "moco_v2", "--data", str(images), "--out", str(tmp_path / "run")]) == 130
@@ -480,19 +486,23 @@ def test_an_interrupt_is_one_line(
 # Resuming
 
 
-def test_resume_may_change_hardware_monitoring_and_place(trained: Trained, tmp_path: Path) -> None:
-    stored = moco_v2(32).fit(40)
-    settings.write(stored, tmp_path)
-    run = run_of(trained, "resume", tmp_path, "--precision=32-true", "--set", "monitoring.log_every=3", "--data", "x")
-    assert run == replace_at(stored, {"hardware.precision": "32-true", "monitoring.log_every": 3, "data.path": "x"})
-    assert run_of(trained, "resume", tmp_path, "--set", f"epochs={stored.epochs}") == stored
+def test_resume_may_change_hardware_monitoring_and_place(training: TrainingStub, tmp_path: Path) -> None:
+    stored_run = moco_v2(32).fit(40)
+    settings.write(stored_run, tmp_path)
+    run = run_of(training, "resume", tmp_path, "--precision=32-true", "--set", "monitoring.log_every=3", "--data", "x")
+    assert run == replace_at(stored_run, {"hardware.precision": "32-true", "monitoring.log_every": 3, "data.path": "x"})
+    assert run_of(training, "resume", tmp_path, "--set", f"epochs={stored_run.epochs}") == stored_run
 
 
 def test_a_run_finds_its_images_from_any_folder(
-    trained: Trained, images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    training: TrainingStub,
+    images: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(images.parent)
-    run = run_of(trained, "pretrain", "moco_v2", "--data", images.name, "--out", tmp_path / "run")
+    run = run_of(training, "pretrain", "moco_v2", "--data", images.name, "--out", tmp_path / "run")
     assert run.data.path == str(images.parent / images.name)
     assert absolute("torchvision:CIFAR10") == "torchvision:CIFAR10"
     assert absolute(f"{images.name}#a") == f"{images}#a"
@@ -517,10 +527,10 @@ def test_recipes_are_listed_with_what_they_are(capsys: pytest.CaptureFixture[str
     )
     assert len(lines) <= 40 and max(map(len, lines)) <= 100 and len(lines[0]) > 60
     assert main(["recipes", "MoCo-v2", "--size", "32"]) == 0
-    shown = capsys.readouterr().out
-    assert "2003.04297" in shown and "memory=Queue(length=4096)" in shown
-    assert "branches.0.estimator.temperature=0.1\n    τ: what cosines are divided by." in shown
-    assert "branches.0.negatives=()" in shown
+    output = capsys.readouterr().out
+    assert "2003.04297" in output and "memory=Queue(length=4096)" in output
+    assert "branches.0.estimator.temperature=0.1\n    τ: what cosines are divided by." in output
+    assert "branches.0.negatives=()" in output
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.__name__)
@@ -533,7 +543,7 @@ def test_a_recipe_prints_itself_as_python(recipe: Callable[[int], Run]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "sentence"),
     [
         ("", "usage: vantage VERB"),
         ("--help", "usage: vantage VERB"),
@@ -549,11 +559,11 @@ def test_a_recipe_prints_itself_as_python(recipe: Callable[[int], Run]) -> None:
         ("demo --help", "--out FOLDER"),
     ],
 )
-def test_help_is_on_standard_output(words: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_is_on_standard_output(words: str, sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words.split()) == (0 if words else 2)
-    heard = capsys.readouterr()
-    assert told in heard.out
-    assert heard.err == ""
+    output = capsys.readouterr()
+    assert sentence in output.out
+    assert output.err == ""
 
 
 def test_help_does_not_wait_for_torch() -> None:
@@ -588,11 +598,11 @@ def test_help_fits_a_screen(verb: str, capsys: pytest.CaptureFixture[str], monke
 
 
 def test_a_summary_names_every_part() -> None:
-    told = dict(summary(moco_v2(32).fit(40), 40))
+    rows = dict(summary(moco_v2(32).fit(40), 40))
     parts = "Queue(length=20) · OtherViews() · all negatives · InfoNCE(temperature=0.1)"
-    assert told["branch"] == f"{parts} · query view 0, key view 1"
-    assert told["views"].startswith("2 × RandomResizedCrop(size=32")
-    assert told["images"].startswith("40 from")
+    assert rows["branch"] == f"{parts} · query view 0, key view 1"
+    assert rows["views"].startswith("2 × RandomResizedCrop(size=32")
+    assert rows["images"].startswith("40 from")
     assert {"branch 0", "branch 1"} <= dict(summary(simclr(224))).keys()
     assert short(CosineByEpoch(0.03)) == "CosineByEpoch(base=0.03)"
     assert short((InfoNCE(), InfoNCE())) == "2 × InfoNCE()"
@@ -603,9 +613,9 @@ def test_a_summary_names_every_part() -> None:
 
 def test_from_images_to_a_backbone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     images = make_images(tmp_path / "images", 16, count=8)
-    quick = ["--size", "16", "--set", "encoders.encoder.normalization.groups=4", "--precision", "32-true"]
+    quick_options = ["--size", "16", "--set", "encoders.encoder.normalization.groups=4", "--precision", "32-true"]
     run = tmp_path / "run"
-    pretrain = ["pretrain", "moco_v2", "--data", images, "--out", run, "--epochs", "1", *quick]
+    pretrain = ["pretrain", "moco_v2", "--data", images, "--out", run, "--epochs", "1", *quick_options]
     later = [
         ["resume", run, "--set", "monitoring.log-every=1"],
         ["embed", run, "--data", images, "--out", tmp_path / "features.npy"],
@@ -614,22 +624,22 @@ def test_from_images_to_a_backbone(tmp_path: Path, capsys: pytest.CaptureFixture
     ]
     for words in (pretrain, *later):
         assert main([*map(str, words), "--quiet"]) == 0, capsys.readouterr().err
-    told = capsys.readouterr()
-    assert told.err == ""
+    output = capsys.readouterr()
+    assert output.err == ""
     assert settings.read(run).epochs == 1
     assert np.load(tmp_path / "features.npy").shape == (16, 512)
     assert json.loads((tmp_path / "knn.json").read_text())["settings"]["k"] == 3
-    assert "moco_v2: top-1 " in told.out and "raw pixels: top-1 " in told.out
+    assert "moco_v2: top-1 " in output.out and "raw pixels: top-1 " in output.out
     backbone = run / "backbone-torchvision.safetensors"
-    assert f"load_state_dict(load_file('{backbone}'), strict=True)" in told.out and backbone.is_file()
+    assert f"load_state_dict(load_file('{backbone}'), strict=True)" in output.out and backbone.is_file()
 
 
 def test_the_process_ends_with_the_status(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(Path(vantage.__file__).parents[1])}
     command = [sys.executable, "-m", "vantage.cli", "pretran"]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("vantage: there is no verb 'pretran'; did you mean pretrain?")
+    process = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert (process.returncode, process.stdout) == (2, "")
+    assert process.stderr.startswith("vantage: there is no verb 'pretran'; did you mean pretrain?")
 
 
 def test_the_command_line_itself_imports_no_torch() -> None:

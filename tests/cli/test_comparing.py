@@ -20,7 +20,7 @@ from vantage.evaluate.protocols.detection import Detection
 
 
 @pytest.fixture
-def compared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
+def compared_protocols(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
     """What protocols were asked for, in place of comparing."""
     asked: list[Any] = []
 
@@ -41,23 +41,23 @@ def result(file: Path, by: Any, **other: Any) -> str:
     return str(file)
 
 
-def test_settings_are_options_that_begin_with_the_protocol(compared: list[Any], tmp_path: Path) -> None:
+def test_settings_are_options_that_begin_with_the_protocol(compared_protocols: list[Any], tmp_path: Path) -> None:
     words = ["compare", "RUN", "--data", "X"]
     settings = ["--set", "knn.k=20", "--set", "linear-cached.l2=0.1,1", "--set", "linear_cached.seed=3"]
     assert main([*words, *settings]) == 2
-    assert compared == [KNN(k=20), LinearCached(l2=(0.1, 1.0), seed=3)]
-    compared.clear()
+    assert compared_protocols == [KNN(k=20), LinearCached(l2=(0.1, 1.0), seed=3)]
+    compared_protocols.clear()
     assert (
         main([*words, "--protocols", "linear, lowshot", "--set", "linear.epochs=5", "--set", "lowshot.shots=1,2"]) == 2
     )
-    assert compared == [LinearMoCo(epochs=5), LowShot(shots=(1, 2))]
+    assert compared_protocols == [LinearMoCo(epochs=5), LowShot(shots=(1, 2))]
 
 
-def test_a_result_tells_protocol_and_settings(compared: list[Any], tmp_path: Path) -> None:
+def test_a_result_tells_protocol_and_settings(compared_protocols: list[Any], tmp_path: Path) -> None:
     many = LowShot(shots=(1, 2), costs=(0.5, 1.0))
     files = [result(tmp_path / "a.json", KNN(k=7)), result(tmp_path / "b.json", many)]
     assert main(["compare", "RUN", "--data", "X", "--protocols", f"{files[0]},knn,{files[1]}", "--set=knn.k=9"]) == 2
-    assert compared == [KNN(k=7), KNN(k=9), many]
+    assert compared_protocols == [KNN(k=7), KNN(k=9), many]
 
 
 def test_a_detection_result_with_earlier_names_of_settings_is_read(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_a_detection_result_with_earlier_names_of_settings_is_read(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "sentence"),
     [
         ("--protocols knn,transfer", "transfer is not a protocol: vantage evaluate transfer evaluates one run on"),
         ("--protocols knn,keypoints", "knn is evaluated on images with classes and keypoints on images with boxes"),
@@ -102,7 +102,7 @@ def test_a_detection_result_with_earlier_names_of_settings_is_read(tmp_path: Pat
     ],
 )
 def test_mistakes_in_settings_are_told(
-    words: str, told: str, compared: list[Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    words: str, sentence: str, compared_protocols: list[Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "no.json").write_text("{")
     (tmp_path / "list.json").write_text("[1]")
@@ -113,9 +113,9 @@ def test_mistakes_in_settings_are_told(
     result(tmp_path / "type.json", KNN(), settings={"k": "five"})
     result(tmp_path / "value.json", KNN(), settings={"k": 0})
     assert main(["compare", "RUN", "--data", "X", *words.replace("DIR", str(tmp_path)).split()]) == 2
-    heard = capsys.readouterr().err
-    assert told in heard and heard.count("\n") == 1, heard
-    assert not compared
+    message = capsys.readouterr().err
+    assert sentence in message and message.count("\n") == 1, message
+    assert not compared_protocols
 
 
 def test_images_trials_and_measures_are_no_settings_of_a_protocol() -> None:
@@ -126,8 +126,8 @@ def test_images_trials_and_measures_are_no_settings_of_a_protocol() -> None:
 
 def test_sentences_of_a_protocol_name_the_options_that_compare_has() -> None:
     plain = "ask for --shots 1, or for fewer --negatives (--k 3); see --help, or --shots."
-    named = "ask for --set lowshot.shots 1, or for fewer --set lowshot.negatives (--k 3); see --help, or --set"
-    assert _in_own_words(plain, "lowshot", LowShot()) == f"{named} lowshot.shots."
+    sentence = "ask for --set lowshot.shots 1, or for fewer --set lowshot.negatives (--k 3); see --help, or --set"
+    assert _in_own_words(plain, "lowshot", LowShot()) == f"{sentence} lowshot.shots."
     assert _in_own_words("(--k 3)", "knn", KNN()) == "(--set knn.k 3)"
 
 
@@ -144,9 +144,9 @@ def test_images_with_masks_are_compared(tmp_path: Path, monkeypatch: pytest.Monk
     words = ["--import", "tiny", "compare", str(tmp_path / "run"), "--protocols", "segmentation", "--quiet"]
     words += ["--set", f"segmentation.data={tmp_path}/images#masks", "--set", "segmentation.epochs=1", "--device=cpu"]
     assert main([*words, "--set", f"segmentation.classes={tmp_path / 'names.txt'}"]) == 0
-    told = capsys.readouterr().out
-    assert "segmentation v1 epochs=1, mIoU (%)" in told and "| raw pixels as moco_v2 sees them " in told
-    assert "a fifth of the same 5 images" in told
+    output = capsys.readouterr().out
+    assert "segmentation v1 epochs=1, mIoU (%)" in output and "| raw pixels as moco_v2 sees them " in output
+    assert "a fifth of the same 5 images" in output
     assert main([*words, "--set", "segmentation.classes=nowhere.txt"]) == 2
     assert "--set segmentation.classes nowhere.txt cannot be read" in capsys.readouterr().err
 
@@ -162,8 +162,8 @@ def test_transfer_takes_the_settings_of_a_result_too(
     by = result(tmp_path / "knn.json", KNN(k=3, temperature=0.5))
     words = ["--import", "tiny", "evaluate", "transfer", str(tmp_path / "run"), "--sets", f"a={tmp_path}/images.npz"]
     assert main([*words, "--by", by, "--set", "k=2", "--quiet"]) == 0
-    told = capsys.readouterr().out
-    assert "Not by default: k is 2 (by default 200), temperature is 0.5 (by default 0.07)." in told
+    output = capsys.readouterr().out
+    assert "Not by default: k is 2 (by default 200), temperature is 0.5 (by default 0.07)." in output
     assert main([*words, "--by", "nearest-neighbor", "--quiet"]) == 0
     assert "Not by default" not in capsys.readouterr().out
     assert main([*words, "--by", "nearest"]) == 2

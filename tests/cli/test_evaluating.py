@@ -13,20 +13,20 @@ from vantage.evaluate import PROTOCOLS
 
 def test_every_protocol_is_told_in_a_whole_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluate", "--help"]) == 0
-    told = capsys.readouterr().out
-    assert "\u2026" not in told and "`" not in told and "arXiv" not in told
-    listed = [line.split()[0] for line in told.split("\n\n")[2].splitlines() if not line.startswith(" ")]
-    assert [kind.name for kind in PROTOCOLS] == listed[: len(PROTOCOLS)] and "transfer" in listed
-    assert "As lowshot, with C chosen without test labels" in told
+    help_text = capsys.readouterr().out
+    assert "\u2026" not in help_text and "`" not in help_text and "arXiv" not in help_text
+    first_words = [line.split()[0] for line in help_text.split("\n\n")[2].splitlines() if not line.startswith(" ")]
+    assert [kind.name for kind in PROTOCOLS] == first_words[: len(PROTOCOLS)] and "transfer" in first_words
+    assert "As lowshot, with C chosen without test labels" in help_text
 
 
 @pytest.mark.parametrize("name", [*(kind.name for kind in PROTOCOLS), "segmentation"])
 def test_help_speaks_of_protocols_by_their_words(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluate", name, "--help"]) == 0
-    told = capsys.readouterr().out
-    assert "UserError" not in told and not [kind for kind in PROTOCOLS if f"`{kind.__name__}`" in told]
+    help_text = capsys.readouterr().out
+    assert "UserError" not in help_text and not [kind for kind in PROTOCOLS if f"`{kind.__name__}`" in help_text]
     sentences = ("As linear-multi, but", "It is an error to give a backbone")
-    assert name != "linear-places" or all(each in " ".join(told.split()) for each in sentences)
+    assert name != "linear-places" or all(each in " ".join(help_text.split()) for each in sentences)
 
 
 def test_it_tells_where_the_result_is(
@@ -40,9 +40,9 @@ def test_it_tells_where_the_result_is(
     words = ["--import", "tiny", "evaluate", "knn", str(tmp_path / "run"), "--data", str(tmp_path / "images.npz")]
     for more in ([], ["--out", str(tmp_path / "result.json")]):
         assert main([*words, "--k", "3", *more]) == 0
-        (told,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("saved in ")]
-        assert json.loads(Path(told.removeprefix("saved in ")).read_text())["protocol"] == "knn"
-        assert told.endswith("/result.json") == bool(more)
+        (sentence,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("saved in ")]
+        assert json.loads(Path(sentence.removeprefix("saved in ")).read_text())["protocol"] == "knn"
+        assert sentence.endswith("/result.json") == bool(more)
 
 
 def test_images_in_one_folder_have_no_classes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

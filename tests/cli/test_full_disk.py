@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from annotated import small_coco
-from full_disk import ENOUGH, Ended, Room, SmallDisk
+from full_disk import ENOUGH, CommandResult, Room, SmallDisk
 from PIL import Image
 from safetensors.torch import load
 from small_runs import write_images
@@ -104,7 +104,7 @@ def begin(disk: SmallDisk, outside: Path) -> None:
     disk.shell(f"rm -rf * && echo held > held && cp -r {outside}/run {outside}/lowshot.json {outside}/weights.pth .")
 
 
-def spoken(words: str, outside: Path) -> str:
+def command_words(words: str, outside: Path) -> str:
     words = words.replace("DATA", "--data IMAGES").replace("MASKED", f"{outside}/images#{outside}/masks")
     words = words.replace("OTHERS", f"{outside}/others.npz")
     words = words.replace("COCO", f"{outside}/coco/annotations/instances_train.json").replace(
@@ -113,12 +113,12 @@ def spoken(words: str, outside: Path) -> str:
     return words.replace("IMAGES", f"{outside}/images.npz") + " --quiet"
 
 
-def told(ended: Ended) -> str:
+def disk_message(result: CommandResult) -> str:
     """The sentence that a command ends with on a full disk."""
-    assert ended.status == 2, (ended.status, ended.err)
-    said = "".join(line for line in ended.err.splitlines(keepends=True) if not line.startswith("warning: "))
-    assert TOLD.fullmatch(said), said
-    return said
+    assert result.status == 2, (result.status, result.err)
+    sentence = "".join(line for line in result.err.splitlines(keepends=True) if not line.startswith("warning: "))
+    assert TOLD.fullmatch(sentence), sentence
+    return sentence
 
 
 def check_whole(name: str, content: bytes) -> None:
@@ -150,42 +150,42 @@ def plainly(name: str) -> str:
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_full_disk_is_told_and_leaves_what_is_whole(verb: str, disk: SmallDisk, outside: Path) -> None:
     begin(disk, outside)
-    words, before = spoken(VERBS[verb], outside), disk.files()
+    words, before = command_words(VERBS[verb], outside), disk.files()
     first = disk.run(words)
     assert first.status == 0, first.err
     after = disk.files()
-    made = {plainly(name) for name in after.keys() - before.keys()}
-    assert made
+    new_names = {plainly(name) for name in after.keys() - before.keys()}
+    assert new_names
     if verb not in SLOW:
         again = disk.run(words, Room(pages=0))
         assert again.status in (0, 2) and "Traceback" not in again.err
         assert disk.files() == after, "what is there from before stays as it is"
 
     half = Room(pages=(ENOUGH.pages - first.room.pages) // 2)
-    ended = first
+    result = first
     for room in [Room(files=1)] if verb in SLOW else [Room(pages=0), Room(files=0), Room(files=1), half]:
-        if ended.status == 0:
+        if result.status == 0:
             begin(disk, outside)
-        ended = disk.run(words, room)
-        if ended.status or 0 in room:
-            told(ended)
-        there = disk.files()
-        assert before.items() <= there.items()
-        for name in there.keys() - before.keys():
+        result = disk.run(words, room)
+        if result.status or 0 in room:
+            disk_message(result)
+        files = disk.files()
+        assert before.items() <= files.items()
+        for name in files.keys() - before.keys():
             if ".draft" not in name:
-                assert plainly(name) in made
+                assert plainly(name) in new_names
                 check_whole(name, disk.read(name))
-    if ended.status:
-        ended = disk.run(words)
-    assert ended.status == 0, ended.err
+    if result.status:
+        result = disk.run(words)
+    assert result.status == 0, result.err
     names = {plainly(name) for name in disk.files().keys() - before.keys()}
-    assert names == made, "with room, the same command goes on"
+    assert names == new_names, "with room, the same command goes on"
 
 
 def test_output_that_finds_no_room_is_told(disk: SmallDisk, outside: Path) -> None:
     begin(disk, outside)
-    ended = disk.run("recipes", Room(pages=0), out="said.txt")
-    assert told(ended).startswith("vantage: the output could not be written: ")
+    result = disk.run("recipes", Room(pages=0), out="said.txt")
+    assert disk_message(result).startswith("vantage: the output could not be written: ")
     assert disk.run("recipes", out="said.txt").status == 0 and b"moco_v2" in disk.read("said.txt")
 
 
@@ -195,10 +195,12 @@ def test_a_full_cache_costs_nothing(disk: SmallDisk, outside: Path, tmp_path: Pa
     shutil.copytree(outside / "run", tmp_path / "run")
     for verb in ("knn", "embed .npy", "lowshot", "views show", "detection"):
         words = (
-            spoken(VERBS[verb], outside).replace(" run ", f" {tmp_path}/run ").replace("--out ", f"--out {tmp_path}/")
+            command_words(VERBS[verb], outside)
+            .replace(" run ", f" {tmp_path}/run ")
+            .replace("--out ", f"--out {tmp_path}/")
         )
         for room in (Room(pages=0), Room(pages=2), Room(files=0)):
             disk.shell("rm -rf cache")
-            ended = disk.run(words, room, cache="cache")
-            assert (ended.status, ended.err) == (0, ""), (verb, room)
+            result = disk.run(words, room, cache="cache")
+            assert (result.status, result.err) == (0, ""), (verb, room)
             (tmp_path / "rows.npy").unlink(missing_ok=True)

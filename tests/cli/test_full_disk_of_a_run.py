@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from full_disk import ENOUGH, Room, SmallDisk
-from test_full_disk import TOLD, VERBS, begin, disk, outside, plainly, spoken, told  # noqa: F401
+from test_full_disk import TOLD, VERBS, begin, command_words, disk, disk_message, outside, plainly  # noqa: F401
 
 pytestmark = pytest.mark.slow
 
@@ -15,7 +15,7 @@ PRETRAIN = (
 )
 
 
-def kept(disk: SmallDisk, folder: str) -> tuple[dict[str, str], list[dict[str, object]]]:  # noqa: F811
+def contents(disk: SmallDisk, folder: str) -> tuple[dict[str, str], list[dict[str, object]]]:  # noqa: F811
     """The tensors of every checkpoint of a run, and its metrics but for the seconds."""
     tensors = {
         name.removeprefix(folder): digest
@@ -28,39 +28,39 @@ def kept(disk: SmallDisk, folder: str) -> tuple[dict[str, str], list[dict[str, o
 
 def test_a_run_whose_disk_fills_at_any_write_goes_on_as_if_it_had_not(disk: SmallDisk, outside: Path) -> None:  # noqa: F811
     begin(disk, outside)
-    words = spoken(PRETRAIN, outside)
+    words = command_words(PRETRAIN, outside)
     first = disk.run(f"{words} --out mine")
     assert first.status == 0, first.err
-    whole, used = kept(disk, "mine"), ENOUGH.pages - first.room.pages
+    whole, pages_used = contents(disk, "mine"), ENOUGH.pages - first.room.pages
     sentences = []
-    for pages in (0, 1, 3, 4, 5, 6, 7, used // 2 + 1, used - 1):
+    for pages in (0, 1, 3, 4, 5, 6, 7, pages_used // 2 + 1, pages_used - 1):
         disk.shell("rm -rf mine")
-        sentences.append(told(disk.run(f"{words} --out mine", Room(pages=pages))))
-        stopped = {name: digest for name, digest in disk.files().items() if name.startswith("mine/")}
+        sentences.append(disk_message(disk.run(f"{words} --out mine", Room(pages=pages))))
+        files_at_stop = {name: digest for name, digest in disk.files().items() if name.startswith("mine/")}
         if "is intact" not in sentences[-1]:
-            assert not stopped, "nothing that would block the next start"
+            assert not files_at_stop, "nothing that would block the next start"
             continue
         for room in (Room(pages=0), Room(pages=1), Room(files=1)):
-            sentences.append(told(disk.run("resume mine --quiet", room)))
+            sentences.append(disk_message(disk.run("resume mine --quiet", room)))
             assert {
-                name: digest for name, digest in stopped.items() if "/step-" in name
+                name: digest for name, digest in files_at_stop.items() if "/step-" in name
             }.items() <= disk.files().items()
-        ended = disk.run("resume mine --quiet")
-        assert ended.status == 0, ended.err
-        assert kept(disk, "mine") == whole
-    for what in ("the settings", "provenance.json", "metrics.jsonl", "the checkpoint of step 3", "of step 6"):
-        assert any(what in sentence for sentence in sentences), (what, sentences)
+        result = disk.run("resume mine --quiet")
+        assert result.status == 0, result.err
+        assert contents(disk, "mine") == whole
+    for part in ("the settings", "provenance.json", "metrics.jsonl", "the checkpoint of step 3", "of step 6"):
+        assert any(part in sentence for sentence in sentences), (part, sentences)
 
 
 @pytest.mark.parametrize("pages", [0, 8])
 def test_of_several_processes_all_stop(pages: int, disk: SmallDisk, outside: Path) -> None:  # noqa: F811
     """At the settings, and at the first checkpoint."""
     begin(disk, outside)
-    ended = disk.run(f"{spoken(PRETRAIN, outside)} --out two --devices 2", Room(pages=pages), anew=True)
-    said = [line for line in ended.err.splitlines() if line.startswith("vantage: ")]
-    assert ended.status == 2 and "Traceback" not in ended.err, ended.err
-    assert "vantage: another process of this run stopped: its message says why" in said and len(said) == 2
-    assert TOLD.fullmatch(next(line for line in said if "No space left" in line) + "\n")
+    result = disk.run(f"{command_words(PRETRAIN, outside)} --out two --devices 2", Room(pages=pages), anew=True)
+    lines = [line for line in result.err.splitlines() if line.startswith("vantage: ")]
+    assert result.status == 2 and "Traceback" not in result.err, result.err
+    assert "vantage: another process of this run stopped: its message says why" in lines and len(lines) == 2
+    assert TOLD.fullmatch(next(line for line in lines if "No space left" in line) + "\n")
     assert not any(name.startswith("two/") for name in disk.files())
 
 
@@ -72,7 +72,7 @@ def test_a_demonstration_goes_on(disk: SmallDisk, outside: Path) -> None:  # noq
     assert first.status == 0, first.err
     names = {plainly(name) for name in disk.files().keys() - before.keys()}
     disk.shell("rm -rf show")
-    assert "show/report.html" in told(disk.run(words, Room(pages=ENOUGH.pages - first.room.pages - 1)))
+    assert "show/report.html" in disk_message(disk.run(words, Room(pages=ENOUGH.pages - first.room.pages - 1)))
     assert "show/report.html" not in disk.files()
     again = disk.run(words)
     assert again.status == 0, again.err

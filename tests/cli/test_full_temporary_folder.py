@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from full_disk import Room, SmallDisk
-from test_full_disk import VERBS, disk, outside, spoken  # noqa: F401
+from test_full_disk import VERBS, command_words, disk, outside  # noqa: F401
 
 pytestmark = pytest.mark.slow
 
@@ -30,10 +30,10 @@ def run(
     """The status and the messages of a verb that keeps its temporary files on the disk and its results in `folder`."""
     disk.shell("rm -rf * && echo held > held && mkdir temporary")
     shutil.copytree(outside / "run", folder / "run")
-    words = spoken(words, outside).replace(" run ", f" {folder}/run ").replace("--out ", f"--out {folder}/")
-    ended = disk.run(words, room, temporary="temporary")
+    words = command_words(words, outside).replace(" run ", f" {folder}/run ").replace("--out ", f"--out {folder}/")
+    result = disk.run(words, room, temporary="temporary")
     assert not any("vantage-" in name for name in disk.files()), "no temporary file of ours stays"
-    return ended.status, ended.err
+    return result.status, result.err
 
 
 @pytest.mark.parametrize(

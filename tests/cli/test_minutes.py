@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_cli import Trained, images, own_cache, trained  # noqa: F401
+from test_cli import TrainingStub, images, own_cache, training  # noqa: F401
 
 from vantage.cli import main
 from vantage.composition.codec import encode
@@ -20,35 +20,35 @@ HEADINGS = ("network: ", "method: ", "epochs: ", "speed: ", "in ten times the ti
 
 
 @pytest.fixture
-def call(trained: Trained, images: Path, tmp_path: Path) -> Call:  # noqa: F811
+def call(training: TrainingStub, images: Path, tmp_path: Path) -> Call:  # noqa: F811
     def pretrain(*words: str) -> Run:
         assert main(["pretrain", *words, "--data", str(images), "--out", str(tmp_path / "run")]) == 0
-        assert trained.run is not None
-        return trained.run
+        assert training.run is not None
+        return training.run
 
     return pretrain
 
 
 def test_minutes_alone_make_a_run_and_five_lines_show_it(
     call: Call,
-    trained: Trained,  # noqa: F811
+    training: TrainingStub,  # noqa: F811
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    trained.speed = Speed(0.05)
+    training.speed = Speed(0.05)
     run = call("--minutes", "2")
-    shown = capsys.readouterr()
-    lines = shown.err.splitlines()
+    output = capsys.readouterr()
+    lines = output.err.splitlines()
     first = lines.index("plan for 2 minutes")
     assert [line.strip().startswith(head) for line, head in zip(lines[first + 1 :], HEADINGS, strict=False)] == [
         True
     ] * 5
-    assert not shown.out and "changed from the recipe" not in shown.err
+    assert not output.out and "changed from the recipe" not in output.err
     assert run.recipe == "simclr" and run.data.path and run.monitoring.minutes > 0
     assert 80 < run.epochs * 0.25 <= 112  # five steps of a twentieth of a second each
 
 
 def test_half_an_hour_is_planned_where_nothing_is_given(
-    trained: Trained,  # noqa: F811
+    training: TrainingStub,  # noqa: F811
     images: Path,  # noqa: F811
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -56,16 +56,16 @@ def test_half_an_hour_is_planned_where_nothing_is_given(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["pretrain", "--data", str(images)]) == 0
-    assert trained.folder == Path("runs/planned") and "plan for 30 minutes" in capsys.readouterr().err
+    assert training.folder == Path("runs/planned") and "plan for 30 minutes" in capsys.readouterr().err
 
 
 def test_a_recipe_is_sized_and_the_table_says_what_was_planned(call: Call, capsys: pytest.CaptureFixture[str]) -> None:
     run = call("moco_v2", "--minutes", "1", "--set", "temperature=0.3")
-    shown = capsys.readouterr().err
+    message = capsys.readouterr().err
     assert run.recipe == "moco_v2" and run.branches[0].estimator.temperature == 0.3
-    assert "method: moco_v2, batch 8, SGD" in shown
-    assert "encoders.encoder.backbone: recipe ResNet(small=True), this run Convolutions()" in shown
-    assert "why planned for 1 minutes" in shown and "this run 0.3, why given" in shown
+    assert "method: moco_v2, batch 8, SGD" in message
+    assert "encoders.encoder.backbone: recipe ResNet(small=True), this run Convolutions()" in message
+    assert "why planned for 1 minutes" in message and "this run 0.3, why given" in message
 
 
 def test_what_is_given_wins_over_the_plan(call: Call) -> None:
@@ -82,23 +82,23 @@ def test_a_recipe_alone_says_how_long_it_will_take(
     step: float,
     long: bool,
     call: Call,
-    trained: Trained,  # noqa: F811
+    training: TrainingStub,  # noqa: F811
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    trained.speed = Speed(step)
+    training.speed = Speed(step)
     run = call("moco_v2", "--epochs", "500")
-    shown = capsys.readouterr().err
+    message = capsys.readouterr().err
     assert run.epochs == 500 and run.monitoring.minutes == 0.0
     expected = "25 seconds (800.0 images/s here), until" if not long else "6.9 hours (0.8 images/s here), until"
-    assert f"training will take about {expected}" in shown
-    assert ("--minutes 30 plans network" in shown) is long
+    assert f"training will take about {expected}" in message
+    assert ("--minutes 30 plans network" in message) is long
 
 
 def test_where_nothing_is_shown_nothing_is_measured(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    def measured(run: Run, source: object, seconds: float = 2.0) -> Speed:
+    def measure(run: Run, source: object, seconds: float = 2.0) -> Speed:
         raise AssertionError
 
-    monkeypatch.setattr("vantage.planning.speed.measure_speed", measured)
+    monkeypatch.setattr("vantage.planning.speed.measure_speed", measure)
     call("moco_v2", "--epochs", "3", "--quiet")
 
 
@@ -111,8 +111,8 @@ def test_processes_of_one_run_share_one_plan(
 ) -> None:
     monkeypatch.setenv("VANTAGE_PLANNED_RUN", "")  # so that it is taken back at the end
     first = call("--minutes", "2", "--devices", "2")
-    written = json.loads(__import__("os").environ["VANTAGE_PLANNED_RUN"])
-    assert written == encode(first)
+    written_run = json.loads(__import__("os").environ["VANTAGE_PLANNED_RUN"])
+    assert written_run == encode(first)
     monkeypatch.setenv("LOCAL_RANK", "1")
     capsys.readouterr()
     (tmp_path / "run" / "settings.json").unlink()
@@ -125,19 +125,19 @@ def test_processes_of_one_run_share_one_plan(
 
 @pytest.mark.slow
 def test_a_planned_run_is_trained_judged_and_resumed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    drawn = np.random.default_rng(0)
+    generator = np.random.default_rng(0)
     label = np.arange(400) % 4
-    color = drawn.uniform(40, 215, (4, 1, 1, 3))[label]
-    pixels = (color + drawn.normal(0, 30, (400, 16, 16, 3))).clip(0, 255).astype(np.uint8)
+    color = generator.uniform(40, 215, (4, 1, 1, 3))[label]
+    pixels = (color + generator.normal(0, 30, (400, 16, 16, 3))).clip(0, 255).astype(np.uint8)
     np.savez(tmp_path / "images.npz", images=pixels, labels=label)
     words = ["--backbone", "Convolutions((8, 16))", "--epochs", "2", "--precision", "32-true"]
     words += ["--set", "hardware.accelerator=cpu"]
-    place, out = str(tmp_path / "images.npz"), str(tmp_path / "run")
-    assert main(["pretrain", "--data", place, "--out", out, "--minutes", "1", *words]) == 0
-    shown = capsys.readouterr().err
-    assert "2 of 360 images, 40 held out to judge by" in shown
-    assert "kNN on 40 held-out training images: simclr" in shown and "random encoder" in shown
-    assert f"next: vantage pretrain --data {place} --minutes 10" in shown
+    images_path, out = str(tmp_path / "images.npz"), str(tmp_path / "run")
+    assert main(["pretrain", "--data", images_path, "--out", out, "--minutes", "1", *words]) == 0
+    message = capsys.readouterr().err
+    assert "2 of 360 images, 40 held out to judge by" in message
+    assert "kNN on 40 held-out training images: simclr" in message and "random encoder" in message
+    assert f"next: vantage pretrain --data {images_path} --minutes 10" in message
     run = settings.read(Path(out))
     assert run.data.hold_out == 0.1 and run.monitoring.minutes > 0
     assert main(["resume", out]) == 0

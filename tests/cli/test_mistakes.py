@@ -72,7 +72,7 @@ MISTAKES = [
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two runs, one without a checkpoint, some images without classes, a folder of words and one of a single image."""
     folder = tmp_path_factory.mktemp("place")
     kept_run(folder / "runs" / "first", tiny_run())
@@ -91,14 +91,14 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(("words", "answer"), MISTAKES)
 def test_a_mistake_is_one_line_and_leaves_nothing(
-    words: str, answer: str, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    words: str, answer: str, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(place)
-    before = sorted(place.rglob("*"))
+    monkeypatch.chdir(home)
+    before = sorted(home.rglob("*"))
     assert main(["--import", "tiny", "--quiet", *words.split()]) == 2
-    said = capsys.readouterr()
-    assert answer in said.err and said.err.startswith("vantage: ") and said.err.count("\n") == 1
-    assert said.out == "" and sorted(place.rglob("*")) == before
+    output = capsys.readouterr()
+    assert answer in output.err and output.err.startswith("vantage: ") and output.err.count("\n") == 1
+    assert output.out == "" and sorted(home.rglob("*")) == before
 
 
 def test_a_list_follows_only_where_nothing_is_near(capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,7 +28,7 @@ WORKING = [words for words in COMMANDS if "segmentation" not in words and "detec
 
 
 @pytest.fixture(scope="module")
-def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def paths(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("places")
     kept_run(folder / "run", tiny_run())
     source = images(15, 0, 3)
@@ -45,20 +45,20 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
 
 
-def told(words: str, places: dict[str, str], out: Path, capsys: pytest.CaptureFixture[str]) -> str:
+def message_of(words: str, paths: dict[str, str], out: Path, capsys: pytest.CaptureFixture[str]) -> str:
     """The mistake that a call ends with."""
-    for name, place in places.items():
-        words = words.replace(name, place)
+    for name, path in paths.items():
+        words = words.replace(name, path)
     assert main(["--import", "tiny", *words.split(), "--out", str(out), "--quiet"]) == 2
-    heard = capsys.readouterr().err
-    assert heard.startswith("vantage: ") and heard.count("\n") == 1, heard
-    return heard
+    message = capsys.readouterr().err
+    assert message.startswith("vantage: ") and message.count("\n") == 1, message
+    return message
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words.split()[:2]))
 def test_a_place_that_cannot_be_is_told_at_once(
     words: str,
-    places: dict[str, str],
+    paths: dict[str, str],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -66,21 +66,23 @@ def test_a_place_that_cannot_be_is_told_at_once(
     monkeypatch.setattr("vantage.training.feed.open_images", None)  # no image is looked at
     name = COMMANDS[words]
     (tmp_path / "file").touch()
-    assert f"cannot be created, since {tmp_path}/file is a file: choose another name" in told(
-        words, places, tmp_path / "file" / "within" / name, capsys
+    assert f"cannot be created, since {tmp_path}/file is a file: choose another name" in message_of(
+        words, paths, tmp_path / "file" / "within" / name, capsys
     )
     (tmp_path / name).mkdir()
-    assert f"--out {tmp_path / name} is a folder: name a file" in told(words, places, tmp_path / name, capsys)
+    assert f"--out {tmp_path / name} is a folder: name a file" in message_of(words, paths, tmp_path / name, capsys)
     (tmp_path / name).rmdir()
-    monkeypatch.setattr(os, "access", lambda place, mode: not (Path(place) == tmp_path and mode & os.W_OK))
-    assert f"you have no permission to write to the folder {tmp_path};" in told(words, places, tmp_path / name, capsys)
+    monkeypatch.setattr(os, "access", lambda path, mode: not (Path(path) == tmp_path and mode & os.W_OK))
+    assert f"you have no permission to write to the folder {tmp_path};" in message_of(
+        words, paths, tmp_path / name, capsys
+    )
     assert not (tmp_path / name).exists()
 
 
 @pytest.mark.parametrize("words", WORKING, ids=lambda words: " ".join(words.split()[:2]))
 def test_a_full_disk_is_told_and_leaves_the_old_file(
     words: str,
-    places: dict[str, str],
+    paths: dict[str, str],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -96,33 +98,35 @@ def test_a_full_disk_is_told_and_leaves_the_old_file(
         flush(handle)
 
     monkeypatch.setattr(os, "fsync", full)
-    assert "could not be written to" in (heard := told(words, places, out, capsys)) and "No space left" in heard
+    assert (
+        "could not be written to" in (message := message_of(words, paths, out, capsys)) and "No space left" in message
+    )
     assert out.read_text() == "the old one" and {path.name for path in tmp_path.iterdir()} <= {out.name, "cache"}
 
 
 def test_an_export_to_a_full_disk_leaves_nothing(
-    places: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    paths: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(handle: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
-    heard = told("export RUN --to torch", places, tmp_path / "backbone.pt2", capsys)
-    assert "could not be written to" in heard and "No space left" in heard
+    message = message_of("export RUN --to torch", paths, tmp_path / "backbone.pt2", capsys)
+    assert "could not be written to" in message and "No space left" in message
     assert {path.name for path in tmp_path.iterdir()} <= {"cache"}
 
 
 def test_results_that_cannot_be_kept_with_the_run_are_told_at_once(
-    places: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    paths: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = Path(places["RUN"])
-    words = ["--import", "tiny", "evaluate", "knn", str(run), "--data", places["DATA"], "--k", "3", "--quiet"]
+    run = Path(paths["RUN"])
+    words = ["--import", "tiny", "evaluate", "knn", str(run), "--data", paths["DATA"], "--k", "3", "--quiet"]
     monkeypatch.setattr("vantage.training.feed.open_images", None)
-    monkeypatch.setattr(os, "access", lambda place, mode: run not in (Path(place), Path(place).parent))
+    monkeypatch.setattr(os, "access", lambda path, mode: run not in (Path(path), Path(path).parent))
     assert main(words) == 2
-    heard = capsys.readouterr().err
-    assert f"results are kept in {run / 'evaluations'}: you have no permission to write" in heard
-    assert "name a file with --out" in heard
+    message = capsys.readouterr().err
+    assert f"results are kept in {run / 'evaluations'}: you have no permission to write" in message
+    assert "name a file with --out" in message
 
 
 @pytest.mark.parametrize(
@@ -137,8 +141,8 @@ def test_results_that_cannot_be_kept_with_the_run_are_told_at_once(
     ],
 )
 def test_a_folder_that_cannot_be_made_is_told_at_once(
-    words: str, places: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    words: str, paths: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").write_text("mine")
-    heard = told(words, places, tmp_path / "file" / "below", capsys)
-    assert f"--out {tmp_path}/file/below cannot be created, since {tmp_path}/file is a file: name a folder" in heard
+    message = message_of(words, paths, tmp_path / "file" / "below", capsys)
+    assert f"--out {tmp_path}/file/below cannot be created, since {tmp_path}/file is a file: name a folder" in message

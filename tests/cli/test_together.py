@@ -59,9 +59,9 @@ def test_two_processes_evaluate_and_embed_as_one_does(
     rows = ["embed", run, "--data", data, "--device", "cpu", "--out"]
     assert main([*knn, "--out", str(tmp_path / "one.json")]) == 0
     assert main([*rows, str(tmp_path / "one.npy")]) == 0
-    printed = capsys.readouterr().out.splitlines()
+    lines = capsys.readouterr().out.splitlines()
     ours = _spoken(COMMAND, *knn, "--devices", "2", "--out", str(tmp_path / "two.json"), cache=tmp_path / "other")
-    assert ours == printed[:1], "one line, of the first process"
+    assert ours == lines[:1], "one line, of the first process"
     assert (tmp_path / "two.json").read_bytes() == (tmp_path / "one.json").read_bytes()
     assert _spoken(TORCHRUN, *rows, str(tmp_path / "two.npy"), cache=tmp_path / "other") == [str(tmp_path / "two.npy")]
     for name in ("{}.npy", "{}.npy.rows.jsonl"):
@@ -70,9 +70,9 @@ def test_two_processes_evaluate_and_embed_as_one_does(
 
 def _spoken(start: tuple[str, ...], *words: str, cache: Path) -> list[str]:
     environment = {**os.environ, "VANTAGE_CACHE": str(cache), "OMP_NUM_THREADS": "1"}
-    ended = subprocess.run([sys.executable, *start, *words], env=environment, capture_output=True, text=True)
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout.splitlines()
+    process = subprocess.run([sys.executable, *start, *words], env=environment, capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
+    return process.stdout.splitlines()
 
 
 @pytest.mark.slow
@@ -82,15 +82,15 @@ def test_two_machines_train_as_one_does(run_and_images: tuple[str, str], tmp_pat
     words += ["--batch-size", "16", "--epochs", "3", "--precision", "32-true"]
     words += ["--set", "hardware.accelerator=cpu", "--quiet", "--out"]
     _spoken(COMMAND, *words, str(tmp_path / "one"), cache=tmp_path / "cache")
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        meeting = f"127.0.0.1:{listening.getsockname()[1]}"
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{server.getsockname()[1]}"
     torchrun = ["-m", "torch.distributed.run", "--nnodes", "2", "--nproc-per-node", "1", "--rdzv-backend", "c10d"]
-    start = (*torchrun, "--rdzv-endpoint", meeting, *COMMAND)
+    start = (*torchrun, "--rdzv-endpoint", address, *COMMAND)
     wide = [*words, str(tmp_path / "two"), "--nodes", "2"]
     with ThreadPoolExecutor(2) as machines:
-        spoken = list(machines.map(lambda number: _spoken(start, *wide, cache=tmp_path / f"cache-{number}"), range(2)))
-    assert sum(map(len, spoken)) <= 1, "process 0 alone prints"
+        lines = list(machines.map(lambda number: _spoken(start, *wide, cache=tmp_path / f"cache-{number}"), range(2)))
+    assert sum(map(len, lines)) <= 1, "process 0 alone prints"
     one, two = (
         [json.loads(line)["loss"] for line in (tmp_path / name / "metrics.jsonl").read_text().splitlines()]
         for name in ("one", "two")
@@ -112,9 +112,9 @@ def test_torchrun_trains_a_detector(
     words += ["--device", "cpu"]
     words += [word for setting in short for word in ("--set", setting)]
     assert main([*words, "--out", str(tmp_path / "one.json")]) == 0
-    printed = capsys.readouterr().out.splitlines()
-    spoken = _spoken(TORCHRUN, *words, "--out", str(tmp_path / "two.json"), cache=tmp_path / "other")
-    assert spoken == printed, "of the first process"
+    printed_lines = capsys.readouterr().out.splitlines()
+    lines = _spoken(TORCHRUN, *words, "--out", str(tmp_path / "two.json"), cache=tmp_path / "other")
+    assert lines == printed_lines, "of the first process"
     files = (json.loads((tmp_path / f"{count}.json").read_text()) for count in ("one", "two"))
     one, two = (file["outcomes"]["moco_v2"] for file in files)
     assert len(one["details"]["losses"]) == 2
@@ -143,16 +143,16 @@ def test_torchrun_embeds_into_a_folder(
     program.write_text(_IN_PARTS)
     words = ("embed", run, "--data", data, "--device", "cpu", "--out")
     monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
-    with monkeypatch.context() as patched:
-        patched.setattr(embedding_parts, "write_embedding_parts", partial(write_embedding_parts, part_images=16))
+    with monkeypatch.context() as patch:
+        patch.setattr(embedding_parts, "write_embedding_parts", partial(write_embedding_parts, part_images=16))
         assert main([*words, str(one)]) == 0
     names = sorted(path.name for path in one.iterdir())
     assert names == [f"part-{number:05d}-of-00004.parquet" for number in range(4)]
     two.mkdir()
     shutil.copy2(one / names[2], two)
     before = (two / names[2]).stat()
-    spoken = _spoken((*TORCHRUN[:-2], str(program)), *words, str(two), cache=tmp_path / "cache")
-    assert spoken == [str(two)], "the first process says it once"
+    lines = _spoken((*TORCHRUN[:-2], str(program)), *words, str(two), cache=tmp_path / "cache")
+    assert lines == [str(two)], "the first process says it once"
     assert sorted(path.name for path in two.iterdir()) == names
     assert all((one / name).read_bytes() == (two / name).read_bytes() for name in names)
     after = (two / names[2]).stat()

@@ -11,7 +11,7 @@ from vantage.evaluate import SVM, LowShot, LowShotChosen
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "pattern"),
     [
         ("svm RUN --cost 1 2", "evaluate svm has no option --cost; did you mean --costs?"),
         ("lowshot RUN --shot 1 2", "evaluate lowshot has no option --shot; did you mean --shots?"),
@@ -41,25 +41,25 @@ from vantage.evaluate import SVM, LowShot, LowShotChosen
         ("detection RUN --schedule 2y", "--schedule: expected 1x, 2x, 6x or voc, found 2y; did you mean"),
     ],
 )
-def test_every_verb_tells_what_does_not_fit(words: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_verb_tells_what_does_not_fit(words: str, pattern: str, capsys: pytest.CaptureFixture[str]) -> None:
     data = ["--data", "X"] if not words.startswith("transfer") else []
     assert main(["evaluate", *words.split(), *data]) == 2
-    heard = capsys.readouterr().err
-    assert heard.count("\n") == 1 and re.search(told, heard), heard
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1 and re.search(pattern, message), message
 
 
 @pytest.mark.parametrize("kind", [SVM, LowShot, LowShotChosen])
 def test_values_that_fit_arrive(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    arrived = []
+    costs = []
 
-    def kept(run: Any, *_: Any) -> None:
+    def skip(run: Any, *_: Any) -> None:
         raise UserError("that will do")
 
-    def made(self: Any) -> None:
-        arrived.append(self.costs)
+    def record(self: Any) -> None:
+        costs.append(self.costs)
 
-    monkeypatch.setattr("vantage.frozen.encoder.load", kept)
-    monkeypatch.setattr(kind, "__post_init__", made)
+    monkeypatch.setattr("vantage.frozen.encoder.load", skip)
+    monkeypatch.setattr(kind, "__post_init__", record)
     for words in ("--costs 1 2.5", "--costs=vissl", "--costs vissl"):
         assert main(["evaluate", kind.name, "RUN", "--data", "X", *words.split()]) == 2
-        assert arrived[-1] == ((1.0, 2.5) if "1" in words else "vissl")
+        assert costs[-1] == ((1.0, 2.5) if "1" in words else "vissl")
