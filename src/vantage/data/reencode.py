@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from PIL import Image
-from torchvision.transforms.v2 import functional as F
 
+from vantage.data.resize import resize
 from vantage.data.scan import BadImage
 from vantage.data.sources.source import Source
 from vantage.errors import DataError, UnreadableImage
@@ -52,7 +52,7 @@ def resize_short_side(
         except UnreadableImage as error:
             return BadImage(number, error.name, error.reason)
         if min(image.shape[1:]) > side:
-            image = F.resize(image, [side], antialias=True)
+            image = resize(image, [side])
         with atomic_file(path) as file:
             Image.fromarray(image.permute(1, 2, 0).numpy()).save(file, "JPEG", quality=quality)
         return True

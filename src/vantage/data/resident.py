@@ -16,6 +16,7 @@ from torchvision.transforms.v2 import functional as F
 
 from vantage.data.loading import Batch
 from vantage.data.order import WINDOW, EpochOrder, shares, steps_in
+from vantage.data.resize import resize
 from vantage.data.sources.source import Source, blocks_of, cache_key
 from vantage.errors import DataError, UnreadableImage
 from vantage.storage.cache import hash_of
@@ -96,7 +97,7 @@ def _decode(
                     f"the image {source.name(number)} is {image.shape[2]} x {image.shape[1]} pixels, but the first is "
                     f"{width} x {height}. Give a size to which all are resized"
                 )
-            image = F.center_crop(F.resize(image, [size], antialias=True), [size, size])
+            image = F.center_crop(resize(image, [size]), [size, size])
         pixels[number] = image
 
     with ThreadPoolExecutor(max(1, num_workers)) as pool:

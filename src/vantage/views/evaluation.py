@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
-from torchvision.transforms.v2 import functional
 
 from vantage.composition.fitting import parts_of
+from vantage.data.resize import resize
 from vantage.errors import UserError
 from vantage.views.colors.spaces import RGB, ColorSpace, InSpace, Pick
 from vantage.views.colors.statistics import Statistics
@@ -60,7 +60,7 @@ class EvaluationView:
         """The resized center of one image of any size, as torchvision's antialiased uint8 resize gives it."""
         image = _middle(image, self.resize)
         high, wide, top, left = self._place(image.shape[-2], image.shape[-1])
-        whole = functional.resize(image, [high, wide], antialias=True)
+        whole = resize(image, [high, wide])
         return whole[:, top : top + self.size, left : left + self.size].contiguous()
 
     @property
@@ -138,8 +138,8 @@ class Straight:
     def crop(self, image: UInt8[Tensor, "3 h w"]) -> UInt8[Tensor, "3 {self.size} {self.size}"]:
         """One image of any size, resized twice as torchvision's antialiased uint8 resize gives it."""
         strip = _middle(image, self.base.resize) is not image  # resized once
-        smaller = image if strip else functional.resize(image, [self.base.resize], antialias=True)
-        return functional.resize(smaller, [self.size, self.size], antialias=True).contiguous()
+        smaller = image if strip else resize(image, [self.base.resize])
+        return resize(smaller, [self.size, self.size]).contiguous()
 
     def finish(self, crops: UInt8[Tensor, "b 3 s s"]) -> Float[Tensor, "b c s s"]:
         """The squares as normalized floats, on their device."""

@@ -12,8 +12,8 @@ import torch
 from jaxtyping import Float, Float64, Int, Int64, UInt8
 from torch import Tensor
 from torch.nn import functional
-from torchvision.transforms.v2.functional import resize
 
+from vantage.data.resize import resize
 from vantage.errors import UserError
 from vantage.views.operations.operation import check_range
 from vantage.views.operations.resampling import interpolation, resample
@@ -195,7 +195,7 @@ class SquareCrop:
 
     def crop_one(self, image: UInt8[Tensor, "3 h w"], generator: torch.Generator) -> UInt8[Tensor, "3 s s"]:
         """One crop of one image of any size, resized as by torchvision's antialiased resize of uint8 tensors."""
-        whole = resize(image, list(_sides(image.shape[-2], image.shape[-1], self.resize)), antialias=True)
+        whole = resize(image, list(_sides(image.shape[-2], image.shape[-1], self.resize)))
         top, left = (round((side - self.resize) / 2) for side in whole.shape[-2:])
         down, right = self.draw(1, generator)[0].tolist()
         return whole[:, top + down :, left + right :][:, : self.size, : self.size].contiguous()

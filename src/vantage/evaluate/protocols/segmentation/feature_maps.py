@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float, Int, UInt8
 from torch import Tensor
 from torchvision.transforms.v2 import functional
 
+from vantage.data.resize import resize
 from vantage.data.sources.masked import MaskedImages
 from vantage.data.sources.source import cache_key
 from vantage.encoding import Work, in_threads
@@ -57,7 +58,7 @@ class Squares:
         mask = mask_for(self.source, number, image := self.source.image(number))
         square = [self.size, self.size]
         small = functional.resize(mask[None], square, interpolation=functional.InterpolationMode.NEAREST_EXACT)
-        return torch.cat([functional.resize(image, square, antialias=True), small])
+        return torch.cat([resize(image, square), small])
 
 
 class FeatureMaps:
