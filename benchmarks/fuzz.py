@@ -20,7 +20,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from fuzzed import Target
-from fuzzing import targets, try_one
+from fuzzing import memory_folder, targets, try_one
 from timing import merge_rows, write_results
 
 SPARE_BYTES = 2 << 30
@@ -35,7 +35,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", help="kinds of file; if omitted, all")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory(dir=memory_folder()) as name:
         folder = Path(name)
         all_targets = targets(folder)
         pages = int(Path("/proc/self/statm").read_text().split()[0])
