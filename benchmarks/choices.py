@@ -21,8 +21,7 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
-from quality import summary
-from timing import write_results
+from timing import summary, write_results
 
 from vantage import Run
 from vantage.composition.fields import replace_at
@@ -118,7 +117,7 @@ def main() -> None:
                         print(cell, flush=True)
     rows = [json.loads(path.read_text()) for path in sorted((options.work / "cells").glob("*.json"))]
     if rows:
-        write_results("choices", [*rows, *summary([{**row, "optimizer": "SGD"} for row in rows])])
+        write_results("choices", [*rows, *summary(rows, "set", "recipe")])
 
 
 def speeds(options: argparse.Namespace) -> dict[str, float]:

@@ -27,7 +27,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from PIL import Image, ImageDraw
-from quality import write_small_images
+from small_images import write_small_images
 from timing import write_results
 from torch import Tensor, nn
 

@@ -29,8 +29,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from quality import PATHS, summary, write_small_images
-from timing import RESULTS, write_results
+from race import SETS
+from small_images import write_small_images
+from timing import RESULTS, summary, write_results
 
 import vantage
 from vantage.branch import Branch
@@ -62,7 +63,7 @@ def main() -> None:
     """Run every seed, space and method that has no row yet, and write the results after each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder that holds the sets")
-    parser.add_argument("--set", choices=PATHS, default="cifar10-jpg")
+    parser.add_argument("--set", choices=SETS, default="cifar10-jpg")
     parser.add_argument("--spaces", nargs="+", choices=SPACES, default=["RGB"])
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
@@ -71,7 +72,7 @@ def main() -> None:
     file = RESULTS / f"{options.name}.json"
     rows = [row for row in json.loads(file.read_text())["rows"] if "seed" in row] if file.exists() else []
     folder = Path(tempfile.mkdtemp(prefix="vantage-learned-"))
-    pairs = zip(PATHS[options.set], (IMAGES, TEST_IMAGES), strict=True)
+    pairs = zip(SETS[options.set][:2], (IMAGES, TEST_IMAGES), strict=True)
     paths = [
         write_small_images(open_source(f"{options.data}/{path}"), count, folder / f"{n}.npz")
         for n, (path, count) in enumerate(pairs)
@@ -84,7 +85,7 @@ def main() -> None:
                     continue
                 rows.append(key | measure(method, SPACES[space], seed, paths, folder / "work"))
                 print(rows[-1], flush=True)
-                write_results(options.name, [*rows, *summary(rows)])
+                write_results(options.name, [*rows, *summary(rows, "set", "recipe")])
     shutil.rmtree(folder)
 
 

@@ -34,8 +34,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from quality import summary
-from timing import write_results
+from timing import summary, write_results
 from torch import Tensor, nn
 
 SETS = {
@@ -128,7 +127,7 @@ def cell_path(work: Path, name: str, contender: str, minutes: float, seed: int) 
 def collect(cells: Path) -> None:
     """Write the results file: every cell, then means and deviations over seeds."""
     rows = [json.loads(path.read_text()) for path in sorted(cells.glob("*.json"))]
-    write_results("race", [*rows, *summary([row | {"optimizer": f"{row['minutes']:g} minutes"} for row in rows])])
+    write_results("race", [*rows, *summary(rows, "set", "recipe", "minutes")])
 
 
 def run_cell(data: Path, work: Path, name: str, contender: str, minutes: float, seed: int) -> None:

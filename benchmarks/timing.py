@@ -138,3 +138,19 @@ def _commit() -> str:
 def _synchronize() -> None:
     if torch.cuda.is_available():
         torch.cuda.synchronize()
+
+
+def summary(rows: Sequence[Mapping[str, Any]], *keys: str) -> list[dict[str, Any]]:
+    """Mean and standard deviation over seeds of every accuracy, of the rows that agree in `keys`."""
+    summaries = []
+    for group in dict.fromkeys(tuple(row[key] for key in keys) for row in rows):
+        members = [row for row in rows if tuple(row[key] for key in keys) == group]
+        means: dict[str, Any] = {"summary of": group[0], **dict(zip(keys[1:], group[1:], strict=True))}
+        means["seeds"] = len(members)
+        for measure in dict.fromkeys(name for row in members for name in row if ": " in name):
+            values = [row[measure] for row in members if measure in row]
+            # A baseline that is the same network, or the same pixels, for each seed has no spread.
+            spread = f" ± {statistics.stdev(values):.2f}" if len(set(values)) > 1 else ""
+            means[measure] = f"{statistics.mean(values):.2f}{spread}"
+        summaries.append(means)
+    return summaries
