@@ -47,6 +47,12 @@ RECIPES = (
 """Every recipe that keeps another kind of state. The others differ from one of these in rules and estimators that keep
 none; `test_learner.py` continues all recipes from their state."""
 
+VARIANTS = (
+    *("simclr_1000", "cmc_halves", "pirl_vissl", "infomin_no_jigsaw", "interclr_1000", "interclr_offline"),
+    *("local_aggregation_warmed", "jcl_released", "cnce_moco", "cnce_la", "ring_ir_neighbors", "ring_moco_decoupled"),
+)
+"""Published variants that keep other state than their recipe; `benchmarks/resume.py` kills and resumes them all."""
+
 
 @pytest.fixture
 def images_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
@@ -109,12 +115,12 @@ def wait_for_a_checkpoint(folder: Path, process: BaseProcess | subprocess.Popen[
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("recipe", [*RECIPES, *VARIANTS])
 def test_a_process_killed_at_any_moment_resumes_bit_equal(recipe: str, images_path: str, tmp_path: Path):
     train(small_run(recipe, images_path), tmp_path / "whole")
     folder = tmp_path / "killed"
     process = new_process(train_in_process, recipe, images_path, folder)
-    turn = RECIPES.index(recipe)  # another moment for each recipe
+    turn = [*RECIPES, *VARIANTS].index(recipe)  # another moment for each recipe
     wait_for_a_checkpoint(folder, process, 1 + turn % 11)
     time.sleep(0.004 * (turn % 7))
     process.kill()

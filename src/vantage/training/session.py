@@ -27,6 +27,7 @@ from vantage.machine.devices import check_hardware
 from vantage.processes.sharing import by_first
 from vantage.progress import Progress
 from vantage.training import checkpoint, settings
+from vantage.training.buckets import lay_out
 from vantage.training.feed import open_feed
 from vantage.training.monitor import Monitor
 from vantage.training.run import Hardware, Run, refuse_conflicts
@@ -64,6 +65,8 @@ class Session:
                 if isinstance(network, EncoderNetwork):
                     network.compile()
         self.model, self.optimizer = fabric.setup(self.learner, optimizer)
+        lay_out(self.model._forward_module)
+        self.optimizer.zero_grad(set_to_none=True)
         self.monitor = Monitor(self.learner.networks.width).to(fabric.device)
         self.feed = open_feed(run, source, processes.rank(), processes.count(), fabric.device, progress)
         self.generator = ShareGenerator()
