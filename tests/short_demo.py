@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from vantage.cli import demonstration as demo
+from vantage.cli.demo import demonstration as demo
 from vantage.data import Photographs, SourceSubset
 from vantage.encoders import Convolutions, Encoder, LinearHead, Shared
 from vantage.training.run import Data, Hardware, Run

@@ -30,7 +30,7 @@ def compared_protocols(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[
 
     monkeypatch.setattr("vantage.evaluate.compare.comparison.compare_by", judge)
     monkeypatch.setattr("vantage.frozen.encoder.load", lambda *_: None)
-    monkeypatch.setattr("vantage.cli.options.ReadingOptions.open", lambda *_: images(4, 0))
+    monkeypatch.setattr("vantage.cli.reading.options.ReadingOptions.open", lambda *_: images(4, 0))
     monkeypatch.setattr("vantage.evaluate.task.train_and_test", lambda *_: (images(4, 0), images(4, 1), ""))
     return asked
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from vantage.cli.demonstration import DemoResult, demo, demo_recipe, plan_demo, plan_for_any_machine
+from vantage.cli.demo.demonstration import DemoResult, demo, demo_recipe, plan_demo, plan_for_any_machine
 from vantage.errors import UserError
 from vantage.planning.speed import Speed
 from vantage.progress import QuietProgress

@@ -10,7 +10,7 @@ import pytest
 from tiny import kept_run, tiny_run
 
 from vantage.cli import main
-from vantage.cli.streams import discard, usable_streams
+from vantage.cli.printing.streams import discard, usable_streams
 
 pytestmark = pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
 

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from vantage.cli.arguments import Command, Word, read
-from vantage.cli.console import INTERRUPTED, Console
-from vantage.cli.files import check_folder
-from vantage.cli.options import ComputeOptions, ImageOptions, NetworkOptions, RunOrWeights
+from vantage.cli.printing.console import INTERRUPTED, Console
+from vantage.cli.reading.arguments import Command, Word, read
+from vantage.cli.reading.options import ComputeOptions, ImageOptions, NetworkOptions, RunOrWeights
+from vantage.cli.reading.out_files import check_folder
 from vantage.errors import UserError
 
 __all__ = ["benefit"]

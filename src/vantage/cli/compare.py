@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from vantage.cli.arguments import Command, Repeated, Word, read
-from vantage.cli.console import Console
 from vantage.cli.evaluate.protocols import protocol_named, protocols
 from vantage.cli.evaluate.tasks import TaskImages, kind_of_images
-from vantage.cli.files import check_file
-from vantage.cli.options import ComputeOptions, NetworkOptions
+from vantage.cli.printing.console import Console
+from vantage.cli.reading.arguments import Command, Repeated, Word, read
+from vantage.cli.reading.options import ComputeOptions, NetworkOptions
+from vantage.cli.reading.out_files import check_file
 from vantage.composition.assignments import assign
 from vantage.composition.fields import leaves
 from vantage.composition.suggest import did_you_mean

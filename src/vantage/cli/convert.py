@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from vantage.cli.arguments import Command, Word, read
-from vantage.cli.console import Console
+from vantage.cli.printing.console import Console
+from vantage.cli.reading.arguments import Command, Word, read
 
 __all__ = ["convert"]
 

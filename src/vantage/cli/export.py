@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from vantage.cli.arguments import Command, Word, read
-from vantage.cli.console import Console
-from vantage.cli.files import check_file, check_folder
-from vantage.cli.options import NetworkOptions, RunOrWeights
+from vantage.cli.printing.console import Console
+from vantage.cli.reading.arguments import Command, Word, read
+from vantage.cli.reading.options import NetworkOptions, RunOrWeights
+from vantage.cli.reading.out_files import check_file, check_folder
 
 __all__ = ["export"]
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from vantage.cli.arguments import Command, Word, read, wants_help
-from vantage.cli.console import Console, catalog, paragraphs
-from vantage.cli.files import check_file
-from vantage.cli.options import ComputeOptions, ImageOptions, NetworkOptions, RunOrWeights
+from vantage.cli.printing.console import Console, catalog, paragraphs
+from vantage.cli.reading.arguments import Command, Word, read, wants_help
+from vantage.cli.reading.options import ComputeOptions, ImageOptions, NetworkOptions, RunOrWeights
+from vantage.cli.reading.out_files import check_file
 from vantage.composition.suggest import no_such
 from vantage.errors import UserError
 

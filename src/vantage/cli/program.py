@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from vantage.cli.analyse import analyse
 from vantage.cli.benefit import benefit
 from vantage.cli.compare import compare
-from vantage.cli.console import INTERRUPTED, Console
 from vantage.cli.convert import convert
 from vantage.cli.demo import demo
 from vantage.cli.embed import embed
@@ -18,12 +17,13 @@ from vantage.cli.evaluate import evaluate
 from vantage.cli.export import export
 from vantage.cli.find import find
 from vantage.cli.pretrain import pretrain
+from vantage.cli.printing.console import INTERRUPTED, Console
+from vantage.cli.printing.streams import FULL, discard, usable_streams
 from vantage.cli.recipes import recipes
 from vantage.cli.report import report
 from vantage.cli.reproduce import reproduce
 from vantage.cli.resume import resume
 from vantage.cli.shots import shots
-from vantage.cli.streams import FULL, discard, usable_streams
 from vantage.cli.views import views
 from vantage.composition.codec import allowing
 from vantage.composition.suggest import no_such

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, cast
 
-from vantage.cli.arguments import Command, Word, read
-from vantage.cli.console import Console
+from vantage.cli.printing.console import Console
+from vantage.cli.reading.arguments import Command, Word, read
 from vantage.composition.codec import allowed_object
 from vantage.composition.fields import settings_in
 from vantage.composition.names import external_part

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from vantage.cli.arguments import Command, Word, read
-from vantage.cli.console import Console
-from vantage.cli.files import check_file
+from vantage.cli.printing.console import Console
+from vantage.cli.reading.arguments import Command, Word, read
+from vantage.cli.reading.out_files import check_file
 from vantage.storage.figures import picture
 from vantage.storage.files import write_result
 

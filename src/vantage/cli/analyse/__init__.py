@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from vantage.cli.analyse.sweep import sweep
-from vantage.cli.arguments import Command, Repeated, Word, read, wants_help
-from vantage.cli.console import Console, catalog, paragraphs
-from vantage.cli.files import check_folder
-from vantage.cli.options import ComputeOptions, ImageOptions
+from vantage.cli.printing.console import Console, catalog, paragraphs
+from vantage.cli.reading.arguments import Command, Repeated, Word, read, wants_help
+from vantage.cli.reading.options import ComputeOptions, ImageOptions
+from vantage.cli.reading.out_files import check_folder
 from vantage.composition.assignments import assign
 from vantage.composition.fields import settings_in
 from vantage.composition.suggest import no_such

@@ -6,11 +6,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from vantage.cli.arguments import Command, Repeated, Word, read, wants_help
-from vantage.cli.console import INTERRUPTED, Console, paragraphs
-from vantage.cli.files import check_folder
-from vantage.cli.options import ComputeOptions, ImageOptions, absolute, assignments, look_at
-from vantage.cli.planning import view_size, with_named_parts
+from vantage.cli.printing.console import INTERRUPTED, Console, paragraphs
+from vantage.cli.reading.arguments import Command, Repeated, Word, read, wants_help
+from vantage.cli.reading.options import ComputeOptions, ImageOptions, absolute, assignments, look_at
+from vantage.cli.reading.out_files import check_folder
+from vantage.cli.reading.recipe_options import view_size, with_named_parts
 from vantage.cli.recipes import find_recipe
 from vantage.composition.assignments import assign, read_assignments
 from vantage.composition.fields import settings_in
@@ -123,7 +123,7 @@ def _explain(words: list[str], about: str, console: Console) -> int:
 
 
 def _run(plan: "Study", source: "Source", test: "Source", out: Path, work: "Work", console: Console) -> int:
-    from vantage.cli.summary import summary
+    from vantage.cli.printing.summary import summary
     from vantage.studies.sweep import run_study, write_sweep
 
     console.notes("every run", summary(plan.base, len(source)))

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from vantage.cli.arguments import Command, Repeated, Word, read, wants_help
-from vantage.cli.console import Console, catalog, paragraphs
 from vantage.cli.evaluate.protocols import protocol_help, protocol_named, protocols
 from vantage.cli.evaluate.tasks import TaskImages, kind_of_images
-from vantage.cli.files import result_file_or_none
-from vantage.cli.options import ImageOptions, NetworkOptions, RunOrWeights, WorkOptions
+from vantage.cli.printing.console import Console, catalog, paragraphs
+from vantage.cli.reading.arguments import Command, Repeated, Word, read, wants_help
+from vantage.cli.reading.options import ImageOptions, NetworkOptions, RunOrWeights, WorkOptions
+from vantage.cli.reading.out_files import result_file_or_none
 from vantage.composition.assignments import assign
 from vantage.composition.suggest import no_such
 from vantage.errors import UserError

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from vantage.cli.arguments import Command, Word, read
-from vantage.cli.console import Console
 from vantage.cli.evaluate import show_result
-from vantage.cli.files import result_file_or_none
-from vantage.cli.options import ImageOptions, NetworkOptions, RunOrWeights, WorkOptions
+from vantage.cli.printing.console import Console
+from vantage.cli.reading.arguments import Command, Word, read
+from vantage.cli.reading.options import ImageOptions, NetworkOptions, RunOrWeights, WorkOptions
+from vantage.cli.reading.out_files import result_file_or_none
 from vantage.storage.files import result_file
 
 __all__ = ["retrieval"]

@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vantage.cli.console import Console
-from vantage.cli.options import ReadingOptions
+from vantage.cli.printing.console import Console
+from vantage.cli.reading.options import ReadingOptions
 from vantage.errors import UserError
 
 if TYPE_CHECKING:

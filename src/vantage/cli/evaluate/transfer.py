@@ -4,11 +4,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from vantage.cli.arguments import Command, Repeated, Word, read
-from vantage.cli.console import Console
 from vantage.cli.evaluate.protocols import protocol_named, protocols
-from vantage.cli.files import result_file_or_none
-from vantage.cli.options import NetworkOptions, RunOrWeights, WorkOptions
+from vantage.cli.printing.console import Console
+from vantage.cli.reading.arguments import Command, Repeated, Word, read
+from vantage.cli.reading.options import NetworkOptions, RunOrWeights, WorkOptions
+from vantage.cli.reading.out_files import result_file_or_none
 from vantage.composition.assignments import assign
 from vantage.composition.fields import leaves
 from vantage.errors import UserError

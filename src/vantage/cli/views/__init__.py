@@ -1,7 +1,7 @@
 """The verb `views`: show views, learn views, and measure statistics for normalization."""
 
-from vantage.cli.arguments import wants_help
-from vantage.cli.console import Console, paragraphs
+from vantage.cli.printing.console import Console, paragraphs
+from vantage.cli.reading.arguments import wants_help
 from vantage.cli.views.learn import learn
 from vantage.cli.views.show import show
 from vantage.cli.views.statistics import statistics

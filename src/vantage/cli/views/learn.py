@@ -4,11 +4,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from vantage.cli.arguments import Command, Repeated, Word, read
-from vantage.cli.console import INTERRUPTED, Console
-from vantage.cli.files import check_folder
-from vantage.cli.options import ImageOptions, LoadingOptions, absolute, assignments, check_device, look_at
-from vantage.cli.planning import view_size
+from vantage.cli.printing.console import INTERRUPTED, Console
+from vantage.cli.reading.arguments import Command, Repeated, Word, read
+from vantage.cli.reading.options import ImageOptions, LoadingOptions, absolute, assignments, check_device, look_at
+from vantage.cli.reading.out_files import check_folder
+from vantage.cli.reading.recipe_options import view_size
 from vantage.composition.assignments import assign
 from vantage.composition.fields import settings_in
 from vantage.composition.suggest import no_such

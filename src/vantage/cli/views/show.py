@@ -5,11 +5,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from vantage.cli.arguments import Command, Repeated, Word, read
-from vantage.cli.console import Console
-from vantage.cli.files import check_file
-from vantage.cli.options import ImageOptions, ReadingOptions
-from vantage.cli.planning import settable, view_size, with_learned_views
+from vantage.cli.printing.console import Console
+from vantage.cli.reading.arguments import Command, Repeated, Word, read
+from vantage.cli.reading.options import ImageOptions, ReadingOptions
+from vantage.cli.reading.out_files import check_file
+from vantage.cli.reading.recipe_options import settable, view_size, with_learned_views
 from vantage.cli.recipes import find_recipe
 from vantage.composition.assignments import assign
 from vantage.storage.files import result_file

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from vantage.cli.arguments import Command, Word, read
-from vantage.cli.console import Console
-from vantage.cli.options import ImageOptions, ReadingOptions
+from vantage.cli.printing.console import Console
+from vantage.cli.reading.arguments import Command, Word, read
+from vantage.cli.reading.options import ImageOptions, ReadingOptions
 from vantage.cli.recipes import find_recipe
 from vantage.composition.fields import leaves
 from vantage.composition.fitting import parts_of

@@ -4,10 +4,10 @@ from dataclasses import dataclass, fields, make_dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from vantage.cli.arguments import Command, Repeated, Word, read, wants_help
-from vantage.cli.console import Console
-from vantage.cli.files import check_folder
-from vantage.cli.options import ComputeOptions
+from vantage.cli.printing.console import Console
+from vantage.cli.reading.arguments import Command, Repeated, Word, read, wants_help
+from vantage.cli.reading.options import ComputeOptions
+from vantage.cli.reading.out_files import check_folder
 from vantage.composition.assignments import assign
 from vantage.composition.fields import settings_in
 from vantage.composition.suggest import did_you_mean
@@ -35,8 +35,8 @@ def reproduce(words: list[str], console: Console) -> int:
     asked, and paper prints the commands at the paper's scale. infomin-table-4 can also be reproduced separately, at any
     scale, with your own digits and backgrounds: vantage reproduce infomin-table-4 --digits …
     """
-    from vantage.cli.lab import LabOptions as InTheLab
-    from vantage.cli.lab import run_lab
+    from vantage.cli.reproduce.lab import LabOptions as InTheLab
+    from vantage.cli.reproduce.lab import run_lab
 
     if not words or words[0].startswith("-"):
         return run_lab(words, console, reproduce.__doc__ or "")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import MISSING, dataclass
 from typing import Any, NoReturn, Union, get_args, get_origin
 
-from vantage.cli.console import columns, paragraphs
+from vantage.cli.printing.console import columns, paragraphs
 from vantage.composition.expression import describe, takes_several
 from vantage.errors import UserError
 

@@ -8,12 +8,11 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from vantage.cli.arguments import Command, Repeated, Word, read
-from vantage.cli.console import INTERRUPTED, Console
-from vantage.cli.differences import show_differences
-from vantage.cli.files import check_folder, check_new_run
-from vantage.cli.minutes import plan_run, show_expected_time, show_worth, without_hold_out
-from vantage.cli.options import (
+from vantage.cli.pretrain.minutes import plan_run, show_expected_time, show_worth, without_hold_out
+from vantage.cli.printing.console import INTERRUPTED, Console
+from vantage.cli.printing.differences import show_differences
+from vantage.cli.reading.arguments import Command, Repeated, Word, read
+from vantage.cli.reading.options import (
     DeviceOptions,
     ImageOptions,
     LoadingOptions,
@@ -22,7 +21,14 @@ from vantage.cli.options import (
     check_devices,
     look_at,
 )
-from vantage.cli.planning import note_statistics, settable, view_size, with_learned_views, with_named_parts
+from vantage.cli.reading.out_files import check_folder, check_new_run
+from vantage.cli.reading.recipe_options import (
+    note_statistics,
+    settable,
+    view_size,
+    with_learned_views,
+    with_named_parts,
+)
 from vantage.cli.recipes import find_recipe
 from vantage.composition.assignments import read_assignments
 from vantage.composition.fields import replace_at, settings_in
@@ -123,7 +129,7 @@ def pretrain(words: list[str], console: Console) -> int:
 
 
 def _summary(run: "Run", images: int) -> list[tuple[str, str]]:
-    from vantage.cli.summary import summary
+    from vantage.cli.printing.summary import summary
 
     return summary(run, images)
 

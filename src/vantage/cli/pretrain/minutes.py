@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vantage.cli.console import Console
-from vantage.cli.options import look_at
+from vantage.cli.printing.console import Console
+from vantage.cli.reading.options import look_at
 from vantage.errors import UserError
 
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from vantage.cli.arguments import Command, Word, read
-from vantage.cli.console import Console
-from vantage.cli.files import check_folder
-from vantage.cli.options import check_device
+from vantage.cli.printing.console import Console
+from vantage.cli.reading.arguments import Command, Word, read
+from vantage.cli.reading.options import check_device
+from vantage.cli.reading.out_files import check_folder
 from vantage.composition.suggest import no_such
 from vantage.errors import UserError
 

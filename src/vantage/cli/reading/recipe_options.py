@@ -7,7 +7,7 @@ from inspect import signature
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from vantage.cli.console import Console
+from vantage.cli.printing.console import Console
 from vantage.cli.recipes import find_recipe
 from vantage.composition.fields import settings_in
 from vantage.errors import UserError

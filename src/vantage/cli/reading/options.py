@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from vantage.cli.arguments import Word
-from vantage.cli.console import Console
+from vantage.cli.printing.console import Console
+from vantage.cli.reading.arguments import Word
 from vantage.errors import UserError
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ class WorkOptions(ComputeOptions):
 
     def work(self, console: Console, batch_size: int = 256) -> "Work":
         """The same, after the processes have joined."""
-        from vantage.cli.launch import join_processes
+        from vantage.cli.reading.launch import join_processes
 
         one = replace(self, device=join_processes(self.devices, self.device))
         return ComputeOptions.work(one, console, batch_size)

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from vantage.cli.console import Console
+from vantage.cli.printing.console import Console
 
 if TYPE_CHECKING:
     from vantage.training.run import Run
@@ -22,7 +22,7 @@ def show_differences(
 ) -> None:
     """Print the differences from the recipe with their reasons. `choices` are the paths set by options; `otherwise` is
     the reason for all changes that are neither chosen nor fitted to the images."""
-    from vantage.cli.summary import short
+    from vantage.cli.printing.summary import short
     from vantage.composition.fields import differences
 
     option_paths, fitted_paths = (

@@ -5,9 +5,9 @@ from dataclasses import MISSING, dataclass, fields
 from itertools import takewhile
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
-from vantage.cli.console import first_sentence
-from vantage.cli.old_names import suggest_option
-from vantage.cli.parser import Option, Word, parser_of, without_none
+from vantage.cli.printing.console import first_sentence
+from vantage.cli.reading.old_names import suggest_option
+from vantage.cli.reading.parser import Option, Word, parser_of, without_none
 from vantage.composition.expression import describe, read_value, takes_several
 from vantage.composition.fields import field_help
 from vantage.errors import UserError
