@@ -25,35 +25,35 @@ def jaxtyped(*, typechecker: object) -> Callable[[Any], Any]:
     return _checked
 
 
-def _checked(what: Any) -> Any:
-    if inspect.isclass(what):
-        if dataclasses.is_dataclass(what) and not hasattr(what.__init__, "__wrapped__"):
-            what.__init__ = _checked(what.__init__)
-        return what
-    if isinstance(what, classmethod | staticmethod):
-        return type(what)(_checked(what.__func__))
-    if isinstance(what, property):
-        return property(*(access and _checked(access) for access in (what.fget, what.fset, what.fdel)))
-    if not inspect.isfunction(what):
-        return what
-    sizes_from_arguments = any("{" in repr(hint) for hint in what.__annotations__.values())
-    if sizes_from_arguments or inspect.isgeneratorfunction(what):
-        return as_jaxtyping_does(what, typechecker=by_beartype)
-    return _at_the_first_call(what)
+def _checked(callee: Any) -> Any:
+    if inspect.isclass(callee):
+        if dataclasses.is_dataclass(callee) and not hasattr(callee.__init__, "__wrapped__"):
+            callee.__init__ = _checked(callee.__init__)
+        return callee
+    if isinstance(callee, classmethod | staticmethod):
+        return type(callee)(_checked(callee.__func__))
+    if isinstance(callee, property):
+        return property(*(access and _checked(access) for access in (callee.fget, callee.fset, callee.fdel)))
+    if not inspect.isfunction(callee):
+        return callee
+    sizes_from_arguments = any("{" in repr(hint) for hint in callee.__annotations__.values())
+    if sizes_from_arguments or inspect.isgeneratorfunction(callee):
+        return as_jaxtyping_does(callee, typechecker=by_beartype)
+    return _at_the_first_call(callee)
 
 
 def _at_the_first_call(function: FunctionType) -> Callable[..., Any]:
-    checked: Callable[..., Any] | None = None
+    typechecked: Callable[..., Any] | None = None
 
     @functools.wraps(function)
     def call(*arguments: Any, **settings: Any) -> Any:
         __tracebackhide__ = True
-        nonlocal checked
-        if checked is None:
+        nonlocal typechecked
+        if typechecked is None:
             function.__annotations__ = {name: _named(hint, function) for name, hint in function.__annotations__.items()}
-            checked = by_beartype(function)
+            typechecked = by_beartype(function)
         with as_jaxtyping_does("context"):
-            return checked(*arguments, **settings)
+            return typechecked(*arguments, **settings)
 
     return call
 

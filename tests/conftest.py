@@ -51,7 +51,7 @@ def own_parts() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def seeded() -> None:
+def seed_torch() -> None:
     """Torch's default generator starts each test at the same place, whatever ran before."""
     torch.manual_seed(0)
 

@@ -24,17 +24,17 @@ _WIDE = Ring(Constant(0.7), Constant(0.3))
 BANKS = (Bank, ClusteredBank, ReclusteredBank)
 
 
-def dealt(run: Run) -> Run:
+def with_dealt_bank(run: Run) -> Run:
     """The run with its banks dealt out."""
     return everywhere(run, lambda part: replace(part, sharded=True) if isinstance(part, BANKS) else part)
 
 
 def cases() -> dict[str, Run]:
     """Every recipe that has a bank, made small, and what no recipe has."""
-    runs = {recipe.__name__: shrunken.shrunk(recipe(32), None) for recipe in RECIPES}
-    own = shrunken.shrunk(instance_discrimination(32), None)
+    runs = {recipe.__name__: shrunken.shrink(recipe(32), None) for recipe in RECIPES}
+    own = shrunken.shrink(instance_discrimination(32), None)
     (bank,) = own.branches
-    (near,) = shrunken.shrunk(local_aggregation(32), None).branches
+    (near,) = shrunken.shrink(local_aggregation(32), None).branches
     others: dict[str, Branch] = {
         "subset, draw": replace(bank, negatives=(Subset(9), Sample(6))),
         "few of a subset": replace(bank, negatives=(Subset(2), Sample(6))),
@@ -47,8 +47,8 @@ def cases() -> dict[str, Run]:
         "neighbors": replace(bank, positives=Neighbors(ring=_WIDE), negatives=(_WIDE,)),
         "all near": replace(near, positives=NearMates(24)),
     }
-    made = {name: replace(own, branches=(branch,)) for name, branch in others.items()}
-    return {name: run for name, run in {**runs, **made}.items() if dealt(run) != run}
+    branch_runs = {name: replace(own, branches=(branch,)) for name, branch in others.items()}
+    return {name: run for name, run in {**runs, **branch_runs}.items() if with_dealt_bank(run) != run}
 
 
 def train(run: Run) -> dict[str, Any]:
@@ -58,23 +58,23 @@ def train(run: Run) -> dict[str, Any]:
 
 def every_case(folder: Path) -> None:
     """All cases on this process, their banks dealt out."""
-    results = {name: train(dealt(run)) for name, run in cases().items()}
+    results = {name: train(with_dealt_bank(run)) for name, run in cases().items()}
     if processes.rank():
         for result in results.values():
             del result["state"]
-    torch.save(results | {"held": held(), "refused": refused()}, folder / f"{processes.rank()}.pt")
+    torch.save(results | {"held": rows_held(), "refused": assert_refused()}, folder / f"{processes.rank()}.pt")
 
 
-def held() -> list[int]:
+def rows_held() -> list[int]:
     """Rows that this process holds of 10."""
     store = Bank(sharded=True).build(10, 3)
     return store.image.tolist()
 
 
-def refused() -> list[str]:
+def assert_refused() -> list[str]:
     """What is said of parts that need a whole bank."""
     words = []
-    run = dealt(shrunken.shrunk(instance_discrimination(32), None))
+    run = with_dealt_bank(shrunken.shrink(instance_discrimination(32), None))
     (branch,) = run.branches
     for other in (
         replace(branch, negatives=(OtherImages(),), estimator=NCE(0.1)),

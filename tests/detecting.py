@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 from annotated import small_coco
-from tiny import tiny_run, work
+from tiny import cpu_work, tiny_run
 from torch import Tensor
 
 from vantage import processes
@@ -46,16 +46,18 @@ WHOLE = DetectionC4(sizes=SIZES, steps=2, batch_size=BATCH, precise_batches=1, l
 
 def shared(folder: Path) -> None:
     """The same on this rank."""
-    torch.save(detected(folder / "shared"), folder / f"{processes.rank()}.pt")
+    torch.save(results_of(folder / "shared"), folder / f"{processes.rank()}.pt")
 
 
-def detected(folder: Path) -> dict[str, Any]:
+def results_of(folder: Path) -> dict[str, Any]:
     """Losses, gradients, statistics, detections and measures, here."""
     train, test = (open_annotated(str(small_coco(folder / str(processes.rank()), *kind))) for kind in _SETS)
     torch.manual_seed(0)
     encoder = random_encoder(replace(tiny_run(), encoders=Shared(Encoder(ResNet(18), LinearHead(8)))))
-    results: dict[str, Any] = {protocol.name: stepped(protocol, encoder, train, folder) for protocol in STEPPED}
-    outcome = WHOLE(encoder, train, test, work(folder))
+    results: dict[str, Any] = {
+        protocol.name: train_and_detect(protocol, encoder, train, folder) for protocol in STEPPED
+    }
+    outcome = WHOLE(encoder, train, test, cpu_work(folder))
     results["whole"] = {"losses": outcome.details["losses"], **outcome.measures}
     return results
 
@@ -63,7 +65,9 @@ def detected(folder: Path) -> dict[str, Any]:
 _SETS: tuple[tuple[Any, ...], ...] = (("train", 6), ("val", 3, 1))
 
 
-def stepped(protocol: DetectorProtocol, encoder: FrozenEncoder, train: AnnotatedSource, folder: Path) -> dict[str, Any]:
+def train_and_detect(
+    protocol: DetectorProtocol, encoder: FrozenEncoder, train: AnnotatedSource, folder: Path
+) -> dict[str, Any]:
     """Two steps in float64 without an optimizer: losses, how long each gradient is, the statistics of BatchNorm, and
     what is then detected."""
     device = torch.device("cpu")
@@ -92,8 +96,8 @@ def stepped(protocol: DetectorProtocol, encoder: FrozenEncoder, train: Annotated
     gradients = {name: value.grad.norm() for name, value in detector.model.named_parameters() if value.grad is not None}
     statistics = {name: value.clone() for name, value in detector.model.named_buffers() if "running" in name}
     detector.model.float()
-    found = detect(detector, train, output, work(folder), "tiny")
-    boxes = [(one.box, one.label, one.score, str(one.masks), points_of(one)) for one in found]
+    detections = detect(detector, train, output, cpu_work(folder), "tiny")
+    boxes = [(one.box, one.label, one.score, str(one.masks), points_of(one)) for one in detections]
     return {"losses": losses, "gradients": gradients, "statistics": statistics, "boxes": boxes}
 
 

@@ -121,20 +121,20 @@ class SmallDisk:
 @cache
 def _way() -> Sequence[str]:
     """Words that start a process with a mount namespace of its own."""
-    for way in _WAYS:
+    for command in _WAYS:
         try:
-            tried = subprocess.run([*way, "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True)
+            process = subprocess.run([*command, "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True)
         except FileNotFoundError:
             break
-        if tried.returncode == 0:
-            return way
+        if process.returncode == 0:
+            return command
     pytest.skip("no file system can be mounted here, by root or in a namespace of one's own")
 
 
 def _make_room(root: str, room: Room) -> None:
     """A file system in memory may change its size at any time."""
-    used = os.statvfs(root)
-    pages, files = used.f_blocks - used.f_bfree + room.pages, used.f_files - used.f_ffree + room.files
+    usage = os.statvfs(root)
+    pages, files = usage.f_blocks - usage.f_bfree + room.pages, usage.f_files - usage.f_ffree + room.files
     subprocess.run(["mount", "-o", f"remount,size={pages * PAGE},nr_inodes={files}", root], check=True)
 
 
@@ -142,7 +142,7 @@ def _run(root: str, words: list[str], room: Room, out: str, cache: str, temporar
     """A command in a process of its own."""
     streams = [os.open(out, os.O_RDWR | os.O_CREAT | os.O_TRUNC) if out else os.memfd_create("out")]
     streams += [os.memfd_create("err")]
-    learned = os.memfd_create("modules")
+    modules_stream = os.memfd_create("modules")
     _make_room(root, room)
     child = os.fork()
     if not child:
@@ -159,22 +159,24 @@ def _run(root: str, words: list[str], room: Room, out: str, cache: str, temporar
 
         sys.argv[:] = ["vantage", *words]
         status = main()
-        os.write(learned, json.dumps([*sys.modules]).encode())
+        os.write(modules_stream, json.dumps([*sys.modules]).encode())
         _leave(status)
     end = time.monotonic() + _SECONDS
-    while not (ended := os.waitpid(child, os.WNOHANG))[0]:
+    while not (child_status := os.waitpid(child, os.WNOHANG))[0]:
         if time.monotonic() > end:
             os.kill(child, 9)
         time.sleep(0.002)
-    said, err, modules = (os.pread(stream, os.fstat(stream).st_size, 0).decode() for stream in (*streams, learned))
-    for stream in (*streams, learned):
+    out_text, err, modules = (
+        os.pread(stream, os.fstat(stream).st_size, 0).decode() for stream in (*streams, modules_stream)
+    )
+    for stream in (*streams, modules_stream):
         os.close(stream)
     _import(json.loads(modules or "[]"))
     free = os.statvfs(root)
     _make_room(root, ENOUGH)
     return {
-        "status": os.waitstatus_to_exitcode(ended[1]),
-        "out": said,
+        "status": os.waitstatus_to_exitcode(child_status[1]),
+        "out": out_text,
         "err": err,
         "room": [free.f_bfree, free.f_ffree],
     }

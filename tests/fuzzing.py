@@ -53,7 +53,7 @@ def memory_folder() -> str | None:
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
-def look(path: str, cache: Path) -> None:
+def open_images(path: str, cache: Path) -> None:
     """Open images, and look at everything there is to see."""
     source: Source = open_source(path, cache=cache, at_least=1, max_pixels=10_000)
     marks_of(source)
@@ -86,39 +86,42 @@ def targets(folder: Path) -> dict[str, Target]:
 
 def _sources(folder: Path) -> dict[str, Target]:
     pixels = np.arange(4 * 6 * 5 * 3, dtype=np.uint8).reshape(4, 6, 5, 3)
-    packed, plain, table = io.BytesIO(), io.BytesIO(), io.BytesIO()
-    np.savez(packed, images=pixels, labels=np.array(["a", "b", "a", "c"]))
+    archive, plain, table = io.BytesIO(), io.BytesIO(), io.BytesIO()
+    np.savez(archive, images=pixels, labels=np.array(["a", "b", "a", "c"]))
     np.save(plain, pixels)
     cells = [{"bytes": png(number), "path": "a.png"} for number in range(4)]
     pq.write_table(pa.table({"image": cells, "label": [0, 1, 2, 0]}), table, row_group_size=2)
     lines = b"# comment\nimages/1.png dog\nimages/2.png\tcat\n"
-    marked = b"name,dog,cat,owl\nimages/1.png,1,0,1\nimages/2.png,0,1,1\n"
+    marks = b"name,dog,cat,owl\nimages/1.png,1,0,1\nimages/2.png,0,1,1\n"
 
-    def opened(prefix: str = "", suffix: str = "") -> Callable[[Path, Path], object]:
-        return lambda path, cache: look(f"{prefix}{path}{suffix}", cache)
+    def open_source_at(prefix: str = "", suffix: str = "") -> Callable[[Path, Path], object]:
+        return lambda path, cache: open_images(f"{prefix}{path}{suffix}", cache)
 
     return {
-        "npz": Target("a.npz", packed.getvalue(), mutations.bytes_damaged, opened()),
-        "npy": Target("a.npy", plain.getvalue(), mutations.array_damaged, opened()),
-        "parquet": Target("a.parquet", table.getvalue(), mutations.bytes_damaged, opened()),
-        "tar": Target("a.tar", tar(), mutations.tar_damaged, opened()),
+        "npz": Target("a.npz", archive.getvalue(), mutations.bytes_damaged, open_source_at()),
+        "npy": Target("a.npy", plain.getvalue(), mutations.array_damaged, open_source_at()),
+        "parquet": Target("a.parquet", table.getvalue(), mutations.bytes_damaged, open_source_at()),
+        "tar": Target("a.tar", tar(), mutations.tar_damaged, open_source_at()),
         "shards": Target(
-            "b.tar", tar(), mutations.tar_damaged, lambda path, cache: look(f"{path.parent}/{{b.tar,b.tar}}", cache)
+            "b.tar",
+            tar(),
+            mutations.tar_damaged,
+            lambda path, cache: open_images(f"{path.parent}/{{b.tar,b.tar}}", cache),
         ),
-        "list": Target("list.txt", lines, mutations.words_damaged, opened()),
-        "table": Target("table.csv", marked, mutations.words_damaged, opened()),
-        "coco": Target("coco.json", coco(), mutations.tree_damaged, opened("crops:", f"#{folder / 'images'}")),
+        "list": Target("list.txt", lines, mutations.words_damaged, open_source_at()),
+        "table": Target("table.csv", marks, mutations.words_damaged, open_source_at()),
+        "coco": Target("coco.json", coco(), mutations.tree_damaged, open_source_at("crops:", f"#{folder / 'images'}")),
         "voc": Target(
             "voc/Annotations/1.xml",
             VOC,
             mutations.words_damaged,
-            lambda path, cache: look(f"{folder}/voc#train", cache),
+            lambda path, cache: open_images(f"{folder}/voc#train", cache),
         ),
         "voc list": Target(
             "voc/ImageSets/Main/train.txt",
             b"1\n2\n",
             mutations.words_damaged,
-            lambda path, cache: look(f"{folder}/voc#train", cache),
+            lambda path, cache: open_images(f"{folder}/voc#train", cache),
         ),
         "masks": Target(
             "masks/1.png",
@@ -280,8 +283,8 @@ def try_one(name: str, target: Target, seed: int, folder: Path, cache: Path) -> 
         outcome = f"{type(failure).__name__}: {str(failure)[:200]!r}"
     else:
         outcome = f"a warning: {str(messages[0].message)[:200]!r}" if messages else "read"
-    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-    return outcome if grown < MEBIBYTES else f"{grown:.0f} MiB ({outcome})"
+    growth = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    return outcome if growth < MEBIBYTES else f"{growth:.0f} MiB ({outcome})"
 
 
 @contextmanager

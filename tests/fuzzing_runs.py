@@ -67,7 +67,7 @@ def _a_run(run: Path) -> dict[str, Target]:
     (run / "metrics.jsonl").write_text("".join(json.dumps(each) + "\n" for each in rows))
     (run / "provenance.json").write_text(json.dumps([provenance("a" * 32, 64), provenance("a" * 32, 64)]))
 
-    def look(file: Path, cache: Path) -> None:
+    def open_run(file: Path, cache: Path) -> None:
         with allowing(*ALLOW):
             (facts,) = facts_of([run])
             _ = facts.verdict, facts.settings(), facts.origins()
@@ -84,7 +84,7 @@ def _a_run(run: Path) -> dict[str, Target]:
             _check_same_run(settings, run, {"fingerprint": "a" * 32, "images": 64})
 
     return {
-        f"run's {name}": Target(f"run/{name}", (run / name).read_bytes(), damage, look)
+        f"run's {name}": Target(f"run/{name}", (run / name).read_bytes(), damage, open_run)
         for name, damage in (
             ("settings.json", mutations.tree_damaged),
             ("metrics.jsonl", mutations.lines_damaged),
@@ -95,8 +95,8 @@ def _a_run(run: Path) -> dict[str, Target]:
 
 def _a_checkpoint(folder: Path) -> dict[str, Target]:
     """Whoever can write a folder can seal it too, so a damaged file gets the seal that fits it."""
-    run, place = small_run("moco_v2", write_images(folder / "small.npz")), folder / "trained"
-    place.mkdir()
+    run, path = small_run("moco_v2", write_images(folder / "small.npz")), folder / "trained"
+    path.mkdir()
 
     @functools.cache
     def session() -> Session:
@@ -105,11 +105,11 @@ def _a_checkpoint(folder: Path) -> dict[str, Target]:
 
     own = session()
     own.step(next(own.feed.batches(0, 0)).to(own.fabric.device), 0)
-    own.save(place, 1, 0.5)
-    step = place / "checkpoint" / "step-000000001"
+    own.save(path, 1, 0.5)
+    step = path / "checkpoint" / "step-000000001"
     facts, tensors = (step / "facts.json").read_bytes(), (step / "tensors.safetensors").read_bytes()
 
-    def look(file: Path, cache: Path) -> None:
+    def load_checkpoint(file: Path, cache: Path) -> None:
         try:
             content = json.loads(facts if file.name.startswith("tensors") else file.read_bytes())
         except (ValueError, RecursionError):
@@ -132,8 +132,10 @@ def _a_checkpoint(folder: Path) -> dict[str, Target]:
 
     where = "trained/checkpoint/step-000000001"
     return {
-        "checkpoint facts": Target(f"{where}/facts.json", facts, mutations.tree_damaged, look),
-        "checkpoint tensors": Target(f"{where}/tensors.safetensors", tensors, mutations.header_damaged, look),
+        "checkpoint facts": Target(f"{where}/facts.json", facts, mutations.tree_damaged, load_checkpoint),
+        "checkpoint tensors": Target(
+            f"{where}/tensors.safetensors", tensors, mutations.header_damaged, load_checkpoint
+        ),
     }
 
 
@@ -150,48 +152,50 @@ def _results(folder: Path) -> dict[str, Target]:
     for outcome in shots["outcomes"].values():
         outcome["details"] = {"shots": {"1": [10.0, 12.0], "2": [20.0, 21.5]}}
 
-    def look(file: Path, cache: Path) -> None:
+    def read_result(file: Path, cache: Path) -> None:
         recorded_results(run)
         find_outcome([file], "random encoder", result)
         protocol_named(str(file), labeled_only=True)
 
     def table(file: Path, cache: Path) -> None:
-        shown = read_shots([file])
-        shown.lines()
-        shown.figure()
+        shots = read_shots([file])
+        shots.lines()
+        shots.figure()
 
     return {
-        "result": Target("judged/evaluations/r.json", json.dumps(record).encode(), mutations.tree_damaged, look),
+        "result": Target("judged/evaluations/r.json", json.dumps(record).encode(), mutations.tree_damaged, read_result),
         "shots": Target("shots.json", json.dumps(shots).encode(), mutations.tree_damaged, table),
     }
 
 
 def _elsewhere(folder: Path) -> dict[str, Target]:
     state = {"state_dict": {"module.encoder_q.a.weight": torch.ones(2, 3), "queue": torch.zeros(4)}, "epoch": 3}
-    packed, legacy = io.BytesIO(), io.BytesIO()
-    torch.save(state, packed)
+    pickle_file, legacy = io.BytesIO(), io.BytesIO()
+    torch.save(state, pickle_file)
     torch.save(state, legacy, _use_new_zipfile_serialization=False)
     (folder / "learning").mkdir()
     learning = {"schema": 1, "learning": encode(unsupervised(8, (TinyBackbone(), TinyBackbone())))}
     source = images(12, 0)
 
-    def converted(file: Path, cache: Path) -> None:
+    def convert_file(file: Path, cache: Path) -> None:
         (folder / "w.safetensors").unlink(missing_ok=True)
         convert(file, folder / "w.safetensors")
 
-    def learned(file: Path, cache: Path) -> None:
+    def read_view_learning(file: Path, cache: Path) -> None:
         with allowing(*ALLOW):
             read_learning(folder / "learning")
 
-    def named(file: Path, cache: Path) -> None:
+    def read_names(file: Path, cache: Path) -> None:
         class_names(str(file))
         images_named_in(source, file)
 
     return {
-        "pickled weights": Target("w.pth", packed.getvalue(), mutations.bytes_damaged, converted),
-        "old pickled weights": Target("o.pth", legacy.getvalue(), mutations.bytes_damaged, converted),
-        "view learning": Target(f"learning/{FILE}", json.dumps(learning).encode(), mutations.tree_damaged, learned),
-        "names": Target("names.txt", b"row 1\nrow 3\n", mutations.words_damaged, named),
+        "pickled weights": Target("w.pth", pickle_file.getvalue(), mutations.bytes_damaged, convert_file),
+        "old pickled weights": Target("o.pth", legacy.getvalue(), mutations.bytes_damaged, convert_file),
+        "view learning": Target(
+            f"learning/{FILE}", json.dumps(learning).encode(), mutations.tree_damaged, read_view_learning
+        ),
+        "names": Target("names.txt", b"row 1\nrow 3\n", mutations.words_damaged, read_names),
     }
 
 
@@ -238,7 +242,7 @@ def _caches(folder: Path) -> dict[str, Target]:
         os.utime(folder_above, (10**9, 10**9))
     (folder / "a.tar").write_bytes(tar())
 
-    def look(file: Path, _: Path) -> None:
+    def read_cache(file: Path, _: Path) -> None:
         content = file.read_bytes()
         photos = open_source(folder / "photos", cache=cache)
         whole, parts = open_source(folder / "a.tar", cache=cache), open_source(f"{folder}/{{a.tar,a.tar}}", cache=cache)
@@ -257,12 +261,14 @@ def _caches(folder: Path) -> dict[str, Target]:
 
     before: dict[str, Any] = {}
     (folder / "f").write_bytes(b"")
-    look(folder / "f", cache)
+    read_cache(folder / "f", cache)
     damage = {".json": mutations.bytes_damaged, ".npy": mutations.array_damaged}
     files = sorted(file for file in cache.rglob("*") if file.suffix in damage)
     kinds = [f"cached {file.parent.name}{' set' * file.name.startswith('set-')} {file.suffix[1:]}" for file in files]
-    return {kind: _of(file, folder.parent, damage[file.suffix], look) for kind, file in zip(kinds, files, strict=True)}
+    return {
+        kind: _of(file, folder.parent, damage[file.suffix], read_cache) for kind, file in zip(kinds, files, strict=True)
+    }
 
 
-def _of(file: Path, folder: Path, damage: Damage, read: Callable[[Path, Path], object]) -> Target:
-    return Target(str(file.relative_to(folder)), file.read_bytes(), damage, read)
+def _of(file: Path, folder: Path, damage: Damage, read_file: Callable[[Path, Path], object]) -> Target:
+    return Target(str(file.relative_to(folder)), file.read_bytes(), damage, read_file)

@@ -44,13 +44,13 @@ TRAINED = (LinearMoCo((3.0, 10.0), 2, batch_size=16), FineTune(1.0, epochs=2, ba
 """Protocols that train on shares of batches: the same to rounding."""
 
 
-def judged(folder: Path) -> dict[str, Any]:
+def results_of(folder: Path) -> dict[str, Any]:
     """Features, embeddings and the measures of protocols, here."""
     source, run = tiny.images(90, 0), tiny.tiny_run(Shared(Encoder(tiny.TinyBackbone(), LinearHead(8))))
-    encoder, work = random_encoder(run), tiny.work(folder, 16)
+    encoder, work = random_encoder(run), tiny.cpu_work(folder, 16)
     results: dict[str, Any] = {"features": features_of(encoder, source, work)}
     results["cached"] = features_of(encoder, source, work)
-    results["in memory"] = features_of(encoder, SourceSubset(source, range(30)), tiny.work(_no_folder(folder), 16))
+    results["in memory"] = features_of(encoder, SourceSubset(source, range(30)), tiny.cpu_work(_no_folder(folder), 16))
     torch.manual_seed(0)
     learner = Learner(run.encoders, run.branches, 90, 0)
     results["kNN on the way"] = knn_so_far(learner, run, source, torch.device("cpu"))
@@ -60,15 +60,15 @@ def judged(folder: Path) -> dict[str, Any]:
     for protocol in TRAINED:
         outcome = protocol(encoder, train, test, work)
         results[protocol.name] = {"measures": dict(outcome.measures), "losses": outcome.details.get("losses", [])}
-    results["tuned"] = tuned(encoder, train, work)
+    results["tuned"] = tune_copy(encoder, train, work)
     results["statistics"] = torch.tensor(statistics_of(encoder, source, work).mean, dtype=torch.float64)
-    results["segmentation"] = segmented(folder, tiny.work(folder, 16))
+    results["segmentation"] = segmented(folder, tiny.cpu_work(folder, 16))
     for name in ("rows.npy", "rows.parquet"):
         results[name] = _bytes(write_embeddings(encoder, source, folder / name, work))
     return results
 
 
-def tuned(encoder: FrozenEncoder, source: Source, work: Work) -> dict[str, Any]:
+def tune_copy(encoder: FrozenEncoder, source: Source, work: Work) -> dict[str, Any]:
     """A fine-tuning in float64, where rounding does not grow to be seen."""
     double = replace(encoder, backbone=copy.deepcopy(encoder.backbone).double())
     label = labels_of(source)
@@ -135,4 +135,4 @@ def _no_folder(folder: Path) -> Path:
 
 def judging(folder: Path) -> None:
     """The same on this rank."""
-    torch.save(judged(folder / "shared"), folder / f"{processes.rank()}.pt")
+    torch.save(results_of(folder / "shared"), folder / f"{processes.rank()}.pt")

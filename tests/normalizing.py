@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
-from shrunken import SIDE, TwoLayers, shrunk
+from shrunken import SIDE, TwoLayers, shrink
 
 from vantage import processes
 from vantage.composition.fitting import parts_of
@@ -40,13 +40,13 @@ def expected(run: Run, name: str) -> int:
     return run.batch_size // 8 if name in FIRST_OF_EIGHT else run.batch_size
 
 
-def images_seen(run: Run) -> set[int]:
+def images_per_statistic(run: Run) -> set[int]:
     """Images of the joint batch that an output depends on, for each encoder of a run at its batch size, made small: for
     the first image of the first process, and the last of the last."""
     (normalization,) = {part.normalization for part in parts_of(run.encoders) if isinstance(part, Encoder)}
     plain = replace(run, branches=(replace(run.branches[0], negatives=()),))  # what is compared does not matter here
     numbers = set()
-    for encoder in parts_of(shrunk(plain, normalization).encoders):
+    for encoder in parts_of(shrink(plain, normalization).encoders):
         if isinstance(encoder, Encoder):
             assert isinstance(encoder.backbone, TwoLayers)
             shape = (run.batch_size // processes.count(), encoder.backbone.channels, SIDE, SIDE)
@@ -62,5 +62,5 @@ def images_seen(run: Run) -> set[int]:
 def count_all(folder: Path) -> None:
     """What each process does: every recipe."""
     torch.manual_seed(processes.rank())
-    seen = {recipe.__name__: torch.tensor(sorted(images_seen(recipe(224)))) for recipe in EVERY}
-    torch.save(seen, folder / f"{processes.rank()}.pt")
+    counts = {recipe.__name__: torch.tensor(sorted(images_per_statistic(recipe(224)))) for recipe in EVERY}
+    torch.save(counts, folder / f"{processes.rank()}.pt")

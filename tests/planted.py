@@ -8,14 +8,14 @@ from torch import Tensor
 WIDTH, BATCH = 64, 32
 
 
-def curve(epochs: int = 20, **changed: Any) -> list[dict[str, Any]]:
+def curve(epochs: int = 20, **changes: Any) -> list[dict[str, Any]]:
     """The rows of a run that went well and leveled off; a changed number is a value of every row or one of each."""
     rows = []
     for epoch in range(1, epochs + 1):
-        left = 0.5**epoch
-        row = {"epoch": epoch, "step": 10 * epoch, "loss": 2 + 2 * left, "accuracy": 0.9 - 0.6 * left}
-        row |= {"alignment": 0.3 + left, "uniformity": -3.0, "deviation": 0.9, "rank": 40.0}
-        rows.append(row | {name: one[epoch - 1] if isinstance(one, list) else one for name, one in changed.items()})
+        remainder = 0.5**epoch
+        row = {"epoch": epoch, "step": 10 * epoch, "loss": 2 + 2 * remainder, "accuracy": 0.9 - 0.6 * remainder}
+        row |= {"alignment": 0.3 + remainder, "uniformity": -3.0, "deviation": 0.9, "rank": 40.0}
+        rows.append(row | {name: one[epoch - 1] if isinstance(one, list) else one for name, one in changes.items()})
     return rows
 
 

@@ -68,7 +68,7 @@ class Pretended(Tensor):
     @staticmethod
     def __new__(cls, inner: Tensor) -> "Pretended":
         assert not isinstance(inner, Pretended)
-        made = Tensor._make_wrapper_subclass(  # pyright: ignore[reportAttributeAccessIssue]
+        tensor = Tensor._make_wrapper_subclass(  # pyright: ignore[reportAttributeAccessIssue]
             cls,
             inner.shape,
             strides=inner.stride(),
@@ -76,8 +76,8 @@ class Pretended(Tensor):
             dtype=inner.dtype,
             device=inner.device,
         )
-        made.inner = inner.detach()
-        return made
+        tensor.inner = inner.detach()
+        return tensor
 
     @property
     def device(self) -> torch.device:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -167,7 +167,7 @@ class Pretend(TorchDispatchMode):
         return False  # it would cost more than the operations
 
     @contextmanager
-    def counted(self) -> Iterator[list[Wait]]:
+    def new_waits(self) -> Iterator[list[Wait]]:
         """The waits of what is done inside."""
         start, waits = len(self.waits), list[Wait]()
         yield waits
@@ -180,49 +180,49 @@ class Pretend(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
         tensors = list(_tensors((*args, *kwargs.values())))
-        here = [tensor for tensor in tensors if isinstance(tensor, Pretended)]
+        on_device = [tensor for tensor in tensors if isinstance(tensor, Pretended)]
         target = kwargs.get("device")
-        if not here and (target is None or torch.device(target).type == "cpu"):
+        if not on_device and (target is None or torch.device(target).type == "cpu"):
             return func(*args, **kwargs)
         if func in _COPIES:
             return self._copy(func, args, kwargs, target)
-        if here:
-            if len(here) < len(tensors):
-                self._check(func, args, tensors, len(here))
+        if on_device:
+            if len(on_device) < len(tensors):
+                self._check(func, args, tensors, len(on_device))
             self._look(func, args, kwargs)
         if target is not None:
             kwargs["device"] = _CPU  # where a tensor is here, C++ filled in the device that it sees
         result = func(*values(args), **values(kwargs))
-        written = _written(func)
-        if not written:
+        written_arguments = _written(func)
+        if not written_arguments:
             return _each(result, Pretended)
-        changed = [kwargs[name] if name in kwargs else args[number] for number, name in written]
-        return changed[0] if len(changed) == 1 else tuple(changed)
+        outputs = [kwargs[name] if name in kwargs else args[number] for number, name in written_arguments]
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def _copy(self, func: Any, args: Any, kwargs: dict[str, Any], target: torch.device | None) -> Any:
         blocks = not kwargs.get(
             "non_blocking", args[2] if len(args) > 2 and func is not _ATEN._to_copy.default else False
         )
         if func is _ATEN._to_copy.default:
-            comes, goes = isinstance(args[0], Pretended), target is None or target.type == "cuda"
-            goes = goes if target is not None else comes
-            self._note_copy(comes, goes, blocks)
+            from_device, to_device = isinstance(args[0], Pretended), target is None or target.type == "cuda"
+            to_device = to_device if target is not None else from_device
+            self._note_copy(from_device, to_device, blocks)
             if target is not None:
                 kwargs["device"] = _CPU
             result = func(*values(args), **kwargs)
-            return Pretended(result) if goes else result
-        goes, comes = isinstance(args[0], Pretended), isinstance(args[1], Pretended)
-        self._note_copy(comes, goes, blocks)
+            return Pretended(result) if to_device else result
+        to_device, from_device = isinstance(args[0], Pretended), isinstance(args[1], Pretended)
+        self._note_copy(from_device, to_device, blocks)
         result = func(*values(args), **values(kwargs))
         return args[0] if func is _ATEN.copy_.default else Pretended(result)
 
-    def _note_copy(self, comes: bool, goes: bool, blocks: bool) -> None:
-        if comes and not goes:
+    def _note_copy(self, from_device: bool, to_device: bool, blocks: bool) -> None:
+        if from_device and not to_device:
             self.wait("copy from the device")
-        elif goes and not comes and blocks:
+        elif to_device and not from_device and blocks:
             self.wait("blocking copy to the device")
 
-    def _check(self, func: Any, args: Any, tensors: list[Tensor], here: int) -> None:
+    def _check(self, func: Any, args: Any, tensors: list[Tensor], count_on_device: int) -> None:
         """Raises where devices are mixed."""
         others = [tensor for tensor in tensors if not isinstance(tensor, Pretended)]
         if func in _INDEXING and isinstance(args[0], Pretended):
@@ -234,16 +234,18 @@ class Pretend(TorchDispatchMode):
         if torch.Tag.pointwise in func.tags or func is _ATEN.fill_.Tensor:
             others = [tensor for tensor in others if tensor.dim()]
         if others:
-            raise RuntimeError(f"{func}: {here} tensors on {DEVICE}, {len(others)} on the CPU, at {_place()}")
+            raise RuntimeError(
+                f"{func}: {count_on_device} tensors on {DEVICE}, {len(others)} on the CPU, at {_place()}"
+            )
 
     def _look(self, func: Any, args: Any, kwargs: dict[str, Any]) -> None:
         """Notes an operation that waits."""
         name, masks = _waits(func)
         if not name or (masks and not any(part.dtype in (torch.bool, torch.uint8) for part in _tensors(args[1]))):
             return
-        known = kwargs.get("output_size") is not None or kwargs.get("unsafe", False)
-        fills = name.startswith("index_put") and not isinstance(args[2], Pretended) and not any(args[3:])
-        if not known and not fills:
+        size_is_given = kwargs.get("output_size") is not None or kwargs.get("unsafe", False)
+        from_cpu = name.startswith("index_put") and not isinstance(args[2], Pretended) and not any(args[3:])
+        if not size_is_given and not from_cpu:
             self.wait(name)
 
 
@@ -320,8 +322,8 @@ def _to(tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     device = tensor.device if device is None else torch.device(device)
     dtype = tensor.dtype if dtype is None else dtype
     layout = names.get("memory_format", torch.preserve_format)
-    stays = device.type == tensor.device.type and dtype == tensor.dtype and not names.get("copy", False)
-    if stays and (layout is torch.preserve_format or tensor.is_contiguous(memory_format=layout)):
+    unchanged = device.type == tensor.device.type and dtype == tensor.dtype and not names.get("copy", False)
+    if unchanged and (layout is torch.preserve_format or tensor.is_contiguous(memory_format=layout)):
         return tensor
     blocks = not names.get("non_blocking", False)
     return _ATEN._to_copy.default(tensor, dtype=dtype, device=device, non_blocking=not blocks, memory_format=layout)

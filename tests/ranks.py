@@ -65,11 +65,11 @@ def cases() -> dict[str, Any]:
     """Every recipe with BatchNorm in two groups, some without BatchNorm and with BatchNorm in one, made small."""
     runs = {}
     for recipe in RECIPES:
-        runs[f"{recipe.__name__}-grouped"] = shrunken.shrunk(recipe(32), SplitBatchNorm(2))
+        runs[f"{recipe.__name__}-grouped"] = shrunken.shrink(recipe(32), SplitBatchNorm(2))
     for recipe in JOINT:
-        runs[f"{recipe.__name__}-plain"] = shrunken.shrunk(recipe(32), None)
-        runs[f"{recipe.__name__}-joint"] = shrunken.shrunk(recipe(32), BatchNorm())
-    runs["adaptive"] = adaptive(shrunken.shrunk(ring_moco(32), None))
+        runs[f"{recipe.__name__}-plain"] = shrunken.shrink(recipe(32), None)
+        runs[f"{recipe.__name__}-joint"] = shrunken.shrink(recipe(32), BatchNorm())
+    runs["adaptive"] = adaptive(shrunken.shrink(ring_moco(32), None))
     return runs
 
 
@@ -94,15 +94,15 @@ def gathering(folder: Path) -> None:
     """What `processes` gives on this rank."""
     rank, results = processes.rank(), {}
     rows = (torch.arange(6.0).reshape(3, 2) + 10 * rank).requires_grad_()
-    joined = processes.gather(rows)
-    results["count"], results["rank"], results["joined"] = processes.count(), rank, joined.detach()
-    results["own"] = torch.equal(processes.own_rows(joined), rows)
+    all_rows = processes.gather(rows)
+    results["count"], results["rank"], results["joined"] = processes.count(), rank, all_rows.detach()
+    results["own"] = torch.equal(processes.own_rows(all_rows), rows)
     results["total"] = processes.total(torch.tensor(rank + 1.0))
     results["integers"] = processes.gather(torch.arange(2) + 100 * rank)
     # Each process weighs the joined rows by itself; the gradient is the sum of both weights.
     weight = torch.arange(12.0).reshape(6, 2) * (rank + 1)
     other = torch.zeros(6, 2, requires_grad=True)
-    both = joined + other  # autograd hands one gradient tensor to both
+    both = all_rows + other  # autograd hands one gradient tensor to both
     (both * weight).sum().backward()
     results["gradient"], results["other"] = rows.grad, other.grad
     results["loss"], results["query"] = uneven(processes.own_rows)
@@ -158,11 +158,11 @@ BEGINNING = ("interclr", "interclr_moco", "everything")
 """Recipes whose bank begins with what the untrained network makes of every image."""
 
 
-def stores_begun(place: str) -> dict[str, Any]:
+def stores_begun(path: str) -> dict[str, Any]:
     """The stores of these recipes after their beginning."""
     results = {}
     for recipe in BEGINNING:
-        run = small_runs.small_run(recipe, place)
+        run = small_runs.small_run(recipe, path)
         torch.manual_seed(0)
         learner = Learner(run.encoders, run.branches, small_runs.IMAGES, run.seed)
         begin(learner, run, open_images(run.data)[0], QuietProgress())

@@ -76,7 +76,7 @@ class _Plain:
         return head
 
 
-def shrunk(run: Run, normalization: Normalization | None) -> Run:
+def shrink(run: Run, normalization: Normalization | None) -> Run:
     """`run` with small networks and memories; `normalization` is the reach of BatchNorm, `None` takes it out."""
     role: Role
     match run.encoders:
@@ -135,8 +135,8 @@ def fill(module: nn.Module, seed: int = 0) -> None:
     """Give parameters and remembered vectors values from NumPy, whatever torch's own generator would give."""
     generator = np.random.default_rng(seed)
 
-    def numbers(like: Tensor) -> Tensor:
-        return torch.from_numpy(generator.standard_normal(tuple(like.shape))).to(like.dtype)
+    def numbers(template: Tensor) -> Tensor:
+        return torch.from_numpy(generator.standard_normal(tuple(template.shape))).to(template.dtype)
 
     with torch.no_grad():
         for name, parameter in module.named_parameters():
@@ -157,9 +157,9 @@ def fill(module: nn.Module, seed: int = 0) -> None:
 def learner(run: Run, dtype: torch.dtype = torch.float64) -> Learner:
     """The learner of a shrunk run, with values from NumPy."""
     torch.manual_seed(0)
-    built = Learner(run.encoders, run.branches, images=IMAGES, seed=run.seed).to(dtype)
-    fill(built)
-    return built
+    network = Learner(run.encoders, run.branches, images=IMAGES, seed=run.seed).to(dtype)
+    fill(network)
+    return network
 
 
 Shapes = tuple[tuple[int, ...], ...]

@@ -82,18 +82,18 @@ def resume_in_process(folder: Path) -> None:
         resume(folder)
 
 
-def new_process(what: Callable[..., None], *arguments: object) -> BaseProcess:
+def new_process(function: Callable[..., None], *arguments: object) -> BaseProcess:
     """A process of its own, started. It is forked from one that did nothing but import, which takes a tenth of the time
     that a new interpreter takes."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOADED)
-    process = context.Process(target=what, args=arguments)
+    process = context.Process(target=function, args=arguments)
     process.start()
     return process
 
 
 @contextmanager
-def held(folder: Path) -> Iterator[None]:
+def lock_of_another(folder: Path) -> Iterator[None]:
     """The folder is another process's."""
     folder.mkdir(exist_ok=True)
     handle = os.open(folder, os.O_RDONLY)

@@ -88,8 +88,8 @@ class Stepping:
                 self.images.pixels = Pretended(self.images.pixels)
         session.model = session.learner  # pyright: ignore
         session.optimizer = run.optimizer.build(session.learner)  # pyright: ignore
-        streamed = StreamedImages(self.source, run.views, BATCH, run.seed, num_workers=0)
-        session.feed = Feed(streamed if views is Views.STREAMED else self.images, run.views)
+        streamed_images = StreamedImages(self.source, run.views, BATCH, run.seed, num_workers=0)
+        session.feed = Feed(streamed_images if views is Views.STREAMED else self.images, run.views)
         if views is Views.SENT:
             session.feed = _Sends(session.feed, device)  # pyright: ignore
         session.generator = ShareGenerator()

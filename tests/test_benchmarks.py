@@ -26,9 +26,9 @@ def timing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_each_set_keeps_the_command_that_made_it(timing: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, found in (("flowers", 1), ("digits", 2), ("flowers", 3)):
-        monkeypatch.setattr(sys, "argv", ["find.py", "--sets", name, "--seed", str(found)])
-        timing.write_results("find", timing.merge_rows("find", "set", [{"set": name, "found": found}]))
+    for name, number in (("flowers", 1), ("digits", 2), ("flowers", 3)):
+        monkeypatch.setattr(sys, "argv", ["find.py", "--sets", name, "--seed", str(number)])
+        timing.write_results("find", timing.merge_rows("find", "set", [{"set": name, "found": number}]))
     rows = json.loads((timing.RESULTS / "find.json").read_text())["rows"]
     assert [(row["set"], row["found"], row["commit"]) for row in rows] == [
         ("digits", 2, "c0ffee"),

@@ -86,20 +86,20 @@ def test_16_nt_xent_does_not_care_which_view_is_first(images: int, seed: int):
 def test_instance_discrimination(objective: str):
     query, pool = synthetic.keys(4, 5, 0), synthetic.keys(12, 5, 1)
     query.vector.requires_grad_()
-    drawn = Sample(6).blindly(query, 12).tolist()
+    columns = Sample(6).blindly(query, 12).tolist()
     if objective == "full":
         branch = replace(IR, negatives=(OtherImages(),))
-        drawn = [[j for j in range(12) if j != i] for i in range(4)]
+        columns = [[j for j in range(12) if j != i] for i in range(4)]
     else:
         branch = IR if objective == "sampled" else replace(IR, estimator=NCE(0.1))
     actual = contrast(branch, query, (), pool).loss
     if objective == "nce":
         near = [reference.dot(query.vector[i], pool.vector[i]) for i in range(4)]
-        far = [[reference.dot(query.vector[i], pool.vector[j]) for j in drawn[i]] for i in range(4)]
+        far = [[reference.dot(query.vector[i], pool.vector[j]) for j in columns[i]] for i in range(4)]
         z = reference.nce_normalizer(near, far, 0.1, 12)
         expected = torch.stack(reference.nce(near, far, 0.1, 12, z)).mean()
     else:
-        expected = reference.instance_discrimination(query.vector, pool.vector, [0, 1, 2, 3], drawn, 0.1)
+        expected = reference.instance_discrimination(query.vector, pool.vector, [0, 1, 2, 3], columns, 0.1)
     assert_close(actual, expected, rtol=0, atol=1e-10)
     ours, theirs = (torch.autograd.grad(loss, query.vector)[0] for loss in (actual, expected))
     assert_close(ours, theirs, rtol=0, atol=1e-10)
@@ -139,20 +139,20 @@ def test_no_query_with_a_positive_gives_nought_and_no_nan():
 def test_rotating_everything_changes_nothing():
     turn = torch.linalg.qr(synthetic.vectors(5, 5, 9)).Q
     parts = [synthetic.keys(n, 5, seed) for seed, n in enumerate((4, 4, 9))]
-    turned = [Keys(part.vector @ turn, part.image, seed=part.seed) for part in parts]
-    plain, other = (contrast(MOCO, query, (key,), pool).loss for query, key, pool in (parts, turned))
+    rotated = [Keys(part.vector @ turn, part.image, seed=part.seed) for part in parts]
+    plain, other = (contrast(MOCO, query, (key,), pool).loss for query, key, pool in (parts, rotated))
     assert_close(plain, other, rtol=0, atol=1e-12)
-    mixed = parts[2].rows(torch.randperm(9))
-    assert_close(contrast(MOCO, parts[0], (parts[1],), mixed).loss, plain, rtol=0, atol=1e-12)
+    reordered_pool = parts[2].rows(torch.randperm(9))
+    assert_close(contrast(MOCO, parts[0], (parts[1],), reordered_pool).loss, plain, rtol=0, atol=1e-12)
 
 
 def test_7_a_draw_equals_the_loss_on_the_same_indices():
     query, pool = synthetic.keys(4, 5, 0), synthetic.keys(400, 5, 1)
     result = contrast(IR, query, (), pool, step=3)
-    drawn = Sample(6).blindly(query, 400)
+    columns = Sample(6).blindly(query, 400)
     assert (IR.negatives[0], 6 * 32 <= 400) == (Sample(6), True)  # this pool is long enough for the short cut
     positive = result.positive.cosine
-    both = torch.cat([positive, (query.vector @ pool.vector.T).gather(1, drawn)], 1) / 0.1
+    both = torch.cat([positive, (query.vector @ pool.vector.T).gather(1, columns)], 1) / 0.1
     plain = torch.nn.functional.cross_entropy(both, torch.zeros(4, dtype=torch.int64))
     assert_close(result.loss, plain, rtol=0, atol=1e-12)
 

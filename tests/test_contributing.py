@@ -48,8 +48,8 @@ def add_part(page: str, file: str, index: str, name: str, copy: Path) -> None:
 def python(copy: Path, *words: str) -> None:
     """Run Python with the copy of the package."""
     environment = {**os.environ, "PYTHONPATH": str(copy / "src"), "VANTAGE_CACHE": str(copy / "cache")}
-    ended = subprocess.run([sys.executable, *words], cwd=copy, env=environment, capture_output=True, text=True)
-    assert ended.returncode == 0, ended.stderr
+    process = subprocess.run([sys.executable, *words], cwd=copy, env=environment, capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
 
 
 @pytest.mark.slow

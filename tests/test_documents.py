@@ -55,21 +55,21 @@ def long_functions(text: str) -> list[str]:
 
 def dangers(text: str) -> list[str]:
     """What in a source text could run code that it was given as data."""
-    found = []
+    lines = []
     tree = ast.parse(text)
     for node in ast.walk(tree):
         modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         modules += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
         if isinstance(node, ast.ImportFrom) and node.module == "joblib":  # it runs processes, and loads pickles
             modules += ["pickle" for alias in node.names if alias.name in ("load", "numpy_pickle")]
-        found += [f"import of {name}" for name in modules if name.split(".")[0] in RUNS_CODE_ON_LOADING]
+        lines += [f"import of {name}" for name in modules if name.split(".")[0] in RUNS_CODE_ON_LOADING]
     for name, call in calls(tree):
         settings = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
         unsafe_load = name == "torch.load" and settings.get("weights_only") != "True"
         runs = name in ("eval", "exec", "joblib.load")
         if runs or unsafe_load or settings.get("allow_pickle", "False") != "False":
-            found.append(f"line {call.lineno}: {ast.unparse(call)}")
-    return found
+            lines.append(f"line {call.lineno}: {ast.unparse(call)}")
+    return lines
 
 
 def python_blocks(page: Path) -> list[tuple[int, str]]:
@@ -96,15 +96,15 @@ def build() -> types.ModuleType:
 
 
 def test_modules_import_and_their_examples_run() -> None:
-    tried = 0
+    examples = 0
     for file in FILES:
         if file.stem != "__main__":  # which is the program
             module = importlib.import_module(dotted(file))
             if ">>>" in file.read_text(encoding="utf-8"):
                 result = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
                 assert result.failed == 0, short(file)
-                tried += result.attempted
-    assert tried > 20
+                examples += result.attempted
+    assert examples > 20
 
 
 def test_every_public_name_is_documented(build: types.ModuleType) -> None:
@@ -142,8 +142,8 @@ def test_the_check_of_docstrings_finds_what_is_missing(
 @pytest.mark.slow
 def test_every_public_module_and_name_is_on_a_page(build: types.ModuleType, tmp_path: Path) -> None:
     command = [sys.executable, "-W", "ignore", str(REPOSITORY / "docs" / "build.py"), "--out", str(tmp_path)]
-    built = subprocess.run(command, capture_output=True, text=True)
-    assert built.returncode == 0, built.stdout + built.stderr
+    process = subprocess.run(command, capture_output=True, text=True)
+    assert process.returncode == 0, process.stdout + process.stderr
     entries = build.entries(tmp_path)
     assert list(build.absent(entries)) == []
     assert list(build.absent(entries - {"vantage.negatives.band.Ring", "vantage.records"})) == [
@@ -172,8 +172,8 @@ def test_docstrings_in_markdown_become_what_sphinx_reads() -> None:
 2
 """
     lines = settings["restructured"](text.splitlines())
-    written = "\n".join(lines).replace(":py:obj:", "")
-    html = publish_parts(written, writer="html5", settings_overrides={"report_level": 1, "halt_level": 1})["body"]
+    markup = "\n".join(lines).replace(":py:obj:", "")
+    html = publish_parts(markup, writer="html5", settings_overrides={"report_level": 1, "halt_level": 1})["body"]
     assert "a*b*c, |x| and x_ are no markup, <em>this</em> is" in html
     assert "loss = a ** b" in html and html.count("<li>") == 2 and "&gt;&gt;&gt;" in html
     assert ":py:obj:`Ring`\\ s" in "\n".join(lines) and "``a * b``" in "\n".join(lines)
@@ -190,10 +190,10 @@ def test_links_between_files_lead_somewhere(page: Path) -> None:
 
 
 def test_continuous_integration_runs_the_command_of_the_readme() -> None:
-    shown = subprocess.run(
+    process = subprocess.run(
         ["bash", str(REPOSITORY / ".ci" / "run"), "--show-test-command"], capture_output=True, text=True, check=True
     )
-    assert shown.stdout.strip() == readme_test_command()
+    assert process.stdout.strip() == readme_test_command()
 
 
 def test_files_and_functions_keep_to_the_budget() -> None:
@@ -244,7 +244,7 @@ def test_no_file_name_is_a_drawer_for_everything() -> None:
 
 
 @pytest.fixture(scope="module")
-def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the sdist and the wheel, built by the environment that is here; nothing is downloaded."""
     folder = tmp_path_factory.mktemp("packed")
     command = [sys.executable, "-m", "hatchling", "build", "-d", str(folder)]
@@ -253,26 +253,26 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_the_wheel_holds_the_whole_package(packed: Path) -> None:
-    (wheel,) = packed.glob("*.whl")
+def test_the_wheel_holds_the_whole_package(distributions: Path) -> None:
+    (wheel,) = distributions.glob("*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
     assert {str(file.relative_to(SOURCE)) for file in FILES} | {"vantage/py.typed"} <= names
     assert any(name.endswith("licenses/LICENSE") for name in names)
 
 
 @pytest.mark.slow
-def test_the_source_distribution_holds_what_builds_tests_and_documents_it(packed: Path) -> None:
-    (archive,) = packed.glob("*.tar.gz")
-    with tarfile.open(archive) as opened:
-        names = {name.partition("/")[2] for name in opened.getnames()}
-    wanted = {"pyproject.toml", "README.md", "LICENSE", "CITATION.cff", "docs/build.py", "docs/conf.py"}
-    assert wanted | {short(file) for file in [*FILES, *PAGES, *OTHER_PAGES]} <= names
+def test_the_source_distribution_holds_what_builds_tests_and_documents_it(distributions: Path) -> None:
+    (archive,) = distributions.glob("*.tar.gz")
+    with tarfile.open(archive) as archive_file:
+        names = {name.partition("/")[2] for name in archive_file.getnames()}
+    expected = {"pyproject.toml", "README.md", "LICENSE", "CITATION.cff", "docs/build.py", "docs/conf.py"}
+    assert expected | {short(file) for file in [*FILES, *PAGES, *OTHER_PAGES]} <= names
     assert not any("_build" in name or "__pycache__" in name for name in names)
 
 
 @pytest.mark.slow
-def test_the_wheel_installs_and_imports_in_a_new_environment(packed: Path, tmp_path: Path) -> None:
-    (wheel,) = packed.glob("*.whl")
+def test_the_wheel_installs_and_imports_in_a_new_environment(distributions: Path, tmp_path: Path) -> None:
+    (wheel,) = distributions.glob("*.whl")
     venv.create(tmp_path / "new", with_pip=False, symlinks=True)
     python = tmp_path / "new" / "bin" / "python"
     command = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-index", "--no-deps", str(wheel)]
@@ -281,8 +281,10 @@ def test_the_wheel_installs_and_imports_in_a_new_environment(packed: Path, tmp_p
     (site / "libraries.pth").write_text("\n".join(path for path in sys.path if path.endswith("site-packages")))
     program = "import vantage; print(vantage.__file__); print(vantage.moco_v2(size=32).recipe)"
     alone = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}  # no PYTHONPATH that leads to the checkout
-    shown = subprocess.run([python, "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path, env=alone)
-    assert shown.stdout.splitlines() == [str(site / "vantage" / "__init__.py"), "moco_v2"]
+    process = subprocess.run(
+        [python, "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path, env=alone
+    )
+    assert process.stdout.splitlines() == [str(site / "vantage" / "__init__.py"), "moco_v2"]
     console = subprocess.run([tmp_path / "new/bin/vantage", "--version"], capture_output=True, text=True, env=alone)
     assert console.returncode == 0 and vantage_version() in console.stdout
 
@@ -311,9 +313,9 @@ def test_hooks_and_the_workflow_run_what_ci_runs() -> None:
 
 
 def test_the_tests_named_in_documents_exist():
-    named = {match for page in PAGES for match in re.findall(r"`([\w/]+\.py)::(\w+)`", page.read_text())}
-    assert len(named) > 30
-    for file, name in sorted(named):
+    references = {match for page in PAGES for match in re.findall(r"`([\w/]+\.py)::(\w+)`", page.read_text())}
+    assert len(references) > 30
+    for file, name in sorted(references):
         text = (REPOSITORY / "tests" / file).read_text()
         assert re.search(rf"^def {name}\(", text, re.MULTILINE), f"{file} has no {name}"
 

@@ -27,8 +27,8 @@ def test_bits_are_splitmix(seed: int, salt: int):
 
 def test_splitmix_gives_its_published_numbers():
     # The first three outputs of SplitMix64 from state 1234567, as its reference implementation gives them.
-    published = [6457827717110365317, 3203168211198807973, 9817491932198370423]
-    assert [number & WORD for number in draws.bits(torch.tensor([1234567]), 3)[0].tolist()] == published
+    numbers = [6457827717110365317, 3203168211198807973, 9817491932198370423]
+    assert [number & WORD for number in draws.bits(torch.tensor([1234567]), 3)[0].tolist()] == numbers
 
 
 def test_mix_depends_on_order_and_on_every_number():
@@ -73,8 +73,8 @@ def test_draws_for_different_things_are_independent(other: str):
 def test_draws_do_not_depend_on_order_or_tiles(rows: int, count: int, seed: int):
     image = torch.randperm(100, generator=torch.Generator().manual_seed(seed))[:rows]
     whole = draws.uniforms(draws.query_seeds(seed, 1, image), count)
-    back = image.flip(0)
-    assert torch.equal(draws.uniforms(draws.query_seeds(seed, 1, back), count), whole.flip(0))
+    reversed_images = image.flip(0)
+    assert torch.equal(draws.uniforms(draws.query_seeds(seed, 1, reversed_images), count), whole.flip(0))
     tiles = [draws.uniforms(draws.query_seeds(seed, 1, image[i : i + 1]), count) for i in range(rows)]
     assert torch.equal(torch.cat(tiles), whole)
     assert torch.equal(draws.uniforms(draws.query_seeds(seed, 1, image), count + 3)[:, :count], whole)
@@ -88,8 +88,8 @@ def test_seeds_of_a_large_set_do_not_collide():
 @pytest.mark.gpu
 def test_gpu_draws_as_the_cpu_does():
     image = torch.arange(1000)
-    here, there = draws.query_seeds(1, 2, image), draws.query_seeds(1, 2, image.cuda())
-    assert torch.equal(here, there.cpu())
-    assert torch.equal(draws.bits(here, 50, 3), draws.bits(there, 50, 3).cpu())
-    assert torch.equal(draws.uniforms(here, 50), draws.uniforms(there, 50).cpu())
-    assert torch.equal(draws.integers(here, 50, 12345), draws.integers(there, 50, 12345).cpu())
+    on_cpu, on_gpu = draws.query_seeds(1, 2, image), draws.query_seeds(1, 2, image.cuda())
+    assert torch.equal(on_cpu, on_gpu.cpu())
+    assert torch.equal(draws.bits(on_cpu, 50, 3), draws.bits(on_gpu, 50, 3).cpu())
+    assert torch.equal(draws.uniforms(on_cpu, 50), draws.uniforms(on_gpu, 50).cpu())
+    assert torch.equal(draws.integers(on_cpu, 50, 12345), draws.integers(on_gpu, 50, 12345).cpu())

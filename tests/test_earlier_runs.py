@@ -61,12 +61,12 @@ def _losses() -> Iterator[list[float]]:
     """Every loss that a learner gives meanwhile."""
     losses: list[float] = []
 
-    def remember(module: torch.nn.Module, _: Any, output: Any) -> None:
+    def record(module: torch.nn.Module, _: Any, output: Any) -> None:
         if isinstance(module, vantage.Learner):
             assert isinstance(output, Step)
             losses.append(float(output.loss.detach()))
 
-    hook = torch.nn.modules.module.register_module_forward_hook(remember)
+    hook = torch.nn.modules.module.register_module_forward_hook(record)
     try:
         yield losses
     finally:
@@ -76,10 +76,10 @@ def _losses() -> Iterator[list[float]]:
 @pytest.mark.parametrize("name", INTERRUPTED)
 def test_an_earlier_run_is_resumed(name: str, tmp_path: Path) -> None:
     run, reference = _copied(name, tmp_path)
-    stored = settings.read(run)
-    moved = replace(stored, data=vantage.Data(_images(tmp_path)))
+    stored_run = settings.read(run)
+    with_images = replace(stored_run, data=vantage.Data(_images(tmp_path)))
     with _losses() as losses:
-        outcome = vantage.resume(run, moved)
+        outcome = vantage.resume(run, with_images)
     assert outcome.finished and outcome.step == 18
     assert losses == pytest.approx(reference["losses"].tolist(), rel=0, abs=1e-5)
     assert _numbers(run, "loss") == pytest.approx(reference["epoch_losses"].tolist(), rel=0, abs=1e-5)
@@ -92,12 +92,12 @@ def test_an_earlier_run_is_resumed(name: str, tmp_path: Path) -> None:
 def test_an_earlier_run_is_embedded_and_evaluated(name: str, tmp_path: Path) -> None:
     run, reference = _copied(name, tmp_path)
     source, work = vantage.open_source(_images(tmp_path)), Work("cpu", cache=tmp_path / "features")
-    trained = vantage.load(run)
-    features = vantage.embed(trained, source, work)
+    encoder = vantage.load(run)
+    features = vantage.embed(encoder, source, work)
     np.testing.assert_allclose(features.vector.numpy(), reference["embedding"], rtol=0, atol=1e-5)
     result = evaluate(run, KNN(5), source, work=work)
-    assert list(result.outcomes) == [trained.name]
-    measures = list(result.outcomes[trained.name].measures.values())
+    assert list(result.outcomes) == [encoder.name]
+    measures = list(result.outcomes[encoder.name].measures.values())
     assert measures == pytest.approx(reference["knn"].tolist(), abs=1e-6)
 
 
@@ -115,17 +115,17 @@ def test_the_backbone_of_an_earlier_run_has_the_parameters_it_had(name: str, tmp
 @pytest.mark.parametrize("library", ["torchvision", "timm", "safetensors"])
 def test_an_earlier_resnet_is_exported(library: Any, tmp_path: Path) -> None:
     run, reference = _copied("resnet", tmp_path)
-    for packed in run.rglob("*.xz"):
-        packed.with_suffix("").write_bytes(lzma.decompress(packed.read_bytes()))
+    for archive in run.rglob("*.xz"):
+        archive.with_suffix("").write_bytes(lzma.decompress(archive.read_bytes()))
     file = export(run, library, tmp_path / "backbone.safetensors").file
-    exported = load_file(file)
-    assert exported.keys() == reference.keys()
+    tensors = load_file(file)
+    assert tensors.keys() == reference.keys()
     for name, value in reference.items():
-        assert (exported[name] == torch.from_numpy(value).to(exported[name].dtype)).all(), name
+        assert (tensors[name] == torch.from_numpy(value).to(tensors[name].dtype)).all(), name
     network = torchvision.models.resnet18()
     network.conv1 = torch.nn.Conv2d(3, 64, 3, 1, 1, bias=False)
     setattr(network, "fc", torch.nn.Identity())  # noqa: B010
-    network.load_state_dict(exported, strict=True)
+    network.load_state_dict(tensors, strict=True)
 
 
 def test_earlier_learned_views_are_read_and_learned_on(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ CHANGED_AT_224 |= dict.fromkeys(("infomin", "infomin_linear"), "a blur of 23 pix
 def test_earlier_settings_of_every_recipe_are_what_the_recipe_is_now(recipe: str, size: int, tmp_path: Path) -> None:
     content = {"schema": 1, "run": WRITTEN["recipes"][recipe][str(size)]}
     (tmp_path / "settings.json").write_text(json.dumps(content))
-    now = {known.__name__: known for known in RECIPES}[recipe](size)
+    now = {make.__name__: make for make in RECIPES}[recipe](size)
     assert isinstance(now, Run)
     equal = _with_pools(settings.read(tmp_path)) == _with_pools(now)
     assert equal != (recipe in CHANGED or size == 224 and recipe in CHANGED_AT_224)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 from counting import Counting
-from tiny import images, tiny_run, work
+from tiny import cpu_work, images, tiny_run
 from torch import Tensor
 
 from vantage.encoding import Work, in_threads
@@ -16,35 +16,35 @@ from vantage.frozen.features import embed
 
 
 def test_features_are_the_backbone_s_of_the_view(tmp_path: Path) -> None:
-    trained, source = random_encoder(tiny_run()), images(37, seed=0)
-    found = embed(trained, source, work(tmp_path))
+    encoder, source = random_encoder(tiny_run()), images(37, seed=0)
+    embedding = embed(encoder, source, cpu_work(tmp_path))
     for number in range(37):
-        view = trained.view.batch(source.image(number)[None])
-        torch.testing.assert_close(found.vector[number], trained.backbone(view)[0], rtol=1e-5, atol=1e-5)
-    assert found.label.tolist() == [number % 3 for number in range(37)]
-    assert list(found.name) == [f"row {number}" for number in range(37)]
+        view = encoder.view.batch(source.image(number)[None])
+        torch.testing.assert_close(embedding.vector[number], encoder.backbone(view)[0], rtol=1e-5, atol=1e-5)
+    assert embedding.label.tolist() == [number % 3 for number in range(37)]
+    assert list(embedding.name) == [f"row {number}" for number in range(37)]
 
 
 def test_images_of_any_size_are_brought_to_the_view(tmp_path: Path) -> None:
-    found = embed(random_encoder(tiny_run()), images(5, seed=0, size=50), work(tmp_path))
-    assert found.vector.shape == (5, 12) and found.vector.isfinite().all()
+    embedding = embed(random_encoder(tiny_run()), images(5, seed=0, size=50), cpu_work(tmp_path))
+    assert embedding.vector.shape == (5, 12) and embedding.vector.isfinite().all()
 
 
 def test_an_unreadable_image_is_named(tmp_path: Path) -> None:
     with pytest.raises(UnreadableImage, match="row 21"):
-        embed(random_encoder(tiny_run()), Counting(bad=21), work(tmp_path))
+        embed(random_encoder(tiny_run()), Counting(bad=21), cpu_work(tmp_path))
 
 
 def test_few_batches_are_decoded_ahead() -> None:
-    made, lock = [0], threading.Lock()
+    reads, lock = [0], threading.Lock()
 
     def make(number: int) -> Tensor:
         with lock:
-            made[0] += 1
+            reads[0] += 1
         return torch.tensor(number)
 
     parts = in_threads(make, iter([range(first, first + 10) for first in range(0, 1000, 10)]), workers=4)
-    assert next(parts).tolist() == list(range(10)) and made[0] <= 40
+    assert next(parts).tolist() == list(range(10)) and reads[0] <= 40
     assert torch.cat(list(parts)).tolist() == list(range(10, 1000))
 
 

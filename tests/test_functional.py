@@ -23,12 +23,12 @@ Loop = Callable[[list[list[Tensor]], list[list[Tensor]]], list[Tensor]]
 Function = Callable[..., Tensor]
 
 
-def kept_by_ring(cosine: list[Tensor], keep: float, drop: float) -> list[Tensor]:
+def ring_of(cosine: list[Tensor], keep: float, drop: float) -> list[Tensor]:
     """The ring of one query's negatives, by sorting."""
-    ordered = sorted(cosine, key=lambda one: float(one.detach()), reverse=True)
-    outer = max(1, int(keep * len(ordered) + 1e-6))
+    descending = sorted(cosine, key=lambda one: float(one.detach()), reverse=True)
+    outer = max(1, int(keep * len(descending) + 1e-6))
     inner = min(int(drop * outer + 1e-6), outer - 1)
-    return ordered[inner:outer]
+    return descending[inner:outer]
 
 
 CASES: tuple[tuple[str, dict[str, float], Loop], ...] = (
@@ -37,7 +37,7 @@ CASES: tuple[tuple[str, dict[str, float], Loop], ...] = (
     (
         "ring",
         {"temperature": 0.3, "keep": 0.6, "drop": 0.4},
-        lambda a, b: reference.info_nce(a, [kept_by_ring(row, 0.6, 0.4) for row in b], 0.3),
+        lambda a, b: reference.info_nce(a, [ring_of(row, 0.6, 0.4) for row in b], 0.3),
     ),
     ("debiased", {"temperature": 0.3, "prior": 0.05}, lambda a, b: reference.debiased(a, b, 0.3, 0.05)),
     (

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fuzzed import Target
-from fuzzing import look, memory_folder, targets, try_one
+from fuzzing import memory_folder, open_images, targets, try_one
 
 from vantage.data import Arrays, open_source
 from vantage.errors import DataError, UnreadableImage, UserError
@@ -96,8 +96,8 @@ def test_an_array_that_claims_more_than_the_memory(tmp_path: Path) -> None:
         Arrays.read(tmp_path / "a.npy")
     with (tmp_path / "a.npz").open("wb") as file:
         np.savez(file, labels=np.zeros(3))
-    with zipfile.ZipFile(tmp_path / "a.npz", "a", zipfile.ZIP_DEFLATED) as packed:
-        packed.writestr("images.npy", npy(header))
+    with zipfile.ZipFile(tmp_path / "a.npz", "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("images.npy", npy(header))
     with pytest.raises(DataError, match="cannot read"):
         Arrays.read(tmp_path / "a.npz")
 
@@ -183,7 +183,7 @@ def test_files_that_name_longer_files_than_there_can_be(tmp_path: Path) -> None:
 def test_a_coco_file_that_is_too_deep(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text("[" * 100_000)
     with pytest.raises(DataError, match="cannot read"):
-        look(f"crops:{tmp_path / 'a.json'}", tmp_path / "cache")
+        open_images(f"crops:{tmp_path / 'a.json'}", tmp_path / "cache")
 
 
 def test_lists_with_names_that_no_file_can_have(tmp_path: Path) -> None:

@@ -40,9 +40,13 @@ def test_two_processes_equal_one(runs: tuple[dict[str, Any], list[dict[str, Any]
             assert_close(mine["gradients"][step], one["gradients"][step], rtol=0, atol=1e-9)
             assert_close(mine["keys"][step], one["keys"][step], rtol=0, atol=1e-9)
         assert mine["state"].keys() == one["state"].keys()
-        for place, value in one["state"].items():
+        for tensor_name, value in one["state"].items():
             assert_close(
-                mine["state"][place], value, rtol=0, atol=1e-9, msg=lambda text, place=place: f"{place}: {text}"
+                mine["state"][tensor_name],
+                value,
+                rtol=0,
+                atol=1e-9,
+                msg=lambda text, tensor_name=tensor_name: f"{tensor_name}: {text}",
             )
 
 
@@ -54,7 +58,7 @@ def first_step(run, step: int = 0, learner: Learner | None = None) -> tuple[Lear
 
 def test_simclr_is_nt_xent():
     """Two branches, one per direction, at half the weight; symmetric in the views; the gradient reaches both."""
-    run = shrunken.shrunk(simclr(32), BatchNorm())
+    run = shrunken.shrink(simclr(32), BatchNorm())
     learner, step, views, image = first_step(run)
     joint = torch.stack(views, 1).flatten(0, 1)
     vectors = learner.networks.network(joint).unflatten(0, (-1, 2))  # pyright: ignore
@@ -64,12 +68,12 @@ def test_simclr_is_nt_xent():
     gradient = torch.autograd.grad(step.loss, parameters, retain_graph=True)
     for ours, theirs in zip(gradient, torch.autograd.grad(expected, parameters), strict=True):
         assert_close(ours, theirs, rtol=0, atol=1e-10)
-    swapped = learner(list(reversed(views)), image, 0)
-    assert_close(swapped.loss, step.loss, rtol=0, atol=1e-12)
+    swapped_step = learner(list(reversed(views)), image, 0)
+    assert_close(swapped_step.loss, step.loss, rtol=0, atol=1e-12)
 
 
 def test_moco_is_its_loop_and_follows_slowly():
-    run = shrunken.shrunk(moco_v2(32), None)
+    run = shrunken.shrink(moco_v2(32), None)
     learner, step, views, image = first_step(run)
     fast, slow = learner.networks.network, learner.networks.slow  # pyright: ignore
     queue, store = learner.store(0).vector.clone(), learner.store(0)  # pyright: ignore
@@ -84,7 +88,7 @@ def test_moco_is_its_loop_and_follows_slowly():
 
 
 def test_full_softmax_over_a_bank_is_its_loop():
-    run = shrunken.shrunk(instance_discrimination_full(32), None)
+    run = shrunken.shrink(instance_discrimination_full(32), None)
     learner, step, views, image = first_step(run)
     features = learner.networks.network(views[0])  # pyright: ignore
     numbers = image.tolist()
@@ -97,7 +101,7 @@ def test_full_softmax_over_a_bank_is_its_loop():
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.__name__)
 def test_a_copy_loaded_from_the_state_continues_bit_by_bit(recipe):
     """The state_dict is the run's: nothing that matters is outside of it."""
-    run = shrunken.shrunk(recipe(32), SplitBatchNorm(2))
+    run = shrunken.shrink(recipe(32), SplitBatchNorm(2))
     one = shrunken.learner(run)
     optimizer = torch.optim.SGD([p for p in one.parameters() if p.requires_grad], lr=0.1)
 
@@ -128,7 +132,7 @@ def test_a_copy_loaded_from_the_state_continues_bit_by_bit(recipe):
 
 def test_a_positive_is_never_among_its_own_negatives():
     """A perfect encoder's loss goes to 0; it would stay above log 2 if keys were written first."""
-    run = shrunken.shrunk(moco_v2(32), None)
+    run = shrunken.shrink(moco_v2(32), None)
     sharp = replace(run.branches[0], estimator=replace(run.branches[0].estimator, temperature=0.01))  # pyright: ignore
     learner = shrunken.learner(replace(run, branches=(sharp,)))
     learner.store(0).vector.copy_(-torch.ones(10, 6).double() / 6**0.5)  # pyright: ignore
@@ -138,7 +142,7 @@ def test_a_positive_is_never_among_its_own_negatives():
 
 
 def test_weights_follow_the_step_and_losses_add_up():
-    run = shrunken.shrunk(simclr(32), None)
+    run = shrunken.shrink(simclr(32), None)
     one, two = run.branches
     learner = shrunken.learner(run)
     views, image = shrunken.batches(1, 2)[0]
@@ -153,7 +157,7 @@ def test_weights_follow_the_step_and_losses_add_up():
 
 
 def test_negatives_differ_from_step_to_step_but_not_from_call_to_call():
-    run = shrunken.shrunk([r for r in RECIPES if r.__name__ == "instance_discrimination"][0](32), None)
+    run = shrunken.shrink([r for r in RECIPES if r.__name__ == "instance_discrimination"][0](32), None)
     learner = shrunken.learner(run)
     views, image = shrunken.batches(1, 1)[0]
     losses = [float(learner(views, image, step).loss.detach()) for step in (0, 0, 1)]
@@ -166,7 +170,7 @@ def test_seeds_belong_to_images_not_to_places():
 
 
 def test_misfits_are_refused():
-    run = shrunken.shrunk(simclr(32), None)
+    run = shrunken.shrink(simclr(32), None)
     with pytest.raises(UserError, match="at least one Branch"):
         Learner(run.encoders, (), images=3, seed=0)
     views, image = shrunken.batches(1, 1)[0]

@@ -17,7 +17,7 @@ import jaxtyping
 import pytest
 import synthetic
 import torch
-from shrunken import BATCH, IMAGES, TwoLayers, batches, fill, shrunk
+from shrunken import BATCH, IMAGES, TwoLayers, batches, fill, shrink
 from torch import Tensor
 
 import vantage
@@ -160,15 +160,20 @@ TO_DO = r"(: |; |, or |\. )(use|give|name|add|set|build|choose|ask|take|lower|ra
 @cache
 def rules() -> tuple[tuple[Rule, ...], ...]:
     """No rule, two that may leave nothing, each by itself, and what the recipes combine."""
-    used = {branch.negatives for make in vantage.RECIPES for branch in shrunk(make(32), None).branches}
+    rule_tuples = {branch.negatives for make in vantage.RECIPES for branch in shrink(make(32), None).branches}
     none = (OwnCluster(), OtherImages())  # where every image is a cluster of its own
-    return (), none, *((rule,) for rule in ALONE), *sorted((several for several in used if len(several) > 1), key=repr)
+    return (
+        (),
+        none,
+        *((rule,) for rule in ALONE),
+        *sorted((several for several in rule_tuples if len(several) > 1), key=repr),
+    )
 
 
-def exported(module: ModuleType) -> set[type]:
+def exported_parts(module: ModuleType) -> set[type]:
     """The choices that a module offers: its dataclasses."""
-    named = (getattr(module, name) for name in module.__all__)
-    dataclass = {part for part in named if dataclasses.is_dataclass(part) and isinstance(part, type)}
+    members = (getattr(module, name) for name in module.__all__)
+    dataclass = {part for part in members if dataclasses.is_dataclass(part) and isinstance(part, type)}
     return {part for part in dataclass if not inspect.isabstract(part)}
 
 
@@ -194,7 +199,7 @@ def is_refused(first: Memory, positive: Positives, several: tuple[Rule, ...]) ->
     return (asks_clusters and not clustered) or (asks_row and not of_images(first))
 
 
-def filled(choice: Memory, passes: float) -> Store:
+def filled_store(choice: Memory, passes: float) -> Store:
     """A store that has seen the images in batches, so often."""
     store = choice.build(IMAGES, WIDTH)
     for number in range(round(passes * IMAGES / BATCH)):
@@ -241,9 +246,9 @@ def assert_told_well(problem: UserError) -> None:
     ids=lambda value: value.__name__ if isinstance(value, ModuleType) else "",
 )
 def test_every_public_part_is_in_the_matrix(module: ModuleType, parts: tuple[object, ...]):
-    missing = exported(module) - {kind for part in parts for kind in kinds(part)}
+    missing = exported_parts(module) - {kind for part in parts for kind in kinds(part)}
     assert not missing, f"add these to {__file__}"
-    assert len(exported(module)) >= 3
+    assert len(exported_parts(module)) >= 3
 
 
 @dataclasses.dataclass
@@ -273,7 +278,7 @@ def without_shape_checks() -> Iterator[None]:
 @pytest.mark.parametrize(("first", "passes"), STATES, ids=repr)
 def test_every_combination_is_finite_or_refused_in_words(first: Memory, passes: float, monkeypatch: pytest.MonkeyPatch):
     query, keys = batch()
-    vectors, pool = [query.vector, *(key.vector for key in keys)], filled(first, passes).read(EachKey()(keys))
+    vectors, pool = [query.vector, *(key.vector for key in keys)], filled_store(first, passes).read(EachKey()(keys))
     for positive, several in itertools.product(POSITIVES, rules()):
         monkeypatch.setattr("vantage.branch.sum_negatives", Once(sum_negatives))
         once, where, losses = cast(Positives, Once(positive)), f"{positive} with {several}", []
@@ -295,15 +300,15 @@ def test_every_combination_is_finite_or_refused_in_words(first: Memory, passes: 
 def test_two_branches_of_one_memory_learn_for_some_epochs(first: Memory, remember: Remember):
     one = Branch(first, OtherViews(), (), JCL(TAU), keys=(1, 2), pool=(1, 2), remember=remember)
     other = Branch(StoreOf(0), OtherViews(), (OtherImages(),), NCE(TAU), query=1, keys=(0, 2))
-    built = Learner(Shared(Encoder(TwoLayers(), LinearHead(WIDTH))), (one, other), images=IMAGES, seed=0).double()
-    fill(built)
+    learner = Learner(Shared(Encoder(TwoLayers(), LinearHead(WIDTH))), (one, other), images=IMAGES, seed=0).double()
+    fill(learner)
     for step, (views, image) in enumerate(batches(7, 3)):
-        result = built(views, image, step)
+        result = learner(views, image, step)
         assert torch.isfinite(result.loss)
-        weights = list(built.networks.parameters())
+        weights = list(learner.networks.parameters())
         gradient = torch.autograd.grad(result.loss, weights)
         assert all(bool(torch.isfinite(part).all()) for part in gradient) and any(part.any() for part in gradient)
-        built.after_step([result.fresh], step)
+        learner.after_step([result.fresh], step)
         with torch.no_grad():
             for weight, slope in zip(weights, gradient, strict=True):
                 weight -= 0.1 * slope

@@ -74,11 +74,11 @@ def blocks(page: Path) -> Iterator[tuple[str, int, str]]:
 def commands(code: str) -> list[str]:
     """The commands of a `bash` block: lines put together where they go on, without comments."""
     lines = code.replace("\\\n", " ").splitlines()
-    stripped = (re.sub(r"(^|\s)#\s.*", "", line).strip() for line in lines)
-    return [line for line in stripped if line]
+    uncommented = (re.sub(r"(^|\s)#\s.*", "", line).strip() for line in lines)
+    return [line for line in uncommented if line]
 
 
-def shortened(words: list[str], backbone: str) -> list[str]:
+def with_small_settings(words: list[str], backbone: str) -> list[str]:
     """The words of a `vantage` command, with what makes a training short in place of what a page says."""
     if words[0] == "benefit":
         return [*words[: words.index("--minutes")], *FEW.split()]
@@ -86,14 +86,14 @@ def shortened(words: list[str], backbone: str) -> list[str]:
         return words[: words.index("--devices")] if "--devices" in words else words
     small = (*SMALL, f"--backbone={backbone}")
     names = [option.partition("=")[0] for option in small]
-    shorter, waiting = [], iter(words)
-    for word in waiting:
+    short_words, rest = [], iter(words)
+    for word in rest:
         name, equals, _ = word.partition("=")
         if name in (*names, "--devices", "--nodes"):  # no other machine answers
-            next(waiting if not equals else iter(()), None)
+            next(rest if not equals else iter(()), None)
         else:
-            shorter.append(word)
-    return [*shorter, *small]
+            short_words.append(word)
+    return [*short_words, *small]
 
 
 def shortened_python(code: str) -> str:
@@ -111,10 +111,10 @@ def run_command(line: str, backbone: str = "convolutions") -> None:
     if "vantage.cli" in words:  # torchrun … -m vantage.cli VERB
         words = ["vantage", *words[words.index("vantage.cli") + 1 :]]
     assert words[0] == "vantage", f"no test runs {line!r}"
-    heard = io.StringIO()
-    with contextlib.redirect_stdout(heard), contextlib.redirect_stderr(heard):
-        status = main(shortened(words[1:], backbone))
-    assert status == 0, f"{line}\n{heard.getvalue()}"
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+        status = main(with_small_settings(words[1:], backbone))
+    assert status == 0, f"{line}\n{output.getvalue()}"
 
 
 def write_images(folder: Path, count: int, seed: int) -> None:
@@ -127,7 +127,7 @@ def write_images(folder: Path, count: int, seed: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def granted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def pages_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What pages take for granted: `photos/`, `labeled/`, and two runs."""
     folder = tmp_path_factory.mktemp("granted")
     write_images(folder / "photos", 32, 7)
@@ -169,21 +169,23 @@ def _page(page: Path) -> object:
 
 
 @pytest.mark.parametrize("page", [_page(page) for page in PAGES])
-def test_the_code_of_a_page_runs(page: Path, granted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_code_of_a_page_runs(
+    page: Path, pages_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for library in NEEDS.get(page.name, ()):
         pytest.importorskip(library, reason=f"{library} is not installed")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
-    shutil.copytree(granted, tmp_path, dirs_exist_ok=True)
+    shutil.copytree(pages_folder, tmp_path, dirs_exist_ok=True)
     if page.name == "weights_from_elsewhere.md":
         write_weights(tmp_path)
     if page.name == "scale.md":
         write_shards(tmp_path / "shards")
     text = page.read_text(encoding="utf-8")
     backbone = "resnet18" if "--to torchvision" in text else "convolutions"
-    made = re.findall(r"--out (runs/\S+)", text)
-    for run in made:
+    paths = re.findall(r"--out (runs/\S+)", text)
+    for run in paths:
         shutil.rmtree(tmp_path / run, ignore_errors=True)
     before, names = set(sys.modules), {"__name__": "example"}
     try:
@@ -211,9 +213,9 @@ def test_commands_are_read_as_a_shell_would() -> None:
         "vantage e 'x",
     ]
     words = ["pretrain", "moco_v2", "--epochs", "200", "--seed=1", "--nodes", "2"]
-    kept = ["pretrain", "moco_v2", "--seed=1"]
-    assert shortened(words, "convolutions") == [*kept, *SMALL, "--backbone=convolutions"]
-    assert shortened(["embed", "--epochs", "200"], "convolutions") == ["embed", "--epochs", "200"]
+    expected = ["pretrain", "moco_v2", "--seed=1"]
+    assert with_small_settings(words, "convolutions") == [*expected, *SMALL, "--backbone=convolutions"]
+    assert with_small_settings(["embed", "--epochs", "200"], "convolutions") == ["embed", "--epochs", "200"]
 
 
 def test_what_a_test_shortens_is_on_a_page() -> None:

@@ -54,8 +54,8 @@ def test_work_that_may_be_none_is_reported_from_its_first_call(
         pass
     assert plain.name == ""
     with pytest.raises(ValueError), progress.counting(plain, "decoding images") as advance:
-        for done in (10, 20):
-            advance(done, 100)
+        for completed in (10, 20):
+            advance(completed, 100)
             clock[0] += 40
         raise ValueError
     assert plain.name == "decoding images" and capsys.readouterr().err == "decoding images: 20 of 100, 2:40 left\n"

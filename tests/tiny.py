@@ -106,6 +106,6 @@ def images(count: int, seed: int, classes: int = 3, size: int = 32, noise: float
     return Arrays(pixels.clip(0, 255).astype(np.uint8), label, "synthetic")
 
 
-def work(folder: Path, batch: int = 16) -> Work:
+def cpu_work(folder: Path, batch: int = 16) -> Work:
     """On the CPU, with a cache of the test's own."""
     return Work("cpu", batch_size=batch, num_workers=2, cache=folder / "cache")

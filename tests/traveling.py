@@ -25,16 +25,16 @@ LEGS = ((1, 4), (2, 11), (4, 17), (1, 24))
 
 def runs(folder: Path) -> dict[str, Run]:
     """A queue, banks with clusters, whole and dealt out, and a learned color space, in float64."""
-    place = small_runs.write_images(folder / "images.npz")
-    made = {name: small_runs.small_run(name, place, epochs=4) for name in ("moco_v2", "interclr", "pirl")}
+    path = small_runs.write_images(folder / "images.npz")
+    run_of_name = {name: small_runs.small_run(name, path, epochs=4) for name in ("moco_v2", "interclr", "pirl")}
     flow = Flow(RealNVP(4, 2), 3)
     torch.manual_seed(4)
     space = write_learned(folder / LAST, flow, flow.build(), YDbDr(), Statistics((0.1, -0.2, 0.3), (0.9, 1.1, 1.3)))
-    learned = small_runs.small_run("cmc", place, epochs=4)
-    made["learned"] = replace(learned, views=in_space(learned.views, space))
+    color_run = small_runs.small_run("cmc", path, epochs=4)
+    run_of_name["learned"] = replace(color_run, views=in_space(color_run.views, space))
     for name in ("interclr", "local_aggregation"):
-        made[f"dealt-{name}"] = dealt.dealt(small_runs.small_run(name, place, epochs=4))
-    return {name: replace(run, hardware=_hardware(1)) for name, run in made.items()}
+        run_of_name[f"dealt-{name}"] = dealt.with_dealt_bank(small_runs.small_run(name, path, epochs=4))
+    return {name: replace(run, hardware=_hardware(1)) for name, run in run_of_name.items()}
 
 
 def _hardware(count: int) -> Hardware:
@@ -47,9 +47,9 @@ class Stopping(QuietProgress):
     def __init__(self, step: int) -> None:
         self.step = step
 
-    def advance(self, done: int, note: str = "") -> None:
+    def advance(self, completed: int, note: str = "") -> None:
         """Once the step is reached."""
-        if done == self.step:
+        if completed == self.step:
             os.kill(os.getpid(), signal.SIGTERM)
 
 
@@ -61,8 +61,12 @@ def leg(folder: Path) -> None:
     torchrun = {"RANK": rank, "LOCAL_RANK": rank, "GROUP_RANK": "0", "WORLD_SIZE": many, "LOCAL_WORLD_SIZE": many}
     os.environ |= torchrun | {"TORCHELASTIC_RUN_ID": "test"}
     with allowing("tiny"):
-        for place in sorted(folder.glob("*/settings.json")):
-            resume(place.parent, replace(settings.read(place.parent), hardware=_hardware(count)), Stopping(stop))
+        for settings_file in sorted(folder.glob("*/settings.json")):
+            resume(
+                settings_file.parent,
+                replace(settings.read(settings_file.parent), hardware=_hardware(count)),
+                Stopping(stop),
+            )
     torch.save({}, folder / f"{processes.rank()}.pt")
 
 

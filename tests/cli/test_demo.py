@@ -16,9 +16,9 @@ OTHERS = {"raw pixels": (40.0, 45.0), "random encoder": (50.0, 65.0)}
     ("knn", "linear", "won"), [(60.0, 70.0, True), (54.0, 70.0, False), (60.0, 64.0, False), (30.0, 30.0, False)]
 )
 def test_only_a_clear_win_is_called_one(knn: float, linear: float, won: bool):
-    told = DemoResult(Path("run"), {**OTHERS, "trained encoder": (knn, linear)}, 1.0)
-    assert told.won is won
-    assert ("wins clearly" in "\n".join(told.lines())) is won
+    outcome = DemoResult(Path("run"), {**OTHERS, "trained encoder": (knn, linear)}, 1.0)
+    assert outcome.won is won
+    assert ("wins clearly" in "\n".join(outcome.lines())) is won
 
 
 def test_a_folder_that_holds_a_run_is_refused(tmp_path: Path):
@@ -56,6 +56,6 @@ def test_a_slow_machine_gets_more_minutes_but_not_any_number():
 @pytest.mark.slow
 def test_the_trained_encoder_wins_clearly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
-    found = demo(tmp_path / "run")
-    assert found.won, found.lines()
-    assert '<section id="map">' in found.page.read_text() and str(found.page) in "\n".join(found.lines())
+    outcome = demo(tmp_path / "run")
+    assert outcome.won, outcome.lines()
+    assert '<section id="map">' in outcome.page.read_text() and str(outcome.page) in "\n".join(outcome.lines())

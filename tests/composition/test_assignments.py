@@ -13,7 +13,7 @@ from vantage.schedules import Constant
 
 
 @pytest.mark.parametrize(
-    ("written", "changed"),
+    ("words", "changes"),
     [
         (["branches.0.estimator.temperature=0.17"], {"branches.0.estimator.temperature": 0.17}),
         (["branches.0.memory.length = 77"], {"branches.0.memory.length": 77}),
@@ -30,13 +30,13 @@ from vantage.schedules import Constant
         (["batch-size=6", "accumulate=3"], {"batch_size": 6, "accumulate": 3}),
     ],
 )
-def test_what_is_set(written: list[str], changed: dict[str, Any]) -> None:
+def test_what_is_set(words: list[str], changes: dict[str, Any]) -> None:
     run = moco_v2(32)
-    assert {path: after for path, _, after in differences(run, assign(run, written))} == changed
+    assert {path: after for path, _, after in differences(run, assign(run, words))} == changes
 
 
 @pytest.mark.parametrize(
-    ("written", "message"),
+    ("word", "message"),
     [
         ("epochs", "'epochs' sets nothing: write PATH=VALUE"),
         ("=3", "sets nothing"),
@@ -52,9 +52,9 @@ def test_what_is_set(written: list[str], changed: dict[str, Any]) -> None:
         ("branches=()", "a run without branches"),
     ],
 )
-def test_what_cannot_be_set(written: str, message: str) -> None:
+def test_what_cannot_be_set(word: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
-        assign(moco_v2(32), [written], may_set=lambda path: path != "recipe", name="moco_v2")
+        assign(moco_v2(32), [word], may_set=lambda path: path != "recipe", name="moco_v2")
 
 
 def test_a_part_that_is_set_later_takes_the_place_of_its_fields() -> None:

@@ -60,8 +60,8 @@ COSTS = Literal["interclr", "vissl"] | tuple[float, ...]
     ],
 )
 def test_what_is_read(annotation: Any, text: str, value: Any) -> None:
-    read = read_value(text, annotation, "path")
-    assert read == value and type(read) is type(value)
+    result = read_value(text, annotation, "path")
+    assert result == value and type(result) is type(value)
 
 
 @pytest.mark.parametrize(

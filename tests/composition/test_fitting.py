@@ -29,10 +29,10 @@ def test_a_ring_anneals_over_its_share_of_the_run():
         third = run.epochs / 3
         assert keep(run, 0) == 1.0 and keep(run, third + 1) == pytest.approx(0.1)
         assert keep(run, third / 2) == pytest.approx(0.55, abs=0.01)
-    fitted = ring_moco(32).fit(13_000)
-    rule = fitted.branches[0].negatives[0]
+    fitted_run = ring_moco(32).fit(13_000)
+    rule = fitted_run.branches[0].negatives[0]
     assert isinstance(rule, Ring) and isinstance(rule.keep, BetweenEpochs)
-    assert rule.keep.steps_per_epoch == 13_000 // fitted.batch_size
+    assert rule.keep.steps_per_epoch == 13_000 // fitted_run.batch_size
 
 
 def test_other_epochs_and_another_batch_stretch_what_is_counted_in_epochs():
@@ -56,31 +56,31 @@ def test_parts_fit_wherever_they_are():
     )
     assert isinstance(base.encoders, Momentum)
     run = replace(base, branches=(branch,), encoders=replace(base.encoders, momentum=course)).fit(2_560)
-    made = run.branches[0]
-    ring, sample = made.negatives
-    assert isinstance(made.memory, Queue) and made.memory.length < 4_096
+    fitted_branch = run.branches[0]
+    ring, sample = fitted_branch.negatives
+    assert isinstance(fitted_branch.memory, Queue) and fitted_branch.memory.length < 4_096
     assert isinstance(sample, Sample) and sample.count == 256
-    assert isinstance(ring, Ring) and isinstance(made.estimator, JCL) and isinstance(run.encoders, Momentum)
-    for found in (ring.drop, made.estimator.strength, made.weight, run.encoders.momentum):
-        assert isinstance(found, ByEpoch) and found.steps_per_epoch == 2_560 // run.batch_size
-        assert found.every == pytest.approx(run.epochs / base.epochs)
+    assert isinstance(ring, Ring) and isinstance(fitted_branch.estimator, JCL) and isinstance(run.encoders, Momentum)
+    for schedule in (ring.drop, fitted_branch.estimator.strength, fitted_branch.weight, run.encoders.momentum):
+        assert isinstance(schedule, ByEpoch) and schedule.steps_per_epoch == 2_560 // run.batch_size
+        assert schedule.every == pytest.approx(run.epochs / base.epochs)
 
 
 def test_everywhere_changes_the_inside_first_and_leaves_the_rest():
-    seen = []
+    names_of_parts = []
     value = (Ring(Constant(0.5)), 3, "word")
-    assert everywhere(value, lambda part: seen.append(type(part).__name__) or part) == value
-    assert seen == ["Constant", "Constant", "Ring"]
+    assert everywhere(value, lambda part: names_of_parts.append(type(part).__name__) or part) == value
+    assert names_of_parts == ["Constant", "Constant", "Ring"]
 
 
 def test_memories_and_groups_follow_a_batch_that_is_given():
     """The rules that fit them see the batch that is used, not one that is replaced later."""
-    given, chosen = moco_v2(32).fit(100, batch_size=64), moco_v2(32).fit(100)
-    assert (given.batch_size, chosen.batch_size) == (64, 8)
-    assert given.encoders.encoder.normalization == SplitBatchNorm(4)  # pyright: ignore
-    assert chosen.encoders.encoder.normalization == SplitBatchNorm(1)  # pyright: ignore
+    run_of_64, fitted_run = moco_v2(32).fit(100, batch_size=64), moco_v2(32).fit(100)
+    assert (run_of_64.batch_size, fitted_run.batch_size) == (64, 8)
+    assert run_of_64.encoders.encoder.normalization == SplitBatchNorm(4)  # pyright: ignore
+    assert fitted_run.encoders.encoder.normalization == SplitBatchNorm(1)  # pyright: ignore
     assert moco_v2(32).fit(13_000, batch_size=512).branches[0].memory == Queue(2048)
-    assert given.learning_rate.base == pytest.approx(0.03 * 64 / 256)  # pyright: ignore
+    assert run_of_64.learning_rate.base == pytest.approx(0.03 * 64 / 256)  # pyright: ignore
     with pytest.raises(UserError, match="give at most 100"):
         moco_v2(32).fit(100, batch_size=128)
 

@@ -47,10 +47,10 @@ def test_every_public_part_is_found_by_its_name() -> None:
 def test_what_was_written_under_a_name_is_read(name: str) -> None:
     kind = part_named(public_name(name))
     assert kind is not None, f"{name} was renamed: add it to RENAMED_PARTS"
-    known = {f.name for f in fields(kind)}
-    renamed = RENAMED_FIELDS.get(kind.__name__, {})
-    lost = [field for field in RECORDED[name] if renamed.get(field, field) not in known | {None}]
-    assert not lost, f"{name} had {lost}: add them to RENAMED_FIELDS"
+    field_names = {f.name for f in fields(kind)}
+    new_names = RENAMED_FIELDS.get(kind.__name__, {})
+    lost_fields = [field for field in RECORDED[name] if new_names.get(field, field) not in field_names | {None}]
+    assert not lost_fields, f"{name} had {lost_fields}: add them to RENAMED_FIELDS"
 
 
 def test_every_public_part_is_recorded() -> None:
@@ -69,8 +69,8 @@ def test_a_field_is_read_under_the_name_it_had() -> None:
 
 
 def test_a_field_that_is_no_more_is_left_out() -> None:
-    written = {**encode(vantage.MeanAggregation(0.2)), "near": 4096}
-    assert decode(written, vantage.MeanAggregation) == vantage.MeanAggregation(0.2)
+    old_record = {**encode(vantage.MeanAggregation(0.2)), "near": 4096}
+    assert decode(old_record, vantage.MeanAggregation) == vantage.MeanAggregation(0.2)
 
 
 def test_a_field_under_both_names_keeps_the_name_of_today() -> None:
@@ -86,7 +86,7 @@ def test_a_class_that_is_not_public_is_not_written() -> None:
 
 
 if __name__ == "__main__":
-    recorded = {name: list(held) for name, held in RECORDED.items()}
+    names = {name: list(held) for name, held in RECORDED.items()}
     for part, held in public_parts().items():
-        recorded[part] = list(dict.fromkeys([*recorded.get(part, []), *held]))
-    FILE.write_text(json.dumps(dict(sorted(recorded.items())), indent=1) + "\n")
+        names[part] = list(dict.fromkeys([*names.get(part, []), *held]))
+    FILE.write_text(json.dumps(dict(sorted(names.items())), indent=1) + "\n")

@@ -48,12 +48,12 @@ class Plain(Constant):
     """A subclass of a part that is no dataclass itself."""
 
 
-def stored(folder: Path) -> dict[str, Any]:
+def stored_content(folder: Path) -> dict[str, Any]:
     return json.loads((folder / settings.FILE).read_text())
 
 
 def tamper(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
-    content = stored(folder)
+    content = stored_content(folder)
     change(content["run"])
     (folder / settings.FILE).write_text(json.dumps(content))
 
@@ -69,10 +69,10 @@ def run_folder(tmp_path: Path) -> Path:
 def test_every_recipe_comes_back_equal(recipe: Callable[[int], Run], size: int, tmp_path: Path) -> None:
     for run in (recipe(size), recipe(size).fit(1_300)):
         settings.write(run, tmp_path)
-        back = settings.read(tmp_path)
-        assert back == run
-        assert differences(run, back) == []
-        assert repr(back) == repr(run)
+        copy = settings.read(tmp_path)
+        assert copy == run
+        assert differences(run, copy) == []
+        assert repr(copy) == repr(run)
 
 
 @hypothesis.given(
@@ -81,13 +81,13 @@ def test_every_recipe_comes_back_equal(recipe: Callable[[int], Run], size: int, 
     strategies.text(),
     strategies.lists(strategies.integers(0, 2**63 - 1), max_size=4, unique=True),
 )
-def test_numbers_and_text_come_back_exactly(temperature: float, weight: float, place: str, at: list[int]) -> None:
+def test_numbers_and_text_come_back_exactly(temperature: float, weight: float, path: str, at: list[int]) -> None:
     branch = moco_v2(32).branches[0]
     jumps = Steps(weight if math.isfinite(weight) else 1.0, 0.5, tuple(sorted(at)))
     branch = replace(branch, estimator=replace(branch.estimator, temperature=temperature), weight=jumps)
-    back = decode(json.loads(json.dumps(encode(branch))), Branch)
-    assert back == branch and repr(back) == repr(branch)
-    data = Data(path=place)
+    copy = decode(json.loads(json.dumps(encode(branch))), Branch)
+    assert copy == branch and repr(copy) == repr(branch)
+    data = Data(path=path)
     assert decode(json.loads(json.dumps(encode(data))), Data) == data
     number = decode(json.loads(json.dumps(encode(weight))), float)
     assert number == weight and math.copysign(1, number) == math.copysign(1, weight)
@@ -96,7 +96,7 @@ def test_numbers_and_text_come_back_exactly(temperature: float, weight: float, p
 def test_the_python_form_is_the_same_run_but_is_not_read(run_folder: Path) -> None:
     text = (run_folder / settings.PYTHON_FORM).read_text()
     assert max(map(len, text.splitlines())) <= 100
-    content = stored(run_folder)["run"]
+    content = stored_content(run_folder)["run"]
     names: dict[str, Any] = {}
     for name in parts_in(content):
         names[name] = getattr(vantage, name)
@@ -186,7 +186,7 @@ def test_a_users_own_part_is_read_only_where_its_module_is_allowed(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "sentence"),
     [
         (lambda run: run.update(epochs="many"), r'epochs: expected int, found "many"'),
         (lambda run: run.update(epochs=True), "epochs: expected int, found true"),
@@ -220,10 +220,10 @@ def test_a_users_own_part_is_read_only_where_its_module_is_allowed(tmp_path: Pat
     ],
 )
 def test_what_does_not_fit_is_refused_by_path(
-    change: Callable[[dict[str, Any]], None], told: str, run_folder: Path
+    change: Callable[[dict[str, Any]], None], sentence: str, run_folder: Path
 ) -> None:
     tamper(run_folder, change)
-    with pytest.raises(UserError, match=told):
+    with pytest.raises(UserError, match=sentence):
         settings.read(run_folder)
 
 
@@ -263,18 +263,18 @@ def test_what_could_not_be_read_back_is_not_written(tmp_path: Path) -> None:
     class Holder:
         """A part that holds what is no plain data."""
 
-        what: Any
+        value: Any
 
     branch = moco_v2(32).branches[0]
     for weight in (Local(), Thawed(), Plain(1.0)):
         run = replace(moco_v2(32), branches=(replace(branch, weight=weight),))
         with pytest.raises(UserError, match=r"run\.branches\.0\.weight: .* cannot be saved"):
             settings.write(run, tmp_path)
-    for what in ([1], {1: 2}, b"x", print, Path("x")):
+    for value in ([1], {1: 2}, b"x", print, Path("x")):
         with pytest.raises(UserError, match="cannot be saved"):
-            encode(Holder(what))
+            encode(Holder(value))
         with pytest.raises(UserError, match="cannot be saved"):
-            encode(what)
+            encode(value)
     with pytest.raises(UserError, match="at most 64 bits"):
         encode(-(2**64))
     assert not (tmp_path / settings.FILE).exists()

@@ -19,8 +19,8 @@ def copies(count: int, noise: float = 0.0) -> torch.Tensor:
     """Forty vectors, and so many copies of the last but one, each moved a little."""
     chance = torch.Generator().manual_seed(1)
     vector = features()
-    moved = vector[38:39] + noise * torch.randn(count, 12, generator=chance)
-    return torch.cat([vector, torch.nn.functional.normalize(moved, dim=1)])
+    copies_of_one = vector[38:39] + noise * torch.randn(count, 12, generator=chance)
+    return torch.cat([vector, torch.nn.functional.normalize(copies_of_one, dim=1)])
 
 
 def test_neighbors_are_those_of_a_loop() -> None:
@@ -78,17 +78,17 @@ def test_ratios_and_groups_are_those_of_a_loop(monkeypatch: pytest.MonkeyPatch) 
     for (one, other), ratio in zip(duplicates.pair.tolist(), duplicates.ratio.tolist(), strict=True):
         assert one < other and (ratio == pytest.approx(expected[one][other], rel=1e-2) or ratio == 0)
     assert duplicates.ratio.tolist() == sorted(duplicates.ratio.tolist())
-    joined = {number: {number} for number in range(len(vector))}
+    group_of = {number: {number} for number in range(len(vector))}
     for one in range(len(vector)):
         for other in range(one):
             if expected[one][other] <= 0.4:
-                whole = joined[one] | joined[other]
-                joined.update(dict.fromkeys(whole, whole))
+                whole = group_of[one] | group_of[other]
+                group_of.update(dict.fromkeys(whole, whole))
     group = groups(duplicates, neighbors, vector)
     for number in range(len(vector)):
         alike = {number} | set((group == group[number]).nonzero()[:, 0].tolist()) if group[number] >= 0 else {number}
-        assert alike == joined[number]
-    assert len(joined[38]) == 31
+        assert alike == group_of[number]
+    assert len(group_of[38]) == 31
 
 
 def test_chains_go_on_beyond_the_neighbors_of_an_image() -> None:
@@ -129,15 +129,15 @@ def test_a_planted_mistake_is_the_one_mistake() -> None:
 
 def test_k_centers_are_those_of_a_loop() -> None:
     vector = features()
-    chosen = k_centers(2 * vector, 6)
+    centers = k_centers(2 * vector, 6)
     numbers = [int((vector @ vector.sum(0)).argmax())]
     while len(numbers) < 6:
         numbers.append(int((vector @ vector[numbers].T).amax(1).argmin()))
-    assert chosen.number.tolist() == numbers and 39 in numbers[:5]
-    assert int(chosen.coverage.sum()) == 40
-    for place, gap in enumerate(chosen.distance.tolist()):
+    assert centers.number.tolist() == numbers and 39 in numbers[:5]
+    assert int(centers.coverage.sum()) == 40
+    for position, gap in enumerate(centers.distance.tolist()):
         assert gap == pytest.approx(
-            1 - float((vector[numbers[place]] @ vector[numbers[:place]].T).max()) if place else 0.0, abs=1e-6
+            1 - float((vector[numbers[position]] @ vector[numbers[:position]].T).max()) if position else 0.0, abs=1e-6
         )
     assert sorted(k_centers(torch.ones(5, 3), 5).number.tolist()) == [0, 1, 2, 3, 4]
     assert k_centers(vector, 3, torch.tensor([9, 8])).number[:2].tolist() == [9, 8]
@@ -145,11 +145,11 @@ def test_k_centers_are_those_of_a_loop() -> None:
 
 def test_cluster_centers_take_one_image_of_each_cluster() -> None:
     vector = features()[:39]
-    chosen = cluster_centers(vector, 4, seed=3)
-    assert int(chosen.coverage.sum()) == 39 and chosen.coverage.tolist() == sorted(
-        chosen.coverage.tolist(), reverse=True
+    centers = cluster_centers(vector, 4, seed=3)
+    assert int(centers.coverage.sum()) == 39 and centers.coverage.tolist() == sorted(
+        centers.coverage.tolist(), reverse=True
     )
-    assert len(set(chosen.number.tolist())) == 4
+    assert len(set(centers.number.tolist())) == 4
     same = cluster_centers(torch.ones(8, 3), 5)  # but one cluster can be told apart
     assert len(set(same.number.tolist())) == 5
     for count in (0, 40):

@@ -21,9 +21,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     kept_run(folder / "run", tiny_run())
     source = images(30, 0, noise=12.0)
     for number in range(30):
-        place = folder / "photos" / f"class {source.label(number)}"
-        place.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(source.image(number).permute(1, 2, 0).numpy()).save(place / f"{number:02d}.png")
+        class_folder = folder / "photos" / f"class {source.label(number)}"
+        class_folder.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(source.image(number).permute(1, 2, 0).numpy()).save(class_folder / f"{number:02d}.png")
     photo = folder / "photos" / "class 0" / "00.png"
     (photo.parent / 'a,"b".png').write_bytes(photo.read_bytes())
     (folder / "photos" / "class 1" / "wrong.png").write_bytes((photo.parent / "03.png").read_bytes())
@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def found(folder: Path, words: str, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
+def found_rows(folder: Path, words: str, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
     """The rows of the table that a search writes."""
     monkeypatch.setenv("VANTAGE_CACHE", str(folder / "cache"))
     monkeypatch.chdir(folder)
@@ -43,38 +43,38 @@ def found(folder: Path, words: str, monkeypatch: pytest.MonkeyPatch) -> list[dic
 
 
 def test_duplicates_are_grouped(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
-    rows = found(folder, "duplicates run --data photos --limit 0.001", monkeypatch)
+    rows = found_rows(folder, "duplicates run --data photos --limit 0.001", monkeypatch)
     groups = {row["group"]: sorted(other["image"] for other in rows if other["group"] == row["group"]) for row in rows}
     assert sorted(groups.values()) == [
         ["class 0/00.png", 'class 0/a,"b".png'],
         ["class 0/03.png", "class 1/wrong.png"],
     ]
     assert [row["keep"] for row in rows] == ["True", "False"] * 2
-    heard = capsys.readouterr()
-    assert "2 groups with 4 of 32 images; 30 are left" in heard.out and "table.png" in heard.out
-    assert "at most 0.001 times" in heard.err
+    output = capsys.readouterr()
+    assert "2 groups with 4 of 32 images; 30 are left" in output.out and "table.png" in output.out
+    assert "at most 0.001 times" in output.err
 
 
 def test_no_duplicates_are_no_rows(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     np.savez(folder / "plain.npz", images=np.random.default_rng(0).integers(0, 255, (3, 32, 32, 3), np.uint8))
-    assert found(folder, "duplicates run --data plain.npz", monkeypatch) == []
+    assert found_rows(folder, "duplicates run --data plain.npz", monkeypatch) == []
 
 
 def test_leaks_of_a_test_set(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
-    rows = found(folder, "duplicates run --data photos --test test.npz", monkeypatch)
+    rows = found_rows(folder, "duplicates run --data photos --test test.npz", monkeypatch)
     assert [row["test_image"] for row in rows] == ["row 0", "row 1"]
     assert {row["image"] for row in rows} <= {"class 0/00.png", 'class 0/a,"b".png'}
     assert "leaks: 2 of 2 test images (100.0%)" in capsys.readouterr().out
 
 
 def test_outliers_mistakes_and_representatives(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    scores = [float(row["score"]) for row in found(folder, "outliers run --data photos", monkeypatch)]
+    scores = [float(row["score"]) for row in found_rows(folder, "outliers run --data photos", monkeypatch)]
     assert len(scores) == 32 and scores == sorted(scores, reverse=True)
-    rows = found(folder, "mistakes run --data photos", monkeypatch)
+    rows = found_rows(folder, "mistakes run --data photos", monkeypatch)
     assert len(rows) == 32 and {row["mistake"] for row in rows} <= {"True", "False"}
     assert all((float(row["score"]) >= 0.5) == (row["mistake"] == "True") for row in rows)
     for kind in ("clusters", "k-center"):
-        rows = found(folder, f"representatives run --data photos --count 5 --by {kind}", monkeypatch)
+        rows = found_rows(folder, f"representatives run --data photos --count 5 --by {kind}", monkeypatch)
         assert len({row["image"] for row in rows}) == 5 and sum(int(row["covered"]) for row in rows) == 32
 
 
@@ -89,7 +89,7 @@ def test_parquet_holds_the_rule(folder: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "sentence"),
     [
         ("", "find needs a kind .duplicates, outliers"),
         ("duplicate run --data photos", "did you mean duplicates"),
@@ -105,12 +105,12 @@ def test_parquet_holds_the_rule(folder: Path, monkeypatch: pytest.MonkeyPatch) -
     ],
 )
 def test_mistakes_are_a_line(
-    words: str, told: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+    words: str, sentence: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
 
     monkeypatch.setenv("VANTAGE_CACHE", str(folder / "cache"))
     monkeypatch.chdir(folder)
     assert main(["find", *words.split(), "--quiet"]) == 2
-    heard = capsys.readouterr().err
-    assert heard.count("\n") == 1 and re.search(told, heard), heard
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1 and re.search(sentence, message), message
     assert not list(folder.glob("x.*"))

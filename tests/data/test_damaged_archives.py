@@ -65,8 +65,8 @@ def test_an_index_of_a_tar_that_is_damaged_is_made_anew(tmp_path: Path, cache: P
     names = [open_source(tmp_path / "a.tar", cache=cache).name(number) for number in range(5)]
     (file,) = (cache / "tars").iterdir()
     good = file.read_bytes()
-    for place in range(0, len(good), 7):
-        file.write_bytes(good[:place] + bytes([good[place] ^ 1]) + good[place + 1 :])
+    for position in range(0, len(good), 7):
+        file.write_bytes(good[:position] + bytes([good[position] ^ 1]) + good[position + 1 :])
         again = open_source(tmp_path / "a.tar", cache=cache)
         assert [again.name(number) for number in range(5)] == names and file.read_bytes() == good
 
@@ -90,8 +90,8 @@ def test_files_that_change_while_they_are_used_are_named(tmp_path: Path, cache: 
 
 def test_a_packed_tar_leaves_room_on_the_disk(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "big").write_bytes(bytes(8 << 20))
-    with tarfile.open(tmp_path / "a.tar.gz", "w:gz") as packed:
-        packed.add(tmp_path / "big")
+    with tarfile.open(tmp_path / "a.tar.gz", "w:gz") as archive:
+        archive.add(tmp_path / "big")
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10 << 20, 5 << 20, 5 << 20))
     with pytest.raises(DataError, match="cannot decompress .*No space left on device"):
@@ -117,8 +117,8 @@ def test_labels_of_a_table_that_are_no_classes(labels: list[object], message: st
 
 
 def test_a_label_beyond_the_names_of_the_classes(tmp_path: Path, cache: Path) -> None:
-    about = json.dumps({"info": {"features": {"label": {"names": ["cat", "dog"]}}}})
-    table = pa.table({"image": [png(0), png(1)], "label": [1, 2]}).replace_schema_metadata({"huggingface": about})
+    metadata = json.dumps({"info": {"features": {"label": {"names": ["cat", "dog"]}}}})
+    table = pa.table({"image": [png(0), png(1)], "label": [1, 2]}).replace_schema_metadata({"huggingface": metadata})
     pq.write_table(table, tmp_path / "a.parquet")
     with pytest.raises(DataError, match="a label of .* is 2: classes are numbered from 0 to 1"):
         open_source(tmp_path / "a.parquet", cache=cache)

@@ -19,7 +19,7 @@ COLORS = np.random.default_rng(0).integers(0, 256, (4, 6, 3), dtype=np.uint8)
 PICTURE = np.kron(COLORS, np.ones((8, 8, 1), np.uint8))
 
 
-def encoded(picture: Image.Image, kind: str, **options: object) -> bytes:
+def encode(picture: Image.Image, kind: str, **options: object) -> bytes:
     buffer = io.BytesIO()
     picture.save(buffer, kind, **options)  # type: ignore[arg-type]
     return buffer.getvalue()
@@ -36,37 +36,37 @@ def pixels(data: bytes) -> np.ndarray:
     [("PNG", {}), ("WEBP", {"lossless": True}), ("BMP", {}), ("TIFF", {}), ("TIFF", {"compression": "lzma"})],
 )
 def test_lossless_formats_give_the_very_pixels(kind: str, options: dict[str, object]) -> None:
-    assert (pixels(encoded(Image.fromarray(PICTURE), kind, **options)) == PICTURE).all()
+    assert (pixels(encode(Image.fromarray(PICTURE), kind, **options)) == PICTURE).all()
 
 
 @pytest.mark.parametrize("options", [{}, {"progressive": True}, {"subsampling": 0}])
 def test_jpeg_agrees_with_pillow(options: dict[str, object]) -> None:
-    data = encoded(Image.fromarray(PICTURE), "JPEG", quality=90, **options)
+    data = encode(Image.fromarray(PICTURE), "JPEG", quality=90, **options)
     expected = np.asarray(Image.open(io.BytesIO(data)).convert("RGB")).astype(int)
     assert np.abs(pixels(data).astype(int) - expected).max() <= 2
 
 
 def test_gray_is_repeated() -> None:
     gray = Image.fromarray(PICTURE[..., 0])
-    assert (pixels(encoded(gray, "PNG")) == PICTURE[..., :1]).all()
-    jpeg = pixels(encoded(gray, "JPEG", quality=95))
+    assert (pixels(encode(gray, "PNG")) == PICTURE[..., :1]).all()
+    jpeg = pixels(encode(gray, "JPEG", quality=95))
     assert (jpeg == jpeg[..., :1]).all() and np.abs(jpeg[..., 0].astype(int) - PICTURE[..., 0]).max() < 20
 
 
 def test_one_bit_is_black_and_white() -> None:
-    assert set(np.unique(pixels(encoded(Image.fromarray(PICTURE[..., 0] > 127), "PNG")))) == {0, 255}
+    assert set(np.unique(pixels(encode(Image.fromarray(PICTURE[..., 0] > 127), "PNG")))) == {0, 255}
 
 
 def test_palette_is_looked_up() -> None:
     picture = Image.fromarray(PICTURE).quantize(64)
-    assert (pixels(encoded(picture, "PNG")) == np.asarray(picture.convert("RGB"))).all()
+    assert (pixels(encode(picture, "PNG")) == np.asarray(picture.convert("RGB"))).all()
 
 
 @pytest.mark.parametrize("kind, options", [("PNG", {}), ("WEBP", {"lossless": True, "exact": True}), ("TIFF", {})])
 def test_what_is_transparent_is_laid_on_white(kind: str, options: dict[str, object]) -> None:
     alpha = np.full((*PICTURE.shape[:2], 1), 255, np.uint8)
     alpha[:16], alpha[16:24] = 0, 128
-    actual = pixels(encoded(Image.fromarray(np.concatenate([PICTURE, alpha], 2)), kind, **options))
+    actual = pixels(encode(Image.fromarray(np.concatenate([PICTURE, alpha], 2)), kind, **options))
     assert (actual[:16] == 255).all()
     half = (PICTURE[16:24].astype(float) * 128 + 255 * 127) / 255
     assert np.abs(actual[16:24] - half).max() <= 1
@@ -77,12 +77,12 @@ def test_transparent_color_of_a_palette_is_white() -> None:
     picture = Image.new("P", (4, 4), 1)
     picture.putpalette([255, 0, 0, 0, 255, 0])
     picture.putpixel((0, 0), 0)
-    actual = pixels(encoded(picture, "PNG", transparency=0))
+    actual = pixels(encode(picture, "PNG", transparency=0))
     assert actual[0, 0].tolist() == [255, 255, 255] and actual[1, 1].tolist() == [0, 255, 0]
 
 
 def test_cmyk_jpeg_as_pillow_converts_it() -> None:
-    data = encoded(Image.fromarray(PICTURE).convert("CMYK"), "JPEG", quality=95)
+    data = encode(Image.fromarray(PICTURE).convert("CMYK"), "JPEG", quality=95)
     assert (pixels(data) == np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))).all()
     assert np.abs(pixels(data).astype(int) - PICTURE).mean() < 12
 
@@ -90,7 +90,7 @@ def test_cmyk_jpeg_as_pillow_converts_it() -> None:
 @pytest.mark.parametrize("kind", ["PNG", "TIFF"])
 def test_of_16_bits_the_high_byte_is_kept(kind: str) -> None:
     values = np.array([[0, 255, 256, 257], [32767, 32768, 65279, 65535]], np.uint16)
-    assert (pixels(encoded(Image.fromarray(values), kind))[..., 0] == values // 256).all()
+    assert (pixels(encode(Image.fromarray(values), kind))[..., 0] == values // 256).all()
 
 
 def test_16_bit_color() -> None:
@@ -102,24 +102,24 @@ def test_16_bit_color() -> None:
 
 def test_floating_point_is_refused() -> None:
     with pytest.raises(UnreadableImage, match="no agreed range"):
-        decode(encoded(Image.fromarray(np.ones((2, 2), np.float32)), "TIFF"), "it")
+        decode(encode(Image.fromarray(np.ones((2, 2), np.float32)), "TIFF"), "it")
 
 
 def test_wider_integers_are_refused() -> None:
     """Their range is not known: 0 to 255 in 32 bits would become black if they were taken for 16."""
     with pytest.raises(UnreadableImage, match="no agreed range"):
-        decode(encoded(Image.fromarray(np.full((2, 2), 128, np.int32)), "TIFF"), "it")
+        decode(encode(Image.fromarray(np.full((2, 2), 128, np.int32)), "TIFF"), "it")
 
 
 def test_one_transparent_shade_of_16_bits_is_white() -> None:
     values = np.array([[300, 301], [65535, 300]], np.uint16)
-    actual = pixels(encoded(Image.fromarray(values), "PNG", transparency=300))[..., 0]
+    actual = pixels(encode(Image.fromarray(values), "PNG", transparency=300))[..., 0]
     assert actual.tolist() == [[255, 1], [255, 255]], "the shade beside it has the same high byte, and stays"
 
 
 @pytest.mark.parametrize("missing", [5, 8, 13, 20])
 def test_a_png_without_its_end_is_refused(missing: int) -> None:
-    data = encoded(Image.fromarray(PICTURE), "PNG")
+    data = encode(Image.fromarray(PICTURE), "PNG")
     assert decode(data + b"trailing", "it") is not None
     with pytest.raises(UnreadableImage, match="cut short|damaged"):
         decode(data[:-missing], "it")
@@ -129,7 +129,7 @@ def test_a_png_without_its_end_is_refused(missing: int) -> None:
 def test_first_frame_of_several(kind: str) -> None:
     frames = [Image.new("RGB", (8, 8), color) for color in ("red", "lime", "blue")]
     options = {"lossless": True} if kind == "WEBP" else {}
-    actual = pixels(encoded(frames[0], kind, save_all=True, append_images=frames[1:], **options))
+    actual = pixels(encode(frames[0], kind, save_all=True, append_images=frames[1:], **options))
     assert (actual == [255, 0, 0]).all()
 
 
@@ -139,7 +139,7 @@ def test_exif_orientation_is_applied(kind: str, orientation: int) -> None:
     upright = np.zeros((16, 32, 3), np.uint8)
     upright[:8, :16] = [250, 0, 0]
     upright[8:, 16:] = [0, 0, 250]
-    stored: dict[int, Callable[[np.ndarray], np.ndarray]] = {
+    stored_pixels: dict[int, Callable[[np.ndarray], np.ndarray]] = {
         1: lambda x: x,
         2: lambda x: x[:, ::-1],
         3: lambda x: x[::-1, ::-1],
@@ -151,30 +151,30 @@ def test_exif_orientation_is_applied(kind: str, orientation: int) -> None:
     }
     exif = Image.Exif()
     exif[0x0112] = orientation
-    picture = Image.fromarray(np.ascontiguousarray(stored[orientation](upright)))
+    picture = Image.fromarray(np.ascontiguousarray(stored_pixels[orientation](upright)))
     options = (
         {"quality": 100}
         | ({"subsampling": 0} if kind == "JPEG" else {})
         | ({"lossless": True} if kind == "WEBP" else {})
     )
-    actual = pixels(encoded(picture, kind, exif=exif, **(options if kind != "PNG" else {})))
+    actual = pixels(encode(picture, kind, exif=exif, **(options if kind != "PNG" else {})))
     assert actual.shape == upright.shape
     assert np.abs(actual.astype(int) - upright).max() < 8
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "BMP", "TIFF", "GIF"])
 def test_one_pixel(kind: str) -> None:
-    assert pixels(encoded(Image.new("RGB", (1, 1), "white"), kind)).tolist() == [[[255, 255, 255]]]
+    assert pixels(encode(Image.new("RGB", (1, 1), "white"), kind)).tolist() == [[[255, 255, 255]]]
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "BMP", "TIFF", "GIF"])
 def test_cut_short(kind: str) -> None:
     noise = Image.fromarray(np.random.default_rng(2).integers(0, 256, (64, 64, 3), dtype=np.uint8))
-    data = encoded(noise, kind)
+    data = encode(noise, kind)
     for length in (1, 3, 5, 13, 27, len(data) // 2, len(data) * 9 // 10):
-        with pytest.raises(UnreadableImage, match="it|cannot") as caught:
+        with pytest.raises(UnreadableImage, match="it|cannot") as error:
             decode(data[:length], "photos/it")
-        assert caught.value.name == "photos/it" and caught.value.reason
+        assert error.value.name == "photos/it" and error.value.reason
 
 
 @pytest.mark.parametrize(
@@ -204,16 +204,16 @@ def png(header: bytes, body: bytes) -> bytes:
 
 def bombs() -> dict[str, bytes]:
     small = Image.new("RGB", (8, 8))
-    jpeg = bytearray(encoded(small, "JPEG"))
+    jpeg = bytearray(encode(small, "JPEG"))
     frame = jpeg.index(b"\xff\xc0")
     jpeg[frame + 5 : frame + 9] = struct.pack(">HH", 60000, 60000)
-    gif = bytearray(encoded(small, "GIF"))
+    gif = bytearray(encode(small, "GIF"))
     gif[6:10] = struct.pack("<HH", 65535, 65535)
-    bmp = bytearray(encoded(small, "BMP"))
+    bmp = bytearray(encode(small, "BMP"))
     bmp[18:26] = struct.pack("<ii", 50000, 50000)
-    lossless = bytearray(encoded(small, "WEBP", lossless=True))
+    lossless = bytearray(encode(small, "WEBP", lossless=True))
     lossless[21:25] = struct.pack("<I", (16383 << 14) | 16383)
-    lossy = bytearray(encoded(small, "WEBP"))
+    lossy = bytearray(encode(small, "WEBP"))
     lossy[26:30] = struct.pack("<HH", 16383, 16383)
     return {
         "jpeg": bytes(jpeg),
@@ -233,7 +233,7 @@ def test_a_bomb_is_refused_by_its_header(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF"])
 def test_the_bound_can_be_stated(kind: str) -> None:
-    data = encoded(Image.new("RGB", (20, 10)), kind)
+    data = encode(Image.new("RGB", (20, 10)), kind)
     assert decode(data, "it", max_pixels=200).shape == (3, 10, 20)
     with pytest.raises(UnreadableImage, match="20 x 10 pixels are more than the bound of 199"):
         decode(data, "it", max_pixels=199)
@@ -246,7 +246,7 @@ def test_the_bound_can_be_stated(kind: str) -> None:
     at=st.integers(0, 400),
 )
 def test_damage_anywhere_is_an_image_or_an_unreadable_one(data: bytes, kind: str, at: int) -> None:
-    good = encoded(Image.fromarray(PICTURE), kind)
+    good = encode(Image.fromarray(PICTURE), kind)
     try:
         assert decode(good[:at] + data + good[at + len(data) :], "it", max_pixels=1_000_000).shape[0] == 3
     except UnreadableImage as error:

@@ -22,11 +22,11 @@ def test_every_class_keeps_an_image_and_gives_its_share(labels: list[int], share
         with pytest.raises(UserError, match="no class has two images"):
             hold_out_mask(label, share, seed)
         return
-    held = hold_out_mask(label, share, seed)
-    assert torch.equal(held, hold_out_mask(label, share, seed))
-    given = Counter(label[held].tolist())
+    mask = hold_out_mask(label, share, seed)
+    assert torch.equal(mask, hold_out_mask(label, share, seed))
+    count_of_class = Counter(label[mask].tolist())
     for number, count in counts.items():
-        assert given[number] == min(max(1, round(share * count)), count - 1)
+        assert count_of_class[number] == min(max(1, round(share * count)), count - 1)
 
 
 def test_another_seed_holds_out_others() -> None:
@@ -41,16 +41,20 @@ def test_a_fifth_of_each_class_is_for_testing() -> None:
     assert Counter(test.label(n) for n in range(30)) == {0: 10, 1: 10, 2: 10}
 
 
-def named(names: list[str]) -> Arrays:
+def source_of_names(names: list[str]) -> Arrays:
     return Arrays(np.zeros((len(names), 4, 4), np.uint8), np.array(names), "words")
 
 
 def test_test_labels_count_the_training_classes_by_name() -> None:
-    train, test = named(["ant", "bee", "cow", "dog"]), named(["bee", "dog", "elk"])
-    found = RenumberedSource(test, train.classes)
-    assert found.classes == ("ant", "bee", "cow", "dog", "elk")
-    assert [found.label(n) for n in range(3)] == [1, 3, 4]
-    assert found.fingerprint() == test.fingerprint() and found.name(2) == "row 2" and found.image(0).shape == (3, 4, 4)
+    train, test = source_of_names(["ant", "bee", "cow", "dog"]), source_of_names(["bee", "dog", "elk"])
+    renumbered = RenumberedSource(test, train.classes)
+    assert renumbered.classes == ("ant", "bee", "cow", "dog", "elk")
+    assert [renumbered.label(n) for n in range(3)] == [1, 3, 4]
+    assert (
+        renumbered.fingerprint() == test.fingerprint()
+        and renumbered.name(2) == "row 2"
+        and renumbered.image(0).shape == (3, 4, 4)
+    )
 
 
 def test_images_without_labels_are_left_out_or_refused() -> None:

@@ -15,7 +15,7 @@ from vantage.errors import DataError
 LONG_AGO = 1_000_000_000
 
 
-def aged(root: Path) -> None:
+def make_old(root: Path) -> None:
     """Give every folder a change that lies long ago, so that the listing trusts it."""
     for folder, _, _ in os.walk(root):
         os.utime(folder, (LONG_AGO, LONG_AGO))
@@ -27,7 +27,7 @@ def tree(tmp_path: Path) -> Path:
     for name in ("b/2.jpg", "b/10.jpg", "a/x/1.PNG", "a/1.jpeg", "top.webp", "a/notes.txt", "b/Thumbs.db"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_bytes(b"never read")
-    aged(root)
+    make_old(root)
     return root
 
 
@@ -45,8 +45,8 @@ def test_what_did_not_change_is_not_read_again(tree: Path, tmp_path: Path) -> No
 def test_changes_are_seen(tree: Path, tmp_path: Path) -> None:
     list_images(tree, tmp_path / "cache")
     (tree / "b" / "new.jpg").write_bytes(b"")
-    added = list_images(tree, tmp_path / "cache")
-    assert "b/new.jpg" in added.names and added.reads == 1
+    after = list_images(tree, tmp_path / "cache")
+    assert "b/new.jpg" in after.names and after.reads == 1
     (tree / "b" / "new.jpg").rename(tree / "b" / "3.jpg")
     assert "b/3.jpg" in list_images(tree, tmp_path / "cache").names
     (tree / "a" / "x" / "deep").mkdir()
@@ -115,10 +115,10 @@ def test_a_root_that_is_gone(tmp_path: Path) -> None:
 
 @given(st.lists(st.text(st.characters(blacklist_characters="\0", blacklist_categories=("Cs",)), min_size=1)))
 def test_names_are_kept(names: list[str]) -> None:
-    kept = Names(names)
-    assert len(kept) == len(names) and [kept[number] for number in range(len(kept))] == names
+    stored_names = Names(names)
+    assert len(stored_names) == len(names) and [stored_names[number] for number in range(len(stored_names))] == names
     with pytest.raises(IndexError):
-        kept[len(names)]
+        stored_names[len(names)]
 
 
 def test_names_that_are_no_unicode() -> None:

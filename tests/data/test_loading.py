@@ -30,13 +30,13 @@ class TwoCuts:
     size: int = 4
 
     def crop(self, image: UInt8[Tensor, "3 h w"], generator: torch.Generator) -> tuple[UInt8[Tensor, "3 s s"], ...]:
-        def cut() -> Tensor:
+        def patch() -> Tensor:
             top, left = (
                 int(torch.randint(extent - self.size + 1, (), generator=generator)) for extent in image.shape[1:]
             )
             return image[:, top : top + self.size, left : left + self.size].contiguous()
 
-        return cut(), cut()
+        return patch(), patch()
 
 
 @pytest.fixture
@@ -80,19 +80,19 @@ def test_an_epoch_is_entered_anywhere(workers: int, source: Source) -> None:
 def test_an_epoch_left_early_does_not_spill_into_the_next(source: Source) -> None:
     stream = StreamedImages(source, TwoCuts(), 4, seed=7, num_workers=2)
     expected = list(StreamedImages(source, TwoCuts(), 4, seed=7, num_workers=0).batches(1))
-    left = stream.batches(0)
-    next(left)
-    left.close()  # type: ignore[attr-defined]
+    batches = stream.batches(0)
+    next(batches)
+    batches.close()  # type: ignore[attr-defined]
     assert same(list(stream.batches(1)), expected)
 
 
 def test_the_processes_together_see_the_joined_batch(source: Source) -> None:
-    joined = list(StreamedImages(source, TwoCuts(), 6, seed=1, num_workers=0).batches(0))
+    batches = list(StreamedImages(source, TwoCuts(), 6, seed=1, num_workers=0).batches(0))
     ranks = [
         list(StreamedImages(source, TwoCuts(), 6, seed=1, num_workers=0, rank=r, world_size=3).batches(0))
         for r in range(3)
     ]
-    for step, batch in enumerate(joined):
+    for step, batch in enumerate(batches):
         assert torch.equal(batch.image, torch.cat([rank[step].image for rank in ranks]))
         for view in range(2):
             assert torch.equal(batch.pixels[view], torch.cat([rank[step].pixels[view] for rank in ranks]))
@@ -127,9 +127,9 @@ def test_a_bad_image_is_replaced_by_the_next(source: Source, tmp_path: Path) -> 
         for workers in (0, 2)
     ]
     assert same(runs[0], runs[1])
-    replaced = {5: 7, 6: 7, 21: 0}
+    substitute = {5: 7, 6: 7, 21: 0}
     for old, new in zip(before, runs[0], strict=True):
-        assert new.image.tolist() == [replaced.get(number, number) for number in old.image.tolist()]
+        assert new.image.tolist() == [substitute.get(number, number) for number in old.image.tolist()]
 
 
 def test_all_bad_ends(tmp_path: Path, source: Source) -> None:
@@ -170,13 +170,13 @@ def test_resident_batches(tmp_path: Path) -> None:
 def test_decoding_tells_how_far_it_is(source: Source, tmp_path: Path) -> None:
     many, reports = SourceSubset(source, [0, 2] * 50), list[tuple[int, int]]()
 
-    def hear(done: int, total: int) -> None:
+    def report(done: int, total: int) -> None:
         reports.append((done, total))
 
-    decode_all(many, size=8, cache=tmp_path / "kept", progress=hear)
+    decode_all(many, size=8, cache=tmp_path / "kept", progress=report)
     assert reports == [(32, 100), (64, 100), (96, 100), (100, 100)]
-    decode_all(many, size=8, cache=tmp_path / "kept", progress=hear)  # read, not decoded
-    ResidentImages(many, 4, 0, size=8, progress=hear)
+    decode_all(many, size=8, cache=tmp_path / "kept", progress=report)  # read, not decoded
+    ResidentImages(many, 4, 0, size=8, progress=report)
     assert len(reports) == 8
 
 
@@ -197,12 +197,12 @@ def test_resident_images_stay_within_their_budget(source: Source) -> None:
 
 def test_decoded_pixels_are_kept(source: Source, tmp_path: Path) -> None:
     first = decode_all(source, 8, cache=tmp_path / "kept")
-    (kept,) = (tmp_path / "kept").rglob("*.npy")
-    mark = np.load(kept)
+    (file,) = (tmp_path / "kept").rglob("*.npy")
+    mark = np.load(file)
     mark[0] = 77
-    np.save(kept, mark)
+    np.save(file, mark)
     assert (decode_all(source, 8, cache=tmp_path / "kept")[0] == 77).all()
-    kept.write_bytes(kept.read_bytes()[:200])
+    file.write_bytes(file.read_bytes()[:200])
     assert torch.equal(decode_all(source, 8, cache=tmp_path / "kept"), first)
     assert decode_all(SourceSubset(source, [0, 1]), 8, cache=tmp_path / "kept").shape[0] == 2
 
@@ -215,13 +215,13 @@ def test_a_bad_image_in_a_resident_set(source: Source, tmp_path: Path) -> None:
 
 @pytest.mark.gpu
 def test_batches_on_a_gpu(source: Source) -> None:
-    here = list(ResidentImages(source, 4, seed=5, size=8).batches(0))
-    there = [batch.to("cpu") for batch in ResidentImages(source, 4, seed=5, size=8, device="cuda").batches(0)]
+    cpu_batches = list(ResidentImages(source, 4, seed=5, size=8).batches(0))
+    gpu_batches = [batch.to("cpu") for batch in ResidentImages(source, 4, seed=5, size=8, device="cuda").batches(0)]
     torch.cuda.synchronize()
-    assert same(here, there)
-    pinned = list(StreamedImages(source, TwoCuts(), 4, seed=7, num_workers=1).batches(0))
-    assert all(batch.pixels[0].is_pinned() for batch in pinned)
-    assert same(pinned, list(StreamedImages(source, TwoCuts(), 4, seed=7, num_workers=0).batches(0)))
+    assert same(cpu_batches, gpu_batches)
+    pinned_batches = list(StreamedImages(source, TwoCuts(), 4, seed=7, num_workers=1).batches(0))
+    assert all(batch.pixels[0].is_pinned() for batch in pinned_batches)
+    assert same(pinned_batches, list(StreamedImages(source, TwoCuts(), 4, seed=7, num_workers=0).batches(0)))
 
 
 def test_an_image_that_was_replaced_is_decoded_anew_though_the_fingerprint_did_not_read_it(tmp_path: Path) -> None:
@@ -231,9 +231,9 @@ def test_an_image_that_was_replaced_is_decoded_anew_though_the_fingerprint_did_n
         Image.new("RGB", (6, 6), (number,) * 3).save(folder / f"{number:03d}.png")
     before = open_source(folder, cache=cache)
     assert int(decode_all(before, cache=cache)[2].max()) == 2
-    decoded = list((cache / "decoded").iterdir())
+    files = list((cache / "decoded").iterdir())
     decode_all(open_source(folder, cache=cache), cache=cache)
-    assert list((cache / "decoded").iterdir()) == decoded  # what has not changed is not decoded again
+    assert list((cache / "decoded").iterdir()) == files  # what has not changed is not decoded again
     Image.new("RGB", (6, 6), (255,) * 3).save(folder / "002.png")
     after = open_source(folder, cache=cache)
     assert after.fingerprint() == before.fingerprint()

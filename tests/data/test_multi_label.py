@@ -37,8 +37,8 @@ def voc(folder: Path, lists: bool = True) -> Path:
     if lists:
         (main / "dog_trainval.txt").write_text("000001  1\n000002  0\n")
         (main / "cat_trainval.txt").write_text("000001 -1\n000002  1\n")
-    shown = {"000001": [("dog", 0), ("dog", 1)], "000002": [("dog", 1), ("cat", 0)], "000003": [("cat", 1)]}
-    for name, objects in shown.items():
+    objects_of_image = {"000001": [("dog", 0), ("dog", 1)], "000002": [("dog", 1), ("cat", 0)], "000003": [("cat", 1)]}
+    for name, objects in objects_of_image.items():
         inside = "".join(f"<object><name>{n}</name><difficult>{d}</difficult></object>" for n, d in objects)
         (boxes / f"{name}.xml").write_text(f"<annotation>{inside}</annotation>")
     return root
@@ -85,10 +85,10 @@ def test_a_table_that_is_none(tmp_path: Path, text: str, message: str) -> None:
     ],
 )
 def test_a_column_of_flags_for_each_class(tmp_path: Path, text: str) -> None:
-    flagged = open_source(table(tmp_path / "flags", text))
-    named = open_source(table(tmp_path / "names", "a.jpg,dog,person\nin/b.jpg,cat\nc.jpg\n"))
-    assert flagged.classes == ("cat", "dog", "person") and flagged.fingerprint() == named.fingerprint()
-    assert marks_of(flagged).tolist() == [[-1, 1, 1], [1, -1, -1], [-1, -1, -1]]
+    by_flag = open_source(table(tmp_path / "flags", text))
+    by_name = open_source(table(tmp_path / "names", "a.jpg,dog,person\nin/b.jpg,cat\nc.jpg\n"))
+    assert by_flag.classes == ("cat", "dog", "person") and by_flag.fingerprint() == by_name.fingerprint()
+    assert marks_of(by_flag).tolist() == [[-1, 1, 1], [1, -1, -1], [-1, -1, -1]]
 
 
 def test_a_flag_that_is_never_set_is_a_class(tmp_path: Path) -> None:

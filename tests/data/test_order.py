@@ -34,9 +34,9 @@ def test_the_shares_of_all_ranks_are_the_joined_batches(world: int, own: int, st
     ranks = [shares(order, batch, rank, world) for rank in range(world)]
     assert all(share.shape == (steps, own) for share in ranks)
     for step in range(steps):
-        joined = torch.cat([share[step] for share in ranks])
-        assert torch.equal(joined, order[step * batch : (step + 1) * batch])
-        assert torch.equal(joined, shares(order, batch)[step])
+        batch_of_all = torch.cat([share[step] for share in ranks])
+        assert torch.equal(batch_of_all, order[step * batch : (step + 1) * batch])
+        assert torch.equal(batch_of_all, shares(order, batch)[step])
 
 
 def test_too_few_images_for_a_batch() -> None:

@@ -32,16 +32,18 @@ def test_sizes_and_labels(train: Photographs, test: Photographs) -> None:
 
 @pytest.mark.parametrize("side", [1, 32, 48, 72])
 def test_the_splits_share_no_pixel_and_keep_a_band_between_them(side: int) -> None:
-    painted = {}
+    mask_of_split = {}
     for split in ("train", "test"):
         canvas = torch.zeros(320, 480, dtype=torch.bool)
         for top, left in Photographs(split, side)._corners:
             assert 0 <= top <= 320 - side and 0 <= left <= 480 - side
             canvas[top : top + side, left : left + side] = True
-        painted[split] = canvas
-    assert painted["train"].any() and painted["test"].any()
-    grown = torch.nn.functional.max_pool2d(painted["test"][None].float(), 15, stride=1, padding=7)[0].bool()
-    assert not (grown & painted["train"]).any()
+        mask_of_split[split] = canvas
+    assert mask_of_split["train"].any() and mask_of_split["test"].any()
+    neighborhood = torch.nn.functional.max_pool2d(mask_of_split["test"][None].float(), 15, stride=1, padding=7)[
+        0
+    ].bool()
+    assert not (neighborhood & mask_of_split["train"]).any()
 
 
 def test_a_patch_is_what_its_name_says(train: Photographs) -> None:
@@ -61,8 +63,8 @@ def test_a_patch_can_be_changed_without_changing_the_photograph(train: Photograp
 def test_the_photographs_are_real_and_in_color(train: Photographs) -> None:
     pixels = train._pixels.float()
     assert (pixels.std(dim=(1, 2, 3)) > 5).all()
-    colored = (pixels[:, 0] - pixels[:, 2]).abs().mean(dim=(1, 2)) > 10
-    assert colored.sum() >= 8
+    is_colored = (pixels[:, 0] - pixels[:, 2]).abs().mean(dim=(1, 2)) > 10
+    assert is_colored.sum() >= 8
     assert len({photograph.numpy().tobytes() for photograph in train._pixels}) == 16
 
 

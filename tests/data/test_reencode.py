@@ -24,8 +24,8 @@ def test_a_copy(tmp_path: Path) -> None:
         else:
             Image.new("RGB", size, (200, 30, 40)).save(path)
     source = open_source(tmp_path / "in", cache=tmp_path / "c")
-    done = resize_short_side(source, tmp_path / "out", side=20)
-    assert done.written == 3 and done.present == 0 and [b.name for b in done.bad] == ["dog/bad.jpg"]
+    report = resize_short_side(source, tmp_path / "out", side=20)
+    assert report.written == 3 and report.present == 0 and [b.name for b in report.bad] == ["dog/bad.jpg"]
     copy = open_source(tmp_path / "out", cache=tmp_path / "c")
     sizes = {copy.name(n): tuple(copy.image(n).shape[1:]) for n in range(len(copy))}
     assert sizes == {"cat/high.jpg": (40, 20), "cat/wide.jpg": (20, 40), "dog/small.jpg": (8, 10)}

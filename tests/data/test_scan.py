@@ -28,7 +28,7 @@ def test_bad_images_are_listed(workers: int, tmp_path: Path) -> None:
         folder(tmp_path / "a", 600, {0: b"", 299: b"text", 599: good.read_bytes()[:-40]}), cache=tmp_path / "c"
     )
     reports: list[tuple[int, int]] = []
-    result = scan(source, workers, tmp_path / "c", progress=lambda done, of: reports.append((done, of)))
+    result = scan(source, workers, tmp_path / "c", progress=lambda count, of: reports.append((count, of)))
     assert [(b.number, b.name) for b in result.bad] == [(0, "0000.jpg"), (299, "0299.jpg"), (599, "0599.jpg")]
     assert (
         "empty" in result.bad[0].reason and "not a JPEG" in result.bad[1].reason and "damaged" in result.bad[2].reason
@@ -62,17 +62,17 @@ def test_the_same_images_are_scanned_once(tmp_path: Path, monkeypatch: pytest.Mo
     root = folder(tmp_path / "a", 50, {3: b"", 7: b""})
     source = open_source(root, cache=tmp_path / "c")
     first = scan(source, cache=tmp_path / "c")
-    tried: list[int] = []
+    numbers_read: list[int] = []
     image = Folder.image
-    monkeypatch.setattr(Folder, "image", lambda self, number: tried.append(number) or image(self, number))
-    assert scan(source, cache=tmp_path / "c") == first and tried == [3, 7]
+    monkeypatch.setattr(Folder, "image", lambda self, number: numbers_read.append(number) or image(self, number))
+    assert scan(source, cache=tmp_path / "c") == first and numbers_read == [3, 7]
     Image.new("RGB", (4, 4)).save(
         root / "0003.jpg"
     )  # mended; too small a change for a fingerprint to see or not, it is tried
     assert [b.number for b in scan(source, cache=tmp_path / "c").bad] == [7]
     (root / "0050.jpg").write_bytes(b"new and bad")
-    grown = scan(open_source(root, cache=tmp_path / "c"), cache=tmp_path / "c")
-    assert grown.images == 51 and [b.number for b in grown.bad] == [7, 50]
+    second = scan(open_source(root, cache=tmp_path / "c"), cache=tmp_path / "c")
+    assert second.images == 51 and [b.number for b in second.bad] == [7, 50]
 
 
 def test_a_bound_on_size_is_part_of_what_was_scanned(tmp_path: Path) -> None:

@@ -69,20 +69,20 @@ def test_photographs_all_decode_as_pillow_decodes_them(shared_data: Path, cache:
 
 @pytest.mark.slow
 def test_lossless_and_jpeg_forms_of_cifar_agree(shared_data: Path, cache: Path, tmp_path: Path) -> None:
-    kept = np.load(shared_data / "cifar10-lossless-4k.npz", allow_pickle=False)
-    mosaic = np.asarray(Image.open(io.BytesIO(kept["webp"].tobytes())).convert("RGB"))
+    arrays = np.load(shared_data / "cifar10-lossless-4k.npz", allow_pickle=False)
+    mosaic = np.asarray(Image.open(io.BytesIO(arrays["webp"].tobytes())).convert("RGB"))
     tiles = mosaic.reshape(63, 32, 64, 32, 3).transpose(0, 2, 1, 3, 4).reshape(-1, 32, 32, 3)[:4000]
-    np.savez(tmp_path / "cifar.npz", images=tiles, labels=kept["y"])
+    np.savez(tmp_path / "cifar.npz", images=tiles, labels=arrays["y"])
     lossless = open_source(tmp_path / "cifar.npz", cache=cache)
     jpeg = open_source(f"{shared_data}/cifar10-jpg.tar.gz#train", cache=cache)
     number_of = {
         jpeg.name(number)[:24]: number for number in range(len(jpeg))
     }  # the names in the file are cut to 24 letters
-    chosen = SourceSubset(jpeg, [number_of[str(name)[:24]] for name in kept["jpg"][:300]])
+    subset = SourceSubset(jpeg, [number_of[str(name)[:24]] for name in arrays["jpg"][:300]])
     errors = []
     for number in range(300):
-        assert chosen.label(number) == lossless.label(number)
-        errors.append((chosen.image(number).float() - lossless.image(number).float()).square().mean())
+        assert subset.label(number) == lossless.label(number)
+        errors.append((subset.image(number).float() - lossless.image(number).float()).square().mean())
     assert 28 < 10 * torch.log10(255**2 / torch.stack(errors)).mean() < 33  # dB; 30.5 over all 4,000
 
 

@@ -33,8 +33,8 @@ def as_png(pixels: np.ndarray) -> bytes:
 def tree(tmp_path: Path) -> Path:
     """train/ and val/ with the same class folders, a text file, and hidden rubbish."""
     root = tmp_path / "photos"
-    for part, chosen in (("train", range(9)), ("val", (0, 3, 6))):
-        for number in chosen:
+    for part, numbers in (("train", range(9)), ("val", (0, 3, 6))):
+        for number in numbers:
             folder = root / part / CLASSES[LABELS[number]]
             folder.mkdir(parents=True, exist_ok=True)
             (folder / f"{number:02d}.png").write_bytes(as_png(IMAGES[number]))
@@ -44,7 +44,7 @@ def tree(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def places(tree: Path, tmp_path: Path) -> dict[str, str]:
+def paths(tree: Path, tmp_path: Path) -> dict[str, str]:
     """The training images, kept in every way."""
     for name, mode in (("a.tar", "w"), ("a.tar.gz", "w:gz"), ("a.tar.bz2", "w:bz2"), ("a.tar.xz", "w:xz")):
         with tarfile.open(tmp_path / name, mode) as tar:  # type: ignore[call-overload]
@@ -62,15 +62,15 @@ def places(tree: Path, tmp_path: Path) -> dict[str, str]:
     pq.write_table(table.slice(0, 3), tmp_path / "shards" / "test-0-of-1.parquet")
     lines = [f"photos/train/{CLASSES[k]}/{n:02d}.png {CLASSES[k]}" for n, k in enumerate(LABELS)]
     (tmp_path / "list.txt").write_text("# a comment\n\n" + "\n".join(lines))
-    kept = {
+    names = {
         "a.tar": "#train",
         "a.tar.gz": "#train",
         "a.tar.bz2": "#photos/train",
         "a.tar.xz": "#train",
         "a.npz": "#train",
     }
-    kept |= {"words.npz": "", "a.npy": "", "a.parquet": "", "shards": "#train", "list.txt": ""}
-    return {name: str(tmp_path / name) + part for name, part in kept.items()} | {"folder": f"{tree}#train"}
+    names |= {"words.npz": "", "a.npy": "", "a.parquet": "", "shards": "#train", "list.txt": ""}
+    return {name: str(tmp_path / name) + part for name, part in names.items()} | {"folder": f"{tree}#train"}
 
 
 KINDS = [
@@ -89,47 +89,45 @@ KINDS = [
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_all_kinds_hold_the_same_images(kind: str, places: dict[str, str], tmp_path: Path) -> None:
-    source = open_source(places[kind], cache=tmp_path / "cache")
+def test_all_kinds_hold_the_same_images(kind: str, paths: dict[str, str], tmp_path: Path) -> None:
+    source = open_source(paths[kind], cache=tmp_path / "cache")
     assert isinstance(source, Source) and len(source) == 9
     assert source.classes == {"a.npz": ("0", "1", "2"), "a.npy": ()}.get(kind, CLASSES)
     for number in range(9):
         assert torch.equal(source.image(number), torch.from_numpy(IMAGES[number]).permute(2, 0, 1))
         assert source.label(number) == (None if kind == "a.npy" else LABELS[number])
     assert len({source.name(number) for number in range(9)}) == 9
-    again = open_source(places[kind], cache=tmp_path / "cache")
-    assert (
-        source.fingerprint() == again.fingerprint() == open_source(places[kind], cache=tmp_path / "new").fingerprint()
-    )
+    again = open_source(paths[kind], cache=tmp_path / "cache")
+    assert source.fingerprint() == again.fingerprint() == open_source(paths[kind], cache=tmp_path / "new").fingerprint()
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_goes_to_another_process(kind: str, places: dict[str, str], tmp_path: Path) -> None:
-    source = open_source(places[kind], cache=tmp_path / "cache")
+def test_every_kind_goes_to_another_process(kind: str, paths: dict[str, str], tmp_path: Path) -> None:
+    source = open_source(paths[kind], cache=tmp_path / "cache")
     source.image(0)  # so that files are open
     copy = pickle.loads(pickle.dumps(source))  # between our own processes, never from a file
     assert torch.equal(copy.image(8), source.image(8)) and copy.fingerprint() == source.fingerprint()
 
 
-def test_names(places: dict[str, str], tmp_path: Path) -> None:
-    def opened(kind: str) -> Source:
-        return open_source(places[kind], cache=tmp_path / "cache")
+def test_names(paths: dict[str, str], tmp_path: Path) -> None:
+    def open_kind(kind: str) -> Source:
+        return open_source(paths[kind], cache=tmp_path / "cache")
 
-    assert opened("folder").name(4) == "dog/04.png"
-    assert opened("list.txt").name(4) == "photos/train/dog/04.png"
-    assert opened("a.tar.gz").name(4) == "photos/train/dog/04.png"
-    assert opened("a.parquet").name(4) == opened("a.npz").name(4) == "row 4"
+    assert open_kind("folder").name(4) == "dog/04.png"
+    assert open_kind("list.txt").name(4) == "photos/train/dog/04.png"
+    assert open_kind("a.tar.gz").name(4) == "photos/train/dog/04.png"
+    assert open_kind("a.parquet").name(4) == open_kind("a.npz").name(4) == "row 4"
 
 
 def test_a_fingerprint_reads_32_images_evenly_spaced_and_notes_the_unreadable() -> None:
-    def read(number: int) -> bytes:
+    def read_number(number: int) -> bytes:
         if number == 0:
             raise UnreadableImage("0.png", "cut off")
         return bytes([number])
 
     evenly = [bytes([step * 99 // 31]) for step in range(1, 32)]
-    assert list(read_some(100, read)) == [b"unreadable", *evenly]
-    assert list(read_some(3, read)) == [b"unreadable", b"\1", b"\2"]
+    assert list(read_some(100, read_number)) == [b"unreadable", *evenly]
+    assert list(read_some(3, read_number)) == [b"unreadable", b"\1", b"\2"]
 
 
 def test_fingerprints_follow_contents_not_times_or_places(tree: Path, tmp_path: Path) -> None:
@@ -137,13 +135,13 @@ def test_fingerprints_follow_contents_not_times_or_places(tree: Path, tmp_path: 
         return open_source(root, cache=tmp_path / "cache").fingerprint()
 
     first = print_of(tree)
-    moved = tree.rename(tmp_path / "elsewhere")
-    os.utime(moved / "train" / "cat" / "00.png", (1, 1))
-    assert print_of(moved) == first
-    (moved / "train" / "cat" / "00.png").write_bytes(as_png(IMAGES[5]))
-    second = print_of(moved)
-    (moved / "train" / "cat" / "new.png").write_bytes(as_png(IMAGES[5]))
-    assert len({first, second, print_of(moved)}) == 3
+    new_folder = tree.rename(tmp_path / "elsewhere")
+    os.utime(new_folder / "train" / "cat" / "00.png", (1, 1))
+    assert print_of(new_folder) == first
+    (new_folder / "train" / "cat" / "00.png").write_bytes(as_png(IMAGES[5]))
+    second = print_of(new_folder)
+    (new_folder / "train" / "cat" / "new.png").write_bytes(as_png(IMAGES[5]))
+    assert len({first, second, print_of(new_folder)}) == 3
 
 
 def test_a_part_of_a_tar_lies_nearest_to_the_top(tmp_path: Path) -> None:
@@ -175,14 +173,14 @@ def test_a_tar_leaves_its_links_and_other_files_and_survives_a_second_look(tree:
 
 @pytest.mark.parametrize("name", ["a.tar", "a.tar.gz", "a.tar.bz2", "a.tar.xz", "a.npz", "a.npy", "a.parquet"])
 @pytest.mark.parametrize("damage", ["cut", "empty", "text"])
-def test_damaged_containers(name: str, damage: str, places: dict[str, str], tmp_path: Path) -> None:
+def test_damaged_containers(name: str, damage: str, paths: dict[str, str], tmp_path: Path) -> None:
     path = tmp_path / name
     whole = path.read_bytes()
     path.write_bytes(
         {"cut": whole[: len(whole) * 6 // 10], "empty": b"", "text": b"these are not the bytes you want\n" * 40}[damage]
     )
     with pytest.raises(DataError, match=f"{name}|no images"):
-        source = open_source(places[name], cache=tmp_path / "cache")
+        source = open_source(paths[name], cache=tmp_path / "cache")
         source.image(8)
 
 
@@ -269,9 +267,9 @@ def test_places_that_cannot_be_opened(tmp_path: Path) -> None:
         "void.txt": "names no images",
     }
     for path, message in cases.items():
-        with pytest.raises(DataError, match=message) as caught:
+        with pytest.raises(DataError, match=message) as error:
             open_source(tmp_path / path, cache=tmp_path / "cache")
-        assert isinstance(caught.value, UserError)
+        assert isinstance(error.value, UserError)
     assert len(open_source(tmp_path / "one", cache=tmp_path / "cache", at_least=1)) == 1
 
 
@@ -282,8 +280,8 @@ def test_a_name_may_hold_the_sign_of_a_part(tmp_path: Path) -> None:
     assert len(open_source(tmp_path / "a#b", cache=tmp_path / "cache")) == 2
 
 
-def test_subsets(places: dict[str, str], tmp_path: Path) -> None:
-    source = open_source(places["folder"], cache=tmp_path / "cache")
+def test_subsets(paths: dict[str, str], tmp_path: Path) -> None:
+    source = open_source(paths["folder"], cache=tmp_path / "cache")
     some = SourceSubset(source, [7, 0, 4])
     assert isinstance(some, Source) and len(some) == 3 and some.classes == CLASSES
     assert some.name(0) == "owl/07.png" and some.label(2) == 1 and torch.equal(some.image(1), source.image(0))
@@ -320,9 +318,9 @@ def test_torchvision_mnist_from_files_on_disk(tmp_path: Path) -> None:
 def test_training_and_validation_images_joined(tmp_path: Path) -> None:
     """DTD has a list of each; in its files on disk each class has a folder."""
     root = tmp_path / "sets" / "dtd" / "dtd"
-    for part, chosen in (("train", (0, 4)), ("val", (1, 8, 5)), ("test", (2,))):
-        names = [f"{CLASSES[LABELS[number]]}/{number}.png" for number in chosen]
-        for number, name in zip(chosen, names, strict=True):
+    for part, numbers in (("train", (0, 4)), ("val", (1, 8, 5)), ("test", (2,))):
+        names = [f"{CLASSES[LABELS[number]]}/{number}.png" for number in numbers]
+        for number, name in zip(numbers, names, strict=True):
             (root / "images" / name).parent.mkdir(parents=True, exist_ok=True)
             (root / "images" / name).write_bytes(as_png(IMAGES[number]))
         (root / "labels").mkdir(exist_ok=True)

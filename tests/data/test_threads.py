@@ -32,16 +32,16 @@ def test_as_many_threads_as_asked_work_at_once() -> None:
 
 
 def test_a_failure_comes_out_and_what_waits_is_not_begun() -> None:
-    held, tried = threading.Event(), []
+    release, keys_tried = threading.Event(), []
 
     def make(key: int) -> int:
-        tried.append(key)
+        keys_tried.append(key)
         if key == 1:
             raise ValueError("one")
         if key > 1:
-            held.wait(0.05)
+            release.wait(0.05)
         return key
 
     with pytest.raises(ValueError, match="one"):
         list(prefetch(make, ([key] for key in range(100)), num_workers=1, ahead=50))
-    assert len(tried) < 10
+    assert len(keys_tried) < 10

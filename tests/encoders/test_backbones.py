@@ -133,7 +133,7 @@ def test_zero_init_makes_every_block_start_as_its_shortcut(depth: Any, last: str
 
 
 @pytest.mark.parametrize(
-    ("make", "named"),
+    ("make", "sentence"),
     [
         (lambda: ResNet(18, groups=32), "groups 32"),
         (lambda: ResNet(34, width_per_group=128), "width_per_group 128"),
@@ -146,8 +146,8 @@ def test_zero_init_makes_every_block_start_as_its_shortcut(depth: Any, last: str
         (lambda: ResNet(50, groups=32, width_per_group=4, width_multiplier=0.125), "width_multiplier is 0.125"),
     ],
 )
-def test_combinations_that_do_not_exist_are_refused(make: Any, named: str) -> None:
-    with pytest.raises(UserError, match=named):
+def test_combinations_that_do_not_exist_are_refused(make: Any, sentence: str) -> None:
+    with pytest.raises(UserError, match=sentence):
         make()
 
 

@@ -67,10 +67,10 @@ def test_depths_are_the_maps_pooled_one_after_the_other() -> None:
 def test_the_released_pooling_is_an_average_over_windows_with_zeros_outside() -> None:
     one = torch.randn(1, 1, 112, 112, dtype=torch.float64)
     pooled = grid_pool(12, 112, 112)(one)
-    padded = nn.functional.pad(one, (4, 4, 4, 4))[0, 0]
+    borders = nn.functional.pad(one, (4, 4, 4, 4))[0, 0]
     for row in range(12):
         for column in range(12):
-            window = padded[10 * row : 10 * row + 10, 10 * column : 10 * column + 10]
+            window = borders[10 * row : 10 * row + 10, 10 * column : 10 * column + 10]
             assert float(pooled[0, 0, row, column]) == pytest.approx(float(window.mean()))
 
 

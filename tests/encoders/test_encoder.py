@@ -90,11 +90,11 @@ def test_the_gradient_of_unit_is_right() -> None:
 
 
 def test_two_builds_from_one_seed_are_equal() -> None:
-    built = []
+    states = []
     for _ in range(2):
         torch.manual_seed(5)
-        built.append(SMALL.build().state_dict())
-    assert all(torch.equal(value, built[1][name]) for name, value in built[0].items())
+        states.append(SMALL.build().state_dict())
+    assert all(torch.equal(value, states[1][name]) for name, value in states[0].items())
 
 
 def test_encoders_are_values() -> None:

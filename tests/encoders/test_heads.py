@@ -62,15 +62,15 @@ def test_a_bias_before_the_batch_norm_would_change_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "named"),
+    ("make", "sentence"),
     [
         (lambda: LinearHead(width=0), "LinearHead: width"),
         (lambda: MLP(hidden=-1), "MLP: hidden"),
         (lambda: NormalizedMLP(width=0), "NormalizedMLP: width"),
     ],
 )
-def test_widths_below_one_are_refused(make: Callable[[], Head], named: str) -> None:
-    with pytest.raises(UserError, match=named):
+def test_widths_below_one_are_refused(make: Callable[[], Head], sentence: str) -> None:
+    with pytest.raises(UserError, match=sentence):
         make()
 
 
@@ -94,6 +94,6 @@ def test_the_jigsaw_head_of_the_paper() -> None:
 def test_another_number_of_patches_is_refused() -> None:
     with pytest.raises(UserError, match="built for 9 patches, but the view has 4"):
         JigsawHead().build(8)(torch.randn(2, 4, 8))
-    for settings, named in (({"width": 0}, "JigsawHead: width"), ({"patches": 0}, "JigsawHead: patches")):
-        with pytest.raises(UserError, match=named):
+    for settings, sentence in (({"width": 0}, "JigsawHead: width"), ({"patches": 0}, "JigsawHead: patches")):
+        with pytest.raises(UserError, match=sentence):
             JigsawHead(**settings)

@@ -73,8 +73,10 @@ def test_the_hidden_layer_of_a_head_follows_the_features() -> None:
     assert with_backbone(moco.encoder, backbone_named("resnet101", 224)).head == MLP(2048, 128)
     assert with_backbone(moco.encoder, Convolutions((8, 24))).head == MLP(24, 128)
     other: Any = simclr(224).encoders
-    changed = with_backbone(other.encoder, small)
-    assert changed.head == NormalizedMLP(512, 128) and changed.backbone == ResNet(18, zero_init_residual=True)
+    resized_encoder = with_backbone(other.encoder, small)
+    assert resized_encoder.head == NormalizedMLP(512, 128) and resized_encoder.backbone == ResNet(
+        18, zero_init_residual=True
+    )
     for name, width in (("resnet50x4", 8192), ("resnet50x0.5", 1024), ("tiny_alexnet", 4096)):
         assert with_backbone(moco.encoder, backbone_named(name, 224)).head == MLP(width, 128)
     plain = Encoder(ResNet(50), MLP(64, 32), jigsaw=JigsawHead(LinearHead(32), 32))

@@ -25,7 +25,7 @@ from vantage.encoders.normalization import BatchNorm, Normalization, SplitBatchN
 from vantage.errors import UserError
 
 
-def filled(norm: nn.Module) -> nn.Module:
+def with_statistics(norm: nn.Module) -> nn.Module:
     """In float64, with parameters and running statistics that are not the initial ones."""
     norm = norm.double()
     with torch.no_grad():
@@ -79,7 +79,7 @@ def test_groups_of_the_joined_batch_are_separate_norms(
     channels: int,
     momentum: float | None,
 ) -> None:
-    norm = filled(kind(channels, momentum=momentum))
+    norm = with_statistics(kind(channels, momentum=momentum))
     images = torch.randn(groups * share, channels, *rest, dtype=torch.float64)
     weight = torch.randn_like(images)
     expected = one_norm_a_group(norm, images, weight, groups)
@@ -96,7 +96,7 @@ def test_groups_folded_into_channels_are_groups_one_by_one(
     kind: Callable[..., nn.Module], rest: tuple[int, ...], settings: dict[str, Any], layout: torch.memory_format
 ) -> None:
     channels = 4 if layout == torch.channels_last else 3  # a multiple of 16 bytes, or not
-    first = filled(kind(channels, **settings))
+    first = with_statistics(kind(channels, **settings))
     images = torch.randn(8, channels, *rest, dtype=torch.float64)
     if layout == torch.channels_last and len(rest) == 2:
         images = images.contiguous(memory_format=layout)
@@ -142,7 +142,7 @@ def test_images_of_another_group_do_not_matter() -> None:
 
 
 def test_evaluation_is_ordinary_batch_norm_and_takes_any_batch() -> None:
-    plain = filled(nn.BatchNorm2d(3)).eval()
+    plain = with_statistics(nn.BatchNorm2d(3)).eval()
     split = SplitBatchNorm(8).convert(copy.deepcopy(plain))
     images = torch.randn(5, 3, 4, 4, dtype=torch.float64)
     before = copy.deepcopy(split.state_dict())
@@ -153,10 +153,10 @@ def test_evaluation_is_ordinary_batch_norm_and_takes_any_batch() -> None:
 @pytest.mark.parametrize("choice", [BatchNorm(), SplitBatchNorm(1), SplitBatchNorm(4)])
 def test_names_and_values_of_the_state_stay(choice: Normalization) -> None:
     for plain in (ResNet(18).build(), NormalizedMLP(hidden=8, width=4).build(8)):
-        converted = choice.convert(copy.deepcopy(plain))
-        assert list(converted.state_dict()) == list(plain.state_dict())
-        plain.load_state_dict(converted.state_dict(), strict=True)
-        assert all(torch.equal(value, plain.state_dict()[name]) for name, value in converted.state_dict().items())
+        conversion = choice.convert(copy.deepcopy(plain))
+        assert list(conversion.state_dict()) == list(plain.state_dict())
+        plain.load_state_dict(conversion.state_dict(), strict=True)
+        assert all(torch.equal(value, plain.state_dict()[name]) for name, value in conversion.state_dict().items())
 
 
 def test_the_parameters_stay_the_same_objects() -> None:
@@ -199,29 +199,29 @@ def test_every_image_of_the_joint_batch_is_in_its_group_however_it_is_computed(
     """Image by image: the group that its process and part put it in holds the images that the joint batch's does."""
     size = groups * parts * count * images
     try:
-        here, extent = share_of_groups(groups, parts, count)
+        groups_here, extent = share_of_groups(groups, parts, count)
     except UserError as refusal:
         assert groups % parts or ((groups // parts) % count and count % (groups // parts))
         assert "SplitBatchNorm(" in str(refusal)
         return
-    assert 1 in (here, extent)
+    assert 1 in (groups_here, extent)
     joint = torch.arange(size).chunk(groups)
-    seen: dict[tuple[int, int, int], list[int]] = {}
+    images_of_group: dict[tuple[int, int, int], list[int]] = {}
     for part, rows in enumerate(torch.arange(size).chunk(parts)):
         for rank, own in enumerate(rows.chunk(count)):
-            for number, group in enumerate(own.chunk(here)):
-                seen.setdefault((part, rank // extent, number), []).extend(group.tolist())
-    assert sorted(map(sorted, seen.values())) == [group.tolist() for group in joint]
+            for number, group in enumerate(own.chunk(groups_here)):
+                images_of_group.setdefault((part, rank // extent, number), []).extend(group.tolist())
+    assert sorted(map(sorted, images_of_group.values())) == [group.tolist() for group in joint]
 
 
 @pytest.mark.parametrize("choice", [SplitBatchNorm(2), SplitBatchNorm(1)])
 def test_activations_inside_timms_batch_norm_survive(choice: Normalization) -> None:
     pytest.importorskip("timm")
     plain = Timm("efficientnet_lite0").build().double()
-    converted = choice.convert(copy.deepcopy(plain))
+    conversion = choice.convert(copy.deepcopy(plain))
     images = torch.randn(4, 3, 32, 32, dtype=torch.float64)
-    torch.testing.assert_close(converted.eval()(images), copy.deepcopy(plain).eval()(images))
-    assert list(converted.state_dict()) == list(plain.state_dict())
+    torch.testing.assert_close(conversion.eval()(images), copy.deepcopy(plain).eval()(images))
+    assert list(conversion.state_dict()) == list(plain.state_dict())
 
 
 def test_timms_batch_norm_in_groups_is_one_a_group() -> None:
@@ -259,5 +259,5 @@ def test_choices_are_values() -> None:
 
 @pytest.mark.parametrize(("batch", "groups"), [(512, 8), (256, 8), (128, 8), (64, 4), (32, 2), (16, 1), (8, 1)])
 def test_groups_hold_sixteen_images_where_the_batch_was_fitted(batch: int, groups: int):
-    fitted = SplitBatchNorm(8).fit_to(images=1000, batch_size=batch)
-    assert fitted.groups == groups and batch % fitted.groups == 0
+    choice = SplitBatchNorm(8).fit_to(images=1000, batch_size=batch)
+    assert choice.groups == groups and batch % choice.groups == 0

@@ -21,9 +21,9 @@ def test_features_are_eight_times_as_wide_as_the_stem(stride: Literal[1, 2], pix
     features = network(images)
     assert features.shape == (2, 32) and features.isfinite().all() and width_of(network) == 32
     first = (pixels + stride - 1) // stride
-    seen = maps(network.eval(), images)
-    assert [tuple(one.shape[1:]) for one in seen] == [(4 << n, first >> n, first >> n) for n in range(4)]
-    torch.testing.assert_close(seen[-1].mean((2, 3)), network(images))
+    stages = maps(network.eval(), images)
+    assert [tuple(one.shape[1:]) for one in stages] == [(4 << n, first >> n, first >> n) for n in range(4)]
+    torch.testing.assert_close(stages[-1].mean((2, 3)), network(images))
 
 
 def test_it_is_what_its_formula_says() -> None:
@@ -56,15 +56,15 @@ def test_it_is_a_value() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "named"),
+    ("make", "sentence"),
     [
         (lambda: ResNet9(0), "width is 0"),
         (lambda: ResNet9(in_channels=0), "in_channels 0"),
         (lambda: ResNet9(stem_stride=3), "stem_stride"),  # pyright: ignore[reportArgumentType]
     ],
 )
-def test_what_does_not_exist_is_refused(make: Any, named: str) -> None:
-    with pytest.raises((UserError, TypeError), match=named):
+def test_what_does_not_exist_is_refused(make: Any, sentence: str) -> None:
+    with pytest.raises((UserError, TypeError), match=sentence):
         make()
 
 

@@ -111,11 +111,11 @@ def test_shuffle_mixes_the_groups():
     """Keys are normalized with other images than their queries, and with others for another seed."""
     networks = Momentum(NORMALIZED, Constant(1.0)).build()
     straight = networks.slow(views()[1]).detach()
-    shuffled = [networks.keys({1: views()[1]}, {}, seed)[1] for seed in (1, 2)]
-    assert not torch.allclose(straight, shuffled[0], atol=1e-4)
-    assert not torch.allclose(shuffled[0], shuffled[1], atol=1e-4)
+    shuffled_keys = [networks.keys({1: views()[1]}, {}, seed)[1] for seed in (1, 2)]
+    assert not torch.allclose(straight, shuffled_keys[0], atol=1e-4)
+    assert not torch.allclose(shuffled_keys[0], shuffled_keys[1], atol=1e-4)
     order = torch.randperm(8, generator=torch.Generator().manual_seed(1))
-    assert_close(shuffled[0], networks.slow(views()[1][order]).detach()[order.argsort()])
+    assert_close(shuffled_keys[0], networks.slow(views()[1][order]).detach()[order.argsort()])
 
 
 def test_keys_are_shuffled_one_by_one_if_asked():
@@ -130,11 +130,11 @@ def test_keys_are_shuffled_one_by_one_if_asked():
     order = torch.randperm(40, generator=torch.Generator().manual_seed(7)).tolist()
     straight = Encoder(shrunken.TwoLayers(), LinearHead(6), BatchNorm()).build()
     straight.load_state_dict(apart.slow.state_dict())
-    encoded = [straight(torch.stack([rows[place] for place in half])) for half in (order[:20], order[20:])]
-    expected: dict[int, Tensor] = dict(zip(order, torch.cat(encoded).detach(), strict=True))
-    for place, number in enumerate(five):
+    encoded_halves = [straight(torch.stack([rows[position] for position in half])) for half in (order[:20], order[20:])]
+    expected: dict[int, Tensor] = dict(zip(order, torch.cat(encoded_halves).detach(), strict=True))
+    for position, number in enumerate(five):
         for image in range(8):
-            assert_close(keys[number][image], expected[5 * image + place])
+            assert_close(keys[number][image], expected[5 * image + position])
     blocks = together.keys(five, {}, 7)
     assert not torch.allclose(keys[1], blocks[1], atol=1e-4)
     one = {1: five[1]}

@@ -58,13 +58,13 @@ def test_other_sizes_are_refused() -> None:
     network = TinyAlexNet(32, width_multiplier=1 / 32).build().eval()
     with pytest.raises(UserError, match="built for 32 pixels and is shown 64 x 64"):
         network(torch.randn(1, 3, 64, 64))
-    for make, named in (
+    for make, sentence in (
         (lambda: TinyAlexNet(14), "image_size is 14"),
         (lambda: TinyAlexNet(in_channels=0), "in_channels 0"),
         (lambda: TinyAlexNet(width_multiplier=0.3), "width_multiplier is 0.3"),
         (lambda: TinyAlexNet(width_multiplier=-1.0), "width_multiplier is -1"),
     ):
-        with pytest.raises(UserError, match=named):
+        with pytest.raises(UserError, match=sentence):
             make()
     assert isinstance(TinyAlexNet(), Backbone) and eval(repr(TinyAlexNet(32))) == TinyAlexNet(32)
 

@@ -213,8 +213,8 @@ def test_the_normalizer_leaves_dropped_pairs_out():
     one(synthetic.table(near), synthetic.table(far, keep), 0)
     two(synthetic.table(near), synthetic.table(torch.where(keep, far, 0.9), keep), 0)
     assert torch.equal(one.log_normalizer, two.log_normalizer)
-    counted = [float(s) for s in near.flatten()] + [float(s) for s in far[keep]]
-    expected = math.log(40 * sum(math.exp(s / 0.1) for s in counted) / len(counted))
+    kept_scores = [float(s) for s in near.flatten()] + [float(s) for s in far[keep]]
+    expected = math.log(40 * sum(math.exp(s / 0.1) for s in kept_scores) / len(kept_scores))
     assert_close(float(one.log_normalizer), expected, rtol=1e-12, atol=0)
 
 
@@ -298,15 +298,17 @@ def test_20_margin_raises_the_loss_by_at_most_m_over_tau(seed: int, margin: floa
     positive, partition = synthetic.table(cosines(4, 1, seed)), cosines(4, 1, seed + 1)[:, 0] / temperature + 3.0
     plain = InfoNCE(temperature)(positive, synthetic.negatives(partition), 0)
     logits = torch.stack([positive.cosine[:, 0] / temperature, partition], 1)
-    crossed = torch.nn.functional.cross_entropy(logits, torch.zeros(4, dtype=torch.int64), reduction="none")
-    assert_close(plain, crossed, rtol=0, atol=1e-12)
-    raised, higher = (
+    cross_entropy = torch.nn.functional.cross_entropy(logits, torch.zeros(4, dtype=torch.int64), reduction="none")
+    assert_close(plain, cross_entropy, rtol=0, atol=1e-12)
+    with_margin, higher = (
         InfoNCE(temperature, m)(positive, synthetic.negatives(partition), 0) for m in (margin, margin + 0.1)
     )
-    assert ((raised - plain) >= 0).all() and ((raised - plain) <= margin / temperature + 1e-12).all()
-    assert (higher >= raised).all()
-    closed = torch.nn.functional.softplus(partition - (positive.cosine[:, 0] - margin) / temperature, threshold=100.0)
-    assert_close(raised, closed, rtol=0, atol=1e-12)
+    assert ((with_margin - plain) >= 0).all() and ((with_margin - plain) <= margin / temperature + 1e-12).all()
+    assert (higher >= with_margin).all()
+    closed_form = torch.nn.functional.softplus(
+        partition - (positive.cosine[:, 0] - margin) / temperature, threshold=100.0
+    )
+    assert_close(with_margin, closed_form, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("margin", [0.0, 0.5, -0.5, 1.5, -1.3])
@@ -356,15 +358,15 @@ def test_an_angle_beyond_a_quarter_turn_is_refused():
 def test_21_a_margin_repeats_every_negative(seed: int, times: int):
     positive, far = synthetic.table(cosines(3, 1, seed)), cosines(3, 5, seed + 1)
     margin = losses(InfoNCE(0.1, 0.1 * math.log(times)), positive, synthetic.table(far))
-    repeated = losses(InfoNCE(0.1), positive, synthetic.table(far.repeat(1, times)))
-    assert_close(margin, repeated, rtol=0, atol=1e-11)
+    with_repeats = losses(InfoNCE(0.1), positive, synthetic.table(far.repeat(1, times)))
+    assert_close(margin, with_repeats, rtol=0, atol=1e-11)
 
 
 def test_21_a_negative_margin_weakens_negatives():
     positive, far = synthetic.table(cosines(3, 1, 0)), cosines(3, 5, 1)
     margin = losses(InfoNCE(0.1, -0.5), positive, synthetic.table(far))
-    weakened = InfoNCE(0.1)(positive, synthetic.negatives(torch.logsumexp(far / 0.1, 1) - 5.0), 0)
-    assert_close(margin, weakened, rtol=0, atol=1e-12)
+    with_weaker_negatives = InfoNCE(0.1)(positive, synthetic.negatives(torch.logsumexp(far / 0.1, 1) - 5.0), 0)
+    assert_close(margin, with_weaker_negatives, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("count", [1, 100, 4095])

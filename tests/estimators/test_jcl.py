@@ -106,16 +106,16 @@ def test_1_without_spread_it_is_info_nce(many, pool, seed, strength):
 def test_2_the_released_two_terms_give_the_same_number(many, pool, seed, strength):
     query, near, far = problem(many, pool, seed)
     keys = torch.stack(near, 1)
-    away = keys - keys.mean(1, keepdim=True)
-    covariance = torch.einsum("bmi,bmj->bij", away, away) / many
+    centered = keys - keys.mean(1, keepdim=True)
+    covariance = torch.einsum("bmi,bmj->bij", centered, centered) / many
     quadratic = torch.einsum("bi,bij,bj->b", query, covariance, query)
     cosine = torch.stack([(query * key).sum(1) for key in near], 1)
     assert_close(cosine.var(1, correction=0), quadratic, rtol=0, atol=1e-12)
     extra = strength / (2 * 0.2**2) * quadratic
     logits = torch.cat([(cosine.mean(1) / 0.2 + extra)[:, None], query @ far.T / 0.2], 1)
-    crossed = torch.nn.functional.cross_entropy(logits, torch.zeros(3, dtype=torch.int64), reduction="none")
+    cross_entropy = torch.nn.functional.cross_entropy(logits, torch.zeros(3, dtype=torch.int64), reduction="none")
     actual = loss(JCL(0.2, Constant(strength)), query, near, far)
-    assert_close(actual, crossed + extra, rtol=1e-12, atol=1e-11)
+    assert_close(actual, cross_entropy + extra, rtol=1e-12, atol=1e-11)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -148,12 +148,12 @@ def test_4_the_closed_gradient(many, pool, seed, strength):
     (gradient,) = torch.autograd.grad(loss(JCL(t, Constant(strength)), query, near, far).sum(), query)
     keys, query_values = torch.stack(near, 1), query.detach()
     mean = keys.mean(1)
-    away = keys - mean[:, None]
-    spread = torch.einsum("bmi,bmj,bj->bi", away, away, query_values) / many
-    lift = (query_values * mean).sum(1) / t + strength / (2 * t**2) * (query_values * spread).sum(1)
+    centered = keys - mean[:, None]
+    covariance = torch.einsum("bmi,bmj,bj->bi", centered, centered, query_values) / many
+    lift = (query_values * mean).sum(1) / t + strength / (2 * t**2) * (query_values * covariance).sum(1)
     share = torch.softmax(torch.cat([lift[:, None], query_values @ far.T / t], 1), 1)
     first = share[:, :1]
-    expected = (first - 1) * mean / t + first * strength / t**2 * spread + share[:, 1:] @ far / t
+    expected = (first - 1) * mean / t + first * strength / t**2 * covariance + share[:, 1:] @ far / t
     assert_close(gradient, expected, rtol=0, atol=1e-10)
 
 
@@ -173,10 +173,10 @@ def test_6_a_joint_rotation_and_the_order_of_keys_change_nothing(many, pool, see
     query, near, far = problem(many, pool, seed)
     turn = torch.linalg.qr(synthetic.vectors(5, 5, seed + 1)).Q
     plain = loss(JCL(), query, near, far)
-    turned = loss(JCL(), query @ turn, [key @ turn for key in near], far @ turn)
-    mixed = loss(JCL(), query, near[::-1], far.flip(0))
-    assert_close(turned, plain, rtol=0, atol=1e-11)
-    assert_close(mixed, plain, rtol=0, atol=1e-12)
+    rotated = loss(JCL(), query @ turn, [key @ turn for key in near], far @ turn)
+    reordered = loss(JCL(), query, near[::-1], far.flip(0))
+    assert_close(rotated, plain, rtol=0, atol=1e-11)
+    assert_close(reordered, plain, rtol=0, atol=1e-12)
 
 
 def test_the_strength_follows_the_step():
@@ -226,6 +226,6 @@ def test_4_fixed_views_give_their_keys_no_gradient():
         scores = part(Keys(query, image), tuple(Keys(key, image) for key in keys), Keys(query, image), 0)
         loss = JCL()(scores, synthetic.negatives(rest), 0).sum()
         gradients.append((loss.detach(), *torch.autograd.grad(loss, (query, *keys), allow_unused=True)))
-    (loss_of, to_query, *to_keys), (fixed, to_the_same, *to_fixed) = gradients
-    assert torch.equal(loss_of, fixed) and torch.equal(to_query, to_the_same)
+    (loss_of, to_query, *to_keys), (loss_of_fixed, to_the_same, *to_fixed) = gradients
+    assert torch.equal(loss_of, loss_of_fixed) and torch.equal(to_query, to_the_same)
     assert all(gradient.any() for gradient in to_keys) and to_fixed == [None] * len(keys)

@@ -19,7 +19,7 @@ def cosines(rows: int, columns: int, seed: int) -> Tensor:
     return torch.rand(rows, columns, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) * 2 - 1
 
 
-def summed(b: Tensor, temperature: float, count: int | None = None) -> Negatives:
+def negatives_of(b: Tensor, temperature: float, count: int | None = None) -> Negatives:
     return synthetic.negatives(torch.logsumexp(b / temperature, 1), count or b.shape[1])
 
 
@@ -27,7 +27,7 @@ def summed(b: Tensor, temperature: float, count: int | None = None) -> Negatives
 @given(mates=st.integers(1, 4), others=st.integers(1, 6), seed=st.integers(0, 30))
 def test_it_equals_its_loop(temperature: float, mates: int, others: int, seed: int):
     a, b = cosines(3, mates, seed).requires_grad_(), cosines(3, others, seed + 1).requires_grad_()
-    actual = LocalAggregation(temperature)(synthetic.table(a), summed(b, temperature), 0)
+    actual = LocalAggregation(temperature)(synthetic.table(a), negatives_of(b, temperature), 0)
     expected = torch.stack(reference.local_aggregation([list(row) for row in a], [list(row) for row in b], temperature))
     assert_close(actual, expected, rtol=0, atol=1e-10)
     for ours, theirs in zip(
@@ -47,7 +47,7 @@ def test_15_one_label_for_all_costs_nothing():
 def test_15_a_label_for_each_image_gives_the_ball():
     """The own row is the only mate, and the loss that of InfoNCE against the other near rows."""
     a, b = cosines(6, 1, 0), cosines(6, 9, 1)
-    rest = summed(b, 0.5)
+    rest = negatives_of(b, 0.5)
     actual, ball = (part(synthetic.table(a), rest, 0) for part in (LocalAggregation(0.5), InfoNCE(0.5)))
     assert_close(actual, ball, rtol=0, atol=2e-5)
     assert (actual < ball).all(), "by what the release adds to the probability"
@@ -55,7 +55,7 @@ def test_15_a_label_for_each_image_gives_the_ball():
 
 def test_15_mates_of_vanishing_probability_cost_16_118_without_gradient():
     a, b = torch.full((1, 2), -1.0, dtype=torch.float64).requires_grad_(), torch.ones(1, 3, dtype=torch.float64)
-    actual = LocalAggregation(0.02)(synthetic.table(a), summed(b, 0.02), 0)
+    actual = LocalAggregation(0.02)(synthetic.table(a), negatives_of(b, 0.02), 0)
     assert abs(float(actual.detach()) - 16.118) < 5e-4
     assert (torch.autograd.grad(actual.sum(), a)[0].abs() < 1e-30).all()
 
@@ -64,8 +64,8 @@ def test_15_mates_of_vanishing_probability_cost_16_118_without_gradient():
 def test_15_means_in_place_of_sums_have_the_same_gradient(seed: int):
     """CNCE Eq. 5 over the same sets: the value differs by log(|B| / |C|)."""
     a, b = cosines(3, 2, seed).requires_grad_(), cosines(3, 5, seed + 1).requires_grad_()
-    actual = LocalAggregation(0.5)(synthetic.table(a), summed(b, 0.5), 0)
-    near = summed(torch.cat([a, b], 1), 0.5)
+    actual = LocalAggregation(0.5)(synthetic.table(a), negatives_of(b, 0.5), 0)
+    near = negatives_of(torch.cat([a, b], 1), 0.5)
     of_means = MeanAggregation(0.5)(synthetic.table(a), near, 0)
     assert_close(actual - of_means, torch.full_like(actual, math.log(7 / 2)), rtol=0, atol=1e-4)
     for ours, theirs in zip(
@@ -78,7 +78,7 @@ def test_15_means_in_place_of_sums_have_the_same_gradient(seed: int):
 @given(mates=st.integers(1, 4), others=st.integers(1, 6), seed=st.integers(0, 30))
 def test_means_equal_their_loops(temperature: float, mates: int, others: int, seed: int):
     a, b = cosines(3, mates, seed).requires_grad_(), cosines(3, others, seed + 1).requires_grad_()
-    rest, rows = summed(b, temperature, 11), ([list(row) for row in a], [list(row) for row in b])
+    rest, rows = negatives_of(b, temperature, 11), ([list(row) for row in a], [list(row) for row in b])
     cases = (
         (MeanAggregation(temperature), reference.mean_aggregation(*rows, temperature, 11)),
         (PooledNCE(temperature), reference.pooled_nce(*rows, temperature)),
@@ -90,11 +90,13 @@ def test_means_equal_their_loops(temperature: float, mates: int, others: int, se
         theirs = torch.autograd.grad(expected.sum(), (a, b), retain_graph=True)
         for one, other in zip(ours, theirs, strict=True):
             assert_close(one, other, rtol=0, atol=1e-10)
-        assert torch.autograd.gradcheck(lambda x, y, p=part: p(synthetic.table(x), summed(y, p.temperature), 0), (a, b))
+        assert torch.autograd.gradcheck(
+            lambda x, y, p=part: p(synthetic.table(x), negatives_of(y, p.temperature), 0), (a, b)
+        )
 
 
 @given(seed=st.integers(0, 50))
 def test_one_mate_makes_the_pooled_positive_info_nce(seed: int):
     a, b = cosines(3, 1, seed), cosines(3, 5, seed + 1)
-    actual, plain = (part(synthetic.table(a), summed(b, 0.2), 0) for part in (PooledNCE(0.2), InfoNCE(0.2)))
+    actual, plain = (part(synthetic.table(a), negatives_of(b, 0.2), 0) for part in (PooledNCE(0.2), InfoNCE(0.2)))
     assert_close(actual, plain, rtol=0, atol=1e-12)

@@ -10,7 +10,7 @@ import pytest
 import torch
 from jaxtyping import Float
 from PIL import Image
-from tiny import tiny_run, work
+from tiny import cpu_work, tiny_run
 from torch import Tensor, nn
 
 from vantage.data.sources.arrays import Arrays
@@ -46,11 +46,11 @@ class Small(nn.Module):
         self.stages = nn.ModuleList(stages)
 
     def maps(self, images: Float[Tensor, "b c h w"]) -> list[Float[Tensor, "b _ _ _"]]:
-        found = []
+        maps = []
         for stage in self.stages:
             images = stage(images)
-            found.append(images)
-        return found
+            maps.append(images)
+        return maps
 
     def forward(self, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b 64"]:
         return self.maps(images)[-1].mean((2, 3))
@@ -68,10 +68,10 @@ def two() -> Run:
 @pytest.fixture(scope="module")
 def cifar(shared_data: Path) -> tuple[Arrays, Arrays]:
     """4,000 photographs of ten classes: 3,000 to train on, 1,000 to test."""
-    kept = np.load(shared_data / "cifar10-lossless-4k.npz")
-    mosaic = np.asarray(Image.open(io.BytesIO(kept["webp"].tobytes())).convert("RGB"))
+    arrays = np.load(shared_data / "cifar10-lossless-4k.npz")
+    mosaic = np.asarray(Image.open(io.BytesIO(arrays["webp"].tobytes())).convert("RGB"))
     tiles = mosaic.reshape(63, 32, 64, 32, 3).swapaxes(1, 2).reshape(-1, 32, 32, 3)[:4000]
-    label = kept["y"].astype(np.int64)
+    label = arrays["y"].astype(np.int64)
     return Arrays(tiles[:3000], label[:3000], "train"), Arrays(tiles[3000:], label[3000:], "test")
 
 
@@ -121,7 +121,9 @@ def test_a_supervised_network_ranks_above_a_random_one(
     encoders: dict[str, tuple[FrozenEncoder, FrozenEncoder]],
     tmp_path: Path,
 ) -> None:
-    lower, higher = (protocol(encoder, *cifar, work(tmp_path, batch=250)).measures for encoder in encoders[run.recipe])
+    lower, higher = (
+        protocol(encoder, *cifar, cpu_work(tmp_path, batch=250)).measures for encoder in encoders[run.recipe]
+    )
     first = next(iter(lower))
     assert lower[first] > 10  # a random network is above chance
     assert higher[first] > lower[first] + 3, (lower, higher)

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tiny import TinyMaps, images, tiny_run, work
+from tiny import TinyMaps, cpu_work, images, tiny_run
 
 from vantage.data.sources.arrays import Arrays
 from vantage.data.splits import RenumberedSource
@@ -54,34 +54,37 @@ by_class = pytest.mark.parametrize("protocol", BY_CLASS, ids=lambda protocol: pr
 
 
 @dataclass
-class Heard(QuietProgress):
+class Messages(QuietProgress):
     """Records warnings."""
 
-    told: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
 
     def warn(self, text: str) -> None:
-        self.told.append(text)
+        self.lines.append(text)
 
 
 def judge(
     protocol: EvaluationProtocol, train: Arrays, test: Arrays, folder: Path
 ) -> tuple[dict[str, float], list[str]]:
     """Measures and warnings; the test labels count the training classes by name, as in `evaluate`."""
-    heard = Heard()
-    found = protocol(
-        seen_by(protocol), train, RenumberedSource(test, train.classes), replace(work(folder), progress=heard)
+    messages = Messages()
+    outcome = protocol(
+        encoder_for(protocol),
+        train,
+        RenumberedSource(test, train.classes),
+        replace(cpu_work(folder), progress=messages),
     )
-    return dict(found.measures), heard.told
+    return dict(outcome.measures), messages.lines
 
 
-def seen_by(protocol: EvaluationProtocol) -> FrozenEncoder:
+def encoder_for(protocol: EvaluationProtocol) -> FrozenEncoder:
     if isinstance(protocol, LinearCMC):
         pair = (Encoder(TinyMaps(1), LinearHead(8)), Encoder(TinyMaps(2), LinearHead(8)))
         return random_encoder(replace(cmc(32), encoders=PerView(pair)))
     return random_encoder(tiny_run(Shared(Encoder(TinyMaps(), LinearHead(8)))))
 
 
-def named(source: Arrays, *names: str) -> Arrays:
+def with_class_names(source: Arrays, *names: str) -> Arrays:
     """The same images with names of classes."""
     labels = [names[source.label(number) or 0] for number in range(len(source))]
     pixels = np.stack([source.image(number).permute(1, 2, 0).numpy() for number in range(len(source))])
@@ -94,7 +97,7 @@ def test_no_protocol_is_forgotten() -> None:
 
 @every
 def test_one_class_is_refused(protocol: EvaluationProtocol, tmp_path: Path) -> None:
-    train, test = named(images(12, 0, 1), "ant"), named(images(8, 1, 2), "ant", "bee")
+    train, test = with_class_names(images(12, 0, 1), "ant"), with_class_names(images(8, 1, 2), "ant", "bee")
     with pytest.raises(UserError, match="of one class|only test images show") as problem:
         judge(protocol, train, test, tmp_path)
     assert "give images of two classes" in str(problem.value) or "bee" in str(problem.value)
@@ -102,7 +105,7 @@ def test_one_class_is_refused(protocol: EvaluationProtocol, tmp_path: Path) -> N
 
 @every
 def test_sets_without_a_common_class_are_refused(protocol: EvaluationProtocol, tmp_path: Path) -> None:
-    train, test = named(images(12, 0, 2), "ant", "bee"), named(images(8, 1, 2), "cow", "dog")
+    train, test = with_class_names(images(12, 0, 2), "ant", "bee"), with_class_names(images(8, 1, 2), "cow", "dog")
     with pytest.raises(UserError, match="none of the 8 test images is of a class|only test images show cow, dog."):
         judge(protocol, train, test, tmp_path)
 
@@ -111,17 +114,23 @@ def test_sets_without_a_common_class_are_refused(protocol: EvaluationProtocol, t
 def test_a_class_without_training_images_counts_as_wrong_with_a_warning(
     protocol: EvaluationProtocol, tmp_path: Path
 ) -> None:
-    train, test = named(images(12, 0, 2), "ant", "bee"), named(images(12, 1, 4), "ant", "bee", "cow", "dog")
-    measures, told = judge(protocol, train, test, tmp_path)
-    assert told == ["no training image is of cow, dog: the 6 test images (of 12) of these classes count as wrong"]
+    train, test = (
+        with_class_names(images(12, 0, 2), "ant", "bee"),
+        with_class_names(images(12, 1, 4), "ant", "bee", "cow", "dog"),
+    )
+    measures, lines = judge(protocol, train, test, tmp_path)
+    assert lines == ["no training image is of cow, dog: the 6 test images (of 12) of these classes count as wrong"]
     assert all(value <= 50 for name, value in measures.items() if name in ("top-1", "precision at 5"))
-    _, told = judge(protocol, train, named(images(8, 1, 2), "ant", "bee"), tmp_path)
-    assert told == []
+    _, lines = judge(protocol, train, with_class_names(images(8, 1, 2), "ant", "bee"), tmp_path)
+    assert lines == []
 
 
 @by_class
 def test_a_class_without_training_or_test_images_has_no_precision(protocol: EvaluationProtocol, tmp_path: Path) -> None:
-    two, three = named(images(12, 0, 2), "ant", "bee"), named(images(12, 1, 3), "ant", "bee", "cow")
+    two, three = (
+        with_class_names(images(12, 0, 2), "ant", "bee"),
+        with_class_names(images(12, 1, 3), "ant", "bee", "cow"),
+    )
     with pytest.raises(UserError, match=r"different classes \(only test images show cow\)"):
         judge(protocol, two, three, tmp_path)
     with pytest.raises(UserError, match="no test image shows cow, so average precision is undefined there"):
@@ -129,13 +138,13 @@ def test_a_class_without_training_or_test_images_has_no_precision(protocol: Eval
 
 
 @every
-@pytest.mark.parametrize("which", [0, 1])
-def test_images_without_labels_are_refused(protocol: EvaluationProtocol, which: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("position", [0, 1])
+def test_images_without_labels_are_refused(protocol: EvaluationProtocol, position: int, tmp_path: Path) -> None:
     sets = [images(12, 0, 2), images(8, 1, 2)]
-    pixels = np.stack([sets[which].image(number).permute(1, 2, 0).numpy() for number in range(len(sets[which]))])
-    sets[which] = Arrays(pixels, None, "nameless")
+    pixels = np.stack([sets[position].image(number).permute(1, 2, 0).numpy() for number in range(len(sets[position]))])
+    sets[position] = Arrays(pixels, None, "nameless")
     one, other = "needs labels, but none of the {} images has one", "none of the {} images is known to show a class"
-    with pytest.raises(UserError, match=f"{one}|{other}".replace("{}", str((12, 8)[which]))):
+    with pytest.raises(UserError, match=f"{one}|{other}".replace("{}", str((12, 8)[position]))):
         judge(protocol, sets[0], sets[1], tmp_path)
 
 
@@ -150,7 +159,7 @@ def test_too_few_images_are_refused(protocol: EvaluationProtocol, tmp_path: Path
 
 @pytest.mark.parametrize("protocol", [*NAMED[:3], NAMED[8], *BY_CLASS], ids=lambda protocol: protocol.name)
 def test_a_diverged_network_is_reported(protocol: EvaluationProtocol, tmp_path: Path) -> None:
-    trained = seen_by(protocol)
-    next(trained.backbone.parameters()).fill_(torch.nan)
+    encoder = encoder_for(protocol)
+    next(encoder.backbone.parameters()).fill_(torch.nan)
     with pytest.raises(UserError, match="features of random encoder are not all finite: the network diverged"):
-        protocol(trained, images(12, 0, 2), images(8, 1, 2), work(tmp_path))
+        protocol(encoder, images(12, 0, 2), images(8, 1, 2), cpu_work(tmp_path))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from mapped import mapped_run
-from tiny import images, work
+from tiny import cpu_work, images
 
 from vantage.errors import UserError
 from vantage.evaluate import KNN, SVM, FineTune, LinearCached, LinearMoCo, LinearMulti, LowShotChosen
@@ -16,7 +16,7 @@ NAN, INF = float("nan"), float("inf")
 
 
 @pytest.mark.parametrize(
-    ("make", "named"),
+    ("make", "sentence"),
     [
         (lambda value: LinearMoCo(learning_rates=(1.0, value)), "learning_rates"),
         (lambda value: LinearMulti(learning_rates=(value,)), "learning_rates"),
@@ -31,15 +31,17 @@ NAN, INF = float("nan"), float("inf")
     ],
 )
 @pytest.mark.parametrize("value", [NAN, INF, -1.0])
-def test_settings_are_finite_numbers(make: Callable[[float], object], named: str, value: float) -> None:
-    with pytest.raises(UserError, match=named):
+def test_settings_are_finite_numbers(make: Callable[[float], object], sentence: str, value: float) -> None:
+    with pytest.raises(UserError, match=sentence):
         make(value)
 
 
 def test_a_diverged_classifier_gives_no_result(tmp_path: Path) -> None:
     """At this learning rate a weight decay of 1 makes the weights overflow within a few steps."""
-    trained, train, test = random_encoder(mapped_run()), images(40, 0), images(8, 1)
+    encoder, train, test = random_encoder(mapped_run()), images(40, 0), images(8, 1)
     with pytest.raises(UserError, match=r"diverged at learning rate 1e\+10: give lower ones"):
-        LinearMulti((1e10,), epochs=3, batch_size=16, weight_decay=1.0)(trained, train, test, work(tmp_path))
-    found = LinearMulti((1e10, 0.1), epochs=3, batch_size=16, weight_decay=1.0)(trained, train, test, work(tmp_path))
-    assert found.chosen["rate"] == 0.1
+        LinearMulti((1e10,), epochs=3, batch_size=16, weight_decay=1.0)(encoder, train, test, cpu_work(tmp_path))
+    outcome = LinearMulti((1e10, 0.1), epochs=3, batch_size=16, weight_decay=1.0)(
+        encoder, train, test, cpu_work(tmp_path)
+    )
+    assert outcome.chosen["rate"] == 0.1

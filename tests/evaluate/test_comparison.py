@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from tiny import ALLOW, images, kept_run, tiny_run, work
+from tiny import ALLOW, cpu_work, images, kept_run, tiny_run
 
 from vantage.composition.changes import changes
 from vantage.composition.codec import allowing
@@ -35,31 +35,31 @@ class ByName:
 
     table: tuple[tuple[str, tuple[float, ...]], ...]
 
-    def __call__(self, trained: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
-        self.calls.append((trained.name, trained.run.seed))
-        numbers = dict(self.table).get(trained.name, (10.0, 11.0, 12.0, 13.0))
-        return Outcome({"score": numbers[trained.run.seed], "other": 0.0}, len(train), len(test), {})
+    def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
+        self.calls.append((encoder.name, encoder.run.seed))
+        numbers = dict(self.table).get(encoder.name, (10.0, 11.0, 12.0, 13.0))
+        return Outcome({"score": numbers[encoder.run.seed], "other": 0.0}, len(train), len(test), {})
 
 
 def runs(folder: Path, **seeds: tuple[int, ...]) -> list[Path]:
     """Runs of some recipes with some seeds."""
-    made = []
+    folders = []
     for recipe, some in seeds.items():
         for seed in some:
-            made.append(folder / f"{recipe}-{seed}")
+            folders.append(folder / f"{recipe}-{seed}")
             run = replace(tiny_run(), recipe=recipe, seed=seed, epochs=200 + len(recipe))
-            kept_run(made[-1], replace(run, monitoring=Monitoring(log_every=seed + 1)), seed)
-    return made
+            kept_run(folders[-1], replace(run, monitoring=Monitoring(log_every=seed + 1)), seed)
+    return folders
 
 
-def judged(folders: list[Path], tmp_path: Path, *protocols) -> Comparison:
+def compare_protocols(folders: list[Path], tmp_path: Path, *protocols) -> Comparison:
     with allowing(*ALLOW):
-        return compare(folders, protocols, images(30, 0), images(12, 1), work(tmp_path))
+        return compare(folders, protocols, images(30, 0), images(12, 1), cpu_work(tmp_path))
 
 
 def test_runs_that_differ_in_their_seed_are_one_row_and_baselines_come_last(tmp_path: Path) -> None:
     folders = runs(tmp_path, good=(0, 1, 2), bad=(0, 1, 2))
-    table = judged(folders, tmp_path, ByName((("good", (50.0, 51.0, 53.0)), ("bad", (40.0, 42.0, 43.0)))))
+    table = compare_protocols(folders, tmp_path, ByName((("good", (50.0, 51.0, 53.0)), ("bad", (40.0, 42.0, 43.0)))))
     assert [(row.name, row.seeds, row.trained) for row in table.rows] == [
         ("good", (0, 1, 2), True),
         ("bad", (0, 1, 2), True),
@@ -78,7 +78,9 @@ def test_runs_that_differ_in_their_seed_are_one_row_and_baselines_come_last(tmp_
 
 def test_a_difference_within_the_spread_is_never_bold(tmp_path: Path) -> None:
     folders = runs(tmp_path, good=(0, 1, 2), bad=(1, 2, 3))
-    table = judged(folders, tmp_path, ByName((("good", (50.0, 51.0, 56.0)), ("bad", (0.0, 50.0, 51.0, 54.0)))))
+    table = compare_protocols(
+        folders, tmp_path, ByName((("good", (50.0, 51.0, 56.0)), ("bad", (0.0, 50.0, 51.0, 54.0))))
+    )
     (column,) = table.columns
     assert column.best is None and column.differences[0][2].test == "Welch's t"
     assert "**" not in as_markdown(table) and "boldmath" not in as_latex(table)
@@ -87,7 +89,7 @@ def test_a_difference_within_the_spread_is_never_bold(tmp_path: Path) -> None:
 
 def test_two_seeds_are_not_tested(tmp_path: Path) -> None:
     folders = runs(tmp_path, good=(0, 1), bad=(0, 1, 2))
-    table = judged(folders, tmp_path, ByName((("good", (90.0, 90.1)), ("bad", (1.0, 1.1, 1.2)))))
+    table = compare_protocols(folders, tmp_path, ByName((("good", (90.0, 90.1)), ("bad", (1.0, 1.1, 1.2)))))
     assert table.columns[0].best is None and not table.columns[0].differences and len(notes(table)) == 1
 
 
@@ -95,22 +97,22 @@ def test_records_are_read_and_broken_ones_are_replaced(tmp_path: Path) -> None:
     folders = runs(tmp_path, good=(0, 1))
     protocol = ByName((("good", (50.0, 51.0)),))
     ByName.calls.clear()
-    first = judged(folders, tmp_path, protocol)
-    made = list(ByName.calls)
-    assert sorted(made) == [("good", 0), ("good", 1), ("random encoder", 0), ("random encoder", 1), ("raw pixels", 0)]
-    assert judged(folders, tmp_path, protocol) == first and made == ByName.calls
+    first = compare_protocols(folders, tmp_path, protocol)
+    calls = list(ByName.calls)
+    assert sorted(calls) == [("good", 0), ("good", 1), ("random encoder", 0), ("random encoder", 1), ("raw pixels", 0)]
+    assert compare_protocols(folders, tmp_path, protocol) == first and calls == ByName.calls
     (record,) = [file for file in (folders[1] / "evaluations").glob("*.json") if '"good": {' in file.read_text()]
     record.write_text("{ half")
-    assert judged(folders, tmp_path, protocol) == first
-    assert ByName.calls[len(made) :] == [("good", 1)]
-    judged(folders, tmp_path, ByName((("good", (60.0, 61.0)),)))  # other settings
-    assert len(ByName.calls) == 2 * len(made) + 1
+    assert compare_protocols(folders, tmp_path, protocol) == first
+    assert ByName.calls[len(calls) :] == [("good", 1)]
+    compare_protocols(folders, tmp_path, ByName((("good", (60.0, 61.0)),)))  # other settings
+    assert len(ByName.calls) == 2 * len(calls) + 1
 
 
 def test_published_protocols_and_two_rows_of_one_recipe(tmp_path: Path) -> None:
     folders = runs(tmp_path, good=(0,))
     kept_run(tmp_path / "longer", replace(tiny_run(), recipe="good", epochs=999), 5)
-    table = judged([*folders, tmp_path / "longer"], tmp_path, NearestNeighbor(), Retrieval(3))
+    table = compare_protocols([*folders, tmp_path / "longer"], tmp_path, NearestNeighbor(), Retrieval(3))
     assert [row.name for row in table.rows][:2] == ["good (good-0)", "good (longer)"]
     assert [column.measure for column in table.columns] == ["top-1", "precision at 3"]
     assert all(row.cell(0).deviation is None for row in table.rows)
@@ -119,14 +121,14 @@ def test_published_protocols_and_two_rows_of_one_recipe(tmp_path: Path) -> None:
 def test_runs_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
     folders = runs(tmp_path, good=(0,))
     with pytest.raises(UserError, match="named twice"):
-        judged([*folders, *folders], tmp_path, NearestNeighbor())
+        compare_protocols([*folders, *folders], tmp_path, NearestNeighbor())
     kept_run(tmp_path / "again", replace(tiny_run(), recipe="good", epochs=204), 9)
     with pytest.raises(UserError, match="second run with the same settings and the same seed"):
-        judged([*folders, tmp_path / "again"], tmp_path, NearestNeighbor())
+        compare_protocols([*folders, tmp_path / "again"], tmp_path, NearestNeighbor())
     with pytest.raises(UserError, match="0 runs by 1 protocols"):
-        judged([], tmp_path, NearestNeighbor())
+        compare_protocols([], tmp_path, NearestNeighbor())
     with pytest.raises(UserError, match="the test images are the training images"):
-        compare(folders, [NearestNeighbor()], images(9, 0), images(9, 0), work(tmp_path))
+        compare(folders, [NearestNeighbor()], images(9, 0), images(9, 0), cpu_work(tmp_path))
 
 
 TABLE = Comparison(
@@ -163,7 +165,7 @@ def test_latex_escapes_and_counts_its_columns() -> None:
 
 def test_a_table_names_the_settings_that_differ_from_the_default(tmp_path: Path) -> None:
     folders = runs(tmp_path, good=(0,))
-    table = judged(folders, tmp_path, KNN(k=3), KNN(k=5, temperature=0.5), NearestNeighbor())
+    table = compare_protocols(folders, tmp_path, KNN(k=3), KNN(k=5, temperature=0.5), NearestNeighbor())
     assert [column.name for column in table.columns] == ["knn k=3", "knn k=5 temperature=0.5", "nearest-neighbor"]
     text = as_markdown(table)
     head = [word.strip() for word in text.splitlines()[0].split("|")]
@@ -177,22 +179,22 @@ def test_a_table_names_the_settings_that_differ_from_the_default(tmp_path: Path)
     rows = list(csv.DictReader(io.StringIO(as_csv(table))))
     assert [row["settings"] for row in rows[:3]] == ["k=3", "k=5, temperature=0.5", ""]
     with pytest.raises(UserError, match="knn is named twice with the same settings"):
-        compare(folders, [KNN(k=3), KNN(k=3)], images(9, 0), images(9, 1), work(tmp_path))
+        compare(folders, [KNN(k=3), KNN(k=3)], images(9, 0), images(9, 1), cpu_work(tmp_path))
 
 
 def test_what_evaluate_measured_with_the_same_settings_is_read(tmp_path: Path) -> None:
-    folders, heard = runs(tmp_path, good=(0,)), []
+    folders, lines = runs(tmp_path, good=(0,)), []
     with allowing(*ALLOW):
-        found = evaluate(folders[0], KNN(k=3), images(30, 0), images(12, 1), work=work(tmp_path))
-        table = compare(folders, [KNN(k=3), KNN(k=4)], images(30, 0), images(12, 1), work(tmp_path), heard.append)
-    assert table.rows[0].cell(0).values == (found.outcomes["good"].measures["top-1"],)
-    assert heard[0] == "1 of 6: good, seed 0, by knn k=3, read from its record"
-    assert heard[3] == "4 of 6: good, seed 0, by knn k=4" and sum("read" in line for line in heard) == 1
+        result = evaluate(folders[0], KNN(k=3), images(30, 0), images(12, 1), work=cpu_work(tmp_path))
+        table = compare(folders, [KNN(k=3), KNN(k=4)], images(30, 0), images(12, 1), cpu_work(tmp_path), lines.append)
+    assert table.rows[0].cell(0).values == (result.outcomes["good"].measures["top-1"],)
+    assert lines[0] == "1 of 6: good, seed 0, by knn k=3, read from its record"
+    assert lines[3] == "4 of 6: good, seed 0, by knn k=4" and sum("read" in line for line in lines) == 1
 
 
 def test_changed_settings_are_shown_as_they_are_written() -> None:
-    told = [str(each) for each in changes(LowShot(shots=(1, 2), costs=(0.5, 10.0)))]
-    assert told == ["shots=1 2", "costs=0.5 10"] and not changes(LowShot())
+    words = [str(each) for each in changes(LowShot(shots=(1, 2), costs=(0.5, 10.0)))]
+    assert words == ["shots=1 2", "costs=0.5 10"] and not changes(LowShot())
     assert [each.sentence for each in changes(FineTune(weight_decay=1e-4))] == [
         "weight_decay is 0.0001 (by default None)"
     ]
@@ -208,9 +210,9 @@ class Drawn:
 
     seed: int = 0
 
-    def __call__(self, trained: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
-        self.calls.append((trained.name, trained.run.seed, self.seed))
-        number = 10.0 * trained.run.seed + self.seed
+    def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
+        self.calls.append((encoder.name, encoder.run.seed, self.seed))
+        number = 10.0 * encoder.run.seed + self.seed
         return Outcome({"AP": number, "AP50": 50.0 + number}, len(train), len(test), {})
 
 
@@ -223,47 +225,47 @@ OF_NETWORKS: dict[str, Any] = {"pixels": "raw pixels have no network", "check": 
 """Options of a task that judges networks only, and none of seed 7."""
 
 
-def judged_by(folders: list[Path], tmp_path: Path, *tasks: Task, report=lambda line: None) -> Comparison:
+def compare_tasks(folders: list[Path], tmp_path: Path, *tasks: Task, report=lambda line: None) -> Comparison:
     with allowing(*ALLOW):
-        return compare_by(folders, tasks, work(tmp_path), report)
+        return compare_by(folders, tasks, cpu_work(tmp_path), report)
 
 
-def asked(protocol, split: str = "a set of its own", **other) -> Task:
+def task_of(protocol, split: str = "a set of its own", **other) -> Task:
     return Task(protocol, images(30, 0), images(12, 1), split, **other)
 
 
 def test_the_mean_of_trials_is_the_number_of_a_run(tmp_path: Path) -> None:
-    folders, task, heard = runs(tmp_path, good=(1, 2)), asked(Drawn(seed=3), trials=3), []
+    folders, task, lines = runs(tmp_path, good=(1, 2)), task_of(Drawn(seed=3), trials=3), []
     Drawn.calls.clear()
-    table = judged_by(folders, tmp_path, task, report=heard.append)
+    table = compare_tasks(folders, tmp_path, task, report=lines.append)
     assert [seed for name, run, seed in Drawn.calls if (name, run) == ("good", 2)] == [3, 4, 5]
-    assert heard[1] == "2 of 15: good, seed 1, by drawn seed=3, trial 2 of 3" and len(heard) == 15
+    assert lines[1] == "2 of 15: good, seed 1, by drawn seed=3, trial 2 of 3" and len(lines) == 15
     cell = table.rows[0].cell(0)
     assert cell.values == (14.0, 24.0) and cell.trials == ((13.0, 14.0, 15.0), (23.0, 24.0, 25.0))
     assert (cell.deviation, cell.over) == (pytest.approx(50**0.5), "seeds")
     assert "drawn: the mean of 3 trials of each run, each with its own seed." in " ".join(notes(table))
     row = next(iter(csv.DictReader(io.StringIO(as_csv(table)))))
     assert (row["values"], row["sd over"], row["trials"]) == ("14.0 24.0", "seeds", "13.0 14.0 15.0; 23.0 24.0 25.0")
-    made = len(Drawn.calls)
-    assert judged_by(folders, tmp_path, replace(task, trials=4)).rows[0].cell(0).values == (14.5, 24.5)
-    assert len(Drawn.calls) == made + 5  # the fourth of each: what was judged is not judged again
+    count = len(Drawn.calls)
+    assert compare_tasks(folders, tmp_path, replace(task, trials=4)).rows[0].cell(0).values == (14.5, 24.5)
+    assert len(Drawn.calls) == count + 5  # the fourth of each: what was judged is not judged again
 
 
 def test_a_single_run_has_a_deviation_over_its_trials_and_no_test(tmp_path: Path) -> None:
-    table = judged_by(runs(tmp_path, good=(1,), bad=(0,)), tmp_path, asked(Drawn(), trials=3))
+    table = compare_tasks(runs(tmp_path, good=(1,), bad=(0,)), tmp_path, task_of(Drawn(), trials=3))
     cell = table.rows[0].cell(0)
     assert (cell.values, cell.deviation, cell.over) == ((11.0,), 1.0, "trials")
     assert "11.00 ± 1.00" in as_markdown(table) and not table.columns[0].differences and table.columns[0].best is None
     assert "For a single run, ± is over its trials and says nothing about other runs." in as_markdown(table)
     with pytest.raises(UserError, match="drawn: trials is 0; it must be 1 or more"):
-        asked(Drawn(), trials=0)
+        task_of(Drawn(), trials=0)
     with pytest.raises(UserError, match="knn: trials is 2, but this protocol draws nothing at random"):
-        asked(KNN(), trials=2)
+        task_of(KNN(), trials=2)
 
 
 def test_raw_pixels_have_an_empty_cell_where_a_protocol_cannot_judge_them(tmp_path: Path) -> None:
     folders = runs(tmp_path, good=(0,))
-    table = judged_by(folders, tmp_path, asked(KNN(k=3), split="here"), asked(Drawn(), "there", **OF_NETWORKS))
+    table = compare_tasks(folders, tmp_path, task_of(KNN(k=3), split="here"), task_of(Drawn(), "there", **OF_NETWORKS))
     assert [row.name.split()[0] for row in table.rows] == ["good", "raw", "random"]
     assert [[cell is None for cell in row.cells] for row in table.rows] == [[False, False], [False, True], [False] * 2]
     text = as_markdown(table)
@@ -278,35 +280,35 @@ def test_refused_runs_are_reported_before_anything_is_judged(tmp_path: Path) -> 
     folders = runs(tmp_path, good=(0, 7))
     Drawn.calls.clear()
     with pytest.raises(UserError, match="good-7 by drawn: this one cannot be judged"):
-        judged_by(folders, tmp_path, asked(Drawn(), **OF_NETWORKS))
+        compare_tasks(folders, tmp_path, task_of(Drawn(), **OF_NETWORKS))
     assert not Drawn.calls
-    with pytest.raises(Refusal, match="needs as many labeled training images") as found:
-        judged_by(folders[:1], tmp_path, asked(KNN(k=31)))
-    assert found.value.protocol == KNN(k=31)
+    with pytest.raises(Refusal, match="needs as many labeled training images") as error:
+        compare_tasks(folders[:1], tmp_path, task_of(KNN(k=31)))
+    assert error.value.protocol == KNN(k=31)
 
 
 def test_several_measures_of_a_protocol_are_columns(tmp_path: Path) -> None:
     folders = runs(tmp_path, good=(0, 1))
-    table = judged_by(folders, tmp_path, asked(Drawn(), measures=("AP50", "AP", "AP50")))
+    table = compare_tasks(folders, tmp_path, task_of(Drawn(), measures=("AP50", "AP", "AP50")))
     assert [column.measure for column in table.columns] == ["AP50", "AP"]
     assert [cell.values for cell in table.rows[0].cells if cell] == [(50.0, 60.0), (0.0, 10.0)]
     with pytest.raises(UserError, match="drawn measures AP, AP50 on these images, not 'AP75'"):
-        judged_by(folders, tmp_path, asked(Drawn(), measures=("AP75",)))
+        compare_tasks(folders, tmp_path, task_of(Drawn(), measures=("AP75",)))
 
 
 def test_baselines_that_evaluate_judged_are_read(tmp_path: Path) -> None:
-    folders, heard = runs(tmp_path, good=(0,)), []
+    folders, lines = runs(tmp_path, good=(0,)), []
     with allowing(*ALLOW):
-        found = evaluate(folders[0], KNN(k=3), images(30, 0), images(12, 1), baselines=True, work=work(tmp_path))
-        table = compare(folders, [KNN(k=3)], images(30, 0), images(12, 1), work(tmp_path), heard.append)
-    assert sum("read from its record" in line for line in heard) == len(heard) == 3
-    assert [row.cell(0).mean for row in table.rows] == [one.measures["top-1"] for one in found.outcomes.values()]
+        result = evaluate(folders[0], KNN(k=3), images(30, 0), images(12, 1), baselines=True, work=cpu_work(tmp_path))
+        table = compare(folders, [KNN(k=3)], images(30, 0), images(12, 1), cpu_work(tmp_path), lines.append)
+    assert sum("read from its record" in line for line in lines) == len(lines) == 3
+    assert [row.cell(0).mean for row in table.rows] == [one.measures["top-1"] for one in result.outcomes.values()]
 
 
 def test_many_changed_settings_are_listed_below_the_table(tmp_path: Path) -> None:
     protocol = Detection(steps=5, batch_size=2, sizes=Sizes(test_side=400), network_on=Pyramid(frozen_stages=2))
-    told = [str(each) for each in changes(protocol)]
-    assert told == ["steps=5", "batch_size=2", "sizes.test_side=400", "network_on.frozen_stages=2"] and not changes(
+    words = [str(each) for each in changes(protocol)]
+    assert words == ["steps=5", "batch_size=2", "sizes.test_side=400", "network_on.frozen_stages=2"] and not changes(
         Detection()
     )
     column = Column("detection", 1, "AP", (), None, changes(protocol))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny import images, tiny_run, work
+from tiny import cpu_work, images, tiny_run
 from torch import Tensor, nn
 
 from vantage import draws
@@ -25,14 +25,14 @@ PROTOCOLS = [LinearMoCo, LinearPyContrast]
 
 def factors(protocol: LinearMoCo | LinearPyContrast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The factor of the learning rates that the heads get, epoch by epoch."""
-    told: list[float] = []
+    applied_factors: list[float] = []
 
     def step(self: Heads, features: Tensor, label: Tensor, factor: float) -> None:
-        told.append(factor)
+        applied_factors.append(factor)
 
     monkeypatch.setattr(Heads, "step", step)
-    protocol(random_encoder(tiny_run()), images(6, 0), images(6, 1), work(tmp_path))
-    return told
+    protocol(random_encoder(tiny_run()), images(6, 0), images(6, 1), cpu_work(tmp_path))
+    return applied_factors
 
 
 def test_the_learning_rate_of_moco_falls_at_60_and_80(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,19 +54,19 @@ def test_initial_weights_are_the_protocols() -> None:
 
 def test_the_reported_head_is_plain_sgd_on_all_training_images(tmp_path: Path) -> None:
     """An ordinary loop with torch's own optimizer, over the same crops, reaches the same test accuracy and weights."""
-    trained, train, test = random_encoder(tiny_run()), images(45, 0, noise=90), images(60, 1, noise=90)
+    encoder, train, test = random_encoder(tiny_run()), images(45, 0, noise=90), images(60, 1, noise=90)
     protocol = LinearMoCo(learning_rates=(0.5, 2.0), epochs=4, batch_size=10)
-    kept: list[Heads] = []
+    all_heads: list[Heads] = []
     with pytest.MonkeyPatch.context() as patch:
         start = Heads.__init__
 
-        def remember(self: Heads, weight: Tensor, bias: Tensor, rates: tuple[float, ...], descent: Descent) -> None:
+        def init(self: Heads, weight: Tensor, bias: Tensor, rates: tuple[float, ...], descent: Descent) -> None:
             start(self, weight, bias, rates, descent)
-            kept.append(self)
+            all_heads.append(self)
 
-        patch.setattr(Heads, "__init__", remember)
-        found = protocol(trained, train, test, work(tmp_path))
-    rate = found.chosen["rate"]
+        patch.setattr(Heads, "__init__", init)
+        outcome = protocol(encoder, train, test, cpu_work(tmp_path))
+    rate = outcome.chosen["rate"]
     assert rate in (0.5, 2.0)
 
     layer = nn.Linear(12, 3)
@@ -75,7 +75,7 @@ def test_the_reported_head_is_plain_sgd_on_all_training_images(tmp_path: Path) -
         layer.weight.copy_(torch.randn(3, 12) * 0.01)
         layer.bias.zero_()
     optimizer = torch.optim.SGD(layer.parameters(), rate, momentum=0.9)
-    normalize = trained.view.statistics.normalize()
+    normalize = encoder.view.statistics.normalize()
     view = Augmentation(RandomResizedCrop(32, (0.08, 1.0)), (HorizontalFlip(0.5), normalize))
     for epoch in range(4):
         optimizer.param_groups[0]["lr"] = rate * (1, 1, 0.1, 0.01)[epoch]
@@ -85,34 +85,36 @@ def test_the_reported_head_is_plain_sgd_on_all_training_images(tmp_path: Path) -
             generator = torch.Generator().manual_seed(draws.mix(0, crops._VIEWS, epoch, step))
             views = view.batch(torch.stack([train.image(n) for n in part.tolist()]), generator)
             optimizer.zero_grad()
-            nn.functional.cross_entropy(layer(encode(trained.backbone, views)), part % 3).backward()
+            nn.functional.cross_entropy(layer(encode(encoder.backbone, views)), part % 3).backward()
             optimizer.step()
-    place = (0.5, 2.0).index(rate)
-    torch.testing.assert_close(kept[0].weight[place], layer.weight.detach(), rtol=1e-4, atol=1e-5)
-    assert not torch.allclose(kept[1].weight[place], layer.weight.detach(), atol=1e-3)  # trained without those held out
-    views = trained.view.batch(torch.stack([test.image(n) for n in range(60)]))
-    right = layer(encode(trained.backbone, views)).argmax(1) == torch.arange(60) % 3
-    assert found.accuracy.top1 == pytest.approx(100 * float(right.double().mean()), abs=1e-6)
+    position = (0.5, 2.0).index(rate)
+    torch.testing.assert_close(all_heads[0].weight[position], layer.weight.detach(), rtol=1e-4, atol=1e-5)
+    assert not torch.allclose(
+        all_heads[1].weight[position], layer.weight.detach(), atol=1e-3
+    )  # trained without those held out
+    views = encoder.view.batch(torch.stack([test.image(n) for n in range(60)]))
+    right = layer(encode(encoder.backbone, views)).argmax(1) == torch.arange(60) % 3
+    assert outcome.accuracy.top1 == pytest.approx(100 * float(right.double().mean()), abs=1e-6)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_the_learning_rate_is_chosen_without_the_test_labels(protocol, tmp_path: Path) -> None:
-    trained, train, test = random_encoder(tiny_run()), images(60, 0, noise=30), images(30, 1, noise=30)
+    encoder, train, test = random_encoder(tiny_run()), images(60, 0, noise=30), images(30, 1, noise=30)
     small = protocol(learning_rates=(1e-6, 1.0, 3.0), epochs=6, batch_size=16)
-    right = small(trained, train, test, work(tmp_path))
+    right = small(encoder, train, test, cpu_work(tmp_path))
     assert right.chosen["rate"] in (1.0, 3.0) and right.accuracy.top1 > 60
     assert "6 training images held out" in str(right.chosen["by"]) and right.train_images == 60
     test._labels = (test._labels + 1) % 3
-    wrong = small(trained, train, test, work(tmp_path))
+    wrong = small(encoder, train, test, cpu_work(tmp_path))
     assert wrong.chosen == right.chosen and wrong.accuracy.top1 < 40
 
 
 def test_streamed_and_resident_images_give_their_own_but_repeatable_results(tmp_path: Path) -> None:
-    trained, train, test = random_encoder(tiny_run()), images(60, 0, noise=20), images(30, 1, noise=20)
+    encoder, train, test = random_encoder(tiny_run()), images(60, 0, noise=20), images(30, 1, noise=20)
     protocol = LinearMoCo(learning_rates=(1.0,), epochs=5, batch_size=16)
-    streaming = replace(work(tmp_path), resident_bytes=0)
-    first, second = (protocol(trained, train, test, streaming) for _ in range(2))
-    more = protocol(trained, train, test, replace(streaming, num_workers=4))
+    streaming = replace(cpu_work(tmp_path), resident_bytes=0)
+    first, second = (protocol(encoder, train, test, streaming) for _ in range(2))
+    more = protocol(encoder, train, test, replace(streaming, num_workers=4))
     assert first == second == more and first.accuracy.top1 > 60
 
 
@@ -122,21 +124,25 @@ def test_images_of_several_sizes_are_streamed(tmp_path: Path) -> None:
             image = super().image(number)
             return image[:, :, :-4] if number % 2 else image
 
-    trained, train = random_encoder(tiny_run()), Mixed(images(40, 0), range(40))
-    found = LinearMoCo(learning_rates=(1.0,), epochs=2, batch_size=16)(trained, train, images(9, 1), work(tmp_path))
-    assert found.train_images == 40
+    encoder, train = random_encoder(tiny_run()), Mixed(images(40, 0), range(40))
+    outcome = LinearMoCo(learning_rates=(1.0,), epochs=2, batch_size=16)(
+        encoder, train, images(9, 1), cpu_work(tmp_path)
+    )
+    assert outcome.train_images == 40
 
 
 def test_a_backbone_that_changes_voids_the_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    trained = random_encoder(tiny_run())
+    encoder = random_encoder(tiny_run())
 
-    def careless(backbone: nn.Module, views: Tensor) -> Tensor:
+    def encode_carelessly(backbone: nn.Module, views: Tensor) -> Tensor:
         backbone.train()
         return backbone(views).detach()
 
-    monkeypatch.setattr(side_by_side, "encode", careless)
+    monkeypatch.setattr(side_by_side, "encode", encode_carelessly)
     with pytest.raises(RuntimeError, match="the backbone changed"):
-        LinearMoCo(learning_rates=(1.0,), epochs=1, batch_size=16)(trained, images(40, 0), images(8, 1), work(tmp_path))
+        LinearMoCo(learning_rates=(1.0,), epochs=1, batch_size=16)(
+            encoder, images(40, 0), images(8, 1), cpu_work(tmp_path)
+        )
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

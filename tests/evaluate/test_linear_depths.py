@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from mapped import Mapped, mapped_run, plainly, two_run
-from tiny import images, tiny_run, work
+from tiny import cpu_work, images, tiny_run
 from torch import Tensor, nn
 
 from vantage import draws
@@ -28,17 +28,17 @@ from vantage.views.operations.operation import Operation
 
 
 @pytest.fixture
-def kept(monkeypatch: pytest.MonkeyPatch) -> list[Classifiers]:
+def all_classifiers(monkeypatch: pytest.MonkeyPatch) -> list[Classifiers]:
     """All classifiers in the order they are built: those of all training images first."""
-    made: list[Classifiers] = []
+    instances: list[Classifiers] = []
     start = Classifiers.__init__
 
-    def remember(self, *arguments) -> None:
+    def init(self, *arguments) -> None:
         start(self, *arguments)
-        made.append(self)
+        instances.append(self)
 
-    monkeypatch.setattr(Classifiers, "__init__", remember)
-    return made
+    monkeypatch.setattr(Classifiers, "__init__", init)
+    return instances
 
 
 def views_of(
@@ -49,34 +49,34 @@ def views_of(
 
     def epoch(number: int) -> list[tuple[Tensor, Tensor]]:
         parts = epoch_order(len(source), draws.mix(0, crops._ORDER), number).split(batch)
-        made = []
+        batches = []
         for step, rows in enumerate(parts):
             generator = torch.Generator().manual_seed(draws.mix(0, crops._VIEWS, number, step))
             label = torch.tensor([source.label(row) for row in rows.tolist()])
-            made.append((view.batch(torch.stack([source.image(row) for row in rows.tolist()]), generator), label))
-        return made
+            batches.append((view.batch(torch.stack([source.image(row) for row in rows.tolist()]), generator), label))
+        return batches
 
     return epoch
 
 
 @torch.no_grad()
 def test_ring_is_sgd_at_one_learning_rate_on_the_deepest_map_of_images_normalized_by_their_own_statistics(
-    tmp_path: Path, kept: list[Classifiers]
+    tmp_path: Path, all_classifiers: list[Classifiers]
 ) -> None:
-    trained, train, test = random_encoder(mapped_run()), images(30, 0), images(24, 1)
-    found = LinearRing(epochs=3, batch_size=8)(trained, train, test, work(tmp_path))
+    encoder, train, test = random_encoder(mapped_run()), images(30, 0), images(24, 1)
+    outcome = LinearRing(epochs=3, batch_size=8)(encoder, train, test, cpu_work(tmp_path))
 
     pixels = torch.stack([train.image(number) for number in range(30)]).double() / 255
     mean, std = pixels.mean((0, 2, 3)), pixels.std((0, 2, 3), correction=0)
     normalize = Statistics(tuple(mean.tolist()), tuple(std.tolist())).normalize()
-    assert found.details["mean"] == pytest.approx(mean.tolist(), abs=1e-6)
-    assert found.details["std"] == pytest.approx(std.tolist(), abs=1e-6)
-    assert found.details["features"] == 6 * 4 * 4 and found.chosen == {"rate": 0.01, "by": "the protocol"}
+    assert outcome.details["mean"] == pytest.approx(mean.tolist(), abs=1e-6)
+    assert outcome.details["std"] == pytest.approx(std.tolist(), abs=1e-6)
+    assert outcome.details["features"] == 6 * 4 * 4 and outcome.chosen == {"rate": 0.01, "by": "the protocol"}
 
     torch.manual_seed(0)
     layer = nn.Linear(96, 3)
     epochs = views_of(train, 8, 0.2, (normalize,))
-    network = trained.backbone
+    network = encoder.backbone
     assert isinstance(network, Mapped)
     with torch.enable_grad():
         plainly(
@@ -85,24 +85,26 @@ def test_ring_is_sgd_at_one_learning_rate_on_the_deepest_map_of_images_normalize
             [0.01] * 3,
             lambda epoch: [(network.maps(views)[-1].flatten(1), label) for views, label in epochs(epoch)],
         )
-    torch.testing.assert_close(kept[0].heads[0].weight[0], layer.weight.detach(), rtol=1e-4, atol=1e-6)
-    shown = torch.stack([test.image(number) for number in range(24)]) / 255
-    logits = layer(network.maps(normalize.apply(shown, torch.empty(24, 0)))[-1].flatten(1))
+    torch.testing.assert_close(all_classifiers[0].heads[0].weight[0], layer.weight.detach(), rtol=1e-4, atol=1e-6)
+    rgb = torch.stack([test.image(number) for number in range(24)]) / 255
+    logits = layer(network.maps(normalize.apply(rgb, torch.empty(24, 0)))[-1].flatten(1))
     right = logits.argmax(1) == torch.arange(24) % 3
-    assert found.accuracy.top1 == pytest.approx(100 * float(right.double().mean()))
+    assert outcome.accuracy.top1 == pytest.approx(100 * float(right.double().mean()))
 
 
-def test_multi_is_nesterov_with_decay_on_normalized_maps_of_each_depth(tmp_path: Path, kept: list[Classifiers]) -> None:
-    trained, train, test = random_encoder(mapped_run()), images(40, 0), images(24, 1)
+def test_multi_is_nesterov_with_decay_on_normalized_maps_of_each_depth(
+    tmp_path: Path, all_classifiers: list[Classifiers]
+) -> None:
+    encoder, train, test = random_encoder(mapped_run()), images(40, 0), images(24, 1)
     protocol = LinearMulti(learning_rates=(0.05,), epochs=10, batch_size=9, weight_decay=0.01)
-    found = protocol(trained, train, test, work(tmp_path))
-    changes = (ColorJitter(0.4, 0.4, 0.4, 0.0), Lighting(0.1), *trained.view.operations)
+    outcome = protocol(encoder, train, test, cpu_work(tmp_path))
+    changes = (ColorJitter(0.4, 0.4, 0.4, 0.0), Lighting(0.1), *encoder.view.operations)
     epochs = views_of(train, 9, 0.08, changes)
-    network = trained.backbone
+    network = encoder.backbone
     assert isinstance(network, Mapped)
     torch.manual_seed(0)
     starts = [torch.randn(3, 4 * 9) * 0.01, torch.randn(3, 6 * 4) * 0.01]
-    shown = trained.view.finish(torch.stack([test.image(number) for number in range(24)]))
+    pixels = encoder.view.finish(torch.stack([test.image(number) for number in range(24)]))
     for depth, (grid, channels, start) in enumerate(zip((3, 2), (4, 6), starts, strict=True)):
         pool = nn.AdaptiveAvgPool2d(grid)
         classifier = nn.Linear(channels * grid**2, 3)
@@ -118,32 +120,36 @@ def test_multi_is_nesterov_with_decay_on_normalized_maps_of_each_depth(tmp_path:
                 (pool(network.maps(views)[depth]).detach(), label) for views, label in epochs(epoch)
             ],
         )
-        torch.testing.assert_close(kept[0].heads[depth].weight[0], classifier.weight.detach(), rtol=2e-3, atol=2e-5)
-        right = layer.eval()(pool(network.maps(shown)[depth])).argmax(1) == torch.arange(24) % 3
-        assert found.measures[f"depth {depth + 1} top-1"] == pytest.approx(100 * float(right.double().mean()))
-        assert not torch.allclose(kept[1].heads[depth].weight[0], classifier.weight, atol=1e-3)  # less those held out
+        torch.testing.assert_close(
+            all_classifiers[0].heads[depth].weight[0], classifier.weight.detach(), rtol=2e-3, atol=2e-5
+        )
+        right = layer.eval()(pool(network.maps(pixels)[depth])).argmax(1) == torch.arange(24) % 3
+        assert outcome.measures[f"depth {depth + 1} top-1"] == pytest.approx(100 * float(right.double().mean()))
+        assert not torch.allclose(
+            all_classifiers[1].heads[depth].weight[0], classifier.weight, atol=1e-3
+        )  # less those held out
 
 
 def test_multi_reports_the_depth_chosen_on_held_out_images_and_names_the_best_on_test_images(tmp_path: Path) -> None:
-    trained, train, test = random_encoder(mapped_run()), images(60, 0, noise=90), images(30, 1, noise=90)
+    encoder, train, test = random_encoder(mapped_run()), images(60, 0, noise=90), images(30, 1, noise=90)
     protocol = LinearMulti(learning_rates=(1e-5, 0.05), epochs=4, batch_size=16)
-    found = protocol(trained, train, test, work(tmp_path))
-    chosen = str(found.chosen["depth"])
-    assert found.measures["top-1"] == found.measures[f"{chosen} top-1"]
-    each = [found.measures["depth 1 top-1"], found.measures["depth 2 top-1"]]
-    assert found.measures["best on the test images top-1"] == max(each)
-    known = found.chosen["held_out_accuracy"]
-    assert isinstance(known, list) and chosen == f"depth {2 - known[::-1].index(max(known))}"
-    assert found.details["rate of each depth"] == [0.05, 0.05]
+    outcome = protocol(encoder, train, test, cpu_work(tmp_path))
+    depth = str(outcome.chosen["depth"])
+    assert outcome.measures["top-1"] == outcome.measures[f"{depth} top-1"]
+    each = [outcome.measures["depth 1 top-1"], outcome.measures["depth 2 top-1"]]
+    assert outcome.measures["best on the test images top-1"] == max(each)
+    accuracies = outcome.chosen["held_out_accuracy"]
+    assert isinstance(accuracies, list) and depth == f"depth {2 - accuracies[::-1].index(max(accuracies))}"
+    assert outcome.details["rate of each depth"] == [0.05, 0.05]
     test._labels = (test._labels + 1) % 3  # the choice does not see them
-    assert protocol(trained, train, test, work(tmp_path)).chosen == found.chosen
+    assert protocol(encoder, train, test, cpu_work(tmp_path)).chosen == outcome.chosen
 
 
-def test_cmc_joins_the_features_of_both_encoders(tmp_path: Path, kept: list[Classifiers]) -> None:
-    trained, train, test = random_encoder(two_run()), images(30, 0), images(24, 1)
-    found = LinearCMC(learning_rates=(3.0,), epochs=6, batch_size=8)(trained, train, test, work(tmp_path))
+def test_cmc_joins_the_features_of_both_encoders(tmp_path: Path, all_classifiers: list[Classifiers]) -> None:
+    encoder, train, test = random_encoder(two_run()), images(30, 0), images(24, 1)
+    outcome = LinearCMC(learning_rates=(3.0,), epochs=6, batch_size=8)(encoder, train, test, cpu_work(tmp_path))
     light, color = (random_encoder(two_run(), network=number) for number in (0, 1))
-    epochs = views_of(train, 8, 0.2, trained.view.operations)
+    epochs = views_of(train, 8, 0.2, encoder.view.operations)
     torch.manual_seed(0)
     layer = nn.Linear(11, 3)
     with torch.no_grad():
@@ -152,7 +158,7 @@ def test_cmc_joins_the_features_of_both_encoders(tmp_path: Path, kept: list[Clas
         layer.bias.zero_()
 
     @torch.no_grad()
-    def joined(views: Tensor) -> Tensor:
+    def joint_features(views: Tensor) -> Tensor:
         return torch.cat([light.backbone(views[:, :1]), color.backbone(views[:, 1:])], 1)
 
     rates = [3.0, 3.0, 3.0, 0.6, 0.12, 0.024]
@@ -160,29 +166,29 @@ def test_cmc_joins_the_features_of_both_encoders(tmp_path: Path, kept: list[Clas
         layer,
         torch.optim.SGD(layer.parameters(), 3.0, momentum=0.9),
         rates,
-        lambda epoch: [(joined(views), label) for views, label in epochs(epoch)],
+        lambda epoch: [(joint_features(views), label) for views, label in epochs(epoch)],
     )
-    torch.testing.assert_close(kept[0].heads[0].weight[0], layer.weight.detach(), rtol=1e-3, atol=1e-4)
-    assert found.train_images == 30
+    torch.testing.assert_close(all_classifiers[0].heads[0].weight[0], layer.weight.detach(), rtol=1e-3, atol=1e-4)
+    assert outcome.train_images == 30
 
 
 def test_cmc_needs_all_encoders_of_a_run_with_several(tmp_path: Path) -> None:
     one, part = random_encoder(tiny_run()), random_encoder(two_run(), network=0)
     with pytest.raises(UserError, match=r"this run \(moco_v2\) has one encoder for all views: use linear-moco"):
-        LinearCMC(epochs=1)(one, images(12, 0), images(6, 1), work(tmp_path))
+        LinearCMC(epochs=1)(one, images(12, 0), images(6, 1), cpu_work(tmp_path))
     with pytest.raises(UserError, match="--network picks one: omit it"):
-        LinearCMC(epochs=1)(part, images(12, 0), images(6, 1), work(tmp_path))
-    found = LinearCMC(learning_rates=(0.1,), epochs=1)(
-        raw_pixels(two_run()), images(12, 0), images(6, 1), work(tmp_path)
+        LinearCMC(epochs=1)(part, images(12, 0), images(6, 1), cpu_work(tmp_path))
+    outcome = LinearCMC(learning_rates=(0.1,), epochs=1)(
+        raw_pixels(two_run()), images(12, 0), images(6, 1), cpu_work(tmp_path)
     )
-    assert found.test_images == 6
+    assert outcome.test_images == 6
 
 
 @pytest.mark.parametrize("protocol", [LinearRing(epochs=2, batch_size=16), LinearMulti(epochs=2, batch_size=16)])
 def test_two_encoders_show_their_maps_together_and_raw_pixels_are_a_baseline(protocol, tmp_path: Path) -> None:
     train, test = images(20, 0), images(10, 1)
-    both = protocol(random_encoder(two_run()), train, test, work(tmp_path))
-    pixels = protocol(raw_pixels(mapped_run()), train, test, work(tmp_path))
+    both = protocol(random_encoder(two_run()), train, test, cpu_work(tmp_path))
+    pixels = protocol(raw_pixels(mapped_run()), train, test, cpu_work(tmp_path))
     assert both.test_images == pixels.test_images == 10
     if isinstance(protocol, LinearRing):
         assert both.details["features"] == 11 * 4 * 4 and pixels.details["features"] == 3 * 32 * 32
@@ -194,28 +200,28 @@ def test_two_encoders_show_their_maps_together_and_raw_pixels_are_a_baseline(pro
 @pytest.mark.parametrize("protocol", [LinearRing(), LinearMulti()])
 def test_a_backbone_without_maps_is_refused(protocol, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="TinyFeatures has no maps"):
-        protocol(random_encoder(tiny_run()), images(12, 0), images(6, 1), work(tmp_path))
+        protocol(random_encoder(tiny_run()), images(12, 0), images(6, 1), cpu_work(tmp_path))
 
 
 @pytest.mark.parametrize("protocol", [LinearMoCo(), LinearRing(), LinearMulti()])
 def test_one_class_and_sets_without_a_common_class_are_refused(protocol, tmp_path: Path) -> None:
-    trained, many = random_encoder(mapped_run()), images(12, 0)
+    encoder, many = random_encoder(mapped_run()), images(12, 0)
     with pytest.raises(UserError, match="all 12 labeled training images are of one class"):
-        protocol(trained, images(12, 0, classes=1), many, work(tmp_path))
+        protocol(encoder, images(12, 0, classes=1), many, cpu_work(tmp_path))
     other = images(6, 1)
     other._labels = other._labels * 0 + 2
     many._labels = many._labels % 2
     with pytest.raises(UserError, match="none of the 6 test images is of a class that the training images have"):
-        protocol(trained, many, other, work(tmp_path))
+        protocol(encoder, many, other, cpu_work(tmp_path))
 
 
 def test_a_test_class_without_training_images_counts_as_wrong(tmp_path: Path) -> None:
     train, test = images(30, 0, noise=10), images(30, 1, noise=10)
     train = SourceSubset(train, [number for number in range(30) if number % 3 < 2])
-    found = LinearRing(learning_rates=(0.1,), epochs=10, batch_size=8)(
-        random_encoder(mapped_run()), train, test, work(tmp_path)
+    outcome = LinearRing(learning_rates=(0.1,), epochs=10, batch_size=8)(
+        random_encoder(mapped_run()), train, test, cpu_work(tmp_path)
     )
-    assert found.accuracy.top1 <= 100 * 2 / 3 + 1e-9
+    assert outcome.accuracy.top1 <= 100 * 2 / 3 + 1e-9
 
 
 @pytest.mark.parametrize("protocol", [LinearCMC, LinearRing, LinearMulti])
@@ -234,37 +240,37 @@ def test_invalid_milestones_are_refused() -> None:
 
 
 def test_features_that_do_not_fit_are_recomputed_and_equal(tmp_path: Path) -> None:
-    trained, source = random_encoder(mapped_run()), images(37, 0)
-    room = work(tmp_path)
+    encoder, source = random_encoder(mapped_run()), images(37, 0)
+    room = cpu_work(tmp_path)
     none = replace(room, cache=tmp_path / "none", resident_bytes=0)
-    cached, streamed = (torch.cat(list(features_in_parts(trained, source, how))) for how in (room, none))
-    torch.testing.assert_close(cached, streamed, rtol=0, atol=0)
+    cached, streamed_features = (torch.cat(list(features_in_parts(encoder, source, choice))) for choice in (room, none))
+    torch.testing.assert_close(cached, streamed_features, rtol=0, atol=0)
     assert list((tmp_path / "cache").rglob("*.npy")) and not (tmp_path / "none").exists()
 
 
 def test_statistics_are_those_of_the_space_that_the_networks_see(tmp_path: Path) -> None:
-    trained = random_encoder(two_run())
-    assert trained.view.channels == (0, 1, 2)
-    found = statistics_of(trained, images(20, 0), work(tmp_path))
-    shown = torch.stack([images(20, 0).image(number) for number in range(20)])
-    values = trained.view.space.convert(shown / 255).double()
-    assert list(found.mean) == pytest.approx(values.mean((0, 2, 3)).tolist(), rel=1e-5)
-    assert list(found.std) == pytest.approx(values.std((0, 2, 3), correction=0).tolist(), rel=1e-5)
+    encoder = random_encoder(two_run())
+    assert encoder.view.channels == (0, 1, 2)
+    statistics = statistics_of(encoder, images(20, 0), cpu_work(tmp_path))
+    pixels = torch.stack([images(20, 0).image(number) for number in range(20)])
+    values = encoder.view.space.convert(pixels / 255).double()
+    assert list(statistics.mean) == pytest.approx(values.mean((0, 2, 3)).tolist(), rel=1e-5)
+    assert list(statistics.std) == pytest.approx(values.std((0, 2, 3), correction=0).tolist(), rel=1e-5)
 
 
 def test_images_of_one_color_cannot_be_normalized(tmp_path: Path) -> None:
     gray = Arrays(np.full((12, 32, 32, 3), 7, np.uint8), np.arange(12) % 3, "gray")
     with pytest.raises(UserError, match="a channel of the training images is constant"):
-        statistics_of(random_encoder(mapped_run()), gray, work(tmp_path))
+        statistics_of(random_encoder(mapped_run()), gray, cpu_work(tmp_path))
 
 
 def test_the_encoder_keeps_its_own_view(tmp_path: Path) -> None:
     """The protocols change the statistics of a copy, never of the encoder itself."""
-    trained: FrozenEncoder = random_encoder(mapped_run())
-    before = (trained.view, trained.digest())
-    LinearRing(epochs=1, batch_size=8)(trained, images(12, 0), images(6, 1), work(tmp_path))
-    LinearMulti(epochs=1, batch_size=8)(trained, images(12, 0), images(6, 1), work(tmp_path))
-    assert (trained.view, trained.digest()) == before
+    encoder: FrozenEncoder = random_encoder(mapped_run())
+    before = (encoder.view, encoder.digest())
+    LinearRing(epochs=1, batch_size=8)(encoder, images(12, 0), images(6, 1), cpu_work(tmp_path))
+    LinearMulti(epochs=1, batch_size=8)(encoder, images(12, 0), images(6, 1), cpu_work(tmp_path))
+    assert (encoder.view, encoder.digest()) == before
 
 
 @pytest.mark.parametrize(
@@ -272,11 +278,11 @@ def test_the_encoder_keeps_its_own_view(tmp_path: Path) -> None:
     [LinearMoCo((0.5, 2.0), epochs=4, batch_size=16), LinearMulti((0.1, 0.3), epochs=4, batch_size=16)],
     ids=lambda protocol: protocol.name,
 )
-def test_a_resumed_training_equals_an_uninterrupted_one(protocol, kept, tmp_path: Path, monkeypatch) -> None:
+def test_a_resumed_training_equals_an_uninterrupted_one(protocol, all_classifiers, tmp_path: Path, monkeypatch) -> None:
     """Weights, velocities and BatchNorm's statistics to the bit; finished epochs are not repeated."""
-    trained, train, test = random_encoder(mapped_run()), images(40, 0, noise=60), images(20, 1, noise=60)
-    expected = protocol(trained, train, test, work(tmp_path / "whole"))
-    wanted = [one.tensors() for one in kept]
+    encoder, train, test = random_encoder(mapped_run()), images(40, 0, noise=60), images(20, 1, noise=60)
+    expected = protocol(encoder, train, test, cpu_work(tmp_path / "whole"))
+    states = [one.tensors() for one in all_classifiers]
     monkeypatch.setattr(kept_state, "MINUTES", -1.0)
     encode, calls = side_by_side.encode, list[int]()
 
@@ -288,9 +294,9 @@ def test_a_resumed_training_equals_an_uninterrupted_one(protocol, kept, tmp_path
 
     monkeypatch.setattr(side_by_side, "encode", stopping)
     with pytest.raises(KeyboardInterrupt):
-        protocol(trained, train, test, work(tmp_path / "cut"))
+        protocol(encoder, train, test, cpu_work(tmp_path / "cut"))
     (state,) = (tmp_path / "cut" / "cache" / "linear").iterdir()
-    found = protocol(trained, train, test, work(tmp_path / "cut"))
-    assert found == expected and len(calls) == 8 + 6 and not state.exists()
-    for one, whole in zip(kept[4:], wanted, strict=True):
+    outcome = protocol(encoder, train, test, cpu_work(tmp_path / "cut"))
+    assert outcome == expected and len(calls) == 8 + 6 and not state.exists()
+    for one, whole in zip(all_classifiers[4:], states, strict=True):
         torch.testing.assert_close(one.tensors(), whole, rtol=0, atol=0)

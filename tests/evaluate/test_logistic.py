@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
-from tiny import images, tiny_run, work
+from tiny import cpu_work, images, tiny_run
 from torch import Tensor
 
 from vantage.errors import UserError
@@ -43,27 +43,27 @@ def test_an_earlier_fit_as_start_gives_the_same_minimum() -> None:
 
 
 def test_the_penalty_is_chosen_without_the_test_labels(tmp_path: Path) -> None:
-    trained, train = random_encoder(tiny_run()), images(90, seed=0, noise=40)
+    encoder, train = random_encoder(tiny_run()), images(90, seed=0, noise=40)
     protocol = LinearCached(l2=(1e-4, 1e2), iterations=50)
-    right = protocol(trained, train, images(30, seed=1, noise=40), work(tmp_path))
+    right = protocol(encoder, train, images(30, seed=1, noise=40), cpu_work(tmp_path))
     assert right.accuracy.top1 > 80 and right.chosen["l2"] == 1e-4
     assert isinstance(right.chosen["held_out_accuracy"], list) and len(right.chosen["held_out_accuracy"]) == 2
 
     other = images(30, seed=1, noise=40)
     other._labels = (other._labels + 1) % 3  # all wrong
-    wrong = protocol(trained, train, other, work(tmp_path))
+    wrong = protocol(encoder, train, other, cpu_work(tmp_path))
     assert wrong.chosen == right.chosen and wrong.accuracy.top1 < 20
 
 
 def test_one_penalty_is_not_chosen(tmp_path: Path) -> None:
-    found = LinearCached(l2=(1e-3,))(random_encoder(tiny_run()), images(30, 0), images(9, 1), work(tmp_path))
-    assert found.chosen == {"l2": 1e-3, "by": "the protocol"} and found.train_images == 30
+    outcome = LinearCached(l2=(1e-3,))(random_encoder(tiny_run()), images(30, 0), images(9, 1), cpu_work(tmp_path))
+    assert outcome.chosen == {"l2": 1e-3, "by": "the protocol"} and outcome.train_images == 30
 
 
 def test_constant_features_do_no_harm() -> None:
     vector, label = data()
-    padded = torch.cat([vector, torch.zeros(len(vector), 1, dtype=torch.float64)], 1)
-    assert fit_logistic(padded, label, 4, 1e-2).weight[:, -1].abs().max() == 0
+    padded_vector = torch.cat([vector, torch.zeros(len(vector), 1, dtype=torch.float64)], 1)
+    assert fit_logistic(padded_vector, label, 4, 1e-2).weight[:, -1].abs().max() == 0
 
 
 def test_invalid_settings_are_refused() -> None:

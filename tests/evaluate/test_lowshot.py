@@ -11,7 +11,7 @@ import torch
 from references.average_precision import by_loop
 from several import Several, several
 from sklearn.model_selection import StratifiedKFold
-from tiny import images, kept_run, tiny_run, work
+from tiny import cpu_work, images, kept_run, tiny_run
 
 from vantage import draws
 from vantage.cli import main
@@ -52,89 +52,90 @@ def test_the_published_protocol_is_the_default() -> None:
 
 
 def parts(tmp_path: Path) -> tuple[Any, Several, Several, Any, Any]:
-    trained, train, test = random_encoder(tiny_run()), several(150, 0), several(70, 1)
-    seen, _ = deepest(trained)
+    encoder, train, test = random_encoder(tiny_run()), several(150, 0), several(70, 1)
+    at_depth, _ = deepest(encoder)
     return (
-        trained,
+        encoder,
         train,
         test,
-        marked_features(seen, train, work(tmp_path)),
-        marked_features(seen, test, work(tmp_path)),
+        marked_features(at_depth, train, cpu_work(tmp_path)),
+        marked_features(at_depth, test, cpu_work(tmp_path)),
     )
 
 
-def drawn(known: Any, k: int, sample: int, number: int) -> tuple[np.ndarray, np.ndarray]:
-    rows = few_images(known.mark[:, number], k, 3, draws.mix(0, 0x10E5, k, sample, number))
-    return known.vector[rows].numpy(), known.mark[rows, number].numpy()
+def few_shots(training: Any, k: int, sample: int, number: int) -> tuple[np.ndarray, np.ndarray]:
+    rows = few_images(training.mark[:, number], k, 3, draws.mix(0, 0x10E5, k, sample, number))
+    return training.vector[rows].numpy(), training.mark[rows, number].numpy()
 
 
-def precision(machine: Any, asked: Any, number: int) -> float:
-    mark = asked.mark[:, number].numpy()
-    score = machine.score(asked.vector.numpy())[mark != 0]
+def precision(machine: Any, testing: Any, number: int) -> float:
+    mark = testing.mark[:, number].numpy()
+    score = machine.score(testing.vector.numpy())[mark != 0]
     return 100 * by_loop(score.tolist(), (mark[mark != 0] == 1).tolist())
 
 
 def test_the_oracle_equals_a_plain_loop(tmp_path: Path) -> None:
-    trained, train, test, known, asked = parts(tmp_path)
-    found = LowShot(shots=(1, 4), samples=2, negatives=3, costs=FEW)(trained, train, test, work(tmp_path))
+    encoder, train, test, training, testing = parts(tmp_path)
+    outcome = LowShot(shots=(1, 4), samples=2, negatives=3, costs=FEW)(encoder, train, test, cpu_work(tmp_path))
     best = []
-    for place, k in enumerate((1, 4)):
+    for position, k in enumerate((1, 4)):
         table = np.zeros((2, 3, 3))
         for sample, number, cost in np.ndindex(2, 3, 3):
-            machine = SOLVER.fit(*drawn(known, k, sample, number), FEW[cost])
-            table[sample, number, cost] = precision(machine, asked, number)
+            machine = SOLVER.fit(*few_shots(training, k, sample, number), FEW[cost])
+            table[sample, number, cost] = precision(machine, testing, number)
         by_cost = table.mean((0, 1))
-        assert found.chosen["cost"][place] == FEW[int(by_cost.argmax())]  # pyright: ignore
-        assert found.details["shots"][str(k)] == pytest.approx(table[:, :, by_cost.argmax()].mean(1))
+        assert outcome.chosen["cost"][position] == FEW[int(by_cost.argmax())]  # pyright: ignore
+        assert outcome.details["shots"][str(k)] == pytest.approx(table[:, :, by_cost.argmax()].mean(1))
         best.append(by_cost.max())
-    assert found.measures == pytest.approx({"oracle-C mAP": np.mean(best), "k=1": best[0], "k=4": best[1]})
-    assert next(iter(found.measures)) == "oracle-C mAP" and "TEST" in str(found.chosen["by"])
+    assert outcome.measures == pytest.approx({"oracle-C mAP": np.mean(best), "k=1": best[0], "k=4": best[1]})
+    assert next(iter(outcome.measures)) == "oracle-C mAP" and "TEST" in str(outcome.chosen["by"])
 
 
 def test_the_honest_choice_equals_a_plain_loop(tmp_path: Path) -> None:
-    trained, train, test, known, asked = parts(tmp_path)
+    encoder, train, test, training, testing = parts(tmp_path)
     protocol = LowShotChosen(shots=(1, 2, 6), samples=1, negatives=3, costs=FEW, cost_of_one=0.5)
-    found = protocol(trained, train, test, work(tmp_path))
+    outcome = protocol(encoder, train, test, cpu_work(tmp_path))
     for k in (1, 2, 6):
         values = []
         for number in range(3):
-            x, mark = drawn(known, k, 0, number)
+            x, mark = few_shots(training, k, 0, number)
             score = [0.0] * 3
-            for place, cost in enumerate(FEW if k > 1 else ()):
+            for position, cost in enumerate(FEW if k > 1 else ()):
                 for rest, own in StratifiedKFold(min(3, k)).split(x, mark):
                     fold = SOLVER.fit(x[rest], mark[rest], cost)
                     order = np.argsort(-fold.score(x[own]), kind="stable")
                     hit = mark[own][order] == 1
-                    score[place] += float((np.cumsum(hit) / np.arange(1, len(hit) + 1))[hit].mean()) / min(3, k)
+                    score[position] += float((np.cumsum(hit) / np.arange(1, len(hit) + 1))[hit].mean()) / min(3, k)
             cost = FEW[int(np.argmax(score))] if k > 1 else 0.5
-            values.append(precision(SOLVER.fit(x, mark, cost), asked, number))
-        assert found.details["shots"][str(k)] == pytest.approx([np.mean(values)]), k
-    assert next(iter(found.measures)) == "mAP"
+            values.append(precision(SOLVER.fit(x, mark, cost), testing, number))
+        assert outcome.details["shots"][str(k)] == pytest.approx([np.mean(values)]), k
+    assert next(iter(outcome.measures)) == "mAP"
 
 
 def test_only_the_oracle_chooses_by_test_labels(tmp_path: Path) -> None:
-    trained, train, test, _, _ = parts(tmp_path)
-    turned = Several(test.pixels, -test.mark)
+    encoder, train, test, _, _ = parts(tmp_path)
+    opposite = Several(test.pixels, -test.mark)
     chance = {"shots": (4,), "samples": 2, "negatives": 3}
-    honest = LowShotChosen(**chance, costs=FEW)(trained, train, test, work(tmp_path))
+    honest = LowShotChosen(**chance, costs=FEW)(encoder, train, test, cpu_work(tmp_path))
     single = [
-        LowShot(**chance, costs=(cost,))(trained, train, test, work(tmp_path)).measures["oracle-C mAP"] for cost in FEW
+        LowShot(**chance, costs=(cost,))(encoder, train, test, cpu_work(tmp_path)).measures["oracle-C mAP"]
+        for cost in FEW
     ]
-    oracle = LowShot(**chance, costs=FEW)(trained, train, test, work(tmp_path)).measures["oracle-C mAP"]
+    oracle = LowShot(**chance, costs=FEW)(encoder, train, test, cpu_work(tmp_path)).measures["oracle-C mAP"]
     assert oracle == pytest.approx(max(single)) and oracle >= honest.measures["mAP"] - 5
-    assert LowShotChosen(**chance, costs=FEW)(trained, train, turned, work(tmp_path)).chosen == honest.chosen
+    assert LowShotChosen(**chance, costs=FEW)(encoder, train, opposite, cpu_work(tmp_path)).chosen == honest.chosen
 
 
 def test_more_images_do_better(tmp_path: Path) -> None:
-    trained, train, test, _, _ = parts(tmp_path)
-    found = LowShot((1, 16), samples=3, negatives=3, costs=(1.0,))(trained, train, test, work(tmp_path))
-    assert found.measures["k=16"] > found.measures["k=1"] + 5
+    encoder, train, test, _, _ = parts(tmp_path)
+    outcome = LowShot((1, 16), samples=3, negatives=3, costs=(1.0,))(encoder, train, test, cpu_work(tmp_path))
+    assert outcome.measures["k=16"] > outcome.measures["k=1"] + 5
 
 
 def test_a_stopped_evaluation_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    trained, train, test, _, _ = parts(tmp_path)
+    encoder, train, test, _, _ = parts(tmp_path)
     protocol = LowShot((1, 2), samples=2, negatives=3, costs=FEW)
-    whole = protocol(trained, train, test, work(tmp_path / "whole"))
+    whole = protocol(encoder, train, test, cpu_work(tmp_path / "whole"))
 
     def stopping(tasks: Any, processes: int) -> Iterator[Any]:
         for number, result in enumerate(in_parallel(tasks, processes)):
@@ -144,20 +145,20 @@ def test_a_stopped_evaluation_resumes(tmp_path: Path, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(lowshot_samples, "in_parallel", stopping)
     with pytest.raises(KeyboardInterrupt):
-        protocol(trained, train, test, work(tmp_path / "cut"))
-    (kept,) = (tmp_path / "cut" / "cache" / "lowshot").iterdir()
-    assert sorted(read_cached(kept)) == ["1/0", "1/1"]
-    assert protocol(trained, train, test, work(tmp_path / "cut")) == whole  # the six machines that are left
-    assert protocol(trained, train, test, work(tmp_path / "cut")) == whole  # none is left
+        protocol(encoder, train, test, cpu_work(tmp_path / "cut"))
+    (file,) = (tmp_path / "cut" / "cache" / "lowshot").iterdir()
+    assert sorted(read_cached(file)) == ["1/0", "1/1"]
+    assert protocol(encoder, train, test, cpu_work(tmp_path / "cut")) == whole  # the six machines that are left
+    assert protocol(encoder, train, test, cpu_work(tmp_path / "cut")) == whole  # none is left
 
 
 def test_samples_that_cannot_be_drawn_are_refused(tmp_path: Path) -> None:
-    trained, train, test = random_encoder(tiny_run()), images(60, 0), images(30, 1)
-    told = r"20 images are with 0 and 40 without it: choose --shots 1 2, or fewer --negatives"
-    with pytest.raises(UserError, match=told):
-        LowShot(costs=FEW)(trained, train, test, work(tmp_path))
+    encoder, train, test = random_encoder(tiny_run()), images(60, 0), images(30, 1)
+    sentence = r"20 images are with 0 and 40 without it: choose --shots 1 2, or fewer --negatives"
+    with pytest.raises(UserError, match=sentence):
+        LowShot(costs=FEW)(encoder, train, test, cpu_work(tmp_path))
     with pytest.raises(UserError, match="give more images"):
-        LowShot(shots=(30,), negatives=1, costs=FEW)(trained, train, test, work(tmp_path))
+        LowShot(shots=(30,), negatives=1, costs=FEW)(encoder, train, test, cpu_work(tmp_path))
     with pytest.raises(UserError, match="a sample needs 2 images with a class, but there are 1"):
         few_images(torch.tensor([1, -1, -1, 0], dtype=torch.int8), 2, 1, 0)
     for settings in ({"shots": ()}, {"shots": (1, 1)}, {"samples": 0}, {"negatives": 0}, {"costs": (-1.0,)}):
@@ -175,22 +176,22 @@ def two_runs(tmp_path: Path) -> list[Path]:
     for seed, folder in enumerate(folders):
         kept_run(folder, tiny_run(), seed)
         protocol = LowShot((1, 4), samples=2, negatives=2, costs=(1.0,))
-        evaluate(folder, protocol, images(60, 0), images(30, 1), baselines=True, work=work(tmp_path))
+        evaluate(folder, protocol, images(60, 0), images(30, 1), baselines=True, work=cpu_work(tmp_path))
     return folders
 
 
 def test_curves_of_several_runs_share_a_table_and_a_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folders = two_runs(tmp_path)
-    found = read_shots(folders)
-    assert [curve.name for curve in found.curves] == ["moco_v2", "raw pixels", "random encoder", "moco_v2, two"]
+    curves = read_shots(folders)
+    assert [curve.name for curve in curves.curves] == ["moco_v2", "raw pixels", "random encoder", "moco_v2, two"]
     for ending in ("png", "svg"):
         picture = tmp_path / f"shots.{ending}"
         assert main(["shots", *map(str, folders), "--out", str(picture), "--quiet"]) == 0
         assert picture.stat().st_size > 4000
-    told = capsys.readouterr().out.splitlines()
-    assert told[0].split() == ["oracle-C", "mAP,", "%", "k=1", "k=4", "mean"] and len(told) == 10
-    panel = found.figure().axes[0]
-    assert [text.get_text() for text in panel.get_legend().get_texts()] == [curve.name for curve in found.curves]
+    output = capsys.readouterr().out.splitlines()
+    assert output[0].split() == ["oracle-C", "mAP,", "%", "k=1", "k=4", "mean"] and len(output) == 10
+    panel = curves.figure().axes[0]
+    assert [text.get_text() for text in panel.get_legend().get_texts()] == [curve.name for curve in curves.curves]
 
 
 def test_the_table_shows_mean_and_deviation() -> None:
@@ -203,7 +204,7 @@ def test_the_table_shows_mean_and_deviation() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "sentence"),
     [
         ("shots", "needs RUN: Folders of runs"),
         ("shots RUN --out shots.bmp", "end the name with .png, .svg or .pdf"),
@@ -214,32 +215,32 @@ def test_the_table_shows_mean_and_deviation() -> None:
     ],
 )
 def test_mistakes_with_shots_are_reported(
-    words: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    words: str, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "not.json").write_text("[1]")
     words = words.replace("RUN", str(tmp_path)).replace("NOWHERE", str(tmp_path / "nowhere"))
     assert main(words.split()) == 2
-    assert told in capsys.readouterr().err
+    assert sentence in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changes", "sentence"),
     [
         ({"settings": {"samples": 3, "shots": [1]}}, "samples 5 and 3"),
         ({"test": "another"}, "different test images"),
         ({"train": "another", "settings": {"costs": "vissl"}}, 'costs null and "vissl", different train images'),
     ],
 )
-def test_other_settings_or_images_are_not_compared(changed: dict[str, Any], told: str, tmp_path: Path) -> None:
+def test_other_settings_or_images_are_not_compared(changes: dict[str, Any], sentence: str, tmp_path: Path) -> None:
     outcome = vars(Outcome({"mAP": 1.0}, 1, 1, {}, {"shots": {"1": [1.0]}}))
     record = {"protocol": "lowshot", "version": 1, "settings": {"samples": 5, "shots": [1]}, "train": "a", "test": "b"}
     files = [tmp_path / name for name in ("one.json", "more.json", "other.json")]
     more = record | {"settings": {"samples": 5, "shots": [1, 2]}}  # the same draws for k=1
-    for file, each in zip(files, (record, more, record | changed), strict=True):
+    for file, each in zip(files, (record, more, record | changes), strict=True):
         file.write_text(json.dumps(each | {"outcomes": {file.stem: outcome}}))
     assert [curve.name for curve in read_shots(files[:2]).curves] == ["one", "more"]
     with pytest.raises(
-        UserError, match=rf"one.json and .*other.json cannot be compared, since they differ: .*{told}.*; name"
+        UserError, match=rf"one.json and .*other.json cannot be compared, since they differ: .*{sentence}.*; name"
     ):
         read_shots(files)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from tiny import kept_run, tiny_run, work
+from tiny import cpu_work, kept_run, tiny_run
 from torch import nn
 
 from vantage.data import Source, SourceSubset, labels_of, open_source
@@ -55,12 +55,12 @@ class Small(nn.Sequential):
         self.width = 128
 
     def maps(self, images: torch.Tensor) -> list[torch.Tensor]:
-        found = []
+        maps = []
         for number, layer in enumerate(list(self)[:9], 1):
             images = layer(images)
             if number % 3 == 0:
-                found.append(images)
-        return found
+                maps.append(images)
+        return maps
 
 
 PROTOCOLS: list[EvaluationProtocol] = [
@@ -81,34 +81,36 @@ RUN = tiny_run(Shared(Encoder(SmallBackbone(), LinearHead(8))))
 
 
 @dataclass(frozen=True)
-class Ranked:
+class Networks:
     """Two encoders of one run, and photographs that neither was trained on."""
 
     random: FrozenEncoder
-    learned: FrozenEncoder
+    supervised: FrozenEncoder
     train: Arrays
     test: Arrays
     folder: Path
 
     def by(self, protocol: EvaluationProtocol, train: Source, test: Source) -> list[Mapping[str, float]]:
         """A protocol's measures of both; features are computed once for all tests."""
-        encoders = self.random, self.learned
-        return [protocol(each, train, test, work(self.folder, 250)).measures for each in encoders]
+        encoders = self.random, self.supervised
+        return [protocol(each, train, test, cpu_work(self.folder, 250)).measures for each in encoders]
 
 
 @pytest.fixture(scope="module")
-def ranked(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Ranked:
+def networks(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Networks:
     """3,000 photographs for training, 1,100 for testing."""
     folder = tmp_path_factory.mktemp("ranked")
     photographs = open_source(f"{shared_data / 'cifar10-jpg.tar.gz'}#train", cache=folder)
     order = torch.randperm(len(photographs), generator=torch.Generator().manual_seed(0))
-    seen, train, test = (decoded(SourceSubset(photographs, part)) for part in order[:4100].split([3000, 700, 400]))
+    tuning, train, test = (decode(SourceSubset(photographs, part)) for part in order[:4100].split([3000, 700, 400]))
     random = random_encoder(RUN)
-    tuned = tune(TuningSchedule(5, 60, (0.1, 0.1), 5e-4, 0.4, 0), random, seen, labels_of(seen), 10, work(folder, 250))
-    return Ranked(random, replace(random, backbone=tuned.backbone, name="supervised"), train, test, folder)
+    tuned_copy = tune(
+        TuningSchedule(5, 60, (0.1, 0.1), 5e-4, 0.4, 0), random, tuning, labels_of(tuning), 10, cpu_work(folder, 250)
+    )
+    return Networks(random, replace(random, backbone=tuned_copy.backbone, name="supervised"), train, test, folder)
 
 
-def decoded(source: SourceSubset) -> Arrays:
+def decode(source: SourceSubset) -> Arrays:
     """The same images without files."""
     pixels = decode_all(source).permute(0, 2, 3, 1).contiguous()
     return Arrays(pixels.numpy(), np.array(source.classes)[labels_of(source).numpy()], "photographs")
@@ -116,31 +118,31 @@ def decoded(source: SourceSubset) -> Arrays:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: protocol.name)
-def test_a_trained_network_ranks_above_a_random_one(protocol: EvaluationProtocol, ranked: Ranked) -> None:
-    low, high = ranked.by(protocol, ranked.train, ranked.test)
+def test_a_trained_network_ranks_above_a_random_one(protocol: EvaluationProtocol, networks: Networks) -> None:
+    low, high = networks.by(protocol, networks.train, networks.test)
     headline = next(iter(low))
     assert high[headline] > low[headline] + 3, (low, high)
 
 
 @pytest.mark.slow
-def test_a_trained_network_ranks_above_a_random_one_on_pixels(ranked: Ranked, tmp_path: Path) -> None:
-    train, test = mosaics(ranked.train, tmp_path / "train", 50), mosaics(ranked.test, tmp_path / "test", 30)
-    low, high = ranked.by(Segmentation(size=64, width=32, epochs=8, batch_size=5), train, test)
+def test_a_trained_network_ranks_above_a_random_one_on_pixels(networks: Networks, tmp_path: Path) -> None:
+    train, test = mosaics(networks.train, tmp_path / "train", 50), mosaics(networks.test, tmp_path / "test", 30)
+    low, high = networks.by(Segmentation(size=64, width=32, epochs=8, batch_size=5), train, test)
     assert high["mIoU"] > low["mIoU"] + 3 and high["mean accuracy"] > low["mean accuracy"] + 3, (low, high)
 
 
 @pytest.mark.slow
-def test_a_trained_network_ranks_above_a_random_one_in_a_table_of_sets(ranked: Ranked, tmp_path: Path) -> None:
+def test_a_trained_network_ranks_above_a_random_one_in_a_table_of_sets(networks: Networks, tmp_path: Path) -> None:
     learner = kept_run(tmp_path / "run", RUN)
-    learner.networks.encoders[0].get_submodule("backbone").load_state_dict(ranked.learned.backbone.state_dict())
+    learner.networks.encoders[0].get_submodule("backbone").load_state_dict(networks.supervised.backbone.state_dict())
     state = {f"learner.{name}": value for name, value in learner.state_dict().items()}
     checkpoint.save(tmp_path / "run", 9, state, {})
-    for source, name in ((ranked.train, "train"), (ranked.test, "test")):
+    for source, name in ((networks.train, "train"), (networks.test, "test")):
         pixels = decode_all(source).permute(0, 2, 3, 1).numpy()
         np.savez(tmp_path / f"{name}.npz", images=pixels, labels=labels_of(source).numpy())
     sets = [TransferSet("photographs", str(tmp_path / "train.npz"), str(tmp_path / "test.npz"))]
-    there = work(tmp_path)
-    table = transfer(tmp_path / "run", sets, KNN(10, 0.1), baselines=True, work=there)
+    work = cpu_work(tmp_path)
+    table = transfer(tmp_path / "run", sets, KNN(10, 0.1), baselines=True, work=work)
     value = {row.encoder: row.value for row in table.rows}
     assert value["moco_v2"] > value["random encoder"] + 3, value
 

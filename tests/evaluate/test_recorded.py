@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from mapped import mapped_run, two_run
 from several import several
-from tiny import images, kept_run, tiny_run, work
+from tiny import cpu_work, images, kept_run, tiny_run
 
 from vantage.data.sources.source import Source
 from vantage.evaluate import (
@@ -44,22 +44,22 @@ LINEAR = [
 ]  # fmt: skip
 
 
-def found(protocol: Any, folder: Path, resident: int = 2**20) -> Outcome:
+def judge(protocol: Any, folder: Path, resident: int = 2**20) -> Outcome:
     run = two_run() if isinstance(protocol, LinearCMC) else mapped_run()
     sides: tuple[Source, Source] = (images(40, 0), images(12, 1))
     if isinstance(protocol, SVM | LowShot | LowShotChosen):
         sides = (several(90, 0), several(40, 1))
-    return protocol(random_encoder(run), *sides, replace(work(folder), resident_bytes=resident))
+    return protocol(random_encoder(run), *sides, replace(cpu_work(folder), resident_bytes=resident))
 
 
-@pytest.mark.parametrize(("protocol", "told"), LINEAR, ids=lambda value: getattr(value, "name", ""))
-def test_a_linear_protocol_records_what_it_fixes(protocol: Any, told: dict[str, Any], tmp_path: Path) -> None:
-    how = found(protocol, tmp_path).how
-    assert told.items() <= how.items() and how["held_out_to_choose"] == 0.1 and how["crops"] == MEMORY
-    assert "RandomResizedCrop(size=32" in how["training_view"] and "Flip(probability=0.5)" in how["training_view"]
-    assert ("BatchNorm1d" in how["before_the_classifier"]) == isinstance(protocol, LinearMulti)
-    told_of = {"view", "milestones", "decay", "start", "descent", "normalize", "held_out"}
-    assert {f.name for f in fields(LinearPlan)} == told_of | {
+@pytest.mark.parametrize(("protocol", "fixed_facts"), LINEAR, ids=lambda value: getattr(value, "name", ""))
+def test_a_linear_protocol_records_what_it_fixes(protocol: Any, fixed_facts: dict[str, Any], tmp_path: Path) -> None:
+    record = judge(protocol, tmp_path).how
+    assert fixed_facts.items() <= record.items() and record["held_out_to_choose"] == 0.1 and record["crops"] == MEMORY
+    assert "RandomResizedCrop(size=32" in record["training_view"] and "Flip(probability=0.5)" in record["training_view"]
+    assert ("BatchNorm1d" in record["before_the_classifier"]) == isinstance(protocol, LinearMulti)
+    recorded = {"view", "milestones", "decay", "start", "descent", "normalize", "held_out"}
+    assert {f.name for f in fields(LinearPlan)} == recorded | {
         "learning_rates",
         "epochs",
         "batch_size",
@@ -73,51 +73,51 @@ def test_a_linear_protocol_records_what_it_fixes(protocol: Any, told: dict[str, 
     [LinearMoCo((0.1,), 1, 20), FineTune(1.0, epochs=1), FineTuneChosen(0.5, epochs=1, head_learning_rates=(0.1, 0.2))],
 )
 def test_it_records_how_crops_were_drawn(protocol: Any, resident: int, tmp_path: Path) -> None:
-    assert found(protocol, tmp_path, resident).how["crops"] == (MEMORY if resident else STREAMED)
+    assert judge(protocol, tmp_path, resident).how["crops"] == (MEMORY if resident else STREAMED)
 
 
 @dataclass
-class Heard(QuietProgress):
+class Starts(QuietProgress):
     """Records what was started."""
 
-    begun: list[str] = field(default_factory=list)
+    starts: list[str] = field(default_factory=list)
 
-    def start(self, what: str, total: int, done: int = 0) -> None:
-        self.begun.append(f"{what}: {total}")
+    def start(self, name: str, total: int, completed: int = 0) -> None:
+        self.starts.append(f"{name}: {total}")
 
 
 @pytest.mark.parametrize("protocol", [LinearRing(epochs=1), FineTune(1.0, epochs=1)], ids=lambda one: one.name)
 def test_decoding_and_measuring_report_progress(protocol: Any, tmp_path: Path) -> None:
-    heard = Heard()
-    there = replace(work(tmp_path), progress=heard)
-    protocol(random_encoder(mapped_run()), images(40, 0), images(12, 1), there)
-    assert "decoding images: 40" in heard.begun
-    assert ("mean and deviation: 40" in heard.begun) == isinstance(protocol, LinearRing)
+    progress = Starts()
+    work = replace(cpu_work(tmp_path), progress=progress)
+    protocol(random_encoder(mapped_run()), images(40, 0), images(12, 1), work)
+    assert "decoding images: 40" in progress.starts
+    assert ("mean and deviation: 40" in progress.starts) == isinstance(protocol, LinearRing)
 
 
 def test_results_of_resident_and_of_streamed_images_have_different_files(tmp_path: Path) -> None:
     kept_run(tmp_path / "run", tiny_run())
     for resident in (0, 2**20):
-        there = replace(work(tmp_path), resident_bytes=resident)
-        evaluate(tmp_path / "run", LinearMoCo((0.1,), 1, 20), images(40, 0), images(12, 1), work=there)
+        work = replace(cpu_work(tmp_path), resident_bytes=resident)
+        evaluate(tmp_path / "run", LinearMoCo((0.1,), 1, 20), images(40, 0), images(12, 1), work=work)
     records = [json.loads(file.read_text()) for file in (tmp_path / "run" / "evaluations").iterdir()]
     assert sorted(record["resident_bytes"] for record in records) == [0, 2**20]
     assert {record["outcomes"]["moco_v2"]["how"]["crops"] for record in records} == {MEMORY, STREAMED}
 
 
 def test_fine_tuning_records_its_schedule(tmp_path: Path) -> None:
-    how = found(FineTune(1.0, epochs=2, batch_size=16), tmp_path).how
-    assert how["weight_decay"] == 1e-4  # of the whole set; the setting is none
-    assert (how["momentum"], how["rates_fall_after_shares"], how["rates_fall_by"]) == (0.9, [0.6, 0.8], 0.2)
-    assert (how["head_start"], how["images_of_a_step"]) == (0.01, 14)
-    few = FineTune(0.01, epochs=1)(random_encoder(tiny_run()), images(70, 0), images(12, 1), work(tmp_path))
+    record = judge(FineTune(1.0, epochs=2, batch_size=16), tmp_path).how
+    assert record["weight_decay"] == 1e-4  # of the whole set; the setting is none
+    assert (record["momentum"], record["rates_fall_after_shares"], record["rates_fall_by"]) == (0.9, [0.6, 0.8], 0.2)
+    assert (record["head_start"], record["images_of_a_step"]) == (0.01, 14)
+    few = FineTune(0.01, epochs=1)(random_encoder(tiny_run()), images(70, 0), images(12, 1), cpu_work(tmp_path))
     assert few.train_images == 3 and few.how["weight_decay"] == 5e-4
-    again = found(FineTune(1.0, epochs=2, batch_size=16), tmp_path)  # read from the cache
-    assert again.how == how == json.loads(json.dumps(how))
-    chosen = found(FineTuneChosen(0.5, epochs=1, head_learning_rates=(0.1, 0.2)), tmp_path)
-    assert chosen.how["held_out_to_choose"] == 0.2
-    told_of = {"weight_decay", "milestones", "decay", "momentum", "head_start"}
-    assert {f.name for f in fields(tuning.TuningSchedule)} == told_of | {
+    again = judge(FineTune(1.0, epochs=2, batch_size=16), tmp_path)  # read from the cache
+    assert again.how == record == json.loads(json.dumps(record))
+    outcome = judge(FineTuneChosen(0.5, epochs=1, head_learning_rates=(0.1, 0.2)), tmp_path)
+    assert outcome.how["held_out_to_choose"] == 0.2
+    recorded = {"weight_decay", "milestones", "decay", "momentum", "head_start"}
+    assert {f.name for f in fields(tuning.TuningSchedule)} == recorded | {
         "epochs",
         "batch_size",
         "learning_rates",
@@ -127,7 +127,7 @@ def test_fine_tuning_records_its_schedule(tmp_path: Path) -> None:
 
 
 def test_logistic_regression_records_its_solver(tmp_path: Path) -> None:
-    solver = found(LinearCached((0.1,), iterations=8), tmp_path).how["solver"]
+    solver = judge(LinearCached((0.1,), iterations=8), tmp_path).how["solver"]
     assert solver == {**logistic._SOLVER, "max_eval": 10} and solver["history_size"] == 10
 
 
@@ -136,13 +136,13 @@ FEW: dict[str, Any] = {"shots": (1, 2), "samples": 1, "negatives": 2, "costs": (
 
 @pytest.mark.parametrize("protocol", [SVM((1.0,)), LowShot(**FEW), LowShotChosen(**FEW)], ids=lambda one: one.name)
 def test_svms_record_their_solver_and_how_images_are_seen(protocol: Any, tmp_path: Path) -> None:
-    how = found(protocol, tmp_path).how
-    assert how["view"].startswith("Straight(") and how["added_to_the_length"] == 1e-5
+    record = judge(protocol, tmp_path).how
+    assert record["view"].startswith("Straight(") and record["added_to_the_length"] == 1e-5
     kind = {"penalty": "l2", "loss": "squared_hinge", "dual": True}
-    assert how["solver"] == {**kind, "positive_weight": 2.0, "tolerance": 1e-4, "iterations": 2000, "seed": 0}
+    assert record["solver"] == {**kind, "positive_weight": 2.0, "tolerance": 1e-4, "iterations": 2000, "seed": 0}
     other = replace(protocol, positive_weight=1.0, tolerance=0.1, iterations=5)
-    assert other.__class__.version == 1 and Solver(1.0, 0.1, 5, 0).facts == found(other, tmp_path).how["solver"]
+    assert other.__class__.version == 1 and Solver(1.0, 0.1, 5, 0).facts == judge(other, tmp_path).how["solver"]
 
 
 def test_the_solver_of_few_images_is_a_setting(tmp_path: Path) -> None:
-    assert found(LowShot(**FEW), tmp_path).measures != found(LowShot(**FEW, iterations=1), tmp_path).measures
+    assert judge(LowShot(**FEW), tmp_path).measures != judge(LowShot(**FEW, iterations=1), tmp_path).measures

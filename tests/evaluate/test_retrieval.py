@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from tiny import images, tiny_run, work
+from tiny import cpu_work, images, tiny_run
 
 from vantage.data.sources.arrays import Arrays
 from vantage.data.sources.source import SourceSubset, labels_of
@@ -24,10 +24,10 @@ def unlabeled(count: int, seed: int) -> Arrays:
 
 
 def test_neighbors_and_precision_are_those_of_a_full_sort(tmp_path: Path) -> None:
-    trained, train, test = random_encoder(tiny_run()), images(70, 0), images(31, 1)
-    bank = embed(trained, train, work(tmp_path)).vector.double().numpy()
-    query = embed(trained, test, work(tmp_path)).vector.double().numpy()
-    found = neighbors(trained, train, test, 7, work(tmp_path))
+    encoder, train, test = random_encoder(tiny_run()), images(70, 0), images(31, 1)
+    bank = embed(encoder, train, cpu_work(tmp_path)).vector.double().numpy()
+    query = embed(encoder, test, cpu_work(tmp_path)).vector.double().numpy()
+    neighbor_rows = neighbors(encoder, train, test, 7, cpu_work(tmp_path))
     each = []
     for row in range(31):
         cosine = [
@@ -35,11 +35,11 @@ def test_neighbors_and_precision_are_those_of_a_full_sort(tmp_path: Path) -> Non
             for other in range(70)
         ]
         order = sorted(range(70), key=lambda other: -cosine[other])[:7]
-        assert found.number[row].tolist() == order
-        assert found.cosine[row].tolist() == pytest.approx([cosine[other] for other in order], abs=1e-5)
+        assert neighbor_rows.number[row].tolist() == order
+        assert neighbor_rows.cosine[row].tolist() == pytest.approx([cosine[other] for other in order], abs=1e-5)
         each.append([other % 3 == row % 3 for other in order])
-    assert found.right is not None and found.right.tolist() == each
-    outcome = Retrieval(7)(trained, train, test, work(tmp_path))
+    assert neighbor_rows.right is not None and neighbor_rows.right.tolist() == each
+    outcome = Retrieval(7)(encoder, train, test, cpu_work(tmp_path))
     share = np.array(each)
     assert outcome.measures == pytest.approx(
         {"precision at 7": 100 * share.mean(), "precision at 1": 100 * share[:, 0].mean()}
@@ -51,34 +51,34 @@ def test_neighbors_and_precision_are_those_of_a_full_sort(tmp_path: Path) -> Non
 
 
 def test_one_neighbor_is_reported_once(tmp_path: Path) -> None:
-    outcome = Retrieval(1)(random_encoder(tiny_run()), images(20, 0), images(9, 1), work(tmp_path))
+    outcome = Retrieval(1)(random_encoder(tiny_run()), images(20, 0), images(9, 1), cpu_work(tmp_path))
     assert list(outcome.measures) == ["precision at 1"]
 
 
 def test_images_without_labels_are_looked_up_but_not_scored(tmp_path: Path) -> None:
-    trained = random_encoder(tiny_run())
-    bank, asked = queries(unlabeled(40, 0))
-    assert (len(bank), len(asked)) == (32, 8)
-    assert {bank.name(n) for n in range(32)} | {asked.name(n) for n in range(8)} == {
+    encoder = random_encoder(tiny_run())
+    bank, query = queries(unlabeled(40, 0))
+    assert (len(bank), len(query)) == (32, 8)
+    assert {bank.name(n) for n in range(32)} | {query.name(n) for n in range(8)} == {
         unlabeled(40, 0).name(n) for n in range(40)
     }
-    assert neighbors(trained, bank, asked, 3, work(tmp_path)).right is None
-    assert neighbors(trained, images(12, 0), asked, 3, work(tmp_path)).right is None
+    assert neighbors(encoder, bank, query, 3, cpu_work(tmp_path)).right is None
+    assert neighbors(encoder, images(12, 0), query, 3, cpu_work(tmp_path)).right is None
     with pytest.raises(UserError, match="needs labels"):
-        Retrieval(3)(trained, bank, asked, work(tmp_path))
+        Retrieval(3)(encoder, bank, query, cpu_work(tmp_path))
 
 
 def test_labeled_images_are_split_as_in_every_evaluation() -> None:
-    bank, asked = queries(images(30, 0))
-    assert labels_of(asked).sort().values.tolist() == [0, 0, 1, 1, 2, 2] and len(bank) == 24
+    bank, query = queries(images(30, 0))
+    assert labels_of(query).sort().values.tolist() == [0, 0, 1, 1, 2, 2] and len(bank) == 24
 
 
 def test_impossible_searches_are_refused(tmp_path: Path) -> None:
-    trained = random_encoder(tiny_run())
+    encoder = random_encoder(tiny_run())
     with pytest.raises(UserError, match="k is 10, but there are only 6 images to search; choose a smaller k \\(--k\\)"):
-        neighbors(trained, images(6, 0), images(3, 1), 10, work(tmp_path))
+        neighbors(encoder, images(6, 0), images(3, 1), 10, cpu_work(tmp_path))
     with pytest.raises(UserError, match="no image to look up"):
-        neighbors(trained, images(6, 0), SourceSubset(images(6, 1), []), 2, work(tmp_path))
+        neighbors(encoder, images(6, 0), SourceSubset(images(6, 1), []), 2, cpu_work(tmp_path))
     with pytest.raises(UserError, match="k is 0"):
         Retrieval(0)
     with pytest.raises(UserError, match="give --rows 1 or more"):
@@ -86,27 +86,27 @@ def test_impossible_searches_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="too few to look one up among others"):
         queries(unlabeled(1, 0))
     with pytest.raises(UserError, match="of one class"):
-        Retrieval(2)(trained, images(6, 0, classes=1), images(6, 1), work(tmp_path))
-    shown = NearestRows(torch.zeros(6, 2, dtype=torch.int64), torch.ones(6, 2), None)
+        Retrieval(2)(encoder, images(6, 0, classes=1), images(6, 1), cpu_work(tmp_path))
+    neighbor_rows = NearestRows(torch.zeros(6, 2, dtype=torch.int64), torch.ones(6, 2), None)
     with pytest.raises(UserError, match="must be between 16 and 1024"):
-        retrieval_picture(shown, images(6, 0), images(6, 1), [0], side=8)
+        retrieval_picture(neighbor_rows, images(6, 0), images(6, 1), [0], side=8)
 
 
 def cells(picture: Image.Image, side: int, row: int, column: int) -> np.ndarray:
     """An image with its frame, cut out of the picture."""
     step, high = side + 10 + 12, side + 10 + 30 + 12
-    left, top = 12 + column * step + (12 if column else 0), 19 + 12 + row * high
-    return np.asarray(picture)[top : top + side + 10, left : left + side + 10]
+    edge, top = 12 + column * step + (12 if column else 0), 19 + 12 + row * high
+    return np.asarray(picture)[top : top + side + 10, edge : edge + side + 10]
 
 
 def test_right_and_wrong_differ_in_color_frame_and_sign() -> None:
     gray = Arrays(np.full((6, 32, 32, 3), 128, np.uint8), np.arange(6) % 3, "gray")
     right = torch.tensor([[True, False]] * 6)
-    found = NearestRows(torch.tensor([[0, 1]] * 6), torch.tensor([[0.9, 0.4]] * 6), right)
-    picture = retrieval_picture(found, gray, gray, [0, 3], side=64)
+    neighbor_rows = NearestRows(torch.tensor([[0, 1]] * 6), torch.tensor([[0.9, 0.4]] * 6), right)
+    picture = retrieval_picture(neighbor_rows, gray, gray, [0, 3], side=64)
     for row in (0, 1):
-        asked, good, bad = (cells(picture, 64, row, column).astype(int) for column in range(3))
-        assert (asked[5:-5, 5:-5] == 128).all() and (asked[0] == 255).all()
+        query, good, bad = (cells(picture, 64, row, column).astype(int) for column in range(3))
+        assert (query[5:-5, 5:-5] == 128).all() and (query[0] == 255).all()
         assert (good[0] == [0, 128, 60]).all()  # unbroken
         assert (bad[0] == [200, 30, 45]).all(1).any() and (bad[0] == 255).all(1).any()  # broken
         luminance = [cell.sum(2) > 600 for cell in (good, bad)]
@@ -117,8 +117,8 @@ def test_right_and_wrong_differ_in_color_frame_and_sign() -> None:
 
 def test_without_labels_nothing_is_framed() -> None:
     gray = Arrays(np.full((6, 32, 32, 3), 128, np.uint8), None, "gray")
-    found = NearestRows(torch.tensor([[0, 1]] * 6), torch.ones(6, 2), None)
-    picture = retrieval_picture(found, gray, gray, [0], side=64)
+    neighbor_rows = NearestRows(torch.tensor([[0, 1]] * 6), torch.ones(6, 2), None)
+    picture = retrieval_picture(neighbor_rows, gray, gray, [0], side=64)
     for column in range(3):
         cell = cells(picture, 64, 0, column)
         assert (cell[5:-5, 5:-5] == 128).all() and (cell[:5] == 255).all()
@@ -131,7 +131,7 @@ def test_images_shown_are_spread_over_the_set() -> None:
 
 def test_long_names_and_a_title_fit(tmp_path: Path) -> None:
     long = images(6, 0)
-    found = NearestRows(torch.tensor([[0, 1]] * 6), torch.ones(6, 2), torch.tensor([[True, False]] * 6))
-    wide, plain = (retrieval_picture(found, long, long, [0], title) for title in ("a title " * 99, ""))
+    neighbor_rows = NearestRows(torch.tensor([[0, 1]] * 6), torch.ones(6, 2), torch.tensor([[True, False]] * 6))
+    wide, plain = (retrieval_picture(neighbor_rows, long, long, [0], title) for title in ("a title " * 99, ""))
     assert wide.width == plain.width and wide.height == plain.height + 19
     assert (np.asarray(wide)[:25, -12:] == 255).all()

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from tiny import images, kept_run, tiny_run, work
+from tiny import cpu_work, images, kept_run, tiny_run
 
 from vantage.data import Arrays
 from vantage.evaluate import Accuracy
@@ -19,13 +19,13 @@ from vantage.training.run import Data
 def test_with_labels_the_held_out_images_are_looked_up_beside_both_baselines(tmp_path: Path) -> None:
     run, source = replace(tiny_run(), data=Data(hold_out=0.25)), images(120, 0)
     kept_run(tmp_path, run)
-    found = sanity_check(tmp_path, source, work(tmp_path))
-    assert found.beats_baselines is not None and found.picture is None
-    assert found.lines[0].startswith("kNN on 30 held-out training images: moco_v2 ")
-    assert "raw pixels" in found.lines[0] and "random encoder" in found.lines[0]
+    result = sanity_check(tmp_path, source, cpu_work(tmp_path))
+    assert result.beats_baselines is not None and result.picture is None
+    assert result.lines[0].startswith("kNN on 30 held-out training images: moco_v2 ")
+    assert "raw pixels" in result.lines[0] and "random encoder" in result.lines[0]
     assert len(list((tmp_path / "evaluations").glob("knn-v1-*.json"))) == 1
     kept_run(tmp_path, replace(run, data=Data()))
-    assert "kNN on 12 of the images that were trained on" in sanity_check(tmp_path, source, work(tmp_path)).lines[0]
+    assert "kNN on 12 of the images that were trained on" in sanity_check(tmp_path, source, cpu_work(tmp_path)).lines[0]
 
 
 def test_what_is_held_out_and_what_is_trained_on_are_all_images() -> None:
@@ -39,29 +39,29 @@ def test_what_is_held_out_and_what_is_trained_on_are_all_images() -> None:
 def test_without_labels_there_are_ranks_and_a_picture(tmp_path: Path) -> None:
     kept_run(tmp_path, tiny_run())
     source = Arrays(np.stack([images(30, 0).image(n).permute(1, 2, 0).numpy() for n in range(30)]), None, "plain")
-    found = sanity_check(tmp_path, source, work(tmp_path))
-    assert found.beats_baselines is None and "of 12 dimensions (effective rank; random encoder " in found.lines[0]
-    assert found.picture == tmp_path / "evaluations" / "neighbors.png"
-    with Image.open(found.picture) as picture:
+    result = sanity_check(tmp_path, source, cpu_work(tmp_path))
+    assert result.beats_baselines is None and "of 12 dimensions (effective rank; random encoder " in result.lines[0]
+    assert result.picture == tmp_path / "evaluations" / "neighbors.png"
+    with Image.open(result.picture) as picture:
         assert picture.width > 500
-    few = sanity_check(tmp_path, images(30, 0), work(tmp_path))
+    few = sanity_check(tmp_path, images(30, 0), cpu_work(tmp_path))
     assert few.beats_baselines is None  # thirty labels are too few to tell
 
 
 @pytest.mark.parametrize(
-    ("pixels", "random", "helped", "words"),
+    ("pixels", "random", "better", "words"),
     [
         (50.0, 50.0, True, "training helped"),
         (50.0, 78.0, False, "not clearly above both"),
         (90.0, 50.0, False, "did NOT help"),
     ],
 )
-def test_a_win_is_beyond_chance(pixels: float, random: float, helped: bool, words: str) -> None:
+def test_a_win_is_beyond_chance(pixels: float, random: float, better: bool, words: str) -> None:
     def outcome(share: float) -> Outcome:
         return Outcome(Accuracy(share, None).measures(), 1_000, 400, {})
 
-    measured = {"simclr": outcome(80.0), "raw pixels": outcome(pixels), "random encoder": outcome(random)}
+    outcomes = {"simclr": outcome(80.0), "raw pixels": outcome(pixels), "random encoder": outcome(random)}
     empty = dict.fromkeys(("test_split", "view", "checkpoint", "encoder", "train", "test", "device"), "")
-    result = Result("knn", 1, {}, measured, **empty, resident_bytes=0, libraries={})  # pyright: ignore
-    found = _compare(result, 400, "400 held-out training images")
-    assert found.beats_baselines is helped and words in found.lines[1]
+    result = Result("knn", 1, {}, outcomes, **empty, resident_bytes=0, libraries={})  # pyright: ignore
+    comparison = _compare(result, 400, "400 held-out training images")
+    assert comparison.beats_baselines is better and words in comparison.lines[1]

@@ -11,7 +11,7 @@ import pytest
 import torch
 from PIL import Image
 from references import segmentation as reference
-from tiny import TinyMaps, kept_run, tiny_run, work
+from tiny import TinyMaps, cpu_work, kept_run, tiny_run
 
 from vantage.cli import main
 from vantage.data.sources.masked import open_masked, split_masked
@@ -43,8 +43,8 @@ def write_scenes(folder: Path, count: int, size: int = 24, seed: int = 0, classe
         (folder / kind / "a").mkdir(parents=True)
     for number in range(count):
         mask = np.zeros((size, size + 4), np.uint8)
-        top, left = chance.integers(2, size // 2, 2)
-        mask[top : top + size // 2, left : left + size // 2] = 1 + number % (classes - 1)
+        top, edge = chance.integers(2, size // 2, 2)
+        mask[top : top + size // 2, edge : edge + size // 2] = 1 + number % (classes - 1)
         picture = (colors[mask] + chance.normal(0, 20, (*mask.shape, 3))).clip(0, 255).astype(np.uint8)
         mask[0] = 255
         Image.fromarray(picture).save(folder / "images" / "a" / f"{number}.jpg", quality=95)
@@ -62,10 +62,10 @@ def test_measures_are_those_of_a_loop() -> None:
     confusion = Confusion.empty(5)
     for truth, guess in zip(truths, guesses, strict=True):
         confusion = confusion.plus(torch.from_numpy(truth).flatten(), torch.from_numpy(guess).flatten())
-    wanted = reference.measures(truths.tolist(), guesses.tolist(), 5)
-    assert confusion.measures() == pytest.approx({name: wanted[name] for name in confusion.measures()})
-    found = confusion.intersection_over_union()
-    assert found.tolist() == pytest.approx(wanted["IoU"], nan_ok=True) and math.isnan(found[3])
+    by_loop = reference.measures(truths.tolist(), guesses.tolist(), 5)
+    assert confusion.measures() == pytest.approx({name: by_loop[name] for name in confusion.measures()})
+    actual = confusion.intersection_over_union()
+    assert actual.tolist() == pytest.approx(by_loop["IoU"], nan_ok=True) and math.isnan(actual[3])
     assert int(confusion.count.sum()) == int((truths != 255).sum())
     assert confusion.present().tolist() == [True, True, True, False, True]
 
@@ -79,110 +79,112 @@ def test_the_loss_is_the_mean_over_pixels_with_a_class() -> None:
     score, mask = torch.randn(2, 3, 4, 5, dtype=torch.float64), torch.randint(0, 3, (2, 4, 5))
     mask[0, :2] = 255
     chance = score.log_softmax(1)
-    wanted = [
+    losses = [
         -chance[b, mask[b, y, x], y, x] for b in range(2) for y in range(4) for x in range(5) if mask[b, y, x] < 3
     ]
-    torch.testing.assert_close(pixel_loss(score, mask, 255), torch.stack(wanted).mean())
+    torch.testing.assert_close(pixel_loss(score, mask, 255), torch.stack(losses).mean())
     assert float(pixel_loss(score, torch.full_like(mask, 255), 255)) == 0.0
 
 
 def test_the_decoder_has_four_convolutions() -> None:
     decoder = Decoder(6, 8, 3, 16)
-    found = [module for module in decoder.modules() if isinstance(module, torch.nn.Conv2d)]
-    assert [(layer.in_channels, layer.out_channels) for layer in found] == [(6, 8), (8, 8), (8, 8), (8, 3)]
+    convolutions = [module for module in decoder.modules() if isinstance(module, torch.nn.Conv2d)]
+    assert [(layer.in_channels, layer.out_channels) for layer in convolutions] == [(6, 8), (8, 8), (8, 8), (8, 3)]
     assert decoder(torch.randn(2, 6, 2, 3)).shape == (2, 3, 16, 16)
     assert decoder(torch.randn(2, 6, 1, 1)).shape == (2, 3, 8, 8)
     assert decoder(torch.randn(2, 6, 20, 20)).shape == (2, 3, 20, 20)
 
 
 def test_colors_are_distinguished_and_the_backbone_stays(tmp_path: Path) -> None:
-    place = write_scenes(tmp_path, 24)
-    train, test = split_masked(open_masked(place))
+    path = write_scenes(tmp_path, 24)
+    train, test = split_masked(open_masked(path))
     assert (len(train), len(test), train.classes) == (19, 5, ("0", "1", "2"))
-    trained = random_encoder(RUN)
-    before = trained.digest()
-    found = Segmentation(size=16, depth=1, width=16, epochs=15, batch_size=8)(trained, train, test, work(tmp_path))
-    assert trained.digest() == before and not trained.backbone.training
-    assert found.measures["mIoU"] > 60 and list(found.measures)[0] == "mIoU"
-    assert set(found.details["IoU"]) == {"0", "1", "2"} and (found.train_images, found.test_images) == (19, 5)
-    assert QUICK(raw_pixels(RUN), train, test, work(tmp_path)).measures["pixel accuracy"] > 0
+    encoder = random_encoder(RUN)
+    before = encoder.digest()
+    outcome = Segmentation(size=16, depth=1, width=16, epochs=15, batch_size=8)(
+        encoder, train, test, cpu_work(tmp_path)
+    )
+    assert encoder.digest() == before and not encoder.backbone.training
+    assert outcome.measures["mIoU"] > 60 and list(outcome.measures)[0] == "mIoU"
+    assert set(outcome.details["IoU"]) == {"0", "1", "2"} and (outcome.train_images, outcome.test_images) == (19, 5)
+    assert QUICK(raw_pixels(RUN), train, test, cpu_work(tmp_path)).measures["pixel accuracy"] > 0
 
 
 def test_maps_in_memory_cached_or_recomputed_train_the_same_decoder(tmp_path: Path) -> None:
     train, test = split_masked(open_masked(write_scenes(tmp_path, 10)))
-    trained, there = random_encoder(SMALL), work(tmp_path)
+    encoder, work = random_encoder(SMALL), cpu_work(tmp_path)
     (tmp_path / "file").write_text("")
-    wanted = QUICK(trained, train, test, there)
-    nowhere = replace(there, cache=tmp_path / "file")
-    for other in (replace(there, resident_bytes=0), nowhere, replace(nowhere, resident_bytes=0)):
-        assert QUICK(trained, train, test, other) == wanted
+    expected = QUICK(encoder, train, test, work)
+    nowhere = replace(work, cache=tmp_path / "file")
+    for other in (replace(work, resident_bytes=0), nowhere, replace(nowhere, resident_bytes=0)):
+        assert QUICK(encoder, train, test, other) == expected
 
 
 def test_a_backbone_sees_images_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     train, test = split_masked(open_masked(write_scenes(tmp_path, 10)))
-    trained, there, seen = random_encoder(SMALL), work(tmp_path), list[int]()
+    trained, work, counts = random_encoder(SMALL), cpu_work(tmp_path), list[int]()
     honest = MapAt.forward
 
-    def counted(self: MapAt, images: torch.Tensor) -> torch.Tensor:
-        seen.append(len(images))
+    def count_images(self: MapAt, images: torch.Tensor) -> torch.Tensor:
+        counts.append(len(images))
         return honest(self, images)
 
-    monkeypatch.setattr(MapAt, "forward", counted)
-    QUICK(trained, train, test, there)
-    assert sum(seen) == 2 * 8 + 2 + 2  # both ways, the test images one way, and one of each for the shape
+    monkeypatch.setattr(MapAt, "forward", count_images)
+    QUICK(trained, train, test, work)
+    assert sum(counts) == 2 * 8 + 2 + 2  # both ways, the test images one way, and one of each for the shape
     for other in (replace(QUICK, seed=1), replace(QUICK, width=4, learning_rate=0.01), replace(QUICK, flip=0.2)):
-        seen.clear()
-        found = other(trained, train, test, there)
-        assert not seen
-        assert found == other(trained, train, test, work(tmp_path / f"{other}")) and seen
-    moved = replace(trained, backbone=copy.deepcopy(trained.backbone))
+        counts.clear()
+        outcome = other(trained, train, test, work)
+        assert not counts
+        assert outcome == other(trained, train, test, cpu_work(tmp_path / f"{other}")) and counts
+    changed_encoder = replace(trained, backbone=copy.deepcopy(trained.backbone))
     with torch.no_grad():
-        next(moved.backbone.parameters()).add_(0.1)
+        next(changed_encoder.backbone.parameters()).add_(0.1)
     different = (
-        (moved, QUICK), (random_encoder(SMALL, 5), QUICK), (trained, replace(QUICK, depth=1)),
+        (changed_encoder, QUICK), (random_encoder(SMALL, 5), QUICK), (trained, replace(QUICK, depth=1)),
         (trained, replace(QUICK, size=20)), (replace(trained, view=replace(trained.view, statistics=PLAIN)), QUICK),
     )  # fmt: skip
     for number, (encoder, other) in enumerate(different):
-        seen.clear()
-        assert other(encoder, train, test, there) == other(encoder, train, test, work(tmp_path / f"{number}"))
-        assert sum(seen) == 2 * (2 * 8 + 2 + 2)
+        counts.clear()
+        assert other(encoder, train, test, work) == other(encoder, train, test, cpu_work(tmp_path / f"{number}"))
+        assert sum(counts) == 2 * (2 * 8 + 2 + 2)
 
 
 def test_changed_images_and_masks_are_read_again(tmp_path: Path) -> None:
-    place = write_scenes(tmp_path, 10)
-    trained, there = random_encoder(SMALL), work(tmp_path)
-    first = QUICK(trained, *split_masked(open_masked(place)), there)
+    path = write_scenes(tmp_path, 10)
+    encoder, work = random_encoder(SMALL), cpu_work(tmp_path)
+    first = QUICK(encoder, *split_masked(open_masked(path)), work)
     for file in (tmp_path / "masks" / "a").iterdir():
         mask = np.array(Image.open(file))
         Image.fromarray(np.where(mask == 255, 255, (mask + 1) % 3).astype(np.uint8)).save(file)
-    second = QUICK(trained, *split_masked(open_masked(place)), there)
-    assert second != first and second == QUICK(trained, *split_masked(open_masked(place)), work(tmp_path / "fresh"))
+    second = QUICK(encoder, *split_masked(open_masked(path)), work)
+    assert second != first and second == QUICK(encoder, *split_masked(open_masked(path)), cpu_work(tmp_path / "fresh"))
 
 
 def test_incomplete_maps_are_not_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     train, test = split_masked(open_masked(write_scenes(tmp_path, 10)))
-    trained, there = random_encoder(SMALL), work(tmp_path)
+    encoder, work = random_encoder(SMALL), cpu_work(tmp_path)
     honest, calls = MapAt.forward, list[int]()
 
-    def stopped(self: MapAt, images: torch.Tensor) -> torch.Tensor:
+    def fail(self: MapAt, images: torch.Tensor) -> torch.Tensor:
         calls.append(len(images))
         if len(calls) == 2:
             raise KeyboardInterrupt
         return honest(self, images)
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(MapAt, "forward", stopped)
-        QUICK(trained, train, test, there)
-    assert list((there.cache / "maps").iterdir()) == []
-    assert QUICK(trained, train, test, there) == QUICK(trained, train, test, work(tmp_path / "fresh"))
+        patch.setattr(MapAt, "forward", fail)
+        QUICK(encoder, train, test, work)
+    assert list((work.cache / "maps").iterdir()) == []
+    assert QUICK(encoder, train, test, work) == QUICK(encoder, train, test, cpu_work(tmp_path / "fresh"))
 
 
 @pytest.mark.slow
 def test_the_command_line_evaluates_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kept_run(tmp_path / "run", RUN)
-    place, test = write_scenes(tmp_path / "one", 8), write_scenes(tmp_path / "two", 4, seed=1)
+    path, test = write_scenes(tmp_path / "one", 8), write_scenes(tmp_path / "two", 4, seed=1)
     (tmp_path / "names.txt").write_text("ground\nred\ngreen\n")
-    quick = [
+    quick_options = [
         "--size",
         "16",
         "--width",
@@ -194,10 +196,20 @@ def test_the_command_line_evaluates_a_run(tmp_path: Path, capsys: pytest.Capture
         "--classes",
         str(tmp_path / "names.txt"),
     ]
-    words = ["evaluate", "segmentation", str(tmp_path / "run"), "--data", place, "--test", test, *quick, "--baselines"]
+    words = [
+        "evaluate",
+        "segmentation",
+        str(tmp_path / "run"),
+        "--data",
+        path,
+        "--test",
+        test,
+        *quick_options,
+        "--baselines",
+    ]
     assert main(words) == 0, capsys.readouterr().err
-    heard = capsys.readouterr()
-    assert heard.out.count("mIoU ") == 3 and "red: " in heard.err
+    output = capsys.readouterr()
+    assert output.out.count("mIoU ") == 3 and "red: " in output.err
     (file,) = (tmp_path / "run" / "evaluations").iterdir()
     record = json.loads(file.read_text())
     assert record["settings"] == {
@@ -213,65 +225,65 @@ def test_the_training_set_is_refused_as_test_set(tmp_path: Path) -> None:
     kept_run(tmp_path / "run", RUN)
     train = open_masked(write_scenes(tmp_path / "one", 6))
     with pytest.raises(UserError, match="test images are the training images"):
-        evaluate(tmp_path / "run", QUICK, train, train, work=work(tmp_path))
+        evaluate(tmp_path / "run", QUICK, train, train, work=cpu_work(tmp_path))
     with pytest.raises(UserError, match="other classes"):
-        evaluate(tmp_path / "run", QUICK, train, train.with_classes(("a", "b")), work=work(tmp_path))
+        evaluate(tmp_path / "run", QUICK, train, train.with_classes(("a", "b")), work=cpu_work(tmp_path))
     assert load(tmp_path / "run").digest()
 
 
 def test_masks_that_do_not_fit_are_refused(tmp_path: Path) -> None:
-    place = write_scenes(tmp_path, 6)
+    path = write_scenes(tmp_path, 6)
     masks = tmp_path / "masks" / "a"
-    trained, there = random_encoder(RUN), work(tmp_path)
+    encoder, work = random_encoder(RUN), cpu_work(tmp_path)
     Image.fromarray(np.zeros((5, 5), np.uint8)).save(masks / "2.png")
     with pytest.raises(DataError, match=r"mask of a/2.jpg is 5 x 5 pixels, but the image is 28 x 24"):
-        QUICK(trained, *split_masked(open_masked(place)), there)
+        QUICK(encoder, *split_masked(open_masked(path)), work)
     Image.fromarray(np.zeros((24, 28, 3), np.uint8)).save(masks / "2.png")
     with pytest.raises(DataError, match="this PNG holds RGB"):
-        open_masked(place)
+        open_masked(path)
     Image.fromarray(np.full((24, 28), 7, np.uint8)).save(masks / "2.png")
     with pytest.raises(DataError, match="has the index 7, but there are 3 classes"):
-        QUICK(trained, *split_masked(open_masked(place, ("a", "b", "c"))), there)
+        QUICK(encoder, *split_masked(open_masked(path, ("a", "b", "c"))), work)
     (masks / "2.png").write_bytes(b"\x89PNG\r\n\x1a\nnothing")
     with pytest.raises(DataError, match="not an intact PNG"):
-        open_masked(place)
+        open_masked(path)
     (masks / "2.png").rename(masks / "other.png")
     with pytest.raises(DataError, match=r"1 of 6 images have no mask \(a/2.jpg\)"):
-        open_masked(place)
+        open_masked(path)
     (tmp_path / "images" / "a" / "2.jpg").unlink()
     with pytest.raises(DataError, match=r"1 masks have no image \(a/other.png\)"):
-        open_masked(place)
+        open_masked(path)
 
 
 def test_one_class_is_refused(tmp_path: Path) -> None:
-    place = write_scenes(tmp_path, 6)
+    path = write_scenes(tmp_path, 6)
     for file in (tmp_path / "masks" / "a").iterdir():
         Image.fromarray(np.zeros((24, 28), np.uint8)).save(file)
     with pytest.raises(DataError, match=r"show one class only \(0\)"):
-        QUICK(random_encoder(RUN), *split_masked(open_masked(place)), work(tmp_path))
+        QUICK(random_encoder(RUN), *split_masked(open_masked(path)), cpu_work(tmp_path))
     for file in (tmp_path / "masks" / "a").iterdir():
         Image.fromarray(np.full((24, 28), 255, np.uint8)).save(file)
     with pytest.raises(DataError, match="no mask has a class"):
-        open_masked(place)
+        open_masked(path)
 
 
 def test_a_class_without_training_pixels_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = open_masked(write_scenes(tmp_path, 8), ("ground", "red", "green"))
     train, test = source.subset(torch.tensor([0, 2, 4])), source.subset(torch.tensor([1, 3, 6]))
-    found = QUICK(random_encoder(SMALL), train, test, work(tmp_path))
-    told = "warning: no pixel of the training masks is of green: test pixels of that class count as wrong\n"
-    assert capsys.readouterr().err == told and found.details["IoU"]["green"] == 0.0
+    outcome = QUICK(random_encoder(SMALL), train, test, cpu_work(tmp_path))
+    warning = "warning: no pixel of the training masks is of green: test pixels of that class count as wrong\n"
+    assert capsys.readouterr().err == warning and outcome.details["IoU"]["green"] == 0.0
 
 
 @pytest.mark.parametrize("bits", [1, 2, 4])
 def test_indices_of_few_bits_are_read_as_they_are(bits: int, tmp_path: Path) -> None:
-    place = write_scenes(tmp_path, 2)
-    wanted = np.random.default_rng(0).integers(0, 2**bits, (24, 28)).astype(np.uint8)
-    colored = Image.new("P", (28, 24))
-    colored.putdata(wanted.flatten().tolist())
-    colored.putpalette([value for number in range(256) for value in (number, 0, 0)])
-    colored.save(tmp_path / "masks" / "a" / "0.png", bits=bits)
-    assert np.array_equal(open_masked(place, tuple("0123456789abcdef")).mask(0).numpy(), wanted)
+    path = write_scenes(tmp_path, 2)
+    indices = np.random.default_rng(0).integers(0, 2**bits, (24, 28)).astype(np.uint8)
+    colored_mask = Image.new("P", (28, 24))
+    colored_mask.putdata(indices.flatten().tolist())
+    colored_mask.putpalette([value for number in range(256) for value in (number, 0, 0)])
+    colored_mask.save(tmp_path / "masks" / "a" / "0.png", bits=bits)
+    assert np.array_equal(open_masked(path, tuple("0123456789abcdef")).mask(0).numpy(), indices)
 
 
 @pytest.mark.parametrize(
@@ -284,8 +296,8 @@ def test_invalid_settings_are_refused(change: dict[str, float]) -> None:
 
 def test_a_resumed_decoder_equals_an_uninterrupted_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scenes = open_masked(write_scenes(tmp_path / "scenes", 12))
-    trained, protocol = random_encoder(SMALL), replace(QUICK, epochs=4)
-    expected = protocol(trained, scenes, scenes, work(tmp_path / "whole"))
+    encoder, protocol = random_encoder(SMALL), replace(QUICK, epochs=4)
+    expected = protocol(encoder, scenes, scenes, cpu_work(tmp_path / "whole"))
     monkeypatch.setattr(kept_state, "MINUTES", -1.0)
     plain, calls = module.pixel_loss, list[int]()
 
@@ -297,7 +309,7 @@ def test_a_resumed_decoder_equals_an_uninterrupted_one(tmp_path: Path, monkeypat
 
     monkeypatch.setattr(module, "pixel_loss", stopping)
     with pytest.raises(KeyboardInterrupt):
-        protocol(trained, scenes, scenes, work(tmp_path / "cut"))
+        protocol(encoder, scenes, scenes, cpu_work(tmp_path / "cut"))
     (state,) = (tmp_path / "cut" / "cache" / "decoders").iterdir()
-    assert protocol(trained, scenes, scenes, work(tmp_path / "cut")) == expected
+    assert protocol(encoder, scenes, scenes, cpu_work(tmp_path / "cut")) == expected
     assert len(calls) == 8 + 6 and not state.exists()

@@ -14,7 +14,7 @@ def test_two_processes_judge_as_one_does(tmp_path: Path) -> None:
     for folder in ("alone", "shared"):
         (tmp_path / folder).mkdir()
     torch.set_num_threads(1)
-    one, two = judging.judged(tmp_path / "alone"), ranks.spawn(judging.judging, tmp_path)
+    one, two = judging.results_of(tmp_path / "alone"), ranks.spawn(judging.judging, tmp_path)
     for mine in two:
         assert mine.keys() == one.keys()
         for name in one:

@@ -15,11 +15,11 @@ RATES = [0.1, 1.0, 10.0, 0.01, 1.0]
 def batches(dtype: torch.dtype = torch.float64) -> list[tuple[Tensor, Tensor]]:
     generator = torch.Generator().manual_seed(3)
     means = torch.randn(4, 6, generator=generator, dtype=dtype)
-    made = []
+    result = []
     for _ in range(30):
         label = torch.randint(0, 4, (17,), generator=generator)
-        made.append((means[label] + torch.randn(17, 6, generator=generator, dtype=dtype), label))
-    return made
+        result.append((means[label] + torch.randn(17, 6, generator=generator, dtype=dtype), label))
+    return result
 
 
 def alone(rate: float, weight: Tensor, bias: Tensor, factors: list[float]) -> nn.Linear:
@@ -47,10 +47,10 @@ def test_each_head_equals_sgd_of_torch_at_its_learning_rate() -> None:
     heads = Heads(weight, bias, RATES)
     for (features, label), factor in zip(batches(), factors, strict=True):
         heads.step(features, label, factor)
-    for place, rate in enumerate(RATES):
+    for position, rate in enumerate(RATES):
         layer = alone(rate, weight, bias, factors)
-        torch.testing.assert_close(heads.weight[place], layer.weight.detach(), rtol=1e-9, atol=1e-12)
-        torch.testing.assert_close(heads.bias[place], layer.bias.detach(), rtol=1e-9, atol=1e-12)
+        torch.testing.assert_close(heads.weight[position], layer.weight.detach(), rtol=1e-9, atol=1e-12)
+        torch.testing.assert_close(heads.bias[position], layer.bias.detach(), rtol=1e-9, atol=1e-12)
     for one, other in itertools.combinations(range(len(RATES)), 2):
         # Heads of one product may be rounded differently, depending on how the processor's library divides it.
         distance = float((heads.bias[one] - heads.bias[other]).abs().max())
@@ -71,8 +71,8 @@ def test_a_learning_rate_moves_its_head_in_proportion() -> None:
     heads = Heads(weight, bias, [0.1, 1.0, 10.0])
     features, label = batches()[0]
     heads.step(features, label, 1.0)
-    moved = (heads.weight - weight).abs().amax((1, 2))
-    assert moved[1] / moved[0] == pytest.approx(10) and moved[2] / moved[1] == pytest.approx(10)
+    distance = (heads.weight - weight).abs().amax((1, 2))
+    assert distance[1] / distance[0] == pytest.approx(10) and distance[2] / distance[1] == pytest.approx(10)
 
 
 def test_a_diverging_head_does_not_disturb_the_others() -> None:
@@ -98,7 +98,7 @@ def test_accuracies_and_predictions_agree() -> None:
     for features, label in batches():
         heads.step(features, label, 1.0)
     features, label = batches()[5]
-    for place, share in enumerate(heads.accuracies(features, label)):
-        guess = heads.predict(place, features)
+    for position, share in enumerate(heads.accuracies(features, label)):
+        guess = heads.predict(position, features)
         assert guess.shape == (17, 4)
         assert share == pytest.approx(100 * float((guess[:, 0] == label).double().mean()))

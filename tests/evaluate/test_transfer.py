@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from tiny import images, kept_run, tiny_run, work
+from tiny import cpu_work, images, kept_run, tiny_run
 
 from vantage.cli import main
 from vantage.encoders.backbones import ResNet
@@ -48,8 +48,8 @@ def two_sets(tmp_path: Path) -> tuple[TransferSet, TransferSet]:
 
 
 def test_one_table_of_many_sets(run_folder: Path, tmp_path: Path) -> None:
-    sets, there = two_sets(tmp_path), work(tmp_path)
-    table = transfer(run_folder, sets, KNN(5), baselines=True, work=there)
+    sets, work = two_sets(tmp_path), cpu_work(tmp_path)
+    table = transfer(run_folder, sets, KNN(5), baselines=True, work=work)
     cells = table.cells()
     assert cells[0] == ["set", "moco_v2", "raw pixels", "random encoder", "measure", "training images", "test images"]
     assert [line[0] for line in cells[1:]] == ["squares", "more", "mean"]
@@ -66,71 +66,71 @@ def test_each_set_is_normalized_by_its_own_statistics(
 ) -> None:
     """By the mean and deviation over all pixels of its training images."""
     sets = two_sets(tmp_path)
-    seen: list[Statistics] = []
+    statistics: list[Statistics] = []
 
-    def spy(self: KNN, trained: Any, *rest: Any) -> Any:
-        seen.append(trained.view.statistics)
-        return judged(self, trained, *rest)
+    def record(self: KNN, encoder: Any, *rest: Any) -> Any:
+        statistics.append(encoder.view.statistics)
+        return judge(self, encoder, *rest)
 
-    judged = KNN.__call__
-    monkeypatch.setattr(KNN, "__call__", spy)
-    given = replace(sets[1], statistics=Statistics((0.1, 0.2, 0.3), (0.4, 0.5, 0.6)))
-    transfer(run_folder, (sets[0], given), KNN(5), work=work(tmp_path))
+    judge = KNN.__call__
+    monkeypatch.setattr(KNN, "__call__", record)
+    with_statistics = replace(sets[1], statistics=Statistics((0.1, 0.2, 0.3), (0.4, 0.5, 0.6)))
+    transfer(run_folder, (sets[0], with_statistics), KNN(5), work=cpu_work(tmp_path))
     pixels = np.load(tmp_path / "a.npz")["images"].astype(np.float64) / 255
-    assert seen[0].mean == pytest.approx(pixels.mean((0, 1, 2)), abs=1e-6)
-    assert seen[0].std == pytest.approx(pixels.std((0, 1, 2)), abs=1e-6)
-    assert seen[1] == given.statistics
+    assert statistics[0].mean == pytest.approx(pixels.mean((0, 1, 2)), abs=1e-6)
+    assert statistics[0].std == pytest.approx(pixels.std((0, 1, 2)), abs=1e-6)
+    assert statistics[1] == with_statistics.statistics
     # The value is that of the protocol on this view.
-    trained = load(run_folder)
-    assert trained.view.statistics not in seen
+    encoder = load(run_folder)
+    assert encoder.view.statistics not in statistics
 
 
 def test_finished_results_are_not_computed_again(
     run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sets, there = two_sets(tmp_path), work(tmp_path)
+    sets, work = two_sets(tmp_path), cpu_work(tmp_path)
     calls: list[int] = []
-    judged = KNN.__call__
+    judge = KNN.__call__
 
-    def counted(self: KNN, *rest: Any) -> Any:
+    def count_calls(self: KNN, *rest: Any) -> Any:
         calls.append(1)
-        return judged(self, *rest)
+        return judge(self, *rest)
 
-    monkeypatch.setattr(KNN, "__call__", counted)
-    first = transfer(run_folder, sets[:1], KNN(5), work=there)
-    both = transfer(run_folder, sets, KNN(5), work=there)
+    monkeypatch.setattr(KNN, "__call__", count_calls)
+    first = transfer(run_folder, sets[:1], KNN(5), work=work)
+    both = transfer(run_folder, sets, KNN(5), work=work)
     assert len(calls) == 2 and both.rows[0] == first.rows[0]
-    assert transfer(run_folder, sets, KNN(5), work=there) == both and len(calls) == 2
-    transfer(run_folder, sets, KNN(6), work=there)
+    assert transfer(run_folder, sets, KNN(5), work=work) == both and len(calls) == 2
+    transfer(run_folder, sets, KNN(6), work=work)
     assert len(calls) == 4  # another protocol
     write_set(tmp_path / "a.npz", 60, 5)
-    transfer(run_folder, sets, KNN(5), work=there)
+    transfer(run_folder, sets, KNN(5), work=work)
     assert len(calls) == 5  # other images
     shutil.rmtree(run_folder / "evaluations")
-    transfer(run_folder, sets, KNN(5), work=there)
+    transfer(run_folder, sets, KNN(5), work=work)
     assert len(calls) == 7
 
 
 def test_a_set_that_cannot_be_evaluated_is_named(run_folder: Path, tmp_path: Path) -> None:
     sets = two_sets(tmp_path)
-    table = transfer(run_folder, sets, KNN(45), work=work(tmp_path))
+    table = transfer(run_folder, sets, KNN(45), work=cpu_work(tmp_path))
     assert [row.name for row in table.rows] == ["squares"] and "more" in table.left_out
     assert "Not evaluated: more (" in table.markdown()
     with pytest.raises(UserError, match="no set could be evaluated: squares"):
-        transfer(run_folder, sets[:1], KNN(500), work=work(tmp_path))
+        transfer(run_folder, sets[:1], KNN(500), work=cpu_work(tmp_path))
 
 
 def test_mistakes_are_reported_first(run_folder: Path, tmp_path: Path) -> None:
-    sets, there = two_sets(tmp_path), work(tmp_path)
+    sets, work = two_sets(tmp_path), cpu_work(tmp_path)
     with pytest.raises(DataError, match="nowhere does not exist"):
-        transfer(run_folder, (*sets, TransferSet("x", str(tmp_path / "nowhere"))), KNN(5), work=there)
+        transfer(run_folder, (*sets, TransferSet("x", str(tmp_path / "nowhere"))), KNN(5), work=work)
     with pytest.raises(UserError, match="sets with different names"):
-        transfer(run_folder, (sets[0], sets[0]), KNN(5), work=there)
+        transfer(run_folder, (sets[0], sets[0]), KNN(5), work=work)
     one_class = TransferSet("one", write_set(tmp_path / "one.npz", 9, 0, classes=1))
     with pytest.raises(DataError, match="all labeled images .* have the same class"):
-        transfer(run_folder, (one_class,), KNN(5), work=there)
+        transfer(run_folder, (one_class,), KNN(5), work=work)
     with pytest.raises(UserError, match="test images are the training images"):
-        transfer(run_folder, (replace(sets[0], test=sets[0].train),), KNN(5), work=there)
+        transfer(run_folder, (replace(sets[0], test=sets[0].train),), KNN(5), work=work)
     assert not (run_folder / "evaluations").exists()
 
 
@@ -145,19 +145,19 @@ def write_folder(root: Path, count: int, classes: int = 2) -> None:
 
 def test_a_bad_set_of_a_suite_is_named_and_left_out(run_folder: Path, tmp_path: Path) -> None:
     """A set named by itself is an error instead."""
-    root, there = tmp_path / "root", work(tmp_path)
+    root, work = tmp_path / "root", cpu_work(tmp_path)
     write_folder(root / "Fungi", 20)
     (root / "CUB").mkdir()
-    found, _ = available_sets(META_DATASET, root, download=False)
-    found.append(TransferSet("one", write_set(tmp_path / "one.npz", 9, 0, classes=1)))
-    table = transfer(run_folder, (), KNN(3), suite=found, work=there)
+    available, _ = available_sets(META_DATASET, root, download=False)
+    available.append(TransferSet("one", write_set(tmp_path / "one.npz", 9, 0, classes=1)))
+    table = transfer(run_folder, (), KNN(3), suite=available, work=work)
     assert [row.name for row in table.rows] == ["Fungi"] and set(table.left_out) == {"CUB", "one"}
     assert table.left_out["CUB"].startswith(f"no images in {root / 'CUB'}: ")
     assert "have the same class" in table.left_out["one"] and "Not evaluated: CUB (" in table.markdown()
     with pytest.raises(DataError, match="CUB: no images in"):
-        transfer(run_folder, [one for one in found if one.name == "CUB"], KNN(3), work=there)
+        transfer(run_folder, [one for one in available if one.name == "CUB"], KNN(3), work=work)
     with pytest.raises(UserError, match="no set could be evaluated: CUB: "):
-        transfer(run_folder, (), KNN(3), suite=[found[0]], work=there)
+        transfer(run_folder, (), KNN(3), suite=[available[0]], work=work)
 
 
 def test_images_that_show_several_classes(run_folder: Path, tmp_path: Path) -> None:
@@ -166,55 +166,55 @@ def test_images_that_show_several_classes(run_folder: Path, tmp_path: Path) -> N
     names = sorted(path.relative_to(tmp_path) for path in tmp_path.glob("class*/*.png"))
     lines = [f"{name},{name.parts[0]},{'odd' if number % 2 else 'even'}" for number, name in enumerate(names)]
     (tmp_path / "table.csv").write_text("\n".join(lines))
-    sets, there = (two_sets(tmp_path)[0], TransferSet("marked", str(tmp_path / "table.csv"))), work(tmp_path)
-    table = transfer(run_folder, sets, SVM(costs=(1.0,)), work=there)
+    sets, work = (two_sets(tmp_path)[0], TransferSet("marked", str(tmp_path / "table.csv"))), cpu_work(tmp_path)
+    table = transfer(run_folder, sets, SVM(costs=(1.0,)), work=work)
     assert [(row.name, row.train_images, row.test_images) for row in table.rows][1] == ("marked", 19, 5)
     assert not table.left_out
-    table = transfer(run_folder, sets, KNN(3), work=there)
+    table = transfer(run_folder, sets, KNN(3), work=work)
     assert [row.name for row in table.rows] == ["squares"] and "judge them by svm" in table.left_out["marked"]
 
 
 def test_unreadable_images_are_left_out_or_refused(run_folder: Path, tmp_path: Path) -> None:
     write_folder(tmp_path / "set", 100)
     (tmp_path / "set" / "class 1" / "7.png").write_bytes(b"no image")
-    one, there = TransferSet("set", str(tmp_path / "set")), work(tmp_path)
-    (row,) = transfer(run_folder, [one], KNN(3), work=there).rows
+    one, work = TransferSet("set", str(tmp_path / "set")), cpu_work(tmp_path)
+    (row,) = transfer(run_folder, [one], KNN(3), work=work).rows
     assert row.train_images + row.test_images == 99
     with pytest.raises(DataError, match="set: 1 of 100 images"):
-        transfer(run_folder, [one], KNN(3), on_bad_image="stop", work=there)
+        transfer(run_folder, [one], KNN(3), on_bad_image="stop", work=work)
 
 
 def test_other_library_versions_evaluate_again(run_folder: Path, tmp_path: Path) -> None:
-    sets, there = two_sets(tmp_path)[:1], work(tmp_path)
-    table = transfer(run_folder, sets, KNN(5), work=there)
-    (kept,) = (run_folder / "evaluations" / "transfer").iterdir()
-    record = json.loads(kept.read_text())
+    sets, work = two_sets(tmp_path)[:1], cpu_work(tmp_path)
+    table = transfer(run_folder, sets, KNN(5), work=work)
+    (file,) = (run_folder / "evaluations" / "transfer").iterdir()
+    record = json.loads(file.read_text())
     record["outcomes"]["moco_v2"]["measures"]["top-1"] = 1.0
-    kept.write_text(json.dumps(record))
-    assert transfer(run_folder, sets, KNN(5), work=there).rows[0].value == 1.0, "read"
-    kept.write_text(json.dumps(record | {"libraries": record["libraries"] | {"torch": "1.0"}}))
-    assert transfer(run_folder, sets, KNN(5), work=there) == table, "made anew"
+    file.write_text(json.dumps(record))
+    assert transfer(run_folder, sets, KNN(5), work=work).rows[0].value == 1.0, "read"
+    file.write_text(json.dumps(record | {"libraries": record["libraries"] | {"torch": "1.0"}}))
+    assert transfer(run_folder, sets, KNN(5), work=work) == table, "made anew"
     assert f"checkpoint: {record['checkpoint']}; device: cpu; libraries: python " in table.markdown()
     assert f"torch {record['libraries']['torch']}" in table.markdown()
 
 
 def test_a_suite_uses_what_is_there_and_names_the_rest(tmp_path: Path) -> None:
-    for place in ("CUB/train/a", "CUB/val/a", "Fungi/a", "Fungi/b", "COCO/annotations", "MNIST/train", "MNIST/test"):
-        (tmp_path / place).mkdir(parents=True)
+    for name in ("CUB/train/a", "CUB/val/a", "Fungi/a", "Fungi/b", "COCO/annotations", "MNIST/train", "MNIST/test"):
+        (tmp_path / name).mkdir(parents=True)
     (tmp_path / "COCO" / "annotations" / "instances_train2017.json").touch()
     (tmp_path / "COCO" / "annotations" / "instances_val2017.json").touch()
-    here, absent = available_sets(META_DATASET, tmp_path, download=False)
-    found = {one.name: (one.train, one.test) for one in here}
-    assert set(found) == {"CUB", "Fungi", "MNIST", "COCO"}
-    assert found["CUB"] == (str(tmp_path / "CUB" / "train"), str(tmp_path / "CUB" / "val"))
-    assert found["Fungi"] == (str(tmp_path / "Fungi"), "")
-    assert found["COCO"][0].startswith("crops:") and found["COCO"][1].endswith("instances_val2017.json")
+    available, absent = available_sets(META_DATASET, tmp_path, download=False)
+    paths_of = {one.name: (one.train, one.test) for one in available}
+    assert set(paths_of) == {"CUB", "Fungi", "MNIST", "COCO"}
+    assert paths_of["CUB"] == (str(tmp_path / "CUB" / "train"), str(tmp_path / "CUB" / "val"))
+    assert paths_of["Fungi"] == (str(tmp_path / "Fungi"), "")
+    assert paths_of["COCO"][0].startswith("crops:") and paths_of["COCO"][1].endswith("instances_val2017.json")
     assert [line.partition(":")[0] for line in absent] == [
         "Aircraft", "DTD", "FashionMNIST", "GTSRB", "Flowers", "Places205"
     ]  # fmt: skip
     assert "--download" in absent[0] and "--download" not in absent[-1]
-    here, absent = available_sets(META_DATASET, None, download=True)
-    assert {one.name for one in here} == {"Aircraft", "DTD", "MNIST", "FashionMNIST", "GTSRB", "Flowers"}
+    available, absent = available_sets(META_DATASET, None, download=True)
+    assert {one.name for one in available} == {"Aircraft", "DTD", "MNIST", "FashionMNIST", "GTSRB", "Flowers"}
     assert [line.partition(":")[0] for line in absent] == ["CUB", "Fungi", "COCO", "Places205"]
 
 
@@ -238,8 +238,8 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     start = ["evaluate", "transfer", str(tmp_path / "run")]
     words = [*start, "--sets", f"one={train},{test}", f"two={test}", "--by", "knn", "--set", "k=3", "--quiet"]
     assert main(words) == 0, capsys.readouterr().err
-    told = capsys.readouterr()
-    assert "| one  | " in told.out and "| mean | " in told.out
+    output = capsys.readouterr()
+    assert "| one  | " in output.out and "| mean | " in output.out
     assert (tmp_path / "run" / "evaluations" / "transfer.md").read_text().startswith("| set  | moco_v2 |")
     assert (tmp_path / "run" / "evaluations" / "transfer.csv").read_text().startswith("set,moco_v2,measure")
     (tmp_path / "root" / "MNIST").mkdir(parents=True)
@@ -253,11 +253,11 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         ("--sets", f"one={train}", "--out", str(tmp_path / "x.txt")): "end the name with .md or .csv",
         ("--sets", f"one={train}", "--kk", "3"): "no option --kk",
     }
-    for wrong, wanted in mistakes.items():
+    for wrong, sentence in mistakes.items():
         assert main([*start, *wrong]) == 2
-        assert wanted in capsys.readouterr().err.replace("\n", " "), wrong
+        assert sentence in capsys.readouterr().err.replace("\n", " "), wrong
 
 
 def test_any_protocol_can_evaluate(run_folder: Path, tmp_path: Path) -> None:
-    table = transfer(run_folder, two_sets(tmp_path)[:1], LinearCached((1e-3,)), work=work(tmp_path))
+    table = transfer(run_folder, two_sets(tmp_path)[:1], LinearCached((1e-3,)), work=cpu_work(tmp_path))
     assert table.protocol == "linear-cached" and table.rows[0].value > 50

@@ -97,12 +97,12 @@ def test_it_runs_by_itself(repository: Path, tmp_path: Path):
     images = np.random.default_rng(0).integers(0, 256, (40, 16, 16, 3), dtype=np.uint8)
     np.savez(tmp_path / "images.npz", images=images)
     command = [sys.executable, repository / "examples" / "moco_in_one_file.py", "--npz", tmp_path / "images.npz"]
-    finished = subprocess.run(
+    process = subprocess.run(
         [*command, "--epochs", "1", "--batch-size", "16", "--out", tmp_path / "weights.pt", "--device", "cpu"],
         capture_output=True,
         text=True,
         check=True,
     )
-    assert finished.stdout.startswith("epoch 1: loss ")
+    assert process.stdout.startswith("epoch 1: loss ")
     weights = torch.load(tmp_path / "weights.pt", weights_only=True)
     assert "conv1.weight" in weights and all(torch.isfinite(value).all() for value in weights.values())

@@ -11,14 +11,14 @@ from vantage.training.monitor import SMALLEST_DEVIATION, smallest_rank
 
 def of(rows: list, epochs: int = 20, beaten: tuple[str, ...] = ()) -> tuple[str, str]:
     """Kind and decisive reason."""
-    judged = verdict(rows, WIDTH, BATCH, epochs, beaten)
-    return judged.kind, judged.reasons[0]
+    result = verdict(rows, WIDTH, BATCH, epochs, beaten)
+    return result.kind, result.reasons[0]
 
 
 def test_a_run_that_leveled_off_is_healthy() -> None:
-    kind, why = of(curve())
-    assert kind == "healthy" and "90%" in why and "chance: 3.1%" in why
-    assert verdict(curve(), WIDTH, BATCH, 20).sentence == f"Healthy: {why}"
+    kind, reason = of(curve())
+    assert kind == "healthy" and "90%" in reason and "chance: 3.1%" in reason
+    assert verdict(curve(), WIDTH, BATCH, 20).sentence == f"Healthy: {reason}"
 
 
 def test_a_collapse_is_what_the_monitor_warns_of_at_the_end() -> None:
@@ -28,8 +28,8 @@ def test_a_collapse_is_what_the_monitor_warns_of_at_the_end() -> None:
     early = curve(deviation=[0.05] * 5 + [0.9] * 15)
     for row in early[:5]:
         row["warning"] = "nearly one point"
-    judged = verdict(early, WIDTH, BATCH, 20)
-    assert judged.kind == "healthy" and "5 earlier epochs" in judged.reasons[-1]
+    result = verdict(early, WIDTH, BATCH, 20)
+    assert result.kind == "healthy" and "5 earlier epochs" in result.reasons[-1]
 
 
 def test_a_collapse_outweighs_missing_epochs() -> None:
@@ -41,13 +41,13 @@ def test_missing_epochs_are_too_few() -> None:
         "under-trained",
         "20 of 21 epochs are done; `vantage resume` goes on.",
     )
-    kind, why = of(curve(2), epochs=2)
-    assert kind == "under-trained" and "2 epochs, too few" in why
+    kind, reason = of(curve(2), epochs=2)
+    assert kind == "under-trained" and "2 epochs, too few" in reason
 
 
 def test_chance_is_nothing_learned() -> None:
-    kind, why = of(curve(accuracy=2 / BATCH))
-    assert kind == "under-trained" and "about chance (3.1%)" in why
+    kind, reason = of(curve(accuracy=2 / BATCH))
+    assert kind == "under-trained" and "about chance (3.1%)" in reason
     assert of(curve(accuracy=2 / BATCH + 0.01))[0] == "healthy"
 
 
@@ -56,8 +56,8 @@ def test_a_curve_that_still_moves_is_named() -> None:
     assert "the loss was still improving" in of(curve(loss=[3 - height for height in line]))[1]
     assert "the contrastive accuracy was" in of(curve(accuracy=[0.1 + height * 0.5 for height in line]))[1]
     assert of(curve(accuracy=[0.05 + height for height in line][:-1] + [0.995]))[0] == "healthy"
-    kind, why = of(curve(loss=[3 - height for height in line], knn=[50 + height for height in line]))
-    assert kind == "under-trained" and "the loss and the kNN accuracy were" in why
+    kind, reason = of(curve(loss=[3 - height for height in line], knn=[50 + height for height in line]))
+    assert kind == "under-trained" and "the loss and the kNN accuracy were" in reason
 
 
 def test_a_baseline_that_is_as_good_shows() -> None:

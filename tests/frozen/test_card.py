@@ -29,7 +29,7 @@ def run_of(backbone: vantage.Backbone) -> Run:
     return replace(tiny_run(), encoders=encoders, epochs=20, data=vantage.Data(HOSTILE))
 
 
-def finished(folder: Path, run: Run) -> Path:
+def finished_run(folder: Path, run: Run) -> Path:
     """A run's folder with everything that a card tells."""
     kept_run(folder, run)
     rows = [json.dumps(row) + "\n" for row in curve(run.epochs)]
@@ -43,8 +43,10 @@ def finished(folder: Path, run: Run) -> Path:
 
 
 def write_result(folder: Path, name: str, encoder: str, value: float) -> None:
-    measured = {"moco_v2": value, "raw pixels": 40.0}
-    outcomes = {who: {"measures": {"top-1": one}, "test_images": 500} for who, one in measured.items()}
+    measure_of = {"moco_v2": value, "raw pixels": 40.0}
+    outcomes = {
+        network_name: {"measures": {"top-1": one}, "test_images": 500} for network_name, one in measure_of.items()
+    }
     record = {"protocol": "knn", "version": 3, "settings": {"k": 20}, "checkpoint": "step-000000007"}
     (folder / "evaluations").mkdir(exist_ok=True)
     write_json(folder / "evaluations" / f"{name}.json", {**record, "encoder": encoder, "outcomes": outcomes})
@@ -52,9 +54,9 @@ def write_result(folder: Path, name: str, encoder: str, value: float) -> None:
 
 def test_a_card_tells_what_the_folder_holds(tmp_path: Path) -> None:
     run = run_of(ResNet9(2))
-    exported = export(finished(tmp_path / "run", run), "safetensors", tmp_path / "backbone.safetensors")
-    assert exported.card == tmp_path / "backbone.safetensors.md"
-    card = exported.card.read_text()
+    result = export(finished_run(tmp_path / "run", run), "safetensors", tmp_path / "backbone.safetensors")
+    assert result.card == tmp_path / "backbone.safetensors.md"
+    card = result.card.read_text()
     assert (
         "model = ResNet9(width=2, stem_stride=1, in_channels=3).build()" in card
         and "load_file('backbone.safetensors')" in card
@@ -71,10 +73,10 @@ def test_a_card_tells_what_the_folder_holds(tmp_path: Path) -> None:
 
 def test_a_planned_run_says_its_budget_and_what_the_plan_chose(tmp_path: Path) -> None:
     run = run_of(ResNet9(2))
-    exported = export(finished(tmp_path / "free", run), "safetensors", tmp_path / "free.safetensors")
-    assert "a plan for" not in exported.card.read_text()
+    result = export(finished_run(tmp_path / "free", run), "safetensors", tmp_path / "free.safetensors")
+    assert "a plan for" not in result.card.read_text()
     data, minutes = replace(run.data, hold_out=0.1), replace(run.monitoring, minutes=12.5)
-    folder = finished(tmp_path / "run", replace(run, data=data, monitoring=minutes))
+    folder = finished_run(tmp_path / "run", replace(run, data=data, monitoring=minutes))
     rows = [json.dumps(row | {"seconds": 30.0 * row["epoch"]}) + "\n" for row in curve(run.epochs)]
     (folder / "metrics.jsonl").write_text("".join(rows))
     card = export(folder, "safetensors", tmp_path / "planned.safetensors").card.read_text()
@@ -86,7 +88,7 @@ def test_a_planned_run_says_its_budget_and_what_the_plan_chose(tmp_path: Path) -
 
 
 def test_what_comes_from_outside_stays_text(tmp_path: Path) -> None:
-    card = export(finished(tmp_path / "run", run_of(ResNet9(2))), "safetensors", tmp_path / "a.safetensors").card
+    card = export(finished_run(tmp_path / "run", run_of(ResNet9(2))), "safetensors", tmp_path / "a.safetensors").card
     lines = card.read_text().splitlines()
     assert "* images: ``` 1,300 from photos/`<script>`|``x`` # no heading ```" in lines
     assert "* command: `` vantage pretrain `x` ``" in lines
@@ -99,7 +101,7 @@ def test_what_comes_from_outside_stays_text(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_cards_of_a_folder_for_detectron2_and_of_weights_from_elsewhere(tmp_path: Path) -> None:
-    run = finished(tmp_path / "run", run_of(ResNet(18)))
+    run = finished_run(tmp_path / "run", run_of(ResNet(18)))
     card = export(run, "detectron2", tmp_path / "detectron2").card
     assert card == tmp_path / "detectron2" / "README.md" and "train_net.py --config-file" in card.read_text()
     weights = tmp_path / "resnet18.safetensors"
@@ -110,7 +112,7 @@ def test_cards_of_a_folder_for_detectron2_and_of_weights_from_elsewhere(tmp_path
 
 
 def test_an_export_that_is_refused_leaves_no_card(tmp_path: Path) -> None:
-    run = finished(tmp_path / "run", run_of(ResNet9(2)))
+    run = finished_run(tmp_path / "run", run_of(ResNet9(2)))
     with pytest.raises(UserError, match="torchvision has no network"):
         export(run, "torchvision", tmp_path / "a.safetensors")
     assert [path.name for path in tmp_path.iterdir()] == ["run"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from references.detectron2_network import Detector, Network, matched
+from references.detectron2_network import Detector, Network, match_names
 from test_export import encoder
 from tiny import kept_run, tiny_run
 
@@ -38,7 +38,7 @@ def shapes(choice: ResNet) -> dict[str, torch.Tensor]:
     """Shapes of a network's saved tensors by Detectron2's names, without memory for numbers."""
     with torch.device("meta"):
         tensors = choice.build().state_dict()
-    return {there: tensor for name, tensor in tensors.items() if (there := name_there(name)) is not None}
+    return {new_name: tensor for name, tensor in tensors.items() if (new_name := name_there(name)) is not None}
 
 
 def settle(backbone: torch.nn.Module, images: torch.Tensor) -> None:
@@ -54,42 +54,44 @@ def settle(backbone: torch.nn.Module, images: torch.Tensor) -> None:
 
 @pytest.mark.parametrize("choice", CHOICES, ids=repr)
 def test_names_and_shapes_are_those_of_detectron2(choice: ResNet) -> None:
-    there = shapes(choice)
-    found = detectors(choice, IMAGENET, "weights.pth", "c4.pth")
-    architectures = {repr({**settings["MODEL"]["RESNETS"], "NORM": ""}): name for name, settings in found.items()}
+    shapes_by_name = shapes(choice)
+    settings_by_name = detectors(choice, IMAGENET, "weights.pth", "c4.pth")
+    architectures = {
+        repr({**settings["MODEL"]["RESNETS"], "NORM": ""}): name for name, settings in settings_by_name.items()
+    }
     assert len(architectures) == 2  # what follows holds of every other file
     for name in architectures.values():
         with torch.device("meta"):
-            model = Detector(found[name]["MODEL"])
-        wanted, given = set(model.state_dict()), there
+            model = Detector(settings_by_name[name]["MODEL"])
+        model_names, loadable = set(model.state_dict()), shapes_by_name
         if "-c4-" in name and choice.depth < 50:  # the head there is of another kind, so nothing may be put into it
-            given = {key: value for key, value in there.items() if not key.startswith("res5.")}
-            wanted = {key for key in wanted if not key.startswith("roi_heads")}
-        taken, left = matched(model, given)
-        assert set(taken) == wanted and not left, name
+            loadable = {key: value for key, value in shapes_by_name.items() if not key.startswith("res5.")}
+            model_names = {key for key in model_names if not key.startswith("roi_heads")}
+        loaded_names, left_over = match_names(model, loadable)
+        assert set(loaded_names) == model_names and not left_over, name
 
 
 def test_the_file_of_a_resnet50_has_the_names_that_detectron2_writes_down(tmp_path: Path) -> None:
     """By a table, so that nothing of ours says what the names should be: 53 convolutions, 265 tensors."""
-    made = export_backbone(encoder(ResNet(50)), "detectron2", tmp_path / "out")
-    found = {name: tuple(one.shape) for name, one in torch.load(made.file, weights_only=True)["model"].items()}
-    wanted: dict[str, tuple[int, ...]] = {}
+    result = export_backbone(encoder(ResNet(50)), "detectron2", tmp_path / "out")
+    actual = {name: tuple(one.shape) for name, one in torch.load(result.file, weights_only=True)["model"].items()}
+    expected: dict[str, tuple[int, ...]] = {}
     for line in TABLE.read_text(encoding="utf-8").splitlines():
         if not line.startswith("#"):
             name, out, channels, side = line.split()
-            wanted[f"{name}.weight"] = (int(out), int(channels), int(side), int(side))
-            wanted |= {f"{name}.norm.{each}": (int(out),) for each in NORM}
-    assert len(wanted) == 265 and found == wanted
+            expected[f"{name}.weight"] = (int(out), int(channels), int(side), int(side))
+            expected |= {f"{name}.norm.{each}": (int(out),) for each in NORM}
+    assert len(expected) == 265 and actual == expected
 
 
 def test_a_head_of_other_blocks_would_be_filled_only_partly() -> None:
     """Why depth 18 needs a file without its last stage for C4 detectors."""
     settings = detectors(ResNet(18), IMAGENET, "a", "b")["voc-faster-rcnn-c4-24k-frozen"]
-    there = shapes(ResNet(18))
+    shapes_by_name = shapes(ResNet(18))
     with torch.device("meta"):
-        taken, left = matched(Detector(settings["MODEL"]), there)
-    head = [name for name in taken if name.startswith("roi_heads.res5")]
-    assert "roi_heads.res5.0.conv2.weight" in head and "res5.0.conv1.weight" in left
+        loaded_names, left_over = match_names(Detector(settings["MODEL"]), shapes_by_name)
+    head = [name for name in loaded_names if name.startswith("roi_heads.res5")]
+    assert "roi_heads.res5.0.conv2.weight" in head and "res5.0.conv1.weight" in left_over
 
 
 @pytest.mark.parametrize(
@@ -102,55 +104,55 @@ def test_outputs_equal_those_of_detectron2(choice: ResNet, tmp_path: Path) -> No
     trained = encoder(choice)
     pixels = torch.randint(0, 256, (2, 3, 64, 64), dtype=torch.uint8)
     settle(trained.backbone, trained.view.finish(pixels))
-    made = export_backbone(trained, "detectron2", tmp_path / "out")
-    saved = torch.load(made.file, weights_only=True)
-    assert saved["matching_heuristics"] is True
+    result = export_backbone(trained, "detectron2", tmp_path / "out")
+    content = torch.load(result.file, weights_only=True)
+    assert content["matching_heuristics"] is True
     settings = yaml.safe_load((tmp_path / "out" / "coco-mask-rcnn-fpn-1x.yaml").read_text())
     model = Network(settings["MODEL"]["RESNETS"], 4)
-    model.load_state_dict(saved["model"], strict=True)
+    model.load_state_dict(content["model"], strict=True)
     backbone = trained.backbone.double()  # the networks amplify what float32 rounds
     model.double()
-    told = (settings["MODEL"][f"PIXEL_{name}"] for name in ("MEAN", "STD"))
-    mean, deviation = (torch.tensor(value, dtype=torch.float64)[:, None, None] for value in told)
+    values = (settings["MODEL"][f"PIXEL_{name}"] for name in ("MEAN", "STD"))
+    mean, deviation = (torch.tensor(value, dtype=torch.float64)[:, None, None] for value in values)
     assert settings["INPUT"]["FORMAT"] == "RGB"
     with torch.no_grad():
-        seen = (pixels.double() - mean) / deviation
-        torch.testing.assert_close(seen.float(), trained.view.finish(pixels))
-        ours = backbone(seen)
-        torch.testing.assert_close(model(seen).mean((2, 3)), ours, rtol=1e-9, atol=1e-9)
-        swapped = model((pixels.flip(1).double() - mean) / deviation).mean((2, 3))
-    assert (swapped - ours).abs().max() > 1e-2 < ours.abs().max()
+        normalized_pixels = (pixels.double() - mean) / deviation
+        torch.testing.assert_close(normalized_pixels.float(), trained.view.finish(pixels))
+        ours = backbone(normalized_pixels)
+        torch.testing.assert_close(model(normalized_pixels).mean((2, 3)), ours, rtol=1e-9, atol=1e-9)
+        swapped_features = model((pixels.flip(1).double() - mean) / deviation).mean((2, 3))
+    assert (swapped_features - ours).abs().max() > 1e-2 < ours.abs().max()
     if choice.depth >= 50:
         other = Network({**settings["MODEL"]["RESNETS"], "STRIDE_IN_1X1": True}, 4)
-        other.load_state_dict(saved["model"], strict=True)
+        other.load_state_dict(content["model"], strict=True)
         with torch.no_grad():
-            assert (other.double()(seen).mean((2, 3)) - ours).abs().max() > 1e-2
+            assert (other.double()(normalized_pixels).mean((2, 3)) - ours).abs().max() > 1e-2
 
 
 def test_settings_are_the_papers() -> None:
-    found = detectors(ResNet(50), IMAGENET, "weights.pth", "weights.pth")
-    for settings in found.values():
+    settings_by_name = detectors(ResNet(50), IMAGENET, "weights.pth", "weights.pth")
+    for settings in settings_by_name.values():
         model = settings["MODEL"]
         assert settings["INPUT"]["FORMAT"] == "RGB"
         assert model["PIXEL_MEAN"] == [123.675, 116.28, 103.53] and model["PIXEL_STD"] == [58.395, 57.12, 57.375]
         assert model["RESNETS"]["STRIDE_IN_1X1"] is False and settings["SOLVER"]["BASE_LR"] == 0.02
-    voc = found["voc-faster-rcnn-c4-24k"]
+    voc = settings_by_name["voc-faster-rcnn-c4-24k"]
     assert voc["MODEL"]["ROI_HEADS"] == {"NAME": "Res5ROIHeadsExtraNorm", "NUM_CLASSES": 20}
     assert voc["SOLVER"] == {
         "IMS_PER_BATCH": 16, "BASE_LR": 0.02, "STEPS": [18000, 22000], "MAX_ITER": 24000, "WARMUP_ITERS": 100
     }  # fmt: skip
     assert voc["INPUT"]["MIN_SIZE_TRAIN"] == [480, 512, 544, 576, 608, 640, 672, 704, 736, 768, 800]
     assert voc["MODEL"]["BACKBONE"]["FREEZE_AT"] == 0 and voc["TEST"]["PRECISE_BN"]["ENABLED"] is True
-    lengths = {name: found[f"coco-mask-rcnn-fpn-{name}"]["SOLVER"] for name in ("1x", "2x", "6x")}
+    lengths = {name: settings_by_name[f"coco-mask-rcnn-fpn-{name}"]["SOLVER"] for name in ("1x", "2x", "6x")}
     assert [lengths[name]["MAX_ITER"] for name in lengths] == [90_000, 180_000, 540_000]
     assert [lengths[name]["STEPS"] for name in lengths] == [[60_000, 80_000], [120_000, 160_000], [480_000, 520_000]]
-    pyramid = found["coco-mask-rcnn-fpn-1x"]["MODEL"]
+    pyramid = settings_by_name["coco-mask-rcnn-fpn-1x"]["MODEL"]
     assert {pyramid[part]["NORM"] for part in ("RESNETS", "FPN", "ROI_BOX_HEAD", "ROI_MASK_HEAD")} == {"SyncBN"}
-    assert found["coco-cascade-mask-rcnn-fpn-1x"]["MODEL"]["ROI_HEADS"]["NAME"] == "CascadeROIHeads"
-    assert found["coco-keypoint-rcnn-fpn-1x"]["MODEL"]["ROI_HEADS"]["NUM_CLASSES"] == 1
-    assert found["coco-mask-rcnn-c4-2x"]["MODEL"]["MASK_ON"] is True and len(found) == 27
+    assert settings_by_name["coco-cascade-mask-rcnn-fpn-1x"]["MODEL"]["ROI_HEADS"]["NAME"] == "CascadeROIHeads"
+    assert settings_by_name["coco-keypoint-rcnn-fpn-1x"]["MODEL"]["ROI_HEADS"]["NUM_CLASSES"] == 1
+    assert settings_by_name["coco-mask-rcnn-c4-2x"]["MODEL"]["MASK_ON"] is True and len(settings_by_name) == 27
     for kind in ("faster-rcnn", "mask-rcnn", "keypoint-rcnn"):  # MoCo's and JCL's
-        model = found[f"coco-{kind}-fpn-1x-plain-heads"]["MODEL"]
+        model = settings_by_name[f"coco-{kind}-fpn-1x-plain-heads"]["MODEL"]
         assert model["RESNETS"]["NORM"] == model["FPN"]["NORM"] == "SyncBN" and model["ROI_MASK_HEAD"]["NORM"] == ""
         assert {name: model["ROI_BOX_HEAD"][name] for name in ("NORM", "NUM_CONV", "NUM_FC")} == {
             "NORM": "", "NUM_CONV": 0, "NUM_FC": 2
@@ -171,20 +173,20 @@ def test_the_files_say_what_the_settings_say() -> None:
 
 def test_a_run_is_exported_to_a_folder(tmp_path: Path) -> None:
     kept_run(tmp_path, replace(tiny_run(), encoders=Shared(Encoder(ResNet(18), LinearHead(8)))))
-    made = export(tmp_path, "detectron2", tmp_path / "there")
+    result = export(tmp_path, "detectron2", tmp_path / "there")
     names = {path.name for path in (tmp_path / "there").iterdir()}
     assert {"weights.pth", "weights-to-res4.pth", "train_net.py", "coco-mask-rcnn-fpn-1x-frozen.yaml"} <= names
     part = torch.load(tmp_path / "there" / "weights-to-res4.pth", weights_only=True)["model"]
     assert not any(name.startswith("res5") for name in part) and "res4.1.conv2.norm.running_var" in part
     c4 = yaml.safe_load((tmp_path / "there" / "voc-faster-rcnn-c4-24k-frozen.yaml").read_text())
     assert c4["MODEL"]["WEIGHTS"] == "weights-to-res4.pth"
-    assert "train_net.py --config-file" in made.how
+    assert "train_net.py --config-file" in result.how
     with pytest.raises(UserError, match="there exists already"):
         export(tmp_path, "detectron2", tmp_path / "there")
 
 
 @pytest.mark.parametrize(
-    ("choice", "told"),
+    ("choice", "sentence"),
     [
         (ResNet(18, small=True), "3x3 convolution without max-pool"),
         (ResNet(18, in_channels=2), "sees 2 channels"),
@@ -193,8 +195,8 @@ def test_a_run_is_exported_to_a_folder(tmp_path: Path) -> None:
     ],
     ids=repr,
 )
-def test_networks_that_detectron2_lacks_are_refused(choice: ResNet | Timm, told: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=told):
+def test_networks_that_detectron2_lacks_are_refused(choice: ResNet | Timm, sentence: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=sentence):
         export_backbone(encoder(choice), "detectron2", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -212,8 +214,8 @@ def test_the_script_finds_the_weights_and_adds_the_norm(tmp_path: Path, monkeypa
     export_backbone(encoder(ResNet(18)), "detectron2", tmp_path / "out")
     script = stand_in(monkeypatch, tmp_path / "out" / "train_net.py")
     config = tmp_path / "out" / "coco-mask-rcnn-fpn-1x.yaml"
-    told = types.SimpleNamespace(config_file=str(config), opts=["OUTPUT_DIR", "x"])
-    cfg = script.configured(told)
+    arguments = types.SimpleNamespace(config_file=str(config), opts=["OUTPUT_DIR", "x"])
+    cfg = script.configured(arguments)
     assert str(tmp_path / "out" / "weights.pth") == cfg.MODEL.WEIGHTS
     stage, channels = script.Res5ROIHeadsExtraNorm._build_res5_block(cfg)
     assert channels == 16 and isinstance(stage.norm, torch.nn.BatchNorm2d)

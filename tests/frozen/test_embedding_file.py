@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
-from tiny import images, kept_run, tiny_run, work
+from tiny import cpu_work, images, kept_run, tiny_run
 
 from vantage.errors import UserError
 from vantage.frozen import embedding as embedding_file
@@ -23,39 +23,39 @@ COUNT = 100
 
 
 @pytest.fixture
-def trained() -> FrozenEncoder:
+def encoder() -> FrozenEncoder:
     return random_encoder(tiny_run())
 
 
-def test_parquet_holds_name_label_and_vector(trained: FrozenEncoder, tmp_path: Path) -> None:
-    source, here = images(COUNT, seed=0), work(tmp_path)
-    file = write_embeddings(trained, source, tmp_path / "out" / "rows.parquet", here)
+def test_parquet_holds_name_label_and_vector(encoder: FrozenEncoder, tmp_path: Path) -> None:
+    source, work = images(COUNT, seed=0), cpu_work(tmp_path)
+    file = write_embeddings(encoder, source, tmp_path / "out" / "rows.parquet", work)
     table = pq.read_table(file)
-    found = embed(trained, source, here)
-    assert table.column("name").to_pylist() == list(found.name)
-    assert table.column("label").to_pylist() == found.label.tolist()
-    assert np.array_equal(np.array(table.column("embedding").to_pylist(), np.float32), found.vector.numpy())
+    embedding = embed(encoder, source, work)
+    assert table.column("name").to_pylist() == list(embedding.name)
+    assert table.column("label").to_pylist() == embedding.label.tolist()
+    assert np.array_equal(np.array(table.column("embedding").to_pylist(), np.float32), embedding.vector.numpy())
     assert str(table.schema.field("embedding").type) == "fixed_size_list<element: float not null>[12]"
     facts = json.loads(table.schema.metadata[b"vantage"])
-    assert facts["classes"] == ["0", "1", "2"] and facts["encoder"] == trained.digest()
+    assert facts["classes"] == ["0", "1", "2"] and facts["encoder"] == encoder.digest()
     assert [path.name for path in file.parent.iterdir()] == ["rows.parquet"]
 
 
 def test_parquet_is_written_in_row_groups(
-    trained: FrozenEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    encoder: FrozenEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(embedding_file, "_GROUP_BYTES", 4 * 12 * 30)
-    source, here = images(COUNT, seed=0), work(tmp_path)
-    file = pq.ParquetFile(write_embeddings(trained, source, tmp_path / "rows.parquet", here))
+    source, work = images(COUNT, seed=0), cpu_work(tmp_path)
+    file = pq.ParquetFile(write_embeddings(encoder, source, tmp_path / "rows.parquet", work))
     assert [file.metadata.row_group(n).num_rows for n in range(file.num_row_groups)] == [30, 30, 30, 10]
     vectors = np.array(file.read().column("embedding").to_pylist(), np.float32)
-    assert np.array_equal(vectors, embed(trained, source, here).vector.numpy())
+    assert np.array_equal(vectors, embed(encoder, source, work).vector.numpy())
 
 
-def test_npy_holds_vectors_and_rows(trained: FrozenEncoder, tmp_path: Path) -> None:
-    source, here = images(COUNT, seed=0), work(tmp_path)
-    file = write_embeddings(trained, source, tmp_path / "rows.npy", here)
-    assert np.array_equal(np.load(file, mmap_mode="r"), embed(trained, source, here).vector.numpy())
+def test_npy_holds_vectors_and_rows(encoder: FrozenEncoder, tmp_path: Path) -> None:
+    source, work = images(COUNT, seed=0), cpu_work(tmp_path)
+    file = write_embeddings(encoder, source, tmp_path / "rows.npy", work)
+    assert np.array_equal(np.load(file, mmap_mode="r"), embed(encoder, source, work).vector.numpy())
     rows = [json.loads(line) for line in (tmp_path / "rows.npy.rows.jsonl").read_text().splitlines()]
     assert rows == [{"name": f"row {number}", "label": number % 3} for number in range(COUNT)]
     assert sorted(path.name for path in tmp_path.glob("rows*")) == ["rows.npy", "rows.npy.rows.jsonl"]
@@ -65,7 +65,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from tiny import images, work
+from tiny import cpu_work, images
 import vantage
 from vantage.frozen.embedding import write_embeddings
 from vantage.frozen.encoder import load
@@ -81,7 +81,7 @@ class Dying:
             os.kill(os.getpid(), signal.SIGKILL)
         return source.image(number)
 with vantage.allowing("tiny"):
-    write_embeddings(load(folder), Dying(), folder / sys.argv[3], work(folder, batch=8))
+    write_embeddings(load(folder), Dying(), folder / sys.argv[3], cpu_work(folder, batch=8))
 """
 
 
@@ -89,74 +89,74 @@ with vantage.allowing("tiny"):
 @pytest.mark.parametrize("name", ["rows.npy", "rows.parquet"])
 def test_a_killed_process_is_continued_with_the_same_bytes(name: str, tmp_path: Path) -> None:
     kept_run(tmp_path, tiny_run())
-    killed = subprocess.run([sys.executable, "-c", KILLED, str(Path(__file__).parent.parent), str(tmp_path), name])
-    assert killed.returncode == -signal.SIGKILL and not (tmp_path / name).exists()
+    process = subprocess.run([sys.executable, "-c", KILLED, str(Path(__file__).parent.parent), str(tmp_path), name])
+    assert process.returncode == -signal.SIGKILL and not (tmp_path / name).exists()
     draft = tmp_path / f"{name}.draft"
     note = json.loads((tmp_path / f"{name}.draft.json").read_text())
     assert 16 <= note["rows"] < 92 and note["rows"] % 8 == 0
     with draft.open("ab") as rows:  # what a torn write would leave
         rows.write(b"torn")
     trained, source = load(tmp_path), images(100, seed=0)
-    read: list[int] = []
+    numbers_read: list[int] = []
     whole = type(source).image
 
-    def counted(self: object, number: int) -> torch.Tensor:
-        read.append(number)
+    def count_reads(self: object, number: int) -> torch.Tensor:
+        numbers_read.append(number)
         return whole(self, number)  # type: ignore[arg-type]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(source), "image", counted)
-        continued = write_embeddings(trained, source, tmp_path / name, work(tmp_path, batch=8))
-    assert sorted(read) == list(range(note["rows"], 100))
-    straight = write_embeddings(trained, source, tmp_path / f"straight-{name}", work(tmp_path, batch=8))
-    assert continued.read_bytes() == straight.read_bytes()
+        patch.setattr(type(source), "image", count_reads)
+        file = write_embeddings(trained, source, tmp_path / name, cpu_work(tmp_path, batch=8))
+    assert sorted(numbers_read) == list(range(note["rows"], 100))
+    straight = write_embeddings(trained, source, tmp_path / f"straight-{name}", cpu_work(tmp_path, batch=8))
+    assert file.read_bytes() == straight.read_bytes()
     assert not draft.exists() and not draft.with_name(draft.name + ".json").exists()
 
 
-def test_a_draft_of_something_else_is_not_continued(trained: FrozenEncoder, tmp_path: Path) -> None:
-    source, here = images(COUNT, seed=0), work(tmp_path)
+def test_a_draft_of_something_else_is_not_continued(encoder: FrozenEncoder, tmp_path: Path) -> None:
+    source, work = images(COUNT, seed=0), cpu_work(tmp_path)
     file = tmp_path / "rows.npy"
     (tmp_path / "rows.npy.draft").write_bytes(b"x" * 10_000)
     (tmp_path / "rows.npy.draft.json").write_text(json.dumps({"encoder": "another", "rows": 50}))
-    write_embeddings(trained, source, file, here)
-    assert np.array_equal(np.load(file), embed(trained, source, here).vector.numpy())
+    write_embeddings(encoder, source, file, work)
+    assert np.array_equal(np.load(file), embed(encoder, source, work).vector.numpy())
 
 
-def test_memory_holds_a_few_batches(trained: FrozenEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_holds_a_few_batches(encoder: FrozenEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
     empty = torch.empty
 
-    def watched(*size: int, **settings: object) -> torch.Tensor:
-        made = empty(*size, **settings)  # type: ignore[call-overload]
-        sizes.append(made.numel())
-        return made
+    def record_size(*size: int, **settings: object) -> torch.Tensor:
+        tensor = empty(*size, **settings)  # type: ignore[call-overload]
+        sizes.append(tensor.numel())
+        return tensor
 
-    monkeypatch.setattr(torch, "empty", watched)
-    write_embeddings(trained, images(COUNT, seed=0), tmp_path / "rows.npy", work(tmp_path, batch=10))
+    monkeypatch.setattr(torch, "empty", record_size)
+    write_embeddings(encoder, images(COUNT, seed=0), tmp_path / "rows.npy", cpu_work(tmp_path, batch=10))
     assert max(sizes, default=0) < COUNT * 12
 
 
-def test_unsuitable_files_are_refused(trained: FrozenEncoder, tmp_path: Path) -> None:
-    source, here = images(10, seed=0), work(tmp_path)
+def test_unsuitable_files_are_refused(encoder: FrozenEncoder, tmp_path: Path) -> None:
+    source, work = images(10, seed=0), cpu_work(tmp_path)
     with pytest.raises(UserError, match="end the name with .parquet or .npy"):
-        write_embeddings(trained, source, tmp_path / "rows.csv", here)
+        write_embeddings(encoder, source, tmp_path / "rows.csv", work)
     (tmp_path / "rows.npy").write_text("mine")
     with pytest.raises(UserError, match="exists already"):
-        write_embeddings(trained, source, tmp_path / "rows.npy", here)
+        write_embeddings(encoder, source, tmp_path / "rows.npy", work)
     assert (tmp_path / "rows.npy").read_text() == "mine"
 
 
 def test_a_full_disk_keeps_finished_rows(
-    trained: FrozenEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    encoder: FrozenEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(source: str, target: str) -> None:
         raise OSError(28, "No space left on device")
 
-    source, here = images(COUNT, seed=0), work(tmp_path)
+    source, work = images(COUNT, seed=0), cpu_work(tmp_path)
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", full)
         with pytest.raises(UserError, match="No space left on device"):
-            write_embeddings(trained, source, tmp_path / "rows.npy", here)
+            write_embeddings(encoder, source, tmp_path / "rows.npy", work)
     assert not (tmp_path / "rows.npy").exists() and (tmp_path / "rows.npy.draft").exists()
-    write_embeddings(trained, source, tmp_path / "rows.npy", here)
-    assert np.array_equal(np.load(tmp_path / "rows.npy"), embed(trained, source, here).vector.numpy())
+    write_embeddings(encoder, source, tmp_path / "rows.npy", work)
+    assert np.array_equal(np.load(tmp_path / "rows.npy"), embed(encoder, source, work).vector.numpy())

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
-from tiny import images, tiny_run, work
+from tiny import cpu_work, images, tiny_run
 
 from vantage import processes
 from vantage.errors import UserError
@@ -19,94 +19,94 @@ COUNT, PART = 50, 16
 
 
 @pytest.fixture(scope="module")
-def trained() -> FrozenEncoder:
+def encoder() -> FrozenEncoder:
     return random_encoder(tiny_run())
 
 
-def written(trained: FrozenEncoder, tmp_path: Path, name: str = "parts", size: int = PART) -> Path:
-    return write_embedding_parts(trained, images(COUNT, seed=0), tmp_path / name, work(tmp_path, batch=8), size)
+def write_parts(encoder: FrozenEncoder, tmp_path: Path, name: str = "parts", size: int = PART) -> Path:
+    return write_embedding_parts(encoder, images(COUNT, seed=0), tmp_path / name, cpu_work(tmp_path, batch=8), size)
 
 
-def test_parts_are_one_table(trained: FrozenEncoder, tmp_path: Path) -> None:
-    folder = written(trained, tmp_path)
+def test_parts_are_one_table(encoder: FrozenEncoder, tmp_path: Path) -> None:
+    folder = write_parts(encoder, tmp_path)
     assert sorted(file.name for file in folder.iterdir()) == [f"part-{n:05d}-of-00004.parquet" for n in range(4)]
     assert [file.name for file in tmp_path.iterdir() if "parts" in file.name] == ["parts"]
-    table, expected = pq.read_table(folder), embed(trained, images(COUNT, seed=0), work(tmp_path, batch=8))
+    table, expected = pq.read_table(folder), embed(encoder, images(COUNT, seed=0), cpu_work(tmp_path, batch=8))
     assert table.column("name").to_pylist() == list(expected.name)
     assert table.column("label").to_pylist() == expected.label.tolist()
     vectors = np.array(table.column("embedding").to_pylist(), np.float32)
     np.testing.assert_allclose(vectors, expected.vector.numpy(), rtol=1e-5, atol=1e-6)
 
 
-def test_other_libraries_read_them(trained: FrozenEncoder, tmp_path: Path) -> None:
+def test_other_libraries_read_them(encoder: FrozenEncoder, tmp_path: Path) -> None:
     polars, duckdb = pytest.importorskip("polars"), pytest.importorskip("duckdb")
-    folder = written(trained, tmp_path)
+    folder = write_parts(encoder, tmp_path)
     expected = pq.read_table(folder).column("name").to_pylist()
     assert polars.scan_parquet(folder).collect()["name"].to_list() == expected
     assert duckdb.sql(f"select count(*) from '{folder}/*.parquet'").fetchall() == [(COUNT,)]
 
 
 def test_processes_write_the_same_bytes_in_turn(
-    trained: FrozenEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    encoder: FrozenEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    alone = written(trained, tmp_path, "alone")
+    alone = write_parts(encoder, tmp_path, "alone")
     monkeypatch.setattr(processes, "count", lambda: 3)
     for rank, own in ((1, ["1"]), (0, ["0", "1", "3"]), (2, ["0", "1", "2", "3"])):
         monkeypatch.setattr(processes, "rank", lambda rank=rank: rank)
-        together = written(trained, tmp_path, "together")
+        together = write_parts(encoder, tmp_path, "together")
         assert sorted(file.name[9] for file in together.iterdir()) == own
     for file in alone.iterdir():
         assert file.read_bytes() == (together / file.name).read_bytes()
 
 
 def test_a_stopped_run_goes_on_within_a_part(
-    trained: FrozenEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    encoder: FrozenEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    alone, source = written(trained, tmp_path, "alone"), images(COUNT, seed=0)
-    read: list[int] = []
+    alone, source = write_parts(encoder, tmp_path, "alone"), images(COUNT, seed=0)
+    numbers_read: list[int] = []
     whole = type(source).image
 
     def stopping(self: object, number: int) -> torch.Tensor:
-        if number == 44 and len(read) < COUNT:
+        if number == 44 and len(numbers_read) < COUNT:
             raise KeyboardInterrupt
-        read.append(number)
+        numbers_read.append(number)
         return whole(self, number)  # type: ignore[arg-type]
 
     monkeypatch.setattr(type(source), "image", stopping)
     with pytest.raises(KeyboardInterrupt):
-        written(trained, tmp_path)
+        write_parts(encoder, tmp_path)
     assert len(list((tmp_path / "parts").iterdir())) == 2
     monkeypatch.setattr(type(source), "image", whole)
     before = {file.name: file.stat().st_mtime_ns for file in (tmp_path / "parts").iterdir()}
-    for file in written(trained, tmp_path).iterdir():
+    for file in write_parts(encoder, tmp_path).iterdir():
         assert file.read_bytes() == (alone / file.name).read_bytes()
         assert before.get(file.name, file.stat().st_mtime_ns) == file.stat().st_mtime_ns
     assert not (tmp_path / "parts.drafts").exists()
 
 
-def test_folders_of_something_else_are_refused(trained: FrozenEncoder, tmp_path: Path) -> None:
-    folder = written(trained, tmp_path)
+def test_folders_of_something_else_are_refused(encoder: FrozenEncoder, tmp_path: Path) -> None:
+    folder = write_parts(encoder, tmp_path)
     with pytest.raises(UserError, match="holds part-00000-of-00004.parquet, which is no part of these embeddings"):
-        written(trained, tmp_path, size=10)
+        write_parts(encoder, tmp_path, size=10)
     other = random_encoder(tiny_run(), seed=1)
     with pytest.raises(UserError, match="part-00000-of-00004.parquet is not what this encoder makes"):
-        written(other, tmp_path)
+        write_parts(other, tmp_path)
     part = folder / "part-00000-of-00004.parquet"
     whole = part.read_bytes()
     footer = int.from_bytes(whole[-8:-4], "little")  # Arrow reports damage there by an OSError
-    for damaged in (b"damaged", whole[: -8 - footer] + b"\xff" * footer + whole[-8:]):
-        part.write_bytes(damaged)
+    for content in (b"damaged", whole[: -8 - footer] + b"\xff" * footer + whole[-8:]):
+        part.write_bytes(content)
         with pytest.raises(UserError, match="part-00000-of-00004.parquet is not what this encoder makes"):
-            written(trained, tmp_path)
+            write_parts(encoder, tmp_path)
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(UserError, match="file is a file: name a folder"):
-        written(trained, tmp_path, "file")
+        write_parts(encoder, tmp_path, "file")
     with pytest.raises(UserError, match="part_images is 0"):
-        written(trained, tmp_path, "new", size=0)
+        write_parts(encoder, tmp_path, "new", size=0)
 
 
 def test_a_full_disk_keeps_finished_parts(
-    trained: FrozenEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    encoder: FrozenEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[Path] = []
     write = embedding_parts.write_parquet
@@ -119,6 +119,6 @@ def test_a_full_disk_keeps_finished_parts(
 
     monkeypatch.setattr(embedding_parts, "write_parquet", full)
     with pytest.raises(UserError, match="part-00002-of-00004.parquet could not be written .*: No space left on device"):
-        written(trained, tmp_path)
+        write_parts(encoder, tmp_path)
     assert len(list((tmp_path / "parts").iterdir())) == 2
-    assert len(list(written(trained, tmp_path).iterdir())) == 4
+    assert len(list(write_parts(encoder, tmp_path).iterdir())) == 4

@@ -44,29 +44,29 @@ def encoder(backbone: Backbone) -> FrozenEncoder:
     return trained
 
 
-def model_from(how: str, folder: Path) -> torch.nn.Module:
+def model_from(how_to_load: str, folder: Path) -> torch.nn.Module:
     """Run the lines in a folder, as a user would."""
-    here, found = Path.cwd(), {}
+    working_folder, names = Path.cwd(), {}
     os.chdir(folder)
     try:
-        exec(how, found)
+        exec(how_to_load, names)
     finally:
-        os.chdir(here)
-    return found["model"]
+        os.chdir(working_folder)
+    return names["model"]
 
 
 def check(backbone: Backbone, to: Format, folder: Path, channels: int = 3) -> torch.nn.Module:
     trained = encoder(backbone)
-    made = export_backbone(trained, to, folder / "backbone.safetensors")
-    model = model_from(made.how, Path.cwd())
+    result = export_backbone(trained, to, folder / "backbone.safetensors")
+    model = model_from(result.how, Path.cwd())
     images = torch.randn(2, channels, 64, 64)
     with torch.no_grad():
         assert torch.equal(model(images), trained.backbone(images))
-    with safe_open(made.file, framework="pt") as file:
+    with safe_open(result.file, framework="pt") as file:
         metadata = file.metadata()
     assert metadata["encoder"] == trained.digest() and metadata["size"] == "32"
-    there = model_from(metadata["how"], folder).state_dict()
-    assert all(torch.equal(tensor, there[name]) for name, tensor in model.state_dict().items())
+    state = model_from(metadata["how"], folder).state_dict()
+    assert all(torch.equal(tensor, state[name]) for name, tensor in model.state_dict().items())
     return model
 
 
@@ -98,11 +98,11 @@ def test_networks_for_little_compute_load_with_equal_outputs(backbone: Backbone,
 def test_a_run_is_exported(tmp_path: Path) -> None:
     run = replace(tiny_run(), encoders=Shared(Encoder(ResNet(18, small=True), LinearHead(8))))
     learner = kept_run(tmp_path, run).eval()
-    made = export(tmp_path, "torchvision", tmp_path / "out" / "backbone.safetensors")
+    result = export(tmp_path, "torchvision", tmp_path / "out" / "backbone.safetensors")
     images = torch.randn(2, 3, 32, 32)
     with torch.no_grad():
-        found = model_from(made.how, tmp_path)(images)
-        torch.testing.assert_close(found, learner.networks.encoders[0].features(images), rtol=0, atol=0)
+        actual = model_from(result.how, tmp_path)(images)
+        torch.testing.assert_close(actual, learner.networks.encoders[0].features(images), rtol=0, atol=0)
 
 
 def test_unsuitable_networks_and_files_are_refused(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from counting import Counting
-from tiny import tiny_run, work
+from tiny import cpu_work, tiny_run
 from torch import Tensor
 
 from vantage.data.sources.source import SourceSubset
@@ -21,29 +21,29 @@ from vantage.storage import arrays
 
 
 def test_the_cache_serves_the_same_encoder_and_images_only(tmp_path: Path) -> None:
-    trained, source, here = random_encoder(tiny_run()), Counting(), work(tmp_path)
-    first = features_of(trained, source, here)
+    encoder, source, work = random_encoder(tiny_run()), Counting(), cpu_work(tmp_path)
+    first = features_of(encoder, source, work)
     assert source.reads == 40
-    assert torch.equal(features_of(trained, source, here), first) and source.reads == 40
+    assert torch.equal(features_of(encoder, source, work), first) and source.reads == 40
     other = [
-        features_of(random_encoder(tiny_run(), seed=1), source, here),
-        features_of(replace(trained, view=replace(trained.view, resize=40)), source, here),
-        features_of(trained, SourceSubset(source, range(39, -1, -1)), here),
+        features_of(random_encoder(tiny_run(), seed=1), source, work),
+        features_of(replace(encoder, view=replace(encoder.view, resize=40)), source, work),
+        features_of(encoder, SourceSubset(source, range(39, -1, -1)), work),
     ]
     assert source.reads == 160 and not any(torch.equal(first, vector) for vector in other)
 
 
 def test_a_damaged_cache_is_replaced(tmp_path: Path) -> None:
-    trained, source, here = random_encoder(tiny_run()), Counting(), work(tmp_path)
-    first = features_of(trained, source, here)
-    (kept,) = (tmp_path / "cache" / "features").iterdir()
-    kept.write_bytes(kept.read_bytes()[:-7])
-    assert torch.equal(features_of(trained, source, here), first) and source.reads == 80
+    encoder, source, work = random_encoder(tiny_run()), Counting(), cpu_work(tmp_path)
+    first = features_of(encoder, source, work)
+    (file,) = (tmp_path / "cache" / "features").iterdir()
+    file.write_bytes(file.read_bytes()[:-7])
+    assert torch.equal(features_of(encoder, source, work), first) and source.reads == 80
 
 
 def test_a_stopped_computation_resumes_to_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    trained, here = random_encoder(tiny_run()), replace(work(tmp_path), batch_size=8)
-    expected = embed(trained, Counting(), here).vector
+    encoder, work = random_encoder(tiny_run()), replace(cpu_work(tmp_path), batch_size=8)
+    expected = embed(encoder, Counting(), work).vector
     plain, calls = feature_cache.batches, list[int]()
 
     def stopping(*arguments):
@@ -55,12 +55,12 @@ def test_a_stopped_computation_resumes_to_the_same_bits(tmp_path: Path, monkeypa
 
     monkeypatch.setattr(feature_cache, "batches", stopping)
     with pytest.raises(KeyboardInterrupt):
-        features_of(trained, Counting(), here)
+        features_of(encoder, Counting(), work)
     (part,) = (tmp_path / "cache" / "features").glob("*.draft")
     with part.open("ab") as file:
         file.write(b"torn")
     source = Counting()
-    assert torch.equal(features_of(trained, source, here), expected)
+    assert torch.equal(features_of(encoder, source, work), expected)
     assert calls == [0, 8, 16, 16, 24, 32] and source.reads == 24
     (kept,) = (tmp_path / "cache" / "features").iterdir()
     assert np.array_equal(np.load(kept, allow_pickle=False), expected.numpy())
@@ -69,18 +69,20 @@ def test_a_stopped_computation_resumes_to_the_same_bits(tmp_path: Path, monkeypa
 def test_an_unreadable_image_is_named_and_read_once(tmp_path: Path) -> None:
     source = Counting(bad=21)
     with pytest.raises(UnreadableImage, match="row 21"):
-        features_of(random_encoder(tiny_run()), source, work(tmp_path))
+        features_of(random_encoder(tiny_run()), source, cpu_work(tmp_path))
     assert source.reads <= 40
 
 
 def test_many_features_are_mapped_and_few_are_read(tmp_path: Path) -> None:
-    trained, here = random_encoder(tiny_run()), work(tmp_path)
-    held, mapped = (features_of(trained, Counting(), replace(here, resident_bytes=room)) for room in (1 << 20, 0))
-    assert torch.equal(held, mapped)
-    (kept,) = (tmp_path / "cache" / "features").iterdir()
-    assert [str(kept) in _maps_of(vector) for vector in (held, mapped)] == [False, True]
-    mapped[0] = 7.0  # a copy of one's own: the file stays as it is
-    assert torch.equal(features_of(trained, Counting(), here), held)
+    encoder, work = random_encoder(tiny_run()), cpu_work(tmp_path)
+    loaded_features, mapped_features = (
+        features_of(encoder, Counting(), replace(work, resident_bytes=room)) for room in (1 << 20, 0)
+    )
+    assert torch.equal(loaded_features, mapped_features)
+    (file,) = (tmp_path / "cache" / "features").iterdir()
+    assert [str(file) in _maps_of(vector) for vector in (loaded_features, mapped_features)] == [False, True]
+    mapped_features[0] = 7.0  # a copy of one's own: the file stays as it is
+    assert torch.equal(features_of(encoder, Counting(), work), loaded_features)
 
 
 def _maps_of(vector: Tensor) -> str:
@@ -97,23 +99,23 @@ def _maps_of(vector: Tensor) -> str:
 
 def test_features_that_cannot_be_cached_stay_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process fills the same file; the disk is nearly full; the cache is a file."""
-    trained, here = random_encoder(tiny_run()), work(tmp_path)
-    expected = embed(trained, Counting(), here).vector
-    assert torch.equal(features_of(trained, Counting(), here), expected)
+    encoder, work = random_encoder(tiny_run()), cpu_work(tmp_path)
+    expected = embed(encoder, Counting(), work).vector
+    assert torch.equal(features_of(encoder, Counting(), work), expected)
     (kept,) = (tmp_path / "cache" / "features").iterdir()
     kept.unlink()
     with arrays.draft_of(kept).open("wb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        assert torch.equal(features_of(trained, Counting(), here), expected) and not kept.exists()
+        assert torch.equal(features_of(encoder, Counting(), work), expected) and not kept.exists()
     with monkeypatch.context() as patch:
-        patch.setattr(arrays.shutil, "disk_usage", lambda place: type("Usage", (), {"free": 100}))
-        assert torch.equal(features_of(trained, Counting(), here), expected) and not kept.exists()
-    blocked = replace(here, cache=tmp_path / "file")
-    blocked.cache.write_text("")
-    assert torch.equal(features_of(trained, Counting(), blocked), expected)
+        patch.setattr(arrays.shutil, "disk_usage", lambda path: type("Usage", (), {"free": 100}))
+        assert torch.equal(features_of(encoder, Counting(), work), expected) and not kept.exists()
+    work_without_cache = replace(work, cache=tmp_path / "file")
+    work_without_cache.cache.write_text("")
+    assert torch.equal(features_of(encoder, Counting(), work_without_cache), expected)
 
 
 def test_no_images_give_no_features(tmp_path: Path) -> None:
-    trained = random_encoder(tiny_run())
+    encoder = random_encoder(tiny_run())
     for _ in range(2):
-        assert features_of(trained, SourceSubset(Counting(), []), work(tmp_path)).shape == (0, trained.width)
+        assert features_of(encoder, SourceSubset(Counting(), []), cpu_work(tmp_path)).shape == (0, encoder.width)

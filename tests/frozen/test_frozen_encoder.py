@@ -38,10 +38,10 @@ def test_the_trained_network_comes_back(role: Role | None, tmp_path: Path) -> No
     learner = kept_run(tmp_path, tiny_run(role)).eval()
     views = torch.randn(4, 3, 32, 32)
     for number, network in enumerate(learner.networks.encoders):
-        trained = load(tmp_path, number)
-        assert torch.equal(trained.backbone(views), network.features(views))
-        assert trained.width == network.backbone.width and trained.checkpoint == checkpoint.latest(tmp_path)
-        assert not trained.backbone.training and not any(p.requires_grad for p in trained.backbone.parameters())
+        encoder = load(tmp_path, number)
+        assert torch.equal(encoder.backbone(views), network.features(views))
+        assert encoder.width == network.backbone.width and encoder.checkpoint == checkpoint.latest(tmp_path)
+        assert not encoder.backbone.training and not any(p.requires_grad for p in encoder.backbone.parameters())
 
 
 @pytest.mark.parametrize("role", ROLES, ids=["Momentum", "Shared", "PerView"])
@@ -133,24 +133,24 @@ def test_a_random_encoder_follows_its_seed_and_leaves_the_generator_alone() -> N
 
 
 def test_a_digest_covers_every_buffer() -> None:
-    trained = random_encoder(tiny_run())
-    before = trained.digest()
+    encoder = random_encoder(tiny_run())
+    before = encoder.digest()
     with torch.no_grad():
-        trained.backbone.get_submodule("bn1").get_buffer("running_var")[3] += 1e-6
-    assert trained.digest() != before
+        encoder.backbone.get_submodule("bn1").get_buffer("running_var")[3] += 1e-6
+    assert encoder.digest() != before
 
 
 def test_raw_pixels_are_the_normalized_pixels() -> None:
-    trained = raw_pixels(tiny_run())
+    encoder = raw_pixels(tiny_run())
     views = torch.randn(2, 3, 32, 32)
-    assert torch.equal(trained.backbone(views), views.flatten(1)) and trained.width == 3072
+    assert torch.equal(encoder.backbone(views), views.flatten(1)) and encoder.width == 3072
 
 
 def test_raw_pixels_of_large_images_are_averaged() -> None:
-    trained = raw_pixels(moco_v2(224))
+    encoder = raw_pixels(moco_v2(224))
     views = torch.randn(2, 3, 224, 224)
     means = views.unflatten(3, (32, 7)).unflatten(2, (32, 7)).mean((3, 5))
-    torch.testing.assert_close(trained.backbone(views), means.flatten(1))
+    torch.testing.assert_close(encoder.backbone(views), means.flatten(1))
 
 
 @pytest.mark.parametrize(("size", "resize"), [(32, 32), (64, 64), (96, 96), (224, 256)])

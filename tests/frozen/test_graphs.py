@@ -45,10 +45,10 @@ def test_every_kind_of_network_gives_the_same_features_in_onnx(network: str, tmp
     pytest.importorskip("onnxscript", reason="the extra onnx is not installed")
     onnx = pytest.importorskip("onnx", reason="the extra onnx is not installed")
     encoder = random_encoder(NETWORKS[network])
-    exported = export_backbone(encoder, "onnx", tmp_path / "network.onnx")
-    assert exported.check is not None and exported.check.difference <= graph.TOLERANCE
+    result = export_backbone(encoder, "onnx", tmp_path / "network.onnx")
+    assert result.check is not None and result.check.difference <= graph.TOLERANCE
     names: dict = {}
-    exec(exported.how, names)
+    exec(result.how, names)
     source = images(5, seed=3)
     pixels = np.stack([source.image(number).numpy() for number in range(5)])
     expected = vantage.embed(encoder, source).vector.numpy()
@@ -56,11 +56,11 @@ def test_every_kind_of_network_gives_the_same_features_in_onnx(network: str, tmp
         (features,) = names["model"].run(None, {"images": pixels[:count]})
         np.testing.assert_allclose(features, expected[:count], rtol=1e-4, atol=1e-5 * np.abs(expected).max())
     model = onnx.load(tmp_path / "network.onnx")
-    about = {entry.key: entry.value for entry in model.metadata_props}
-    assert about["encoder"] == encoder.digest() and "network.onnx" in about["how"]
-    (taken,), (given,) = model.graph.input, model.graph.output
-    assert taken.name == "images" and taken.type.tensor_type.shape.dim[0].dim_param == "batch"
-    assert given.name == "features" and given.type.tensor_type.shape.dim[1].dim_value == encoder.width
+    metadata = {entry.key: entry.value for entry in model.metadata_props}
+    assert metadata["encoder"] == encoder.digest() and "network.onnx" in metadata["how"]
+    (input_of_graph,), (output,) = model.graph.input, model.graph.output
+    assert input_of_graph.name == "images" and input_of_graph.type.tensor_type.shape.dim[0].dim_param == "batch"
+    assert output.name == "features" and output.type.tensor_type.shape.dim[1].dim_value == encoder.width
 
 
 def test_another_feature_is_refused() -> None:
@@ -71,14 +71,14 @@ def test_another_feature_is_refused() -> None:
     def same(pixels: torch.Tensor) -> torch.Tensor:
         return encoder.backbone(encoder.view.finish(pixels))
 
-    def spoiled(pixels: torch.Tensor) -> torch.Tensor:
+    def spoiled_features(pixels: torch.Tensor) -> torch.Tensor:
         features = same(pixels)
         features[0, 0] += 2e-4 * same(crops.pixels).abs().amax()
         return features
 
     assert graph.check(encoder, crops, same).difference < 1e-6
     with pytest.raises(UserError, match="differ by 0.0002 of the largest one on random color gradients"):
-        graph.check(encoder, crops, spoiled)
+        graph.check(encoder, crops, spoiled_features)
     with pytest.raises(UserError, match="differ by nan"):
         graph.check(encoder, crops, lambda pixels: torch.full((len(pixels), 8), torch.nan))
 
@@ -89,10 +89,10 @@ def test_a_graph_is_checked_on_the_images_of_the_run_while_they_are_there(tmp_pa
     crops = graph.check_crops(encoder, source)
     assert crops.origin == "real images" and torch.equal(crops.pixels[-1], encoder.view.crop(source.image(19)))
     write_pixels(tmp_path / "images.npy", source)
-    there = replace(encoder, run=replace(encoder.run, data=vantage.Data(str(tmp_path / "images.npy"))))
-    assert torch.equal(graph.check_crops(there).pixels, crops.pixels)
+    with_missing_images = replace(encoder, run=replace(encoder.run, data=vantage.Data(str(tmp_path / "images.npy"))))
+    assert torch.equal(graph.check_crops(with_missing_images).pixels, crops.pixels)
     (tmp_path / "images.npy").unlink()
-    assert graph.check_crops(there).origin == "random color gradients"
+    assert graph.check_crops(with_missing_images).origin == "random color gradients"
 
 
 class Branching(nn.Module):
@@ -128,15 +128,15 @@ def test_the_command_exports_a_run_with_two_networks_and_says_how_it_was_checked
     kept_run(tmp_path / "run", two_halves())
     write_pixels(tmp_path / "images.npy", images(8, seed=1))
     assert main(["export", str(tmp_path / "run"), "--to", "torch", "--data", str(tmp_path / "images.npy")]) == 0
-    heard = capsys.readouterr()
-    assert "checked on 8 real images: features differ by " in heard.err
+    output = capsys.readouterr()
+    assert "checked on 8 real images: features differ by " in output.err
     with zipfile.ZipFile(tmp_path / "run" / "backbone-torch.pt2") as file:
         (name,) = (name for name in file.namelist() if name.endswith("vantage.json"))
-        about = json.loads(file.read(name))
-    assert about["size"] == "32" and "torch.export.load('backbone-torch.pt2')" in about["how"]
-    assert about["preparation"].startswith("shorter side resized to 32 pixels")
+        metadata = json.loads(file.read(name))
+    assert metadata["size"] == "32" and "torch.export.load('backbone-torch.pt2')" in metadata["how"]
+    assert metadata["preparation"].startswith("shorter side resized to 32 pixels")
     names: dict = {}
-    exec(heard.out, names)
+    exec(output.out, names)
     source = images(3, seed=1)
     pixels = torch.stack([source.image(number) for number in range(3)])
     expected = vantage.embed(load(tmp_path / "run"), source).vector

@@ -100,8 +100,8 @@ def test_names_of_checkpoints_fit_as_they_are(resnet: dict[str, Tensor], tmp_pat
         )
         assert state.keys() == backbone.state_dict().keys()
         assert left_out == (f"{prefix}fc.weight", f"{prefix}fc.bias")
-    bare = {name: value for name, value in resnet.items() if "num_batches_tracked" not in name}
-    assert backbone_tensors(backbone, bare, tmp_path).state.keys() == backbone.state_dict().keys()
+    without_counters = {name: value for name, value in resnet.items() if "num_batches_tracked" not in name}
+    assert backbone_tensors(backbone, without_counters, tmp_path).state.keys() == backbone.state_dict().keys()
 
 
 @pytest.mark.parametrize(
@@ -148,8 +148,8 @@ def test_files_that_are_no_weights_are_refused_in_words(tmp_path: Path, resnet: 
         convert(tmp_path / "keyed.pth", out)
     with pytest.raises(UserError, match="end the name with .safetensors"):
         convert(tmp_path / "keyed.pth", tmp_path / "out.pth")
-    tied = torch.zeros(3)
-    torch.save({"a": tied, "b": tied}, tmp_path / "tied.pth")
+    shared_tensor = torch.zeros(3)
+    torch.save({"a": shared_tensor, "b": shared_tensor}, tmp_path / "tied.pth")
     assert len(load_file(convert(tmp_path / "tied.pth", tmp_path / "tied.safetensors").file)) == 2
 
 
@@ -225,8 +225,8 @@ def test_verbs_that_take_a_run_take_weights(weights: Path, tmp_path: Path, capsy
     run("embed", word, "--data", data, "--out", str(tmp_path / "features.npy"))
     assert np.load(tmp_path / "features.npy").shape == (12, 1024)
     run("export", word, "--to", "timm")
-    exported = load_file(tmp_path / "weights" / "backbone-timm.safetensors")
-    assert torch.equal(exported["conv_stem.weight"], load_file(weights / "timm.safetensors")["conv_stem.weight"])
+    tensors = load_file(tmp_path / "weights" / "backbone-timm.safetensors")
+    assert torch.equal(tensors["conv_stem.weight"], load_file(weights / "timm.safetensors")["conv_stem.weight"])
     similarity = run("analyse", "similarity", word, "--data", data, "--images", "2", "--augmentations", "2")
     assert f"timm:{SMALL} (weights.safetensors)" in similarity
     assert (tmp_path / "weights" / "analyses" / "similarity.json").is_file()

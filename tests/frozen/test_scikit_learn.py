@@ -116,16 +116,16 @@ def test_features_may_be_a_table_of_pandas(run: Path) -> None:
 def test_without_a_run_fit_trains_what_is_planned(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small = replace(tiny_run(), encoders=Shared(Encoder(Convolutions((4,)), LinearHead(4))), epochs=1, batch_size=8)
     small = replace(small.fit(24), hardware=vantage.Hardware("cpu", precision="32-true"))
-    asked: list[float] = []
+    asked_minutes: list[float] = []
 
-    def planned(source: vantage.Source, minutes: float, *, changes: dict) -> vantage.Run:
-        asked.append(minutes)
+    def plan_stub(source: vantage.Source, minutes: float, *, changes: dict) -> vantage.Run:
+        asked_minutes.append(minutes)
         assert len(source) == 24 and changes == {"data.hold_out": 0.0}
         return small
 
-    monkeypatch.setattr("vantage.frozen.scikit_learn.plan", planned)
+    monkeypatch.setattr("vantage.frozen.scikit_learn.plan", plan_stub)
     encoder = VantageEncoder(minutes=2.0, folder=tmp_path / "kept").fit(PIXELS)
-    assert asked == [2.0] and encoder.transform(PIXELS[:2]).shape == (2, 4)
+    assert asked_minutes == [2.0] and encoder.transform(PIXELS[:2]).shape == (2, 4)
     np.testing.assert_array_equal(VantageEncoder(tmp_path / "kept").fit_transform(PIXELS), encoder.transform(PIXELS))
 
 
@@ -168,9 +168,9 @@ def test_mistakes_are_one_sentence(run: Path, tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_setting_is_refused_by_fit_in_one_sentence(run: Path, settings: dict[str, Any], words: str) -> None:
-    given = {"run": None if "minutes" in settings else run, **settings}
+    settings_of_encoder = {"run": None if "minutes" in settings else run, **settings}
     with pytest.raises(UserError) as problem:
-        VantageEncoder(**given).fit(PIXELS)
+        VantageEncoder(**settings_of_encoder).fit(PIXELS)
     assert words in str(problem.value)
 
 

@@ -33,12 +33,12 @@ from vantage.views.evaluation import EvaluationView, Straight
 GIBIBYTE = 22_000_000 * 12 * 4  # of a head on twelve features
 
 
-def grown(read: Callable[[], object]) -> float:
+def memory_growth(read_run: Callable[[], object]) -> float:
     """Bytes by which the process grows at its peak while something is refused as unfit."""
     Path("/proc/self/clear_refs").write_text("5")  # the peak of earlier tests does not count
     before = _kibibytes("VmRSS")
     with pytest.raises(UserError, match="does not fit the settings of its run"):
-        read()
+        read_run()
     return 1024.0 * (_kibibytes("VmHWM") - before)
 
 
@@ -61,8 +61,8 @@ def test_a_network_of_any_size_takes_no_memory(role: Role, tmp_path: Path) -> No
     kept_run(tmp_path, tiny_run())
     settings.write(tiny_run(role), tmp_path)
     with allowing(*ALLOW):
-        assert grown(lambda: load(tmp_path)) < GIBIBYTE / 8
-        assert grown(lambda: trained_networks(tmp_path)) < GIBIBYTE / 8
+        assert memory_growth(lambda: load(tmp_path)) < GIBIBYTE / 8
+        assert memory_growth(lambda: trained_networks(tmp_path)) < GIBIBYTE / 8
 
 
 def test_a_queue_of_any_length_takes_no_memory(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_a_queue_of_any_length_takes_no_memory(tmp_path: Path) -> None:
     for length in (GIBIBYTE // 64, 10**15):
         settings.write(replace(run, branches=(replace(run.branches[0], memory=Queue(length)),)), tmp_path)
         with allowing(*ALLOW):
-            assert grown(lambda: trained_networks(tmp_path)) < GIBIBYTE / 8
+            assert memory_growth(lambda: trained_networks(tmp_path)) < GIBIBYTE / 8
     settings.write(run, tmp_path)
     (tmp_path / "provenance.json").write_text(json.dumps([provenance("", 10**15)]))
     with allowing(*ALLOW):
@@ -92,14 +92,14 @@ def test_a_run_of_any_size_is_not_resumed(tmp_path: Path) -> None:
         resume(tmp_path / "run")
     seal_without_run(step)
     with allowing(*ALLOW):
-        assert grown(lambda: resume(tmp_path / "run")) < GIBIBYTE / 8
+        assert memory_growth(lambda: resume(tmp_path / "run")) < GIBIBYTE / 8
 
 
 def seal_without_run(step: Path) -> None:
     """A checkpoint of version 0.1, which does not say what it is of; whoever can write a folder can seal it too."""
     from vantage.training.checkpoint import _seal
 
-    facts = {name: held for name, held in json.loads((step / "facts.json").read_text()).items() if name != "sha256"}
+    facts = {name: fact for name, fact in json.loads((step / "facts.json").read_text()).items() if name != "sha256"}
     del facts["run"]
     (step / "facts.json").write_text(json.dumps({**facts, "sha256": _seal(facts)}))
 

@@ -45,7 +45,7 @@ def curves(run: Run, steps: int, dtype: torch.dtype, first: int | None = None) -
     """Curves of so many steps, or of the `first` of them, with the recipe's own optimizer and rate; keys in groups of
     four. The rank is that of a step's queries, by the monitor's formula; their products are float64, since a singular
     value near 0 is a square root."""
-    run = shrunken.shrunk(replace(run, epochs=4), SplitBatchNorm(2))
+    run = shrunken.shrink(replace(run, epochs=4), SplitBatchNorm(2))
     learner = shrunken.learner(run, dtype)
     rows: dict[str, list[float]] = {name: [] for name in CURVES}
     optimizer = run.optimizer.build(learner)
@@ -97,20 +97,22 @@ def check() -> bool:
     return all(near)
 
 
-def _near(what: str, most: float, recorded: dict[str, Any], moved_by: Callable[[Run, Any], float]) -> bool:
+def _near(quantity: str, most: float, recording: dict[str, Any], moved_by: Callable[[Run, Any], float]) -> bool:
     runs = {recipe.__name__: recipe(32) for recipe in RECIPES}
-    moved = {name: moved_by(run, recorded[name]) for name, run in runs.items() if name in recorded}
-    worst = max(moved, key=lambda name: moved[name])
-    equal = f"{sum(not difference for difference in moved.values())} of {len(runs)} bit-equal"
-    print(f"{what}: largest difference {moved[worst]:.3g} ({worst}), {most:g} allowed; {equal}")
-    lines = [f"  {name} moved by {difference:.3g}" for name, difference in moved.items() if not difference <= most]
-    lines += [f"  {name} is not on both sides" for name in sorted(set(runs) ^ set(recorded))]
+    differences = {name: moved_by(run, recording[name]) for name, run in runs.items() if name in recording}
+    worst = max(differences, key=lambda name: differences[name])
+    equal = f"{sum(not difference for difference in differences.values())} of {len(runs)} bit-equal"
+    print(f"{quantity}: largest difference {differences[worst]:.3g} ({worst}), {most:g} allowed; {equal}")
+    lines = [
+        f"  {name} moved by {difference:.3g}" for name, difference in differences.items() if not difference <= most
+    ]
+    lines += [f"  {name} is not on both sides" for name in sorted(set(runs) ^ set(recording))]
     print("\n".join(lines), end="\n" if lines else "")
     return not lines
 
 
-def _loss_apart(run: Run, recorded: list[float]) -> float:
-    return max(abs(a - b) for a, b in zip(losses(run), recorded, strict=True))
+def _loss_apart(run: Run, recording: list[float]) -> float:
+    return max(abs(a - b) for a, b in zip(losses(run), recording, strict=True))
 
 
 def _curves_apart(run: Run, curves: dict[str, list[float]]) -> float:
@@ -134,13 +136,13 @@ def main() -> None:
     runs = {recipe.__name__: recipe(32) for recipe in RECIPES}
     if unknown := set(arguments.recipes) - set(runs):
         parser.error(f"no such recipe: {', '.join(sorted(unknown))}")
-    changed = arguments.recipes or list(runs)
+    recipes = arguments.recipes or list(runs)
     for file, name, tolerance, measure in (
         (FILE, "losses", TOLERANCE, losses),
         (CURVES_FILE, "curves", CURVE_TOLERANCE, short_curves),
     ):
         before = json.loads(file.read_text())[name] if arguments.recipes else {}
-        numbers = before | {recipe: measure(runs[recipe]) for recipe in changed}
+        numbers = before | {recipe: measure(runs[recipe]) for recipe in recipes}
         _write(file, tolerance=tolerance, **{name: {recipe: numbers[recipe] for recipe in runs}})
 
 

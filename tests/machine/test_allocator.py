@@ -31,8 +31,8 @@ def test_freed_blocks_are_used_again_without_page_faults(monkeypatch: pytest.Mon
     monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
     # A process of its own: the heap of one that has run other tests may have no room to grow.
     answer = subprocess.run([sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True)
-    before, kept, after = answer.stdout.split()
-    if kept == "False":
+    before, kept_blocks, after = answer.stdout.split()
+    if kept_blocks == "False":
         pytest.skip("this system has another allocator than glibc's")
     assert int(after) < 100 and int(after) < int(before), "a page has 4 KiB, so a fresh block has 16,384 of them"
 

@@ -13,10 +13,10 @@ GPUS = ["cpu", "cuda:0", "cuda:1"]
 
 
 def test_what_is_here_is_a_device() -> None:
-    here = devices.names_here()
-    assert here[0] == "cpu" and len(set(here)) == len(here)
-    for name in (*here, "cpu:0", "auto"):
-        assert devices.device_named(name).type in {each.partition(":")[0] for each in here}
+    names = devices.names_here()
+    assert names[0] == "cpu" and len(set(names)) == len(names)
+    for name in (*names, "cpu:0", "auto"):
+        assert devices.device_named(name).type in {each.partition(":")[0] for each in names}
 
 
 @pytest.mark.parametrize(

@@ -23,13 +23,13 @@ def pairs(draw: st.DrawFn) -> tuple[list[float], list[bool]]:
 @given(st.composite(pairs)())
 def test_it_equals_a_loop_and_is_not_below_scikit_learn(case: tuple[list[float], list[bool]]) -> None:
     score, positive = case
-    found = average_precision(torch.tensor(score), torch.tensor(positive))
-    assert found == pytest.approx(by_loop(score, positive))
+    actual = average_precision(torch.tensor(score), torch.tensor(positive))
+    assert actual == pytest.approx(by_loop(score, positive))
     theirs = float(average_precision_score(positive, score))
-    assert found >= theirs - 1e-12
+    assert actual >= theirs - 1e-12
     precision, _, _ = precision_recall_curve(positive, score)
     if (precision[:-1][1:] >= precision[:-1][:-1]).all():  # falls with recall: nothing to interpolate
-        assert found == pytest.approx(theirs)
+        assert actual == pytest.approx(theirs)
 
 
 def test_it_differs_from_scikit_learn_where_precision_rises_again() -> None:

@@ -26,12 +26,12 @@ def test_the_tail_is_that_of_scipy() -> None:
 
 def test_paired_and_welch_tests_are_those_of_scipy() -> None:
     stats = pytest.importorskip("scipy.stats")
-    paired, welch = difference(A, B, True), difference(A, B[:3], False)
-    assert paired is not None and welch is not None
-    assert paired.p == pytest.approx(float(stats.ttest_rel(A, B).pvalue), rel=1e-6)
+    paired_test, welch = difference(A, B, True), difference(A, B[:3], False)
+    assert paired_test is not None and welch is not None
+    assert paired_test.p == pytest.approx(float(stats.ttest_rel(A, B).pvalue), rel=1e-6)
     assert welch.p == pytest.approx(float(stats.ttest_ind(A, B[:3], equal_var=False).pvalue), rel=1e-3)
-    assert paired.mean == pytest.approx(1.05) and paired.n == (4, 4) and welch.n == (4, 3)
-    assert (paired.test, welch.test) == ("paired t", "Welch's t")
+    assert paired_test.mean == pytest.approx(1.05) and paired_test.n == (4, 4) and welch.n == (4, 3)
+    assert (paired_test.test, welch.test) == ("paired t", "Welch's t")
 
 
 def test_two_numbers_or_numbers_without_spread_are_not_tested() -> None:

@@ -40,8 +40,8 @@ def test_17_a_weight_on_the_new_row_is_one_minus_ours(new: float, seed: int):
     store = Bank(1 - new).build(images=1, width=5).double()
     old, fresh = store.vector.clone(), synthetic.vectors(1, 5, seed)
     store.write(Keys(fresh, torch.zeros(1, dtype=torch.int64)))
-    moved = (1 - new) * old + new * fresh
-    assert_close(store.vector, moved / moved.norm(), rtol=0, atol=1e-12)
+    mixture = (1 - new) * old + new * fresh
+    assert_close(store.vector, mixture / mixture.norm(), rtol=0, atol=1e-12)
 
 
 def test_row_i_belongs_to_image_i_and_reading_gives_no_gradient():

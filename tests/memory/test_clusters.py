@@ -35,14 +35,14 @@ def fresh(image: list[int], seed: int, width: int = 3) -> Keys:
     return Keys(synthetic.vectors(len(image), width, seed), torch.tensor(image))
 
 
-def filled(choice: ClusteredBank, images: int, seed: int = 0) -> OnlineStore:
+def filled_store(choice: ClusteredBank, images: int, seed: int = 0) -> OnlineStore:
     """A store that was written once for every image, so that its clusters were just made."""
     store = choice.build(images, 3).double()
     store.write(fresh(list(range(images)), seed))
     return store
 
 
-def consistent(store: OnlineStore) -> None:
+def assert_consistent(store: OnlineStore) -> None:
     """Sums and counts are those of the labels."""
     one_hot = torch.nn.functional.one_hot(store.label[:, 0], len(store.count))
     assert torch.equal(one_hot.sum(0), store.count)
@@ -63,7 +63,7 @@ def test_every_image_is_its_own_cluster_until_all_are_written():
 
 def test_images_that_are_there_twice_count_once_on_a_device_too():
     """A device is not asked how many images differ, but for whether a cluster has become too small."""
-    stores = [filled(ClusteredBank(0.5, clusters=3, smallest=2), 12) for _ in range(2)]
+    stores = [filled_store(ClusteredBank(0.5, clusters=3, smallest=2), 12) for _ in range(2)]
     stores[1].load_state_dict(stores[0].state_dict())
     pretended(stores[1])
     for part in ([3, 3, 1, 7], [0, 11, 0, 0], [5, 2, 9, 4]):
@@ -71,7 +71,7 @@ def test_images_that_are_there_twice_count_once_on_a_device_too():
         stores[0].write(keys)
         with Pretend() as mode:
             stores[1].write(Keys(Pretended(keys.vector), Pretended(keys.image)))
-    consistent(stores[0])
+    assert_consistent(stores[0])
     assert [wait.place.split(":")[0] for wait in mode.waits] == ["memory/clustering.py"]
     for one, other in zip(stores[0].buffers(), stores[1].buffers(), strict=True):
         assert_close(values(other), one, rtol=0, atol=1e-12)
@@ -88,10 +88,10 @@ def test_first_clusters_can_be_those_of_initial_rows():
     expected, centroid = kmeans(rows, 3, draws.mix(int(store.seed), 1))
     assert not store.waits and torch.equal(store.vector, rows)
     assert torch.equal(store.label[:, 0], expected) and torch.equal(store.centroid, centroid)
-    consistent(store)
+    assert_consistent(store)
     store.write(fresh([4, 7], 1))  # labels follow from the first write on
     assert torch.equal(store.label[[4, 7], 0], nearest(store.vector[[4, 7]], centroid, Distance())[0])
-    consistent(store)
+    assert_consistent(store)
     again = ClusteredBank(0.5, clusters=3, refresh_every=1, smallest=0, first=0).build(12, 3).double()
     again.load_state_dict(store.state_dict())
     assert not again.waits, "a resumed run is not begun twice"
@@ -108,7 +108,7 @@ def test_a_warm_start_clusters_at_once_whatever_was_to_come_first():
     assert torch.equal(online.label[:, 0], label) and torch.equal(online.centroid, centroid)
     online.write(fresh([4, 7], 1))
     assert torch.equal(online.label[[4, 7], 0], nearest(online.vector[[4, 7]], centroid, Distance())[0])
-    consistent(online)
+    assert_consistent(online)
     offline = ReclusteredBank(0.5, clusters=3, clusterings=1, every=1, first=3).build(12, 3).double()
     offline.begin(keys)
     first = kmeans(keys.vector, 3, draws.mix(int(offline.seed), 1))[0]
@@ -163,14 +163,14 @@ def test_offline_labels_start_where_online_ones_do():
 )
 def test_labels_and_centroids_follow_as_the_loop_has_it(batches, refresh: int, momentum: float, product, seed: int):
     closeness, apart = (InnerProduct(), reference.inner) if product else (Distance(), reference.distance)
-    store = filled(ClusteredBank(momentum, 3, refresh, smallest=0, closeness=closeness), 12, seed)
+    store = filled_store(ClusteredBank(momentum, 3, refresh, smallest=0, closeness=closeness), 12, seed)
     start = store.vector.tolist(), store.label[:, 0].tolist(), store.centroid.tolist()
     labels = []
     for number, image in enumerate(batches):
         keys = fresh(image, 100 * seed + number)
         store.write(keys)
         labels.append((image, keys.vector.tolist()))
-        consistent(store)
+        assert_consistent(store)
     rows, label, centroids = reference.online(*start, labels, momentum, refresh, apart)
     assert_close(store.vector, torch.tensor(rows, dtype=torch.float64), rtol=0, atol=1e-10)
     assert store.label[:, 0].tolist() == label
@@ -205,7 +205,7 @@ def test_24_small_clusters_are_dissolved(seed: int, clusters: int, smallest: int
 
 def test_24_calls_that_follow_reach_the_minimum():
     """With far more images than the minimum needs, repeated mending ends with no small cluster and then rests."""
-    store = filled(ClusteredBank(0.0, clusters=6, refresh_every=1, smallest=5), 120)
+    store = filled_store(ClusteredBank(0.0, clusters=6, refresh_every=1, smallest=5), 120)
     store.label[:, 0] = torch.where(torch.arange(120) < 3, 1, 0)
     store.clustering.recount()
     for step in range(20):
@@ -223,7 +223,7 @@ def test_a_device_is_asked_twice_however_many_clusters_are_split(equal: bool):
     vector = vector[:1].repeat(40, 1) if equal else vector
     label = torch.tensor([0] * 26 + [1] * 10 + [2] * 2 + [3] * 2)
 
-    def mended(on: Callable[[Tensor], Tensor]) -> list[Tensor]:
+    def clusters_on(on: Callable[[Tensor], Tensor]) -> list[Tensor]:
         centroid, total, count = 0.5 * synthetic.vectors(5, 3, 2), torch.zeros(5, 3).double(), torch.zeros(5).long()
         clustering = Clustering(*map(on, (vector, label.clone(), centroid, total, count)))
         clustering.recount()
@@ -231,11 +231,11 @@ def test_a_device_is_asked_twice_however_many_clusters_are_split(equal: bool):
         return values([clustering.label, clustering.centroid, clustering.total, clustering.count])
 
     with Pretend() as mode:
-        there = mended(Pretended)
-    here = mended(lambda tensor: tensor)
+        on_device = clusters_on(Pretended)
+    on_cpu = clusters_on(lambda tensor: tensor)
     assert len(mode.waits) == 2, mode.waits
-    assert int(here[-1].min()) > 0 and torch.equal(here[0], there[0]) and torch.equal(here[-1], there[-1])
-    assert_close(there, here, rtol=0, atol=1e-12)
+    assert int(on_cpu[-1].min()) > 0 and torch.equal(on_cpu[0], on_device[0]) and torch.equal(on_cpu[-1], on_device[-1])
+    assert_close(on_device, on_cpu, rtol=0, atol=1e-12)
 
 
 def test_equal_rows_are_halved_at_random():
@@ -253,24 +253,24 @@ def test_equal_rows_are_halved_at_random():
 
 def test_sums_are_recomputed_from_time_to_time(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "_RECOUNT", 2)
-    store = filled(ClusteredBank(0.5, clusters=3, smallest=0), 12)
+    store = filled_store(ClusteredBank(0.5, clusters=3, smallest=0), 12)
     store.total += 1.0
     store.write(fresh([0], 5))
     with pytest.raises(AssertionError):
-        consistent(store)
+        assert_consistent(store)
     store.write(fresh([1], 6))
-    consistent(store)
+    assert_consistent(store)
 
 
 def test_clusterings_follow_whole_passes_and_start_from_different_rows():
     choice = ReclusteredBank(0.0, clusters=3, clusterings=4, every=2, first=2)
-    store, changed = choice.build(9, 3), []
+    store, clustering_steps = choice.build(9, 3), []
     for step in range(21):
         before = store.label.clone()
         store.write(fresh([(3 * step + i) % 9 for i in range(3)], step))
         if not torch.equal(before, store.label):
-            changed.append(step + 1)
-    assert changed == [6, 12, 18], "after passes 2, 4 and 6, though the batch divides the images"
+            clustering_steps.append(step + 1)
+    assert clustering_steps == [6, 12, 18], "after passes 2, 4 and 6, though the batch divides the images"
     assert store.label.shape == (9, 4) and store.label.max() == 2
     assert len({tuple(column) for column in store.label.T.tolist()}) > 1
 

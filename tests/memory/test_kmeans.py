@@ -87,9 +87,9 @@ def test_a_device_gives_what_the_cpu_gives_and_is_not_waited_for(equal: int):
     vector[:equal] = vector[0]
     expected = kmeans(vector, 8, 1)
     with Pretend() as mode:
-        found = kmeans(Pretended(vector), 8, 1)
+        actual = kmeans(Pretended(vector), 8, 1)
     assert mode.waits == []
-    for one, other in zip(found, expected, strict=True):
+    for one, other in zip(actual, expected, strict=True):
         assert_close(values(one), other, rtol=0, atol=1e-12)
 
 

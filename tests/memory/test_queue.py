@@ -13,16 +13,16 @@ from vantage.memory import Queue
 from vantage.records import Keys
 
 
-@given(length=st.integers(1, 12), batches=st.lists(st.integers(0, 30), max_size=6), cut=st.integers(0, 6))
-def test_18_holds_the_newest_keys_of_any_batches(length: int, batches: list[int], cut: int):
+@given(length=st.integers(1, 12), batches=st.lists(st.integers(0, 30), max_size=6), break_at=st.integers(0, 6))
+def test_18_holds_the_newest_keys_of_any_batches(length: int, batches: list[int], break_at: int):
     """Against a list that appends and pops; with a save and a load into a fresh store on the way."""
     store = Queue(length).build(images=100, width=3).double()
     keys, number = [*store.vector.tolist()], 0
     images = [-1] * length
     for count, size in enumerate(batches):
-        if count == cut:
-            saved, store = store.state_dict(), Queue(length).build(images=100, width=3).double()
-            store.load_state_dict(saved)
+        if count == break_at:
+            state, store = store.state_dict(), Queue(length).build(images=100, width=3).double()
+            store.load_state_dict(state)
         fresh = Keys(synthetic.vectors(size, 3, number + 7), torch.arange(number, number + size))
         store.write(fresh)
         keys = reference.queue(length, keys, [fresh.vector.tolist()])
@@ -57,6 +57,6 @@ def test_a_length_of_nothing_is_refused():
 
 @given(images=st.integers(2, 2_000_000), batch=st.integers(1, 4096))
 def test_a_fitted_queue_is_at_most_half_of_the_images(images: int, batch: int):
-    fitted = Queue().fit_to(images, batch)
-    assert 1 <= fitted.length <= 65_536
-    assert fitted.length <= max(1, images // 2)
+    queue = Queue().fit_to(images, batch)
+    assert 1 <= queue.length <= 65_536
+    assert queue.length <= max(1, images // 2)

@@ -22,19 +22,19 @@ KEYS = tuple(Keys(synthetic.vectors(4, 6, seed), torch.tensor([5, 2, 9, 2])) for
 
 def test_every_way_is_in_the_contract():
     public = {getattr(remember, name) for name in remember.__all__} - {Remember}
-    assert public == {type(way) for way in CONTRACT}
+    assert public == {type(part) for part in CONTRACT}
 
 
-@pytest.mark.parametrize("way", CONTRACT, ids=str)
-def test_one_view_is_remembered_as_it_is(way: Remember):
-    assert isinstance(way, Remember) and eval(repr(way), vars(remember)) == way
-    actual = way(KEYS[:1])
+@pytest.mark.parametrize("part", CONTRACT, ids=str)
+def test_one_view_is_remembered_as_it_is(part: Remember):
+    assert isinstance(part, Remember) and eval(repr(part), vars(remember)) == part
+    actual = part(KEYS[:1])
     assert_close(actual.vector, KEYS[0].vector, rtol=0, atol=1e-15)
     assert torch.equal(actual.image, KEYS[0].image)
 
 
 def test_each_and_mean():
-    every, mean, unit = (way(KEYS) for way in CONTRACT)
+    every, mean, unit = (part(KEYS) for part in CONTRACT)
     assert every.image.tolist() == [5, 2, 9, 2] * 3 and torch.equal(every.vector[4:8], KEYS[1].vector)
     for row in range(4):
         expected = sum(key.vector[row] for key in KEYS) / 3
@@ -47,7 +47,7 @@ def test_each_and_mean():
 def test_jcl_is_its_loop_and_remembers_means():
     """The whole recipe: five keys of a slow network, Eq. 8 over the queue, the plain mean enqueued, no gradient to
     keys."""
-    run = shrunken.shrunk(jcl(32), None)
+    run = shrunken.shrink(jcl(32), None)
     estimator = JCL(0.2, Constant(4.0))
     run = replace(run, branches=(replace(run.branches[0], estimator=estimator),))
     learner = shrunken.learner(run)

@@ -15,7 +15,7 @@ from vantage.training.trial import trial
 
 @pytest.mark.parametrize("recipe", [interclr, pirl], ids=lambda recipe: recipe.__name__)
 def test_both_branches_share_one_store(recipe):
-    run = shrunken.shrunk(recipe(32), None)
+    run = shrunken.shrink(recipe(32), None)
     learner = shrunken.learner(run)
     assert learner.store(1) is learner.store(0) and list(learner.stores) == ["0"]
     apart = replace(run, branches=(run.branches[0], replace(run.branches[1], memory=run.branches[0].memory)))
@@ -31,7 +31,7 @@ def test_both_branches_share_one_store(recipe):
 
 
 def test_a_missing_store_is_refused():
-    base = shrunken.shrunk(instance_discrimination(32), None)
+    base = shrunken.shrink(instance_discrimination(32), None)
     (branch,) = base.branches
     for branches in (
         (replace(branch, memory=StoreOf(0)),),

@@ -129,8 +129,8 @@ def test_rows_stay_apart(rule, queries, pool, images, seed):
         alone = rule(Scores(before.cosine[part], before.key[part], before.keep[part]), query.rows(part), keys, 0)
         assert pairs(alone, 0) == pairs(together, row)
     order = torch.arange(queries).flip(0)
-    turned = rule(Scores(before.cosine[order], before.key[order], before.keep[order]), query.rows(order), keys, 0)
-    assert [pairs(turned, int(row)) for row in order] == [pairs(together, row) for row in range(queries)]
+    scores = rule(Scores(before.cosine[order], before.key[order], before.keep[order]), query.rows(order), keys, 0)
+    assert [pairs(scores, int(row)) for row in order] == [pairs(together, row) for row in range(queries)]
 
 
 @every_rule
@@ -140,12 +140,12 @@ def test_a_rule_does_not_care_for_key_order(rule, queries, pool, images, seed):
         return
     _, query, keys = scene(queries, pool, images, seed)
     order = torch.randperm(pool, generator=torch.Generator().manual_seed(seed))
-    plain, mixed = (
+    plain, scores = (
         rule(score(query, keys), query, keys, 0),
         rule(score(query, keys.rows(order)), query, keys.rows(order), 0),
     )
     for row in range(queries):
-        assert sorted(pairs(plain, row)) == sorted(int(order[key]) for key in pairs(mixed, row))
+        assert sorted(pairs(plain, row)) == sorted(int(order[key]) for key in pairs(scores, row))
 
 
 @every_rule
@@ -176,19 +176,19 @@ def test_a_rule_keeps_kinds_of_numbers(rule: Rule, dtype: torch.dtype):
 @every_rule
 def test_a_rule_chooses_on_a_gpu_as_on_the_cpu(rule: Rule):
     before, query, keys = scene(5, 20, 4, seed=3)
-    here = rule(before, query, keys, 0)
+    on_cpu = rule(before, query, keys, 0)
 
-    def moved(record: Keys) -> Keys:
+    def to_gpu(record: Keys) -> Keys:
         parts = (record.image, record.clusters, record.seed)
-        there = (None if part is None else part.cuda() for part in parts)
-        return Keys(record.vector.cuda(), *there, step_seed=record.step_seed)  # pyright: ignore
+        gpu_parts = (None if part is None else part.cuda() for part in parts)
+        return Keys(record.vector.cuda(), *gpu_parts, step_seed=record.step_seed)  # pyright: ignore
 
-    there = rule(Scores(before.cosine.cuda(), before.key.cuda(), before.keep.cuda()), moved(query), moved(keys), 0)
-    assert there.cosine.device.type == there.key.device.type == there.keep.device.type == "cuda"
-    assert torch.equal(*(chosen(scores) for scores in (here, there)))
+    on_gpu = rule(Scores(before.cosine.cuda(), before.key.cuda(), before.keep.cuda()), to_gpu(query), to_gpu(keys), 0)
+    assert on_gpu.cosine.device.type == on_gpu.key.device.type == on_gpu.keep.device.type == "cuda"
+    assert torch.equal(*(columns_of(scores) for scores in (on_cpu, on_gpu)))
 
 
-def chosen(scores: Scores) -> Tensor:
+def columns_of(scores: Scores) -> Tensor:
     """The keys that count, and which of them are kept; what is drawn comes in any order."""
     key, order = scores.key.cpu().sort(1)
     return torch.stack([key, scores.keep.cpu().gather(1, order)], 2)
@@ -242,11 +242,11 @@ def test_the_index_marks_the_pairs_that_comparing_labels_marks(clusters: int, cl
         assert torch.equal(rule(before, query, by_index, 0).keep, rule(before, query, keys, 0).keep)
     truth = (keys.clusters == query.clusters[:, None]).any(2)
     assert Members().same_cluster(keys.clusters, query.clusters, -1) is None
-    place = Members().same_cluster(keys.clusters, query.clusters, truth.numel() * clusterings)
-    assert place is not None
-    marked = torch.zeros_like(truth)
-    marked[place] = True
-    assert torch.equal(marked, truth)
+    same_cluster = Members().same_cluster(keys.clusters, query.clusters, truth.numel() * clusterings)
+    assert same_cluster is not None
+    mask = torch.zeros_like(truth)
+    mask[same_cluster] = True
+    assert torch.equal(mask, truth)
 
 
 def test_one_cluster_for_all_leaves_no_negative_and_ends():
@@ -265,7 +265,7 @@ def test_cluster_rules_need_clusters(rule: Rule):
         rule(score(query, keys), query, keys, 0)
 
 
-def drawn(rule: Draw, keep: Tensor, count: int = 4000) -> Tensor:
+def draw_columns(rule: Draw, keep: Tensor, count: int = 4000) -> Tensor:
     """How often each column is drawn by many queries."""
     query = Keys(torch.zeros(count, 1), torch.arange(count), seed=synthetic.query_seeds(9, 1, torch.arange(count)))
     keys = Keys(torch.zeros(len(keep), 1), torch.arange(len(keep)))
@@ -279,14 +279,14 @@ def drawn(rule: Draw, keep: Tensor, count: int = 4000) -> Tensor:
 @pytest.mark.parametrize("some", [True, False])
 def test_sample_is_uniform_over_the_remaining_keys(kind: type[Draw], some: bool):
     keep = torch.tensor([True, not some, True, True, not some, True, True])
-    columns = drawn(kind(3), keep)
+    columns = draw_columns(kind(3), keep)
     times = columns.flatten().bincount(minlength=7)
     assert (times[~keep] == 0).all()
     assert chisquare(times[keep].numpy()).pvalue > 1e-3
     repeats = (columns[:, :, None] == columns[:, None, :]).sum((1, 2)) > 3
     if kind is Sample:
-        remaining = int(keep.sum())
-        expected = 1 - (1 - 1 / remaining) * (1 - 2 / remaining)
+        key_count = int(keep.sum())
+        expected = 1 - (1 - 1 / key_count) * (1 - 2 / key_count)
         assert abs(float(repeats.double().mean()) - expected) < 0.04
     else:
         assert not repeats.any()
@@ -296,9 +296,9 @@ def test_sample_is_uniform_over_the_remaining_keys(kind: type[Draw], some: bool)
 def test_sample_does_not_care_for_key_order_in_law(kind: type[Draw]):
     """Which key a column is has no influence: each kept key is as likely wherever it stands."""
     keep = torch.tensor([True, True, False, True, True])
-    times = drawn(kind(2), keep).flatten().bincount(minlength=5)
-    turned = drawn(kind(2, salt=1), keep.flip(0)).flatten().bincount(minlength=5).flip(0)
-    both = torch.stack([times[keep], turned[keep]]).double()
+    times = draw_columns(kind(2), keep).flatten().bincount(minlength=5)
+    reversed_times = draw_columns(kind(2, salt=1), keep.flip(0)).flatten().bincount(minlength=5).flip(0)
+    both = torch.stack([times[keep], reversed_times[keep]]).double()
     expected = both.sum(0) / 2
     assert float(((both - expected) ** 2 / expected).sum()) < 16.3  # chi-square of 3 degrees of freedom, p = .001
 
@@ -313,9 +313,9 @@ def test_distinct_sample_takes_all_where_there_are_too_few():
 
 def test_sample_of_nothing_is_nothing():
     before, query, keys = scene(2, 5, 5, seed=0)
-    nothing = before.only(torch.zeros(2, 5, dtype=torch.bool))
+    empty = before.only(torch.zeros(2, 5, dtype=torch.bool))
     for kind in (Sample, Distinct):
-        assert not kind(3)(nothing, query, keys, 0).keep.any()
+        assert not kind(3)(empty, query, keys, 0).keep.any()
 
 
 def test_the_step_and_the_salt_change_the_draw():
@@ -341,8 +341,8 @@ def test_sample_refuses_to_draw_nothing():
 
 @given(images=st.integers(2, 2_000_000), count=st.integers(1, 70_000))
 def test_a_fitted_sample_never_grows(images: int, count: int):
-    fitted = Distinct(count, salt=3).fit_to(images, 256)
-    assert 1 <= fitted.count <= min(count, max(images, 1))
-    assert isinstance(fitted, Distinct) and fitted.salt == 3
-    assert fitted.count == count or fitted.count >= min(256, images)
+    rule = Distinct(count, salt=3).fit_to(images, 256)
+    assert 1 <= rule.count <= min(count, max(images, 1))
+    assert isinstance(rule, Distinct) and rule.salt == 3
+    assert rule.count == count or rule.count >= min(256, images)
     assert Sample(16_384, share=0.0128).fit_to(50_000, 256).count == 640

@@ -37,10 +37,10 @@ def test_a_draw_is_that_of_one_process(draw: Draw, band: Ring | Ball):
     whole = score(query, pool)
     expected = draw(band(whole, query, pool, 0), query, pool, 0)
     mine = draw.on_shard(band.on_shard(whole, query, 0, 0), query, 0, 0)
-    assert drawn(mine) == drawn(expected) != []
+    assert columns_of(mine) == columns_of(expected) != []
 
 
-def drawn(scores: Scores) -> list[list[int]]:
+def columns_of(scores: Scores) -> list[list[int]]:
     """The keys that each query draws."""
     return [sorted(key[keep].tolist()) for key, keep in zip(scores.key, scores.keep, strict=True)]
 

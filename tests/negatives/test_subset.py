@@ -89,8 +89,8 @@ def test_keys_that_learn_get_their_gradient_through_the_narrowed_pool(rest: tupl
     keys = replace(keys, vector=keys.vector.requires_grad_())
     rules = (Subset(17), *rest)
     ours, theirs = (
-        torch.autograd.grad(way(query, keys, rules, 0.2, 0).log_sum.sum(), (query.vector, keys.vector))
-        for way in (sum_negatives, table)
+        torch.autograd.grad(sum_of(query, keys, rules, 0.2, 0).log_sum.sum(), (query.vector, keys.vector))
+        for sum_of in (sum_negatives, table)
     )
     for mine, other in zip(ours, theirs, strict=True):
         assert_close(mine, other, rtol=0, atol=1e-11)
@@ -101,19 +101,19 @@ def test_the_hardest_of_a_subset_are_a_draw_from_the_semi_hard_pool():
     """400 draws: the mean loss is the exact pool's within 4 standard errors; the pool, R − 1 for the first rank R that
     the subset does not take, has its negative-hypergeometric mean and spread; each of the nearest is drawn as often."""
     query, keys = pair(4, 2000, 2)
-    drawn, exact, pools, times = [], [], [], torch.zeros(2000)
+    draws, exact, pools, times = [], [], [], torch.zeros(2000)
     order = (query.vector @ keys.vector.T)[0].argsort(descending=True)
     size, count = 500, 50
     for step in range(400):
         seeds = synthetic.query_seeds(3, step, torch.arange(4))
         queries = replace(query, vector=query.vector.detach(), seed=seeds, step_seed=step)
-        drawn.append(log_partition(queries, keys, (Subset(size), Hardest(Count(count))), 0.2, 0))
+        draws.append(log_partition(queries, keys, (Subset(size), Hardest(Count(count))), 0.2, 0))
         rules = (Hardest(Share(Constant(0.1))), Distinct(count))
         exact.append(torch.logsumexp(negatives_of(queries, keys, rules, 0).logits(0.2), 1))
         rank = torch.isin(order, Subset(size).subset_of(queries, 2000)).nonzero()[:, 0]
         pools.append(int(rank[count]))
         times[order[rank[:count]]] += 1
-    ours, theirs = torch.stack(drawn), torch.stack(exact)
+    ours, theirs = torch.stack(draws), torch.stack(exact)
     error = (ours.var(0) / 400 + theirs.var(0) / 400).sqrt()
     # The pool has 200.4 rows in the mean, not 200: a shift far below the error.
     assert ((ours.mean(0) - theirs.mean(0)).abs() < 4 * error).all()

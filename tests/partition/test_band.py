@@ -87,10 +87,10 @@ def test_ranks_are_over_the_remaining_pairs(pool: int, seed: int):
     query, keys = synthetic.keys(4, 2, 0), synthetic.keys(pool, 2, 1)
     columns = columns_of(Ring(Constant(0.4), Constant(0.5))(synthetic.table(cosine, keep), query, keys, 0))
     for row in range(4):
-        remaining = keep[row].nonzero()[:, 0].tolist()
+        candidates = keep[row].nonzero()[:, 0].tolist()
         ring = ranking.ring(cosine[row, keep[row]].tolist(), "0.4", "0.5")
-        assert columns[row] == [remaining[place] for place in ring]
-        assert bool(columns[row]) == bool(remaining)
+        assert columns[row] == [candidates[rank] for rank in ring]
+        assert bool(columns[row]) == bool(candidates)
 
 
 @pytest.mark.parametrize(
@@ -155,12 +155,12 @@ def test_selection_gives_exactly_the_ranks(rows: int, columns: int, seed: int, l
     generator = torch.Generator().manual_seed(seed)
     value = torch.randint(0, levels, (rows, columns), generator=generator).double()
     edges = torch.randint(0, columns + 1, (rows, 2), generator=generator).sort(1).values
-    selected = within(value, edges[:, 0], edges[:, 1])
+    selection = within(value, edges[:, 0], edges[:, 1])
     order = value.sort(dim=1, descending=True, stable=True).indices
     for row in range(rows):
         band = order[row, edges[row, 0] : edges[row, 1]]
-        assert sorted(band.tolist()) == selected.inside[row].nonzero()[:, 0].tolist()
-        assert selected.largest[row] == (value[row, band[0]] if len(band) else -torch.inf)
+        assert sorted(band.tolist()) == selection.inside[row].nonzero()[:, 0].tolist()
+        assert selection.largest[row] == (value[row, band[0]] if len(band) else -torch.inf)
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -169,12 +169,12 @@ def test_threads_share_the_rows(threads: int):
     value = torch.rand(7, 40_000, generator=torch.Generator().manual_seed(0))
     try:
         torch.set_num_threads(threads)
-        selected = within(value, torch.full((7,), 400), torch.full((7,), 4000))
+        selection = within(value, torch.full((7,), 400), torch.full((7,), 4000))
     finally:
         torch.set_num_threads(before)
-    ranked = value.sort(dim=1, descending=True).values
-    expected = (value <= ranked[:, 400:401]) & (value >= ranked[:, 3999:4000])
-    assert torch.equal(selected.inside, expected) and selected.inside.sum(1).tolist() == [3600] * 7
+    ordered_values = value.sort(dim=1, descending=True).values
+    expected = (value <= ordered_values[:, 400:401]) & (value >= ordered_values[:, 3999:4000])
+    assert torch.equal(selection.inside, expected) and selection.inside.sum(1).tolist() == [3600] * 7
 
 
 @given(queries=st.integers(1, 6), pool=st.integers(1, 40), images=st.integers(1, 9), rows=st.integers(1, 7))
@@ -191,10 +191,12 @@ def test_the_band_way_equals_the_table(queries: int, pool: int, images: int, row
 def test_the_way_is_chosen_by_the_rules(monkeypatch: pytest.MonkeyPatch):
     from vantage import partition
 
-    called: list[str] = []
+    calls: list[str] = []
     for name in ("band", "band_draw", "table", "streaming"):
-        way = getattr(partition, name)
-        monkeypatch.setattr(partition, name, lambda *given, name=name, way=way: called.append(name) or way(*given))
+        function = getattr(partition, name)
+        monkeypatch.setattr(
+            partition, name, lambda *arguments, name=name, function=function: calls.append(name) or function(*arguments)
+        )
     query, keys = pair(3, 30, 9, 0)
     cases: list[tuple[tuple[Rule, ...], str]] = [
         ((Ring(),), "band"),
@@ -210,7 +212,7 @@ def test_the_way_is_chosen_by_the_rules(monkeypatch: pytest.MonkeyPatch):
         log_partition(query, keys, rules, 0.1, 0)
     learning = Keys(keys.vector.clone().requires_grad_(), keys.image)
     log_partition(query, learning, (Ring(),), 0.1, 0)
-    assert called == [*(way for _, way in cases), "table"], "keys that learn take the table"
+    assert calls == [*(function for _, function in cases), "table"], "keys that learn take the table"
 
 
 def test_the_band_of_keys_that_learn_gives_them_a_gradient():
@@ -250,9 +252,9 @@ def test_the_precision_is_float32_also_under_autocast_and_for_half_vectors():
     query.vector.requires_grad_()
     plain = log_partition(query, keys, (Ring(),), 0.1, 0)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        lowered = log_partition(query, keys, (Ring(),), 0.1, 0)
-        assert torch.equal(gradient(lowered, query), gradient(plain, query))
-    assert lowered.dtype == torch.float32 and torch.equal(lowered, plain)
+        under_autocast = log_partition(query, keys, (Ring(),), 0.1, 0)
+        assert torch.equal(gradient(under_autocast, query), gradient(plain, query))
+    assert under_autocast.dtype == torch.float32 and torch.equal(under_autocast, plain)
     half = Keys(query.vector.detach().bfloat16().requires_grad_(), query.image)
     log_sum = log_partition(half, Keys(keys.vector.bfloat16(), keys.image), (Ring(),), 0.1, 0)
     exact = log_partition(
@@ -274,18 +276,18 @@ def test_7_all_kept_and_none_dropped_is_plain(queries: int, pool: int, seed: int
     whole = Ring(Constant(1.0), Constant(0.0))
     plain, actual = (sum_negatives(query, keys, rules, 0.1, 0).log_sum for rules in ((), (whole,)))
     assert_close(actual, plain, rtol=0, atol=1e-12)
-    drawn, ringed = (negatives_of(query, keys, rules, 0) for rules in ((Sample(5),), (whole, Sample(5))))
-    assert torch.equal(drawn.key, ringed.key) and torch.equal(drawn.cosine, ringed.cosine), "IR's draws"
+    draws, within_ring = (negatives_of(query, keys, rules, 0) for rules in ((Sample(5),), (whole, Sample(5))))
+    assert torch.equal(draws.key, within_ring.key) and torch.equal(draws.cosine, within_ring.cosine), "IR's draws"
 
 
 def test_7_a_draw_from_the_ring_is_its_loss_on_the_same_indices():
     query, keys = pair(4, 200, 200, 0)
     ring, rules = Ring(Constant(0.3)), (Ring(Constant(0.3)), Sample(40))
-    inside, drawn = columns_of(negatives_of(query, keys, (ring,), 0)), negatives_of(query, keys, rules, 0)
-    assert drawn.keep.all() and drawn.key.shape == (4, 40)
-    assert all(set(drawn.key[row].tolist()) <= set(inside[row]) for row in range(4))
+    inside, draws = columns_of(negatives_of(query, keys, (ring,), 0)), negatives_of(query, keys, rules, 0)
+    assert draws.keep.all() and draws.key.shape == (4, 40)
+    assert all(set(draws.key[row].tolist()) <= set(inside[row]) for row in range(4))
     log_sum = log_partition(query, keys, rules, 0.1, 0)
-    assert_close(log_sum, torch.logsumexp((query.vector @ keys.vector.T).gather(1, drawn.key) / 0.1, 1))
+    assert_close(log_sum, torch.logsumexp((query.vector @ keys.vector.T).gather(1, draws.key) / 0.1, 1))
 
 
 def test_8_an_upper_tail_is_harder_for_draws_of_one_size_and_easier_as_a_whole():
@@ -331,10 +333,10 @@ def test_12_the_conditional_variance_falls_as_the_lower_cut_rises():
 def test_18_a_ring_keeps_the_order_of_a_queue_out_of_it():
     """Which place of the queue a key has does not matter: the loss is that of the turned queue."""
     query, keys = pair(4, 90, 90, 1)
-    turned = keys.rows(torch.arange(90).roll(17))
+    rotated_keys = keys.rows(torch.arange(90).roll(17))
     assert_close(
         log_partition(query, keys, (Ring(),), 0.1, 0),
-        log_partition(query, turned, (Ring(),), 0.1, 0),
+        log_partition(query, rotated_keys, (Ring(),), 0.1, 0),
         rtol=0,
         atol=1e-12,
     )
@@ -345,11 +347,11 @@ def test_18_a_ring_keeps_the_order_of_a_queue_out_of_it():
 @pytest.mark.parametrize("before", [(), (OtherImages(),)])
 def test_gpu_equals_cpu(last: BandRule, before: tuple[Rule, ...]):
     query, keys = pair(9, 300, 20, seed=2)
-    there = Keys(query.vector.detach().cuda().requires_grad_(), query.image.cuda())
+    gpu_query = Keys(query.vector.detach().cuda().requires_grad_(), query.image.cuda())
     pool = Keys(keys.vector.cuda(), keys.image.cuda())
-    ours, theirs = (band(q, k, before, last, 0.1, 0, 4).log_sum for q, k in ((query, keys), (there, pool)))
+    ours, theirs = (band(q, k, before, last, 0.1, 0, 4).log_sum for q, k in ((query, keys), (gpu_query, pool)))
     assert_close(ours, theirs.cpu(), rtol=0, atol=1e-10)
-    assert_close(gradient(ours, query), gradient(theirs.cpu(), there).cpu(), rtol=0, atol=1e-10)
+    assert_close(gradient(ours, query), gradient(theirs.cpu(), gpu_query).cpu(), rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("levels", [2, 5, 10**6])
@@ -363,10 +365,10 @@ def test_a_pretended_device_selects_as_the_cpu_and_is_not_waited_for(levels: int
         edges = torch.tensor([[4, 16]]).expand(6, -1)
     expected = within(value, edges[:, 0], edges[:, 1])
     with Pretend() as mode:
-        there = Pretended(edges.contiguous()) if where == "the device" else edges
-        selected = within(Pretended(value), there[:, 0], there[:, 1], 50)
-    assert torch.equal(values(selected.inside), expected.inside) and mode.waits == []
-    assert torch.equal(values(selected.largest), expected.largest)
+        edges_there = Pretended(edges.contiguous()) if where == "the device" else edges
+        selection = within(Pretended(value), edges_there[:, 0], edges_there[:, 1], 50)
+    assert torch.equal(values(selection.inside), expected.inside) and mode.waits == []
+    assert torch.equal(values(selection.largest), expected.largest)
 
 
 @pytest.mark.gpu
@@ -378,8 +380,8 @@ def test_gpu_selects_as_the_cpu(levels: int, equal: bool):
     edges = torch.randint(0, 501, (6, 2), generator=generator).sort(1).values
     if equal:
         edges = torch.tensor([[40, 160]]).expand(6, -1)
-    here, there = within(value, edges[:, 0], edges[:, 1]), within(value.cuda(), edges[:, 0], edges[:, 1])
-    assert torch.equal(here.inside, there.inside.cpu()) and torch.equal(here.largest, there.largest.cpu())
+    on_cpu, on_gpu = within(value, edges[:, 0], edges[:, 1]), within(value.cuda(), edges[:, 0], edges[:, 1])
+    assert torch.equal(on_cpu.inside, on_gpu.inside.cpu()) and torch.equal(on_cpu.largest, on_gpu.largest.cpu())
 
 
 def test_parts_are_values():

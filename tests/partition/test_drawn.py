@@ -24,8 +24,8 @@ class Largest(TorchDispatchMode):
         return output
 
 
-def columns(queries: int, drawn: int, keys: int) -> Tensor:
-    return torch.randint(keys, (queries, drawn), generator=torch.Generator().manual_seed(3))
+def columns(queries: int, count: int, keys: int) -> Tensor:
+    return torch.randint(keys, (queries, count), generator=torch.Generator().manual_seed(3))
 
 
 @pytest.mark.parametrize("budget", [1, 8 * 5 * 4 * 3, 2**20])

@@ -106,17 +106,17 @@ CASES: tuple[tuple[tuple[Rule, ...], str], ...] = (
 
 @pytest.mark.parametrize(("rules", "name"), CASES, ids=str)
 def test_a_custom_rule_takes_the_fast_path_to_the_same_number(rules, name: str, monkeypatch: pytest.MonkeyPatch):
-    ways: list[str] = []
+    calls: list[str] = []
 
-    def noted(way: str, original: Callable[..., object]) -> Callable[..., object]:
-        return lambda *given: ways.append(way) or original(*given)
+    def record(function_name: str, original: Callable[..., object]) -> Callable[..., object]:
+        return lambda *arguments: calls.append(function_name) or original(*arguments)
 
-    for way in ("streaming", "band", "band_draw", "table"):
-        monkeypatch.setattr(partition, way, noted(way, getattr(partition, way)))
+    for each in ("streaming", "band", "band_draw", "table"):
+        monkeypatch.setattr(partition, each, record(each, getattr(partition, each)))
     query, keys = synthetic.keys(4, 5, 0), synthetic.keys(200, 5, 1)
     query = replace(query, vector=query.vector.requires_grad_())
     actual, expected = sum_negatives(query, keys, rules, 0.1, 0), table(query, keys, rules, 0.1, 0)
-    assert ways[0] == name
+    assert calls[0] == name
     assert_close(actual.log_sum, expected.log_sum, rtol=0, atol=1e-12)
     assert torch.equal(actual.count, expected.count)
     ours, theirs = (torch.autograd.grad(one.log_sum.sum(), query.vector)[0] for one in (actual, expected))
@@ -127,10 +127,10 @@ def test_a_blind_rule_scores_only_the_drawn_keys(monkeypatch: pytest.MonkeyPatch
     query, keys = synthetic.keys(4, 5, 0), synthetic.keys(200, 5, 1)
     whole = table(query, keys, (NextOnes(),), 0.1, 0).log_sum
 
-    def refused(query: Keys, pool: Keys) -> Scores:
+    def assert_refused(query: Keys, pool: Keys) -> Scores:
         raise AssertionError("the whole pool is scored")
 
-    monkeypatch.setitem(negatives_of.__globals__, "score", refused)
+    monkeypatch.setitem(negatives_of.__globals__, "score", assert_refused)
     assert torch.equal(sum_negatives(query, keys, (NextOnes(),), 0.1, 0).log_sum, whole)
     cosine = torch.stack([(query.vector[row] * keys.vector[row + 1 : row + 4]).sum(1) for row in range(4)])
     assert_close(whole, torch.logsumexp(cosine / 0.1, 1), rtol=0, atol=1e-12)

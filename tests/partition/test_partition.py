@@ -112,14 +112,14 @@ def test_drawn_columns_equal_a_narrowed_table(queries: int, pool: int, seed: int
     inputs = (query.vector,) if frozen else (query.vector, keys.vector)
     keys = Keys(keys.vector.detach(), keys.image) if frozen else keys
     rule = Sample(pool // 32)
-    drawn = rule.blindly(query, pool)
-    assert torch.equal(negatives_of(query, keys, (rule,), 0).key, drawn)
-    cosine = (query.vector @ keys.vector.T).gather(1, drawn)
+    column = rule.blindly(query, pool)
+    assert torch.equal(negatives_of(query, keys, (rule,), 0).key, column)
+    cosine = (query.vector @ keys.vector.T).gather(1, column)
     expected = torch.logsumexp(cosine / 0.2, 1)
     agree(log_partition(query, keys, (rule,), 0.2, 0), expected, *inputs)
     # A first rule that looks away keeps the draw from being seen by the short cut: the same columns come out.
     scores = negatives_of(query, keys, (Watched([]), rule), 0)
-    assert torch.equal(scores.key, drawn)
+    assert torch.equal(scores.key, column)
 
 
 @given(**SIZES)
@@ -137,8 +137,8 @@ def test_loop_reference(queries, pool, images, seed):
 def test_gradcheck(rules: tuple[Rule, ...]):
     query, keys = pair(3, 8, 4, seed=3)
 
-    def result(vector: Tensor, stored: Tensor) -> Tensor:
-        log_sum = log_partition(Keys(vector, query.image, seed=query.seed), Keys(stored, keys.image), rules, 0.3, 0)
+    def result(vector: Tensor, key_vector: Tensor) -> Tensor:
+        log_sum = log_partition(Keys(vector, query.image, seed=query.seed), Keys(key_vector, keys.image), rules, 0.3, 0)
         return log_sum[torch.isfinite(log_sum)]
 
     assert torch.autograd.gradcheck(
@@ -156,8 +156,8 @@ def test_rows_without_negatives_give_minus_infinity_and_no_gradient(rules, froze
     keys = Keys(keys.vector if frozen else keys.vector.requires_grad_(), keys.image)
     log_sum = log_partition(query, keys, rules, 0.1, 0)
     assert torch.isneginf(log_sum[:2]).all() and torch.isfinite(log_sum[2])
-    softened = torch.nn.functional.softplus(log_sum)  # what an estimator does with it
-    softened.sum().backward()
+    losses = torch.nn.functional.softplus(log_sum)  # what an estimator does with it
+    losses.sum().backward()
     assert query.vector.grad is not None
     assert (query.vector.grad[:2] == 0).all() and query.vector.grad[2].abs().sum() > 0
     if not frozen:
@@ -187,8 +187,8 @@ def test_autocast_lowers_neither_pass(rules, learn: bool):
 
     plain = run()
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        lowered = run()
-    for ours, theirs in zip(lowered, plain, strict=True):
+        under_autocast = run()
+    for ours, theirs in zip(under_autocast, plain, strict=True):
         assert ours.dtype == torch.float32
         assert torch.equal(ours, theirs)
 
@@ -250,10 +250,10 @@ def test_gpu_equals_cpu(rules, learn: bool):
         queries = Keys(
             query.vector.detach().to(device).requires_grad_(), query.image.to(device), None, query.seeds.to(device)
         )
-        stored = Keys(keys.vector.detach().to(device).requires_grad_(learn), keys.image.to(device))
-        log_sum = log_partition(queries, stored, rules, 0.1, 0)
-        inputs = [queries.vector, stored.vector] if learn else [queries.vector]
+        pool_keys = Keys(keys.vector.detach().to(device).requires_grad_(learn), keys.image.to(device))
+        log_sum = log_partition(queries, pool_keys, rules, 0.1, 0)
+        inputs = [queries.vector, pool_keys.vector] if learn else [queries.vector]
         return [part.cpu() for part in (log_sum, *torch.autograd.grad(log_sum.sum(), inputs))]
 
-    for here, there in zip(run("cpu"), run("cuda"), strict=True):
-        assert_close(here, there, rtol=0, atol=1e-10)
+    for on_cpu, on_gpu in zip(run("cpu"), run("cuda"), strict=True):
+        assert_close(on_cpu, on_gpu, rtol=0, atol=1e-10)

@@ -103,8 +103,8 @@ def test_gradient():
     seed=st.integers(0, 99),
     levels=st.sampled_from([1, 2, 5, 10**6]),
 )
-@pytest.mark.parametrize("sampled", [1, 3, 61])
-def test_columns_within_are_those_of_within(sampled: int, rows: int, columns: int, seed: int, levels: int):
+@pytest.mark.parametrize("sample_size", [1, 3, 61])
+def test_columns_within_are_those_of_within(sample_size: int, rows: int, columns: int, seed: int, levels: int):
     """Whatever the sample of the row tells: here it may be most of the row, or one value."""
     generator = torch.Generator().manual_seed(seed)
     value = torch.randint(0, levels, (rows, columns), generator=generator).double()
@@ -113,10 +113,10 @@ def test_columns_within_are_those_of_within(sampled: int, rows: int, columns: in
     expected = within(value.masked_fill(~keep, -torch.inf), edges[:, 0], edges[:, 1]).inside
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("vantage.negatives.ranks._LONG", 2)
-        patch.setattr("vantage.negatives.ranks._SAMPLE", sampled)
+        patch.setattr("vantage.negatives.ranks._SAMPLE", sample_size)
         for row, (inner, outer) in enumerate(edges.tolist()):
-            selected = columns_within(value[row].numpy(), keep[row].numpy(), inner, outer)
-            assert selected.tolist() == expected[row].nonzero()[:, 0].tolist()
+            selection = columns_within(value[row].numpy(), keep[row].numpy(), inner, outer)
+            assert selection.tolist() == expected[row].nonzero()[:, 0].tolist()
 
 
 def test_a_row_whose_sample_misleads():
@@ -138,19 +138,19 @@ def test_devices_draw_alike(columns: int, count: int, salt: int, seed: int, kind
     sample, query = kind(count, salt), synthetic.keys(4, 2, seed)
     keep = torch.rand(4, columns, generator=torch.Generator().manual_seed(seed)) < 0.5
     keep[0] = False
-    here = sample.among(keep, query)
-    there = sample.on_device(keep, query)
+    on_cpu = sample.among(keep, query)
+    on_device = sample.on_device(keep, query)
     for row in range(4):
-        drawn_columns = [drawn.column[row][drawn.keep[row]].tolist() for drawn in (here, there)]
+        columns_of = [sample_of.column[row][sample_of.keep[row]].tolist() for sample_of in (on_cpu, on_device)]
         available = keep[row].nonzero()[:, 0].tolist()
         one = query.seeds[row : row + 1]
         if kind is Sample and available:
             expected = [available[n] for n in draws.integers(one, count, len(available), salt)[0].tolist()]
-            assert drawn_columns == [expected, expected]
+            assert columns_of == [expected, expected]
         else:
             number = draws.uniforms(one, columns, salt)[0].tolist()
             expected = sorted(available, key=lambda column: -number[column])[:count]  # noqa: B023
-            assert [sorted(part) for part in drawn_columns] == [sorted(expected)] * 2
+            assert [sorted(part) for part in columns_of] == [sorted(expected)] * 2
 
 
 @given(seed=st.integers(-(2**63), 2**63 - 1), salt=st.integers(0, 1 << 17))
@@ -167,15 +167,15 @@ def test_gpu_equals_cpu(sample: Draw):
     rules = (OtherClusters(), Hardest(Share(Constant(0.1))), sample)
 
     def run(device: str) -> list[Tensor]:
-        queries, stored = (
+        queries, pool_keys = (
             Keys(
                 part.vector.detach().to(device), part.image.to(device), part.clusters.to(device), part.seeds.to(device)
             )
             for part in (query, keys)
         )
         queries.vector.requires_grad_()
-        log_sum = log_partition(queries, stored, rules, 0.2, 0)
+        log_sum = log_partition(queries, pool_keys, rules, 0.2, 0)
         return [part.cpu() for part in (log_sum, gradient(log_sum, queries))]
 
-    for here, there in zip(run("cpu"), run("cuda"), strict=True):
-        assert_close(here, there, rtol=0, atol=1e-10)
+    for on_cpu, on_gpu in zip(run("cpu"), run("cuda"), strict=True):
+        assert_close(on_cpu, on_gpu, rtol=0, atol=1e-10)

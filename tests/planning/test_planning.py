@@ -87,7 +87,7 @@ class Mixed:
 SMALL, LARGE = noise(2_000), noise(20_000, 8)
 
 
-def seen(run: Run, images: int) -> int:
+def views_shown(run: Run, images: int) -> int:
     count = min(images, run.data.max_images or images)
     return run.epochs * steps_in(count, run.batch_size) * run.batch_size
 
@@ -96,10 +96,10 @@ def seen(run: Run, images: int) -> int:
 @pytest.mark.parametrize("images", [pytest.param(40, marks=pytest.mark.slow), 600])
 def test_every_recipe_is_sized_to_the_time(recipe: Callable[[int], Run], images: int) -> None:
     source = noise(images)
-    made = make_plan(source, 5.0, PlanOptions(recipe), measure=Pace())
-    run = made.run
+    result = make_plan(source, 5.0, PlanOptions(recipe), measure=Pace())
+    run = result.run
     assert run.recipe == recipe(32).recipe and run.data.max_images == 0
-    assert made.seconds <= 300 and (made.seconds >= 270 or run.epochs == 1_000)
+    assert result.seconds <= 300 and (result.seconds >= 270 or run.epochs == 1_000)
     small = (Convolutions, ResNet9)
     assert all(isinstance(part.backbone, small) for part in parts_of(run.encoders) if isinstance(part, Encoder))
     before = [part.backbone.in_channels for part in parts_of(recipe(32).encoders) if isinstance(part, Encoder)]
@@ -120,7 +120,7 @@ def test_more_minutes_never_mean_fewer_views_or_a_smaller_network(recipe: Any, s
     heights = [_height(run) for run in runs]
     assert heights == sorted(heights) and heights[0] < heights[-1]
     for before, after in zip(runs, runs[1:], strict=False):
-        assert _height(before) < _height(after) or seen(before, len(source)) <= seen(after, len(source))
+        assert _height(before) < _height(after) or views_shown(before, len(source)) <= views_shown(after, len(source))
 
 
 def _height(run: Run) -> int:
@@ -132,11 +132,11 @@ def _height(run: Run) -> int:
 @pytest.mark.parametrize("minutes", [1.0, 5.0, 30.0])
 @pytest.mark.parametrize("speed", [30.0, 3_000.0])
 def test_the_time_is_kept_with_room_to_judge(minutes: float, speed: float) -> None:
-    made = make_plan(LARGE, minutes, measure=Pace(speed))
-    judging = 4 + min(7_000, made.images) / 3 / made.images_per_second
-    assert made.seconds + judging <= 60 * minutes
-    assert made.seconds + judging >= 0.8 * 60 * minutes or made.run.epochs == 1_000
-    assert made.seconds <= 60 * made.run.monitoring.minutes <= made.seconds + 1
+    result = make_plan(LARGE, minutes, measure=Pace(speed))
+    judging = 4 + min(7_000, result.images) / 3 / result.images_per_second
+    assert result.seconds + judging <= 60 * minutes
+    assert result.seconds + judging >= 0.8 * 60 * minutes or result.run.epochs == 1_000
+    assert result.seconds <= 60 * result.run.monitoring.minutes <= result.seconds + 1
 
 
 def test_time_that_is_gone_is_not_planned_again() -> None:
@@ -157,9 +157,9 @@ def test_a_set_that_is_too_large_for_the_time_is_made_smaller() -> None:
 
 @pytest.mark.parametrize("speed", [70.0, 130.0, 330.0, 520.0])
 def test_whole_epochs_leave_little_of_the_time(speed: float) -> None:
-    made = make_plan(LARGE, 5.0, measure=Pace(speed))
-    judging = 4 + min(7_000, made.images) / 3 / made.images_per_second
-    assert 0.8 * 300 <= made.seconds + judging <= 300 and made.run.epochs >= 5
+    result = make_plan(LARGE, 5.0, measure=Pace(speed))
+    judging = 4 + min(7_000, result.images) / 3 / result.images_per_second
+    assert 0.8 * 300 <= result.seconds + judging <= 300 and result.run.epochs >= 5
 
 
 def test_what_ten_times_the_time_cannot_pay_for_is_not_measured() -> None:
@@ -181,17 +181,17 @@ def test_the_rung_that_is_taken_is_measured_again_where_there_is_time(minutes: f
         windows.append(seconds)
         return Pace(200.0 if seconds == 2.0 else 300.0)(run, source)
 
-    plan_made = make_plan(LARGE, minutes, measure=faster_for_longer)
-    assert plan_made.images_per_second == pytest.approx(
-        replace(plan_made, speed=Pace(300.0 if window else 200.0)(plan_made.run, LARGE)).images_per_second
+    result = make_plan(LARGE, minutes, measure=faster_for_longer)
+    assert result.images_per_second == pytest.approx(
+        replace(result, speed=Pace(300.0 if window else 200.0)(result.run, LARGE)).images_per_second
     )
     assert [seconds for seconds in windows if seconds != 2.0] == ([pytest.approx(window, abs=0.1)] if window else [])
 
 
 @pytest.mark.parametrize("count", [8, 10, 33])
 def test_a_handful_of_images_is_planned_for(count: int) -> None:
-    made = make_plan(noise(count), 30.0, measure=Pace())
-    assert made.run.epochs == 1_000 and made.run.batch_size <= count and made.run.data.hold_out == 0
+    result = make_plan(noise(count), 30.0, measure=Pace())
+    assert result.run.epochs == 1_000 and result.run.batch_size <= count and result.run.data.hold_out == 0
 
 
 def test_too_few_images_or_minutes_are_refused_in_words() -> None:
@@ -215,13 +215,13 @@ def test_views_are_as_large_as_images_and_time_allow(side: int, minutes: float, 
 
 
 def test_photographs_of_mixed_size_are_planned_for() -> None:
-    made = make_plan(Mixed(), 30.0, measure=Pace())
-    assert made.run.views.evaluation(0).size == 64 and made.run.epochs == 1_000
+    result = make_plan(Mixed(), 30.0, measure=Pace())
+    assert result.run.views.evaluation(0).size == 64 and result.run.epochs == 1_000
     assert make_plan(Mixed(), 30.0, PlanOptions(size=128), measure=Pace()).run.recipe == "moco_v2"
 
 
 @pytest.mark.parametrize(
-    ("changes", "found"),
+    ("changes", "holds"),
     [
         ({"batch_size": 64}, lambda run: run.batch_size == 64 and run.learning_rate.base == pytest.approx(0.1)),
         ({"learning_rate.base": 0.7}, lambda run: run.learning_rate.base == 0.7),
@@ -239,9 +239,9 @@ def test_photographs_of_mixed_size_are_planned_for() -> None:
         ({"monitoring.minutes": 77.0}, lambda run: run.monitoring.minutes == 77.0),
     ],
 )
-def test_what_the_user_sets_wins(changes: dict[str, Any], found: Callable[[Run], bool]) -> None:
+def test_what_the_user_sets_wins(changes: dict[str, Any], holds: Callable[[Run], bool]) -> None:
     run = plan(noise(2_000, labels=True), 5.0, measure=Pace(), changes=changes)
-    assert found(run)
+    assert holds(run)
     assert run.epochs == changes.get("epochs", run.epochs)
 
 
@@ -267,8 +267,8 @@ def test_labeled_images_are_held_out_to_judge_by() -> None:
 def test_views_grow_where_the_network_takes_any_size() -> None:
     wishes = PlanOptions(changes=lambda run: {})
     first = rungs(32, on_gpu=False)[0]
-    grown: Any = compose(wishes, first).resizing
-    assert (grown.sides, grown.until) == ((16, 24), (0.5, 0.75))
+    resizing: Any = compose(wishes, first).resizing
+    assert (resizing.sides, resizing.until) == ((16, 24), (0.5, 0.75))
     assert compose(wishes, replace(first, backbone=Timm("vit_tiny_patch16_224"))).resizing is None
     assert compose(wishes, replace(first, size=16)).resizing is None
     assert compose(PlanOptions(simclr), first).resizing is None  # a recipe that is named stays as published
@@ -315,13 +315,13 @@ def test_on_a_gpu_there_are_resnets() -> None:
 
 
 def test_the_words_of_a_plan() -> None:
-    made = make_plan(noise(2_000, labels=True), 5.0, measure=Pace())
-    said = dict(rows(made, 200))
-    assert len(said) == 5 and said["network"] == "ResNet9(width=16), views of 16 → 24 → 32 px"
-    assert said["method"] == "simclr, batch 128, SGD at 0.2"
-    assert said["epochs"] == f"{made.run.epochs} of 1,800 images, 200 held out to judge by"
-    assert said["speed"].startswith("667 images/s here: 5 minutes, until ")
-    assert said["in ten times the time"].startswith("ResNet9(width=")
+    result = make_plan(noise(2_000, labels=True), 5.0, measure=Pace())
+    text_of = dict(rows(result, 200))
+    assert len(text_of) == 5 and text_of["network"] == "ResNet9(width=16), views of 16 → 24 → 32 px"
+    assert text_of["method"] == "simclr, batch 128, SGD at 0.2"
+    assert text_of["epochs"] == f"{result.run.epochs} of 1,800 images, 200 held out to judge by"
+    assert text_of["speed"].startswith("667 images/s here: 5 minutes, until ")
+    assert text_of["in ten times the time"].startswith("ResNet9(width=")
     assert duration(0.2) == "1 second" and duration(89.0) == "89 seconds" and duration(3_600.0) == "60 minutes"
     assert duration(6_000.0) == "1.7 hours" and duration(1290 * 3_600.0) == "54 days"
     assert len(clock(60.0)) == 5 and len(clock(90_000.0)) > 8

@@ -34,7 +34,7 @@ from vantage.views import Lab
 
 def test_cmc_is_its_loop():
     """Each modality against the other's bank, over the same drawn rows; the sum of both, not the mean."""
-    run = shrunken.shrunk(cmc_softmax(32), None)
+    run = shrunken.shrink(cmc_softmax(32), None)
     learner = shrunken.learner(run)
     views, image = shrunken.batches(1, shrunken.shapes(run))[0]
     step = learner(views, image, 0)
@@ -42,9 +42,9 @@ def test_cmc_is_its_loop():
     lightness, color = (network(view) for network, view in zip(networks, views, strict=True))
     of_color, of_lightness = (learner.store(number) for number in range(2))
     query = Keys(lightness, image, seed=synthetic.query_seeds(run.seed, 0, image))
-    drawn = Sample(7).blindly(query, shrunken.IMAGES).tolist()
+    columns = Sample(7).blindly(query, shrunken.IMAGES).tolist()
     pairs: Any = ((lightness, of_color), (color, of_lightness))
-    expected = sum(reference.instance_discrimination(q, bank.vector, image.tolist(), drawn, 0.1) for q, bank in pairs)
+    expected = sum(reference.instance_discrimination(q, bank.vector, image.tolist(), columns, 0.1) for q, bank in pairs)
     assert_close(step.loss, expected, rtol=0, atol=1e-10)
     banks: Any = (of_color, of_lightness)
     rows = [bank.vector[image] + vector for bank, vector in zip(banks, (color, lightness), strict=True)]
@@ -53,7 +53,7 @@ def test_cmc_is_its_loop():
         assert_close(bank.vector[image], torch.nn.functional.normalize(row, dim=1), rtol=0, atol=1e-12)
 
 
-def swapped(run: Run) -> Run:
+def with_modalities_swapped(run: Run) -> Run:
     """The same method with the modalities in the other order."""
     assert isinstance(run.encoders, PerView)
     other = tuple(replace(branch, query=1 - branch.query, pool=(1 - branch.pool_views[0],)) for branch in run.branches)
@@ -62,8 +62,8 @@ def swapped(run: Run) -> Run:
 
 @pytest.mark.parametrize("recipe", [cmc, cmc_softmax, ring_cmc, cave_cmc, ring_cmc_clusters], ids=lambda r: r.__name__)
 def test_19_swapping_the_modalities_leaves_the_loss_unchanged(recipe):
-    run = shrunken.shrunk(recipe(32), None)
-    learner, mirror = shrunken.learner(run), shrunken.learner(swapped(run))
+    run = shrunken.shrink(recipe(32), None)
+    learner, mirror = shrunken.learner(run), shrunken.learner(with_modalities_swapped(run))
     for mine, theirs in zip(mirror.networks.encoders, reversed(list(learner.networks.encoders)), strict=True):
         mine.load_state_dict(theirs.state_dict())
     for number in range(2):
@@ -76,7 +76,7 @@ def test_19_swapping_the_modalities_leaves_the_loss_unchanged(recipe):
 
 
 def test_each_direction_has_a_normalizer_of_its_own():
-    run = shrunken.shrunk(cmc(32), None)
+    run = shrunken.shrink(cmc(32), None)
     assert all(isinstance(branch.estimator, NCE) for branch in run.branches)
     learner = shrunken.learner(run)
     views, image = shrunken.batches(1, shrunken.shapes(run))[0]
@@ -94,18 +94,18 @@ def test_the_networks_have_one_and_two_channels():
 @pytest.fixture(scope="module")
 def trained_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     folder = tmp_path_factory.mktemp("cmc")
-    place = write_images(folder / "images.npz")
+    path = write_images(folder / "images.npz")
     with allowing("tiny"):
-        train(small_run("cmc_softmax", place, epochs=1), folder / "run")
-    return folder / "run", place
+        train(small_run("cmc_softmax", path, epochs=1), folder / "run")
+    return folder / "run", path
 
 
 def test_features_of_both_networks_are_joined(trained_run: tuple[Path, str], tmp_path: Path):
     """As CMC is evaluated; or those of one network, which sees its channels only."""
-    folder, place = trained_run
-    source = open_source(place)
+    folder, path = trained_run
+    source = open_source(path)
     both, one, two = (load(folder, network) for network in (None, 0, 1))
-    vectors = [embed(part, source, tiny.work(tmp_path)).vector for part in (both, one, two)]
+    vectors = [embed(part, source, tiny.cpu_work(tmp_path)).vector for part in (both, one, two)]
     assert both.width == one.width + two.width and both.choice is None
     assert_close(vectors[0], torch.cat(vectors[1:], 1), rtol=1e-5, atol=1e-6)
     assert [part.view.channels for part in (both, one, two)] == [(0, 1, 2), (0,), (1, 2)]
@@ -121,8 +121,8 @@ def test_baselines_see_the_same_channels(trained_run: tuple[Path, str]):
 
 
 def test_evaluation_and_probe_take_both(trained_run: tuple[Path, str], tmp_path: Path):
-    folder, place = trained_run
-    result = evaluate(folder, KNN(k=5), open_source(place), baselines=True, work=tiny.work(tmp_path))
+    folder, path = trained_run
+    result = evaluate(folder, KNN(k=5), open_source(path), baselines=True, work=tiny.cpu_work(tmp_path))
     assert set(result.outcomes) == {"cmc_softmax", "raw pixels", "random encoder"}
     assert all(outcome.accuracy.top1 > 50 for outcome in result.outcomes.values()), "colors tell the class"
 

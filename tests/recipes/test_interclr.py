@@ -27,7 +27,7 @@ from vantage.training.run import Run
 RECIPES = (interclr, interclr_moco, local_aggregation)
 
 
-def trained(run: Run, steps: int = 4) -> Learner:
+def learner_after(run: Run, steps: int = 4) -> Learner:
     """A learner whose banks were written in `steps` steps of 8 of 24 images: clusters are made after three."""
     learner = shrunken.learner(run)
     for step, (views, image) in enumerate(shrunken.batches(steps, learner.views)):
@@ -50,8 +50,8 @@ def bank(learner: Learner, branch: int) -> OnlineStore | ReclusteredStore:
 @pytest.mark.parametrize("recipe", [interclr, interclr_moco], ids=lambda recipe: recipe.__name__)
 def test_interclr_is_its_loop(recipe):
     """λ times the mean over images of the intra loss and 1 − λ times that of MarginNCE, with labels of before."""
-    run = shrunken.shrunk(recipe(32), None)
-    learner = trained(run)
+    run = shrunken.shrink(recipe(32), None)
+    learner = learner_after(run)
     views, image, queries = queries_and_keys(learner, 4)
     result, store, step = learner(views, image, 4), bank(learner, 1), 4
     assert len(store.label.unique()) == 4, "clusters were made"
@@ -72,9 +72,9 @@ def test_interclr_is_its_loop(recipe):
     inter = torch.stack(reference.info_nce(near, far, temperature, -0.5)).mean()
     if recipe is interclr:
         own_bank = learner.store(0).vector  # pyright: ignore
-        drawn = Sample(7).blindly(query, shrunken.IMAGES).tolist()
-        drawn = [[j for j in row if j != own] for row, own in zip(drawn, image.tolist(), strict=True)]
-        intra = reference.instance_discrimination(query.vector, own_bank, image.tolist(), drawn, temperature)
+        columns = Sample(7).blindly(query, shrunken.IMAGES).tolist()
+        columns = [[j for j in row if j != own] for row, own in zip(columns, image.tolist(), strict=True)]
+        intra = reference.instance_discrimination(query.vector, own_bank, image.tolist(), columns, temperature)
     else:
         slow = learner.networks.slow(views[1])  # pyright: ignore
         intra = reference.moco(query.vector, slow, learner.store(0).vector, temperature)  # pyright: ignore
@@ -87,8 +87,8 @@ def test_interclr_is_its_loop(recipe):
 
 
 def test_local_aggregation_is_its_loop():
-    run = shrunken.shrunk(local_aggregation(32), None)
-    learner = trained(run)
+    run = shrunken.shrink(local_aggregation(32), None)
+    learner = learner_after(run)
     views, image, queries = queries_and_keys(learner, 4)
     store, query = bank(learner, 0), queries[0]
     label = store.label.tolist()
@@ -107,11 +107,11 @@ def test_local_aggregation_is_its_loop():
 @pytest.mark.parametrize("recipe", [interclr, interclr_moco], ids=lambda recipe: recipe.__name__)
 @pytest.mark.parametrize("weight", [0.0, 1.0])
 def test_22_lambda_leaves_one_branch(recipe, weight: float):
-    run = shrunken.shrunk(recipe(32), None)
+    run = shrunken.shrink(recipe(32), None)
     intra, inter = run.branches
     both = (replace(intra, weight=Constant(weight)), replace(inter, weight=Constant(1 - weight)))
     (one,) = shrunken.only(run, 0 if weight else 1).branches
-    learner = trained(replace(run, branches=both))
+    learner = learner_after(replace(run, branches=both))
     alone = Learner(run.encoders, (replace(one, weight=Constant(1.0)),), shrunken.IMAGES, run.seed).double()
     alone.networks.load_state_dict(learner.networks.state_dict())
     alone.store(0).load_state_dict(learner.store(0 if weight else 1).state_dict())
@@ -148,10 +148,10 @@ def test_24_hard_lies_in_the_semi_hard_pool_and_semi_easy_below_its_threshold(se
             (Easiest(tenth),),
         )
     )
-    for row, (allowed, near) in enumerate(zip(others, key_sets(pool), strict=True)):
-        size = max(1, len(allowed) // 10)
+    for row, (candidates, near) in enumerate(zip(others, key_sets(pool), strict=True)):
+        size = max(1, len(candidates) // 10)
         cosine = keys.vector @ query.vector[row]
-        order = sorted(allowed, key=lambda j: -float(cosine[j]))  # noqa: B023
+        order = sorted(candidates, key=lambda j: -float(cosine[j]))  # noqa: B023
         assert near == set(order[:size]) and far[row] == set(order[-size:])
         assert hard[row] == set(order[:2]) and semi_hard[row] <= near and len(semi_hard[row]) == min(2, size)
         assert semi_easy[row] <= far[row] and max(cosine[list(semi_easy[row])]) <= cosine[order[-size]]
@@ -168,8 +168,8 @@ def test_24_as_many_draws_as_the_pool_has_leave_no_chance():
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.__name__)
 def test_one_cluster_for_all_ends_and_teaches_nothing_between_images(recipe):
-    run = shrunken.shrunk(recipe(32), None)
-    learner = trained(shrunken.only(run, len(run.branches) - 1))
+    run = shrunken.shrink(recipe(32), None)
+    learner = learner_after(shrunken.only(run, len(run.branches) - 1))
     bank(learner, 0).label.zero_()
     views, image, _ = queries_and_keys(learner, 4)
     loss = learner(views, image, 4).loss

@@ -33,7 +33,7 @@ def views_of(run: Run) -> tuple[list[Tensor], Tensor]:
     return shrunken.batches(1, shrunken.shapes(run))[0]
 
 
-def weighted(run: Run, *weights: float) -> Run:
+def with_weights(run: Run, *weights: float) -> Run:
     branches = zip(run.branches, weights, strict=True)
     return replace(run, branches=tuple(replace(branch, weight=Constant(weight)) for branch, weight in branches))
 
@@ -41,12 +41,12 @@ def weighted(run: Run, *weights: float) -> Run:
 def gradients(learner: Learner, views: list[Tensor], image: Tensor) -> tuple[Step, dict[str, Tensor]]:
     """One step's loss, and its gradient to every learning parameter by name."""
     step = learner(views, image, 0)
-    named = {name: p for name, p in learner.networks.named_parameters() if p.requires_grad}
-    gradient = torch.autograd.grad(step.loss, list(named.values()), allow_unused=True, materialize_grads=True)
-    return step, dict(zip(named, gradient, strict=True))
+    parameter_of = {name: p for name, p in learner.networks.named_parameters() if p.requires_grad}
+    gradient = torch.autograd.grad(step.loss, list(parameter_of.values()), allow_unused=True, materialize_grads=True)
+    return step, dict(zip(parameter_of, gradient, strict=True))
 
 
-def like(run: Run, other: Learner) -> Learner:
+def learner_like(run: Run, other: Learner) -> Learner:
     """A learner of `run` with what it shares with another: networks, and the first store in all of its own."""
     learner, state = shrunken.learner(run), other.state_dict()
     mine = learner.state_dict()
@@ -60,18 +60,18 @@ def like(run: Run, other: Learner) -> Learner:
 
 def test_pirl_is_its_loop():
     """Half the cross-entropy of the image and half of its jigsaw: the same own row, the same drawn rows."""
-    run = shrunken.shrunk(pirl(32), None)
+    run = shrunken.shrink(pirl(32), None)
     learner, (views, image) = shrunken.learner(run), views_of(run)
     step, actual = gradients(learner, views, image)
     network: Any = learner.networks.encoders[0]
-    features = torch.stack([network.backbone(views[1][:, place]) for place in range(9)], 1)
-    each = torch.cat([network.jigsaw.patch(features[:, place]) for place in range(9)], 1)
+    features = torch.stack([network.backbone(views[1][:, position]) for position in range(9)], 1)
+    each = torch.cat([network.jigsaw.patch(features[:, position]) for position in range(9)], 1)
     queries = (network(views[0]), normalize(network.jigsaw.joined(each), dim=1))
-    seeded = Keys(queries[0], image, seed=synthetic.query_seeds(run.seed, 0, image))
-    drawn = Sample(7).blindly(seeded, shrunken.IMAGES).tolist()
+    query_keys = Keys(queries[0], image, seed=synthetic.query_seeds(run.seed, 0, image))
+    columns = Sample(7).blindly(query_keys, shrunken.IMAGES).tolist()
     banks: list[Any] = [learner.store(number) for number in range(2)]
     losses = [
-        reference.instance_discrimination(query, bank.vector, image.tolist(), drawn, 0.07)
+        reference.instance_discrimination(query, bank.vector, image.tolist(), columns, 0.07)
         for query, bank in zip(queries, banks, strict=True)
     ]
     expected = 0.5 * losses[0] + 0.5 * losses[1]
@@ -82,7 +82,7 @@ def test_pirl_is_its_loop():
 
 
 def test_only_whole_images_are_remembered():
-    run = shrunken.shrunk(pirl(32), None)
+    run = shrunken.shrink(pirl(32), None)
     learner, (views, image) = shrunken.learner(run), views_of(run)
     banks: list[Any] = [learner.store(number) for number in range(2)]
     before = [bank.vector.tolist() for bank in banks]
@@ -96,12 +96,12 @@ def test_only_whole_images_are_remembered():
 
 
 def test_19_without_the_jigsaw_it_is_instance_discrimination():
-    run = weighted(shrunken.shrunk(pirl(32), SplitBatchNorm(2)), 1.0, 0.0)
+    run = with_weights(shrunken.shrink(pirl(32), SplitBatchNorm(2)), 1.0, 0.0)
     learner, (views, image) = shrunken.learner(run), views_of(run)
-    plain = shrunken.shrunk(instance_discrimination(32), SplitBatchNorm(2))
+    plain = shrunken.shrink(instance_discrimination(32), SplitBatchNorm(2))
     plain = replace(plain, branches=(replace(plain.branches[0], estimator=run.branches[0].estimator),))
     step, actual = gradients(learner, views, image)
-    other, expected = gradients(like(plain, learner), views[:1], image)
+    other, expected = gradients(learner_like(plain, learner), views[:1], image)
     assert_close(step.loss, other.loss, rtol=0, atol=1e-12)
     assert set(actual) - set(expected) == {name for name in actual if ".jigsaw." in name} != set()
     for name, gradient in actual.items():
@@ -109,10 +109,10 @@ def test_19_without_the_jigsaw_it_is_instance_discrimination():
 
 
 def test_19_without_the_image_it_is_the_jigsaw_only():
-    run = weighted(shrunken.shrunk(pirl(32), None), 0.0, 1.0)
+    run = with_weights(shrunken.shrink(pirl(32), None), 0.0, 1.0)
     learner, (views, image) = shrunken.learner(run), views_of(run)
     step, actual = gradients(learner, views, image)
-    only, expected = gradients(like(shrunken.only(run, 1), learner), views, image)
+    only, expected = gradients(learner_like(shrunken.only(run, 1), learner), views, image)
     assert_close(step.loss, only.loss, rtol=0, atol=1e-12)
     for name, gradient in actual.items():
         assert_close(gradient, expected[name], rtol=0, atol=1e-12)
@@ -121,12 +121,12 @@ def test_19_without_the_image_it_is_the_jigsaw_only():
 
 @pytest.mark.parametrize("share", [0.0, 0.5])
 def test_19_infomins_jigsaw_has_mocos_key_and_without_it_is_moco(share: float):
-    run = weighted(shrunken.shrunk(infomin(32), SplitBatchNorm(2)), 1 - share, share)
+    run = with_weights(shrunken.shrink(infomin(32), SplitBatchNorm(2)), 1 - share, share)
     learner, (views, image) = shrunken.learner(run), views_of(run)
     step, actual = gradients(learner, views, image)
-    plain = shrunken.shrunk(moco_v2(32), SplitBatchNorm(2))
+    plain = shrunken.shrink(moco_v2(32), SplitBatchNorm(2))
     plain = replace(plain, branches=(replace(plain.branches[0], estimator=run.branches[0].estimator),))
-    other, expected = gradients(like(plain, learner), views[:2], image)
+    other, expected = gradients(learner_like(plain, learner), views[:2], image)
     if share == 0.0:
         assert_close(step.loss, other.loss, rtol=0, atol=1e-12)
         for name, gradient in actual.items():
@@ -148,11 +148,11 @@ def test_it_trains_on_images_that_are_streamed_or_resident(resident: int, tmp_pa
     monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
     batches, views_of_feed = [], Feed.views_of
 
-    def watched(self: Feed, batch, generator):
+    def record_views(self: Feed, batch, generator):
         batches.append(views_of_feed(self, batch, generator))
         return batches[-1]
 
-    monkeypatch.setattr(Feed, "views_of", watched)
+    monkeypatch.setattr(Feed, "views_of", record_views)
     run = small_run("pirl", write_images(tmp_path / "images.npz"), epochs=1)
     run = replace(run, data=replace(run.data, resident_bytes=resident, num_workers=0))
     assert train(run, tmp_path / "run").finished
@@ -165,12 +165,12 @@ def test_it_trains_on_images_that_are_streamed_or_resident(resident: int, tmp_pa
 def test_only_the_backbone_remains(tmp_path: Path, monkeypatch):
     """Loaded, embedded and exported alone, for whole images of the view's size."""
     monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
-    place = write_images(tmp_path / "images.npz")
-    run = small_run("pirl", place, epochs=1)
+    path = write_images(tmp_path / "images.npz")
+    run = small_run("pirl", path, epochs=1)
     run = replace(run, monitoring=replace(run.monitoring, knn_every=1))
     train(run, tmp_path / "run")
-    trained = vantage.load(tmp_path / "run")
-    assert set(trained.backbone.state_dict()) == set(TinyBackbone().build().state_dict())
-    assert trained.view.size == 16
-    vector = vantage.embed(trained, vantage.open_source(place), Work("cpu")).vector
-    assert vector.shape == (48, trained.width) and vector.std(0).min() > 0
+    encoder = vantage.load(tmp_path / "run")
+    assert set(encoder.backbone.state_dict()) == set(TinyBackbone().build().state_dict())
+    assert encoder.view.size == 16
+    vector = vantage.embed(encoder, vantage.open_source(path), Work("cpu")).vector
+    assert vector.shape == (48, encoder.width) and vector.std(0).min() > 0

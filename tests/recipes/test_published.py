@@ -133,13 +133,13 @@ def _from(memory: str, temperature: float, *negatives: int | str | Band, **other
 
 def _simclr(recipe: str, contrast: Contrast, course: Course, **others: Any) -> Row:
     contrast = replace(contrast, negatives=(OTHERS,), weight=0.5)
-    given = {"decay": 1e-6, "head": "normalized 2048", "views": (SIMCLR_VIEWS,) * 2} | others
-    return Row(recipe, course, (contrast,) * 2, **given)
+    settings = {"decay": 1e-6, "head": "normalized 2048", "views": (SIMCLR_VIEWS,) * 2} | others
+    return Row(recipe, course, (contrast,) * 2, **settings)
 
 
 def _moco(recipe: str, *contrasts: Contrast, course: Course = COSINE, **others: Any) -> Row:
-    given = {"slow": 0.999, "head": "MLP 2048", "views": (MOCO2,) * 2, "groups": 8, "shuffle": "images"} | others
-    return Row(recipe, course, contrasts, **given)
+    settings = {"slow": 0.999, "head": "MLP 2048", "views": (MOCO2,) * 2, "groups": 8, "shuffle": "images"} | others
+    return Row(recipe, course, contrasts, **settings)
 
 
 def _jcl(recipe: str, *contrasts: Contrast, views: tuple[str, ...] = (MOCO2,) * 6, **others: Any) -> Row:
@@ -147,8 +147,8 @@ def _jcl(recipe: str, *contrasts: Contrast, views: tuple[str, ...] = (MOCO2,) * 
 
 
 def _cnce(recipe: str, *contrasts: Contrast, **others: Any) -> Row:
-    given = {"epochs": 300, "backbone": (R18,), "views": (CNCE,)} | others
-    return Row(recipe, RING_STEPS, contrasts, **given)
+    settings = {"epochs": 300, "backbone": (R18,), "views": (CNCE,)} | others
+    return Row(recipe, RING_STEPS, contrasts, **settings)
 
 
 def _cnce_moco(recipe: str, contrast: Contrast) -> Row:
@@ -177,8 +177,8 @@ def _study(recipe: str, *between: int | str | Band, **others: Any) -> Row:
         _from(memory, 0.1, 4_096, OTHERS, weight=weight, margin=within),
         _from(memory, 0.1, APART, *between, weight=1 - weight, margin=margin),
     )
-    given = {"epochs": 100, "course": {0: 0.03, 50: 0.015015, 100: 3e-5}} | others
-    return _interclr(recipe, *contrasts[: 1 if weight == 1 else 2], **given)
+    settings = {"epochs": 100, "course": {0: 0.03, 50: 0.015015, 100: 3e-5}} | others
+    return _interclr(recipe, *contrasts[: 1 if weight == 1 else 2], **settings)
 
 
 _INTER = _from("bank 0, 10000 online clusters from epoch 0", 0.2, 163_840, APART, TENTH, weight=0.25, margin=-0.5)
@@ -334,8 +334,8 @@ OTHER_SETTINGS = (
 
 @pytest.mark.parametrize("row", (*ROWS, *OTHER_SETTINGS), ids=lambda row: row.recipe)
 def test_recipes_have_the_published_values(row: Row) -> None:
-    named = {recipe.__name__: recipe for recipe in (*RECIPES, *VARIANTS)}
-    values = _found(named[row.recipe](224), tuple(row.course))
+    recipe_of = {recipe.__name__: recipe for recipe in (*RECIPES, *VARIANTS)}
+    values = _found(recipe_of[row.recipe](224), tuple(row.course))
     assert values.course == pytest.approx(row.course, rel=1e-9, abs=1e-12)
     assert replace(values, course={}) == replace(row, course={})
 
@@ -356,16 +356,18 @@ def test_ring_normalizes_by_the_statistics_of_the_data() -> None:
     for recipe in (cnce_ir, cnce_moco, ring_ir):
         for statistics in (IMAGENET_STATISTICS, CIFAR10):
             for size in (32, 224):
-                normalized = [part for part in parts_of(recipe(size, statistics).views) if isinstance(part, Normalize)]
-                assert set(normalized) == {statistics.normalize()}
+                normalizations = [
+                    part for part in parts_of(recipe(size, statistics).views) if isinstance(part, Normalize)
+                ]
+                assert set(normalizations) == {statistics.normalize()}
 
 
 def test_lambda_of_the_release_rises_to_two() -> None:
     """λ (e + 1) / E in epoch e of E (main_moco.py); in a run of another length the same line, stretched."""
-    (released,) = (recipe for recipe in VARIANTS if recipe.__name__ == "jcl_released")
-    for run in (released(224), released(224).rescale(epochs=50)):
-        fitted = run.fit(IMAGENET)
-        steps, estimator = IMAGENET // fitted.batch_size, fitted.branches[0].estimator
+    (released_recipe,) = (recipe for recipe in VARIANTS if recipe.__name__ == "jcl_released")
+    for run in (released_recipe(224), released_recipe(224).rescale(epochs=50)):
+        fitted_run = run.fit(IMAGENET)
+        steps, estimator = IMAGENET // fitted_run.batch_size, fitted_run.branches[0].estimator
         assert isinstance(estimator, JCL)
         values = [estimator.strength((epoch + 1) * steps - 1) for epoch in range(run.epochs)]
         assert values == sorted(values) and values[0] <= 2 / run.epochs and values[-1] == pytest.approx(2.0)
@@ -376,20 +378,20 @@ def test_lambda_of_the_release_rises_to_two() -> None:
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.__name__)
 def test_fitting_to_imagenet_leaves_the_published_values(recipe: Any) -> None:
     run = recipe(224)
-    changed = {path.rpartition(".")[2]: (before, after) for path, before, after in differences(run, run.fit(IMAGENET))}
+    changes = {path.rpartition(".")[2]: (before, after) for path, before, after in differences(run, run.fit(IMAGENET))}
     steps = (5_004, IMAGENET // run.batch_size)  # an epoch of 256 images, unless there are more or fewer
-    assert changed.pop("steps_per_epoch", steps) == steps
-    assert not changed
+    assert changes.pop("steps_per_epoch", steps) == steps
+    assert not changes
 
 
 def _found(run: Run, epochs: tuple[int, ...]) -> Row:
     """The same of a recipe."""
     optimizer: Any = run.optimizer
-    fitted, owner = run.fit(IMAGENET), owners(run.branches)
+    fitted_run, owner = run.fit(IMAGENET), owners(run.branches)
     contrasts = []
     for number, branch in enumerate(run.branches):
         estimator: Any = branch.estimator
-        rules = (_negatives(rule, IMAGENET // run.batch_size) for rule in fitted.branches[number].negatives)
+        rules = (_negatives(rule, IMAGENET // run.batch_size) for rule in fitted_run.branches[number].negatives)
         contrasts.append(
             Contrast(
                 _remembered(run.branches[owner[number]].memory),
@@ -455,20 +457,20 @@ def _views(views: ViewMaker) -> tuple[str, ...]:
             patches = f"{views.jigsaw.cells**2} patches of {views.jigsaw.patch}"
             return (*_views(views.views), f"{patches} of {_augmented(views.jigsaw.crop, operations)}")
         case Channels():
-            made = _augmented(views.view.crop, views.view.operations)
-            return tuple(f"{''.join(map(str, channels))} of {made}" for channels in views.channels)
-    made: Any = views
-    return tuple(_augmented(view.crop, view.operations) for view in made.views)
+            view_text = _augmented(views.view.crop, views.view.operations)
+            return tuple(f"{''.join(map(str, channels))} of {view_text}" for channels in views.channels)
+    view_text: Any = views
+    return tuple(_augmented(view.crop, view.operations) for view in view_text.views)
 
 
 def _augmented(crop: Any, operations: tuple[Any, ...]) -> str:
     if isinstance(crop, RandomResizedCrop):
         least, most = map(_short, crop.scale)
         whole = (most, crop.size) == ("1", 224)
-        seen = f"crop {least}" if whole else f"crop {least}-{most} of {crop.size}"
+        crop_text = f"crop {least}" if whole else f"crop {least}-{most} of {crop.size}"
     else:
-        seen = f"{crop.size} of {crop.resize}"
-    return ", ".join([seen, *(_operation(one) for one in operations if not isinstance(one, Normalize))])
+        crop_text = f"{crop.size} of {crop.resize}"
+    return ", ".join([crop_text, *(_operation(one) for one in operations if not isinstance(one, Normalize))])
 
 
 def _operation(one: Any) -> str:

@@ -9,21 +9,21 @@ from torch import Tensor
 from vantage.records.members import Members
 
 
-def members_of(members: Members, label: Tensor, labels_sought: Tensor) -> list[list[list[int]]]:
+def members_of(members: Members, label: Tensor, labels_to_find: Tensor) -> list[list[list[int]]]:
     """Rows for each query and clustering."""
-    start, size = members.find(label, labels_sought)
+    start, size = members.find(label, labels_to_find)
     return [
         [members.rows(torch.arange(first, first + many)).tolist() for first, many in zip(*pair, strict=True)]
         for pair in zip(start.tolist(), size.tolist(), strict=True)
     ]
 
 
-def looked_up(label: Tensor, labels_sought: Tensor) -> list[list[list[int]]]:
+def members_by_loop(label: Tensor, labels_to_find: Tensor) -> list[list[list[int]]]:
     """The same by looking at every row."""
     rows = label.tolist()
     return [
         [[j for j, row in enumerate(rows) if row[c] == mine[c]] for c in range(len(mine))]
-        for mine in labels_sought.tolist()
+        for mine in labels_to_find.tolist()
     ]
 
 
@@ -34,10 +34,10 @@ def labels(rows: int, clusters: int, clusterings: int, seed: int) -> Tensor:
 @given(rows=st.integers(1, 40), clusters=st.integers(0, 6), clusterings=st.integers(1, 3), seed=st.integers(0, 50))
 def test_members_stand_in_order(rows: int, clusters: int, clusterings: int, seed: int):
     label = labels(rows, clusters, clusterings, seed)
-    sought = labels(9, clusters + 2, clusterings, seed + 1)
+    labels_to_find = labels(9, clusters + 2, clusterings, seed + 1)
     members = Members()
     for _ in range(2):
-        assert members_of(members, label, sought) == looked_up(label, sought)
+        assert members_of(members, label, labels_to_find) == members_by_loop(label, labels_to_find)
         label[seed % rows] = label[0]
 
 
@@ -48,28 +48,28 @@ def test_moved_rows_are_followed(many: int, rows: int, clusters: int, steps: int
     """Whether the index follows or sorts anew; rows may be named twice, and labels that nobody had may come."""
     label = labels(rows, clusters, 1, seed)
     truth, members, generator = label.clone(), Members(), torch.Generator().manual_seed(seed)
-    sought = (torch.arange(clusters + 3) * 3 - 3)[:, None]
+    labels_to_find = (torch.arange(clusters + 3) * 3 - 3)[:, None]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("vantage.records.members._MANY", many)
         for _ in range(steps):
-            assert members_of(members, label, sought) == looked_up(truth, sought)
+            assert members_of(members, label, labels_to_find) == members_by_loop(truth, labels_to_find)
             row = torch.randint(rows, (int(torch.randint(5, (), generator=generator)),), generator=generator)
             to = labels(len(row), clusters + 1, 1, int(torch.randint(99, (), generator=generator)))[:, 0]
             members.move(label[:, 0], row, to)
-            for place, value in zip(row.tolist(), to.tolist(), strict=True):
-                truth[place, 0] = value
+            for row_number, value in zip(row.tolist(), to.tolist(), strict=True):
+                truth[row_number, 0] = value
             assert torch.equal(label, truth)
 
 
 def test_nothing_is_sorted_where_rows_move(monkeypatch: pytest.MonkeyPatch):
     """400 steps, each of which moves 4 of 2,000 rows; the room is used up a few times only."""
     label, members = labels(2000, 20, 1, 0), Members()
-    sought, sorts = label[:8].clone(), []
+    labels_to_find, sorts = label[:8].clone(), []
     sort = Members._sort
     monkeypatch.setattr(Members, "_sort", lambda self, label: (sorts.append(1), sort(self, label)))
     for step in range(400):
-        start, size = members.find(label, sought)
-        for mine, first, many in zip(sought[:, 0], start[:, 0], size[:, 0], strict=True):
+        start, size = members.find(label, labels_to_find)
+        for mine, first, many in zip(labels_to_find[:, 0], start[:, 0], size[:, 0], strict=True):
             assert torch.equal(members.rows(first + torch.arange(int(many))), (label[:, 0] == mine).nonzero()[:, 0])
         generator = torch.Generator().manual_seed(step)
         row = torch.randint(2000, (4,), generator=generator)
@@ -79,14 +79,14 @@ def test_nothing_is_sorted_where_rows_move(monkeypatch: pytest.MonkeyPatch):
 
 def test_labels_changed_elsewhere_are_sorted_again():
     label, members = labels(30, 5, 1, 0), Members()
-    sought = label[:6].clone()
-    members_of(members, label, sought)
+    labels_to_find = label[:6].clone()
+    members_of(members, label, labels_to_find)
     for change in (label.zero_, lambda: label.copy_(labels(30, 4, 1, 3)), lambda: label[:, 0].add_(3)):
         change()
-        assert members_of(members, label, sought) == looked_up(label, sought)
+        assert members_of(members, label, labels_to_find) == members_by_loop(label, labels_to_find)
         members.move(label[:, 0], torch.tensor([2, 9]), torch.tensor([0, 3]))
-        assert members_of(members, label, sought) == looked_up(label, sought)
+        assert members_of(members, label, labels_to_find) == members_by_loop(label, labels_to_find)
     other = labels(12, 3, 2, 8)
-    assert members_of(members, other, other[:4]) == looked_up(other, other[:4])
+    assert members_of(members, other, other[:4]) == members_by_loop(other, other[:4])
     members.move(other[:, 0], torch.tensor([2]), torch.tensor([3]))
-    assert members_of(members, other, other[:4]) == looked_up(other, other[:4])
+    assert members_of(members, other, other[:4]) == members_by_loop(other, other[:4])

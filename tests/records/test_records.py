@@ -23,11 +23,11 @@ def test_rows_take_every_field_along():
 
 
 def test_messages_about_missing_fields_name_the_remedy():
-    bare = Keys(torch.ones(2, 3), torch.arange(2))
+    keys = Keys(torch.ones(2, 3), torch.arange(2))
     with pytest.raises(UserError, match="memory that keeps them"):
-        _ = bare.clusters
+        _ = keys.clusters
     with pytest.raises(UserError, match="set Keys.seed"):
-        _ = bare.seeds
+        _ = keys.seeds
 
 
 def test_rows_must_agree():
@@ -37,13 +37,13 @@ def test_rows_must_agree():
 
 @given(queries=st.integers(1, 5), pool=st.integers(1, 7), width=st.integers(1, 4))
 def test_score_is_every_inner_product(queries: int, pool: int, width: int):
-    query, stored = synthetic.keys(queries, width, 1), synthetic.keys(pool, width, 2)
-    scores = score(query, stored)
+    query, bank = synthetic.keys(queries, width, 1), synthetic.keys(pool, width, 2)
+    scores = score(query, bank)
     assert scores.keeps_all
     for i in range(queries):
         for j in range(pool):
             assert scores.key[i, j] == j
-            torch.testing.assert_close(scores.cosine[i, j], query.vector[i] @ stored.vector[j], rtol=0, atol=1e-14)
+            torch.testing.assert_close(scores.cosine[i, j], query.vector[i] @ bank.vector[j], rtol=0, atol=1e-14)
 
 
 @given(queries=st.integers(1, 4), pool=st.integers(1, 6), seed=st.integers(0, 99))
@@ -52,10 +52,10 @@ def test_of_follows_narrowed_columns(queries: int, pool: int, seed: int):
     field, labels = torch.arange(pool) * 10, torch.stack([torch.arange(pool), -torch.arange(pool)], 1)
     assert torch.equal(scores.of(field), (torch.arange(pool) * 10).expand(queries, pool))
     column = torch.randint(pool, (queries, 3), generator=torch.Generator().manual_seed(seed))
-    narrowed = scores.narrow(column)
-    assert torch.equal(narrowed.of(field), column * 10)
-    assert torch.equal(narrowed.of(labels), torch.stack([column, -column], 2))
-    assert torch.equal(narrowed.cosine, scores.cosine.gather(1, column))
+    subset = scores.narrow(column)
+    assert torch.equal(subset.of(field), column * 10)
+    assert torch.equal(subset.of(labels), torch.stack([column, -column], 2))
+    assert torch.equal(subset.cosine, scores.cosine.gather(1, column))
 
 
 def test_dropped_pairs_stay_dropped():

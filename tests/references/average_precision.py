@@ -6,8 +6,8 @@ def by_loop(score: list[float], positive: list[bool]) -> float:
     total = sum(positive)
     points = []
     for threshold in set(score):
-        taken = [p for s, p in zip(score, positive, strict=True) if s >= threshold]
-        points.append((sum(taken) / total, sum(taken) / len(taken)))
+        hits = [p for s, p in zip(score, positive, strict=True) if s >= threshold]
+        points.append((sum(hits) / total, sum(hits) / len(hits)))
     area = 0.0
     for number in range(1, total + 1):
         area += max(precision for recall, precision in points if recall >= number / total - 1e-12)

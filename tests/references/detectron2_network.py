@@ -81,10 +81,12 @@ class Network(nn.Module):
         super().__init__()
         self.stem = Stem(resnets["STEM_OUT_CHANNELS"])
         before, after = resnets["STEM_OUT_CHANNELS"], resnets["RES2_OUT_CHANNELS"]
-        for place in range(stages):
-            blocks = BLOCKS[resnets["DEPTH"]][place]
-            stage = _stage(resnets, blocks, before, after, 2**place, 1 if place == 0 else 2, resnets["DEPTH"] < 50)
-            self.add_module(f"res{place + 2}", stage)
+        for position in range(stages):
+            blocks = BLOCKS[resnets["DEPTH"]][position]
+            stage = _stage(
+                resnets, blocks, before, after, 2**position, 1 if position == 0 else 2, resnets["DEPTH"] < 50
+            )
+            self.add_module(f"res{position + 2}", stage)
             before, after = after, 2 * after
 
     def forward(self, images: Tensor) -> Tensor:
@@ -99,12 +101,14 @@ def _stage(
 ) -> nn.Sequential:
     layers: list[nn.Module] = []
     for number in range(blocks):
-        here = stride if number == 0 else 1
+        first_stride = stride if number == 0 else 1
         if basic:
-            layers.append(Basic(before, after, here))
+            layers.append(Basic(before, after, first_stride))
         else:
             middle = resnets["NUM_GROUPS"] * resnets["WIDTH_PER_GROUP"] * factor
-            layers.append(Bottleneck(before, after, middle, here, resnets["NUM_GROUPS"], resnets["STRIDE_IN_1X1"]))
+            layers.append(
+                Bottleneck(before, after, middle, first_stride, resnets["NUM_GROUPS"], resnets["STRIDE_IN_1X1"])
+            )
         before = after
     return nn.Sequential(*layers)
 
@@ -127,15 +131,15 @@ class Detector(nn.Module):
             self.roi_heads.res5 = _stage(resnets, 3, after // 2, after, 8, 2, basic=False)
 
 
-def matched(model: nn.Module, saved: dict[str, Tensor]) -> tuple[dict[str, str], list[str]]:
+def match_names(model: nn.Module, tensors: dict[str, Tensor]) -> tuple[dict[str, str], list[str]]:
     """The checkpointer's heuristic: a name in the model takes the longest saved name that ends it; what has another
     shape is left out. Returns the names taken, and the saved names that found no place."""
-    taken: dict[str, str] = {}
+    name_of: dict[str, str] = {}
     for name, tensor in model.state_dict().items():
         parts = name.split(".")
         ends = [".".join(parts[first:]) for first in range(len(parts))]  # the longest first
-        ending = next((end for end in ends if end in saved), None)
-        if ending is not None and saved[ending].shape == tensor.shape:
-            taken[name] = ending
-    assert len(set(taken.values())) == len(taken), "one saved tensor fits two places"
-    return taken, sorted(set(saved) - set(taken.values()))
+        ending = next((end for end in ends if end in tensors), None)
+        if ending is not None and tensors[ending].shape == tensor.shape:
+            name_of[name] = ending
+    assert len(set(name_of.values())) == len(name_of), "one saved tensor fits two places"
+    return name_of, sorted(set(tensors) - set(name_of.values()))

@@ -47,7 +47,7 @@ def information(variance: float, covariance: float, points: int = 400, reach: fl
     return total
 
 
-def supremum(correlation: float, cut: float, points: int = 601, reach: float = 6.0) -> float:
+def supremum(correlation: float, share: float, points: int = 601, reach: float = 6.0) -> float:
     """What CNCE above the share `cut` of the keys can be at most, for any critic and boundless many negatives, of a
     Gaussian pair.
 
@@ -61,20 +61,20 @@ def supremum(correlation: float, cut: float, points: int = 601, reach: float = 6
     density = torch.exp(-y * y / 2) / torch.exp(-y * y / 2).sum()
     ratio = torch.exp(y * y / 2 - (y - correlation * x) ** 2 / (2 * rest)) / math.sqrt(rest)
     ratio = ratio / (ratio @ density)[:, None]
-    above = torch.full_like(x, 1 - cut)
+    above = torch.full_like(x, 1 - share)
     for _ in range(1_000):
-        above = (ratio * above).clamp(min=1) @ density[:, None] - cut
+        above = (ratio * above).clamp(min=1) @ density[:, None] - share
     best = (ratio * above).clamp(min=1)
-    assert bool(((best <= 1).double() @ density >= cut - 0.02)[x[:, 0].abs() < 4].all())
-    values = (ratio * best.log()) @ density - ((best @ density - cut) / (1 - cut)).log()
+    assert bool(((best <= 1).double() @ density >= share - 0.02)[x[:, 0].abs() < 4].all())
+    values = (ratio * best.log()) @ density - ((best @ density - share) / (1 - share)).log()
     return float(values @ density[::10] / density[::10].sum())
 
 
-def spread(estimates: list[list[float]], exact: list[float]) -> tuple[float, float, float]:
+def bias_and_variances(estimates: list[list[float]], exact: list[float]) -> tuple[float, float, float]:
     """Theorem 3.2: bias, mean of the variances over each pair's draws, and variance over all; variances unbiased."""
-    everything = [value for row in estimates for value in row]
-    bias = sum(value - exact[i] for i, row in enumerate(estimates) for value in row) / len(everything)
-    return bias, sum(variance(row) for row in estimates) / len(estimates), variance(everything)
+    values = [value for row in estimates for value in row]
+    bias = sum(value - exact[i] for i, row in enumerate(estimates) for value in row) / len(values)
+    return bias, sum(variance(row) for row in estimates) / len(estimates), variance(values)
 
 
 def variance(values: list[float]) -> float:
@@ -93,7 +93,7 @@ def of_pairs(
         return sum(a * b for a, b in zip(query[i], key[j], strict=True)) / temperature
 
     estimates = [0.0] * len(query)
-    for place, i in enumerate(order):
-        others = [order[(place + after) % len(order)] for after in range(1, negatives + 1)]
+    for position, i in enumerate(order):
+        others = [order[(position + after) % len(order)] for after in range(1, negatives + 1)]
         (estimates[i],) = nce([critic(i, i)], [[critic(i, j) for j in others]])
     return estimates

@@ -141,15 +141,15 @@ def neighbors(own: Tensor, near: list[Tensor], ring: list[Tensor], temperature: 
 
 def arc_nce(a: list[list[Tensor]], b: list[list[Tensor]], temperature: float, margin: float) -> list[Tensor]:
     """InfoNCE with cos(θ + m) for each positive; past the turn of that cosine, cos θ − |m| sin m (ArcFace)."""
-    turned = []
+    rows = []
     for positives in a:
         row = []
         for cosine in positives:
             angle = torch.acos(cosine)
-            past = float(angle.detach()) + margin > math.pi if margin >= 0 else float(angle.detach()) + margin < 0
-            row.append(cosine - abs(margin) * math.sin(margin) if past else torch.cos(angle + margin))
-        turned.append(row)
-    return info_nce(turned, b, temperature)
+            wraps = float(angle.detach()) + margin > math.pi if margin >= 0 else float(angle.detach()) + margin < 0
+            row.append(cosine - abs(margin) * math.sin(margin) if wraps else torch.cos(angle + margin))
+        rows.append(row)
+    return info_nce(rows, b, temperature)
 
 
 def nce(a: list[Tensor], b: list[list[Tensor]], temperature: float, images: int, z: float) -> list[Tensor]:
@@ -193,11 +193,11 @@ def moco(query: Tensor, key: Tensor, queue: Tensor, temperature: float) -> Tenso
 
 
 def instance_discrimination(
-    feature: Tensor, bank: Tensor, image: list[int], drawn: list[list[int]], t: float
+    feature: Tensor, bank: Tensor, image: list[int], columns: list[list[int]], t: float
 ) -> Tensor:
     """Cross-entropy of [own row | drawn rows]/τ; the full softmax when all other rows are drawn."""
     losses = []
     for i, number in enumerate(image):
         own = dot(feature[i], bank[number]) / t
-        losses.append(log_sum_exp([own, *[dot(feature[i], bank[j]) / t for j in drawn[i]]]) - own)
+        losses.append(log_sum_exp([own, *[dot(feature[i], bank[j]) / t for j in columns[i]]]) - own)
     return torch.stack(losses).mean()

@@ -20,9 +20,9 @@ def bank(rows: list[list[float]], image: list[int], keys: list[list[float]], old
     for number in set(image):
         mine = [key for i, key in zip(image, keys, strict=True) if i == number]
         mean = [sum(values) / len(mine) for values in zip(*mine, strict=True)]
-        moved = [old * was + (1 - old) * new for was, new in zip(rows[number], mean, strict=True)]
-        length = math.sqrt(sum(value * value for value in moved))
-        rows[number] = [value / length for value in moved]
+        mixture = [old * was + (1 - old) * new for was, new in zip(rows[number], mean, strict=True)]
+        length = math.sqrt(sum(value * value for value in mixture))
+        rows[number] = [value / length for value in mixture]
     return rows
 
 

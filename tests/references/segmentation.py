@@ -8,24 +8,24 @@ def measures(truths: list[list[list[int]]], guesses: list[list[list[int]]], clas
     both = [0] * classes
     either = [0] * classes
     own = [0] * classes
-    right = counted = 0
+    right = pixels = 0
     for truth, guess in zip(truths, guesses, strict=True):
         for true_row, guess_row in zip(truth, guess, strict=True):
-            for true, guessed in zip(true_row, guess_row, strict=True):
+            for true, guessed_class in zip(true_row, guess_row, strict=True):
                 if true == 255:
                     continue
-                counted += 1
-                right += true == guessed
+                pixels += 1
+                right += true == guessed_class
                 own[true] += 1
                 for number in range(classes):
-                    both[number] += true == number and guessed == number
-                    either[number] += true == number or guessed == number
+                    both[number] += true == number and guessed_class == number
+                    either[number] += true == number or guessed_class == number
     iou = [both[number] / either[number] if either[number] else math.nan for number in range(classes)]
     present = [value for value in iou if not math.isnan(value)]
     recalls = [both[number] / own[number] for number in range(classes) if own[number]]
     return {
         "IoU": iou,
         "mIoU": 100 * sum(present) / len(present),
-        "pixel accuracy": 100 * right / counted,
+        "pixel accuracy": 100 * right / pixels,
         "mean accuracy": 100 * sum(recalls) / len(recalls),
     }

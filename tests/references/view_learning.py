@@ -9,9 +9,9 @@ import math
 def information(first: list[list[float]], second: list[list[float]], temperature: float) -> float:
     """I_NCE of n pairs of vectors: log n less the mean of both directions' contrastive losses."""
     count, losses = len(first), []
-    for asking, answering in ((first, second), (second, first)):
+    for query, answering in ((first, second), (second, first)):
         for own in range(count):
-            scores = [sum(a * b for a, b in zip(asking[own], other, strict=True)) / temperature for other in answering]
+            scores = [sum(a * b for a, b in zip(query[own], other, strict=True)) / temperature for other in answering]
             losses.append(-math.log(math.exp(scores[own]) / sum(math.exp(score) for score in scores)))
     return math.log(count) - sum(losses) / len(losses)
 

@@ -20,10 +20,10 @@ def hostile_images(folder: Path, count: int = 24, size: int = 20) -> Source:
     """Small colored noise in two folders with hostile names."""
     chance = np.random.default_rng(0)
     for number in range(count):
-        place = folder / (HOSTILE[0] if number % 2 else "plain")
-        place.mkdir(parents=True, exist_ok=True)
+        class_folder = folder / (HOSTILE[0] if number % 2 else "plain")
+        class_folder.mkdir(parents=True, exist_ok=True)
         pixels = chance.normal(60 + 120 * (number % 2), 40, (size, size, 3)).clip(0, 255).astype(np.uint8)
-        Image.fromarray(pixels).save(place / f"{HOSTILE[1 + number // 2 % 3]}{number:02d}.png")
+        Image.fromarray(pixels).save(class_folder / f"{HOSTILE[1 + number // 2 % 3]}{number:02d}.png")
     return open_source(folder)
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from made import finished_run, hostile_images
 from PIL import Image
-from tiny import tiny_run, work
+from tiny import cpu_work, tiny_run
 
 from vantage import allowing
 from vantage.report import write_report
@@ -68,7 +68,7 @@ def page_of_two_runs(folder: Path) -> Path:
         finished_run(folder / name, replace(tiny_run(), epochs=20, seed=seed), source)
         for seed, name in enumerate(("one", "two"))
     ]
-    write_report(runs, source, folder / "report.html", work=work(folder))
+    write_report(runs, source, folder / "report.html", work=cpu_work(folder))
     return folder / "report.html"
 
 
@@ -87,7 +87,7 @@ def sections(browser: Any, names: tuple[str, ...] = SECTIONS) -> np.ndarray:
     with of_width(browser, _WIDTH):
         time.sleep(0.3)  # the map is drawn anew
         shots = [browser.find_element("css selector", section).screenshot_as_png for section in names]
-    return np.stack([_coarse(Image.open(BytesIO(shot))) for shot in shots])
+    return np.stack([_coarse(Image.open(BytesIO(screenshot))) for screenshot in shots])
 
 
 @contextmanager
@@ -125,8 +125,8 @@ def preferring(browser: Any, scheme: str) -> Iterator[None]:
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
-def _coarse(shot: Image.Image) -> np.ndarray:
-    return np.asarray(shot.convert("RGB").resize(_GRID, Image.Resampling.BOX), dtype=float)
+def _coarse(screenshot: Image.Image) -> np.ndarray:
+    return np.asarray(screenshot.convert("RGB").resize(_GRID, Image.Resampling.BOX), dtype=float)
 
 
 def reference() -> np.ndarray:
@@ -143,14 +143,14 @@ def changes(browser: Any, *names: str) -> dict[str, float]:
     return dict(zip(names, difference.round(1).tolist(), strict=True))
 
 
-def printed(browser: Any) -> bytes:
+def pdf_of(browser: Any) -> bytes:
     """The page on A4 as PDF, with backgrounds."""
     paper = {"printBackground": True, "paperWidth": 8.27, "paperHeight": 11.69}
     return base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", paper)["data"])
 
 
 if __name__ == "__main__":
-    with allowing("tiny"), TemporaryDirectory() as place, chromium(Path(place) / "profile") as opened:
-        opened.get(page_of_two_runs(Path(place)).as_uri())
-        wait_for(opened, "return document.body.dataset.map === 'ready'")
-        Image.fromarray(sections(opened).astype(np.uint8).reshape(-1, _GRID[0], 3)).save(REFERENCE, optimize=True)
+    with allowing("tiny"), TemporaryDirectory() as path, chromium(Path(path) / "profile") as tab:
+        tab.get(page_of_two_runs(Path(path)).as_uri())
+        wait_for(tab, "return document.body.dataset.map === 'ready'")
+        Image.fromarray(sections(tab).astype(np.uint8).reshape(-1, _GRID[0], 3)).save(REFERENCE, optimize=True)

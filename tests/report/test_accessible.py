@@ -9,7 +9,7 @@ import pytest
 import seen
 from made import finished_run, hostile_images, record_result
 from seen import wait_for
-from tiny import tiny_run, work
+from tiny import cpu_work, tiny_run
 
 from vantage.report import write_report
 
@@ -42,14 +42,14 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module", params=["one run", "two runs"])
-def opened(request: pytest.FixtureRequest, browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def tab(request: pytest.FixtureRequest, browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A page about one run or two, with a table of results, everything that can be folded open."""
     folder = tmp_path_factory.mktemp("page")
     source, page = hostile_images(folder / "images"), folder / "report.html"
     names = ["one", "two"][: 1 if request.param == "one run" else 2]
     runs = [finished_run(folder / name, replace(tiny_run(), epochs=20), source) for name in names]
     record_result(runs[0], 61.5, raw_pixels=40.0, random_encoder=41.0)
-    write_report(runs, source, page, work=work(folder))
+    write_report(runs, source, page, work=cpu_work(folder))
     browser.get(page.as_uri())
     wait_for(browser, "return document.body.dataset.map === 'ready'")
     browser.execute_script("document.querySelectorAll('details').forEach((one) => (one.open = true))")
@@ -59,9 +59,9 @@ def opened(request: pytest.FixtureRequest, browser: Any, tmp_path_factory: pytes
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [380, 1280, 2560])
-def test_every_heading_picture_control_and_letter_serves_its_reader(opened: Any, width: int, scheme: str) -> None:
-    with seen.of_width(opened, width), seen.preferring(opened, scheme):
-        assert opened.execute_script(WALK) == []
+def test_every_heading_picture_control_and_letter_serves_its_reader(tab: Any, width: int, scheme: str) -> None:
+    with seen.of_width(tab, width), seen.preferring(tab, scheme):
+        assert tab.execute_script(WALK) == []
 
 
 @pytest.mark.parametrize(
@@ -78,35 +78,35 @@ def test_every_heading_picture_control_and_letter_serves_its_reader(opened: Any,
         ("document.querySelector('.chart title').remove()", "a drawing without words"),
     ],
 )
-def test_what_the_walk_looks_for_is_found(opened: Any, harm: str, words: str) -> None:
-    before = opened.execute_script("return document.body.innerHTML")
+def test_what_the_walk_looks_for_is_found(tab: Any, harm: str, words: str) -> None:
+    before = tab.execute_script("return document.body.innerHTML")
     try:
-        opened.execute_script(harm)
-        faults = opened.execute_script(WALK)
+        tab.execute_script(harm)
+        faults = tab.execute_script(WALK)
     finally:
-        opened.execute_script("document.body.innerHTML = arguments[0]", before)
+        tab.execute_script("document.body.innerHTML = arguments[0]", before)
     assert any(words in fault for fault in faults)
 
 
-def test_the_keyboard_reaches_every_control_and_a_ring_shows_where_it_is(opened: Any) -> None:
+def test_the_keyboard_reaches_every_control_and_a_ring_shows_where_it_is(tab: Any) -> None:
     from selenium.webdriver import ActionChains
 
-    opened.refresh()
-    wait_for(opened, "return document.body.dataset.map === 'ready'")
-    opened.execute_script("document.querySelectorAll('details').forEach((one) => (one.open = true))")
-    first = opened.execute_script("return document.querySelectorAll('a, button, input, select, summary').length")
+    tab.refresh()
+    wait_for(tab, "return document.body.dataset.map === 'ready'")
+    tab.execute_script("document.querySelectorAll('details').forEach((one) => (one.open = true))")
+    first = tab.execute_script("return document.querySelectorAll('a, button, input, select, summary').length")
     for _ in range(first + 10):
-        ActionChains(opened).send_keys(_TAB).perform()
-        tag, _, ring, shown = opened.execute_script(_FOCUSED)
-        assert ring or tag == "BODY", shown
-    assert opened.execute_script(_LEFT) == []
+        ActionChains(tab).send_keys(_TAB).perform()
+        tag, _, ring, text = tab.execute_script(_FOCUSED)
+        assert ring or tag == "BODY", text
+    assert tab.execute_script(_LEFT) == []
 
 
-def test_a_table_of_results_is_read_on_a_phone_without_scrolling(opened: Any) -> None:
+def test_a_table_of_results_is_read_on_a_phone_without_scrolling(tab: Any) -> None:
     cell = "document.querySelector('#results td')"
-    for width, stacked in ((380, True), (1280, False)):
-        with seen.of_width(opened, width):
+    for width, is_narrow in ((380, True), (1280, False)):
+        with seen.of_width(tab, width):
             table = "const one = document.querySelector('#results table'); "
-            assert opened.execute_script(table + "return one.scrollWidth <= one.parentElement.clientWidth")
-            named = opened.execute_script(f"return getComputedStyle({cell}, '::before').content")
-            assert ("run" in named) == stacked or len(opened.find_elements("css selector", "#map canvas")) > 1
+            assert tab.execute_script(table + "return one.scrollWidth <= one.parentElement.clientWidth")
+            content = tab.execute_script(f"return getComputedStyle({cell}, '::before').content")
+            assert ("run" in content) == is_narrow or len(tab.find_elements("css selector", "#map canvas")) > 1

@@ -36,7 +36,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def opened(browser: Any, page: Path) -> Any:
+def tab(browser: Any, page: Path) -> Any:
     browser.get("about:blank")  # what the browser's own first page asked for is none of ours
     for kind in ("browser", "performance"):
         browser.get_log(kind)
@@ -45,88 +45,88 @@ def opened(browser: Any, page: Path) -> Any:
     return browser
 
 
-def test_nothing_goes_wrong_and_nothing_leaves_the_page(opened: Any, page: Path) -> None:
-    assert opened.get_log("browser") == []
-    messages = [json.loads(one["message"])["message"] for one in opened.get_log("performance")]
-    sent = [one["params"]["request"]["url"] for one in messages if one["method"] == "Network.requestWillBeSent"]
-    assert page.as_uri() in sent  # the log does hold requests
+def test_nothing_goes_wrong_and_nothing_leaves_the_page(tab: Any, page: Path) -> None:
+    assert tab.get_log("browser") == []
+    messages = [json.loads(one["message"])["message"] for one in tab.get_log("performance")]
+    urls = [one["params"]["request"]["url"] for one in messages if one["method"] == "Network.requestWillBeSent"]
+    assert page.as_uri() in urls  # the log does hold requests
     inside = (page.as_uri(), "data:", "chrome://")  # the last are of the browser's own windows
-    assert [url for url in sent if not url.startswith(inside)] == []
-    assert opened.execute_script("return window.hostile") is None
-    assert opened.execute_script("return document.querySelectorAll('[onerror]').length") == 0
+    assert [url for url in urls if not url.startswith(inside)] == []
+    assert tab.execute_script("return window.hostile") is None
+    assert tab.execute_script("return document.querySelectorAll('[onerror]').length") == 0
 
 
-def test_a_click_on_a_point_shows_its_neighbors_in_feature_space(opened: Any) -> None:
+def test_a_click_on_a_point_shows_its_neighbors_in_feature_space(tab: Any) -> None:
     from selenium.webdriver import ActionChains
 
-    opened.execute_script("document.querySelector('#map details').open = true")
-    image = wait_for(opened, "return maps[0].pictures?.images.at(-1)")  # nothing covers its point
-    opened.execute_script(f"document.querySelector('#map-list button[data-image=\"{image}\"]').click()")
-    spot = wait_for(opened, "return document.querySelector('#map-0 canvas').dataset.spot")
-    shown = opened.execute_script("return document.querySelector('#map-0 .panel').textContent")
-    assert "Nearest in feature space" in shown
-    canvas = opened.find_element("css selector", "#map-0 canvas")
+    tab.execute_script("document.querySelector('#map details').open = true")
+    image = wait_for(tab, "return maps[0].pictures?.images.at(-1)")  # nothing covers its point
+    tab.execute_script(f"document.querySelector('#map-list button[data-image=\"{image}\"]').click()")
+    spot = wait_for(tab, "return document.querySelector('#map-0 canvas').dataset.spot")
+    text = tab.execute_script("return document.querySelector('#map-0 .panel').textContent")
+    assert "Nearest in feature space" in text
+    canvas = tab.find_element("css selector", "#map-0 canvas")
     canvas.send_keys("\ue00c")  # Escape
-    assert opened.execute_script("return document.querySelector('#map-0 .panel').textContent") == ""
+    assert tab.execute_script("return document.querySelector('#map-0 .panel').textContent") == ""
     x, y = map(int, spot.split())
     size = canvas.size
-    mouse = ActionChains(opened).move_to_element_with_offset(canvas, x - size["width"] // 2, y - size["height"] // 2)
+    mouse = ActionChains(tab).move_to_element_with_offset(canvas, x - size["width"] // 2, y - size["height"] // 2)
     mouse.click().perform()
     numbers = wait_for(
-        opened, "return [...document.querySelectorAll('#map-0 .panel button')].map((one) => +one.dataset.image)"
+        tab, "return [...document.querySelectorAll('#map-0 .panel button')].map((one) => +one.dataset.image)"
     )
-    assert opened.execute_script("return document.querySelector('#map-0 .panel').textContent") == shown
+    assert tab.execute_script("return document.querySelector('#map-0 .panel').textContent") == text
     assert len(numbers) == 8 == len(set(numbers)) and image not in numbers
-    assert opened.execute_script("return document.querySelectorAll('#map-1 .panel button').length") == 8
+    assert tab.execute_script("return document.querySelectorAll('#map-1 .panel button').length") == 8
 
 
-def test_thumbnails_on_the_map_do_not_overlap_and_zooming_in_shows_more(opened: Any) -> None:
-    places = "return maps[0].pictures.images.map((one) => maps[0].spot(one))"
-    side, shown = wait_for(opened, "return maps[0].pictures?.side"), [opened.execute_script(places)]
+def test_thumbnails_on_the_map_do_not_overlap_and_zooming_in_shows_more(tab: Any) -> None:
+    script = "return maps[0].pictures.images.map((one) => maps[0].spot(one))"
+    side, spots_by_scale = wait_for(tab, "return maps[0].pictures?.side"), [tab.execute_script(script)]
     for _ in range(4):
-        opened.execute_script("maps[0].zoomBy(1.5)")
-        wait_for(opened, "return !maps[0].waiting")
-        shown.append(opened.execute_script(places))
-    opened.execute_script("maps[0].fit()")
-    spots = np.array(shown[0])
+        tab.execute_script("maps[0].zoomBy(1.5)")
+        wait_for(tab, "return !maps[0].waiting")
+        spots_by_scale.append(tab.execute_script(script))
+    tab.execute_script("maps[0].fit()")
+    spots = np.array(spots_by_scale[0])
     gaps = np.abs(spots[:, None] - spots).max(-1) + 1e9 * np.eye(len(spots))
     assert gaps.min() > side
-    assert len(shown[0]) <= len(shown[-1]) <= 24
+    assert len(spots_by_scale[0]) <= len(spots_by_scale[-1]) <= 24
 
 
-def test_the_keyboard_reaches_the_map_and_the_list(opened: Any) -> None:
-    canvas = opened.find_element("css selector", "#map-0 canvas")
+def test_the_keyboard_reaches_the_map_and_the_list(tab: Any) -> None:
+    canvas = tab.find_element("css selector", "#map-0 canvas")
     names = set()
     for key in ("\ue014", "\ue012", "\ue015", "\ue013", "+", "-", "0"):  # the arrows
         canvas.send_keys(key)
-        names.add(wait_for(opened, "return document.querySelector('#map-0 .panel strong').textContent"))
+        names.add(wait_for(tab, "return document.querySelector('#map-0 .panel strong').textContent"))
     assert len(names) >= 2
-    opened.execute_script("document.querySelector('#map details').open = true")
-    opened.find_element("id", "map-search").send_keys("plain/")
-    assert wait_for(opened, "return document.getElementById('map-page').textContent") == "1 to 12 of 12"
+    tab.execute_script("document.querySelector('#map details').open = true")
+    tab.find_element("id", "map-search").send_keys("plain/")
+    assert wait_for(tab, "return document.getElementById('map-page').textContent") == "1 to 12 of 12"
 
 
 @pytest.mark.parametrize("width", [380, 2560])
-def test_no_width_needs_scrolling_sideways(opened: Any, width: int) -> None:
-    with seen.of_width(opened, width):
-        assert opened.execute_script("return document.documentElement.scrollWidth") <= width
+def test_no_width_needs_scrolling_sideways(tab: Any, width: int) -> None:
+    with seen.of_width(tab, width):
+        assert tab.execute_script("return document.documentElement.scrollWidth") <= width
 
 
-def test_it_is_light_or_dark_and_the_map_is_drawn(opened: Any) -> None:
+def test_it_is_light_or_dark_and_the_map_is_drawn(tab: Any) -> None:
     means = {}
     for scheme in ("light", "dark"):
-        with seen.preferring(opened, scheme):
-            shot = Image.open(BytesIO(opened.get_screenshot_as_png())).convert("L")
+        with seen.preferring(tab, scheme):
+            shot = Image.open(BytesIO(tab.get_screenshot_as_png())).convert("L")
         means[scheme] = np.asarray(shot, dtype=float).mean()
     assert means["light"] > 200 and means["dark"] < 70
-    drawn = Image.open(BytesIO(opened.find_element("css selector", "#map-0 canvas").screenshot_as_png)).convert("RGB")
-    assert len(drawn.resize((64, 64)).getcolors(64**2) or ()) > 50
+    screenshot = Image.open(BytesIO(tab.find_element("css selector", "#map-0 canvas").screenshot_as_png)).convert("RGB")
+    assert len(screenshot.resize((64, 64)).getcolors(64**2) or ()) > 50
 
 
-def test_sections_look_as_they_should(opened: Any) -> None:
-    assert max(seen.changes(opened).values()) < ALIKE
-    with seen.with_style(opened, "body { font: 17px/1.5 'DejaVu Serif', serif !important }"):
-        assert max(seen.changes(opened).values()) < ALIKE
+def test_sections_look_as_they_should(tab: Any) -> None:
+    assert max(seen.changes(tab).values()) < ALIKE
+    with seen.with_style(tab, "body { font: 17px/1.5 'DejaVu Serif', serif !important }"):
+        assert max(seen.changes(tab).values()) < ALIKE
 
 
 @pytest.mark.parametrize(
@@ -140,31 +140,31 @@ def test_sections_look_as_they_should(opened: Any) -> None:
         (":root { --card: #000 }", "#origin"),
     ],
 )
-def test_a_section_that_is_broken_is_seen(opened: Any, rules: str, section: str) -> None:
-    with seen.with_style(opened, rules):
-        assert seen.changes(opened, section)[section] > ALIKE
+def test_a_section_that_is_broken_is_seen(tab: Any, rules: str, section: str) -> None:
+    with seen.with_style(tab, rules):
+        assert seen.changes(tab, section)[section] > ALIKE
 
 
-def test_it_prints_on_white_paper_and_cuts_no_picture(opened: Any) -> None:
+def test_it_prints_on_white_paper_and_cuts_no_picture(tab: Any) -> None:
     pdfium = pytest.importorskip("pypdfium2", reason="needs pypdfium2, of the extra dev")
-    with seen.preferring(opened, "dark"):
-        paper = pdfium.PdfDocument(seen.printed(opened))
+    with seen.preferring(tab, "dark"):
+        paper = pdfium.PdfDocument(seen.pdf_of(tab))
     sheets = [paper[number] for number in range(len(paper))]
     assert 3 <= len(sheets) <= 12
     assert "Healthy:" in sheets[0].get_textpage().get_text_range()
     pictures = 0
     for sheet in sheets:
         width, height = sheet.get_size()
-        shot = sheet.render(scale=0.5).to_pil().convert("L")
-        assert shot.getpixel((2, 2)) > 250  # no dark ground
-        assert shot.resize((64, 64)).getextrema()[0] < 250  # and none is blank
+        page_image = sheet.render(scale=0.5).to_pil().convert("L")
+        assert page_image.getpixel((2, 2)) > 250  # no dark ground
+        assert page_image.resize((64, 64)).getextrema()[0] < 250  # and none is blank
         for one in sheet.get_objects(filter=[pdfium.raw.FPDF_PAGEOBJ_IMAGE]):
             left, bottom, right, top = one.get_bounds()
             assert left >= 0 and bottom >= 0 and right <= width and top <= height
             pictures += 1
     paper.close()
-    shown = "return [...document.images].filter((one) => one.id !== 'map-sprite').length"
-    assert pictures >= opened.execute_script(shown)
+    script = "return [...document.images].filter((one) => one.id !== 'map-sprite').length"
+    assert pictures >= tab.execute_script(script)
 
 
 def test_the_page_can_be_read_without_a_script(browser: Any, page: Path) -> None:

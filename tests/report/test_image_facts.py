@@ -32,9 +32,9 @@ def test_without_labels_the_nearest_are_best_and_the_farthest_worst() -> None:
 def test_the_spectrum_is_that_of_the_covariance() -> None:
     vector = features() + 5
     expected = torch.linalg.eigvalsh(torch.cov(vector.double().T)).flip(0)
-    found = spectrum(vector)
-    assert found.share == pytest.approx((expected / expected.sum()).tolist(), abs=1e-9)
-    shares = torch.tensor(found.share)
-    assert float(shares[: found.most].sum()) >= 0.9 > float(shares[: found.most - 1].sum())
+    result = spectrum(vector)
+    assert result.share == pytest.approx((expected / expected.sum()).tolist(), abs=1e-9)
+    shares = torch.tensor(result.share)
+    assert float(shares[: result.most].sum()) >= 0.9 > float(shares[: result.most - 1].sum())
     flat = spectrum(torch.ones(30, 4))
     assert sum(flat.share) == 0 and flat.most == 0 and flat.rank == pytest.approx(1, abs=0.01)

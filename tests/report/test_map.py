@@ -10,7 +10,7 @@ import torch
 from made import HOSTILE, finished_run, hostile_images
 from PIL import Image
 from planted import features
-from tiny import images, tiny_run, work
+from tiny import cpu_work, images, tiny_run
 
 from vantage.report import layout, write
 from vantage.report.gallery import image_facts
@@ -24,23 +24,23 @@ def picture(address: str) -> Image.Image:
     return Image.open(io.BytesIO(base64.b64decode(address.partition(",")[2])))
 
 
-def unpacked(text: str, kind: str) -> np.ndarray:
+def unpack(text: str, kind: str) -> np.ndarray:
     return np.frombuffer(base64.b64decode(text), kind)
 
 
 def test_images_of_a_group_lie_together_and_places_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     vector = features()
-    place = stored_places(vector, ("a", "b"), tmp_path / "report", 1)
-    assert place.shape == (40, 2) and 0 <= float(place.min()) and float(place.max()) <= 1
-    gap = torch.cdist(place, place) + 9 * torch.eye(40)
+    position = stored_places(vector, ("a", "b"), tmp_path / "report", 1)
+    assert position.shape == (40, 2) and 0 <= float(position.min()) and float(position.max()) <= 1
+    gap = torch.cdist(position, position) + 9 * torch.eye(40)
     nearest = gap.argmin(1)
     assert (nearest[:39] // 10 == torch.arange(39) // 10).double().mean() > 0.9
     monkeypatch.setattr(layout, "places", lambda *_: pytest.fail("laid out again"))
-    assert torch.equal(stored_places(vector, ("a", "b"), tmp_path / "report", 1), place)
+    assert torch.equal(stored_places(vector, ("a", "b"), tmp_path / "report", 1), position)
     (file,) = (tmp_path / "report").iterdir()
     file.write_bytes(b"damaged")
     monkeypatch.undo()
-    assert torch.equal(stored_places(vector, ("a", "b"), tmp_path / "report", 1), place)  # the same seed
+    assert torch.equal(stored_places(vector, ("a", "b"), tmp_path / "report", 1), position)  # the same seed
 
 
 def test_of_many_images_some_are_laid_out_and_the_others_lie_among_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,15 +48,15 @@ def test_of_many_images_some_are_laid_out_and_the_others_lie_among_them(monkeypa
     vector = centers.repeat_interleave(100, 0) + 0.05 * torch.randn(400, 16, generator=torch.Generator().manual_seed(0))
     group = torch.arange(4).repeat_interleave(100)
     monkeypatch.setattr(layout, "MOST_LAID_OUT", 120)
-    place = places(vector)
-    assert place.shape == (400, 2) and 0 <= float(place.min()) and float(place.max()) <= 1
-    gap = torch.cdist(place, place).fill_diagonal_(9)
+    position = places(vector)
+    assert position.shape == (400, 2) and 0 <= float(position.min()) and float(position.max()) <= 1
+    gap = torch.cdist(position, position).fill_diagonal_(9)
     assert (group[gap.argmin(1)] == group).double().mean() > 0.97
     some = torch.randperm(400, generator=torch.Generator().manual_seed(0))[:120]
     few = places(vector[some])
-    spread = (place[some].amax(0) - place[some].amin(0)) / (few.amax(0) - few.amin(0))
-    assert spread[0] == pytest.approx(float(spread[1]), rel=1e-3), "the picture of the few, moved and scaled"
-    assert torch.equal(places(vector), place)
+    scale = (position[some].amax(0) - position[some].amin(0)) / (few.amax(0) - few.amin(0))
+    assert scale[0] == pytest.approx(float(scale[1]), rel=1e-3), "the picture of the few, moved and scaled"
+    assert torch.equal(places(vector), position)
 
 
 def test_few_images_are_laid_out() -> None:
@@ -68,22 +68,22 @@ def test_the_script_reads_what_was_measured(tmp_path: Path) -> None:
     vector = torch.nn.functional.normalize(torch.randn(24, 6), dim=1)
     facts = image_facts(vector, source)
     data = run_data("run", torch.rand(24, 2), facts, None)
-    near = unpacked(data["near"], "<u2").reshape(24, data["nearest"])
+    near = unpack(data["near"], "<u2").reshape(24, data["nearest"])
     assert near.tolist() == facts.neighbors.number[:, :8].tolist() and data["cluster"] is None
-    cosine = (unpacked(data["cosine"], "u1").astype(float) - 100) / 100
+    cosine = (unpack(data["cosine"], "u1").astype(float) - 100) / 100
     assert cosine == pytest.approx(facts.neighbors.cosine[:, :8].flatten().numpy(), abs=0.006)
-    score = unpacked(data["score"], "u1")
+    score = unpack(data["score"], "u1")
     assert int(score.argmin()) == int(facts.outliers.score.argmin()) and (score == 255).sum() >= facts.outliers.count
     shared = images_data(source)
-    folder = unpacked(shared["folder"], "<u2")
+    folder = unpack(shared["folder"], "<u2")
     names = [f"{shared['folders'][folder[i]]}/{name}" for i, name in enumerate(shared["names"])]
     assert names == [source.name(number) for number in range(24)] and names[0].startswith(HOSTILE[0])
-    assert unpacked(shared["label"], "<i4").tolist() == [source.label(number) for number in range(24)]
+    assert unpack(shared["label"], "<i4").tolist() == [source.label(number) for number in range(24)]
 
 
 def test_the_sprite_holds_every_thumbnail_or_fewer(tmp_path: Path) -> None:
     source = images(30, 0, noise=5.0)
-    cells = cells_of(source, work(tmp_path))
+    cells = cells_of(source, cpu_work(tmp_path))
     assert cells.step == 1 and cells.pixels.shape == (30, 3, 48, 48)
     sprite = sprite_of(cells, 10**6)
     pixels = np.asarray(picture(sprite.picture).convert("RGB")).astype(float)
@@ -104,7 +104,7 @@ def test_a_page_that_would_be_too_large_has_fewer_thumbnails(tmp_path: Path, mon
 
     def size(most: int) -> int:
         monkeypatch.setattr(write, "MOST_BYTES", most)
-        write_report([run], source, tmp_path / "report.html", work=work(tmp_path))
+        write_report([run], source, tmp_path / "report.html", work=cpu_work(tmp_path))
         return (tmp_path / "report.html").stat().st_size
 
     whole = size(8_000_000)

@@ -9,7 +9,7 @@ import pytest
 from made import HOSTILE, finished_run, hostile_images, record_result
 from planted import curve
 from small_runs import IMAGES, small_run, write_images
-from tiny import tiny_run, work
+from tiny import cpu_work, tiny_run
 
 import vantage
 from vantage.cli import main
@@ -45,9 +45,9 @@ def tiny(seed: int = 0) -> Run:
     return replace(tiny_run(), epochs=20, seed=seed)
 
 
-def written(tmp_path: Path, *folders: Path, source: Source, images: int = 100) -> Page:
+def write(tmp_path: Path, *folders: Path, source: Source, images: int = 100) -> Page:
     out = tmp_path / "report.html"
-    write_report(folders, source, out, images=images, work=work(tmp_path))
+    write_report(folders, source, out, images=images, work=cpu_work(tmp_path))
     assert out.stat().st_size < MOST_BYTES
     return Page(out)
 
@@ -63,7 +63,7 @@ def test_a_page_has_every_section_and_hostile_names_are_text(hostile: tuple[Path
     run = finished_run(tmp_path / "<script>run", tiny(), source)
     record_result(run, 50.0)
     record_result(run, 50.0, random_encoder=60.0)
-    page = written(tmp_path, run, source=source)
+    page = write(tmp_path, run, source=source)
     assert [one.get("id") for one in page.all("section")] == list(SECTIONS)
     assert "Under-trained:" in page.text and "a baseline is as good as the run in knn, top-1." in page.text
     assert "60.00" in page.text and "<script>run" in page.text and "vantage pretrain <script>" in page.text
@@ -75,7 +75,7 @@ def test_a_page_has_every_section_and_hostile_names_are_text(hostile: tuple[Path
 
 def test_a_page_loads_nothing(hostile: tuple[Path, Source], tmp_path: Path) -> None:
     _, source = hostile
-    page = written(tmp_path, finished_run(tmp_path / "run", tiny(), source), source=source)
+    page = write(tmp_path, finished_run(tmp_path / "run", tiny(), source), source=source)
     for _, attributes in page.tags:
         for name in ("src", "href", "srcset", "data", "action"):
             assert (attributes.get(name) or "data:").startswith(("data:", "#"))
@@ -88,24 +88,24 @@ def test_several_runs_stand_side_by_side(hostile: tuple[Path, Source], tmp_path:
     _, source = hostile
     one = finished_run(tmp_path / "one", tiny(), source)
     two = finished_run(tmp_path / "two", tiny(1), source, curve(20, deviation=0.01))
-    page = written(tmp_path, one, two, source=source, images=10)
+    page = write(tmp_path, one, two, source=source, images=10)
     assert "Healthy:" in page.text and "Collapsed:" in page.text and "10 of 24 images" in page.text
     lines = [name for group in page.all("g") if "run-1" in (name := group.get("class") or "")]
     assert len(lines) >= 7
     same_name = finished_run(tmp_path / "other" / "one", tiny(1), source)
-    assert str(same_name) in written(tmp_path, one, same_name, source=source).text
+    assert str(same_name) in write(tmp_path, one, same_name, source=source).text
 
 
 def test_an_unlabeled_set_and_a_run_that_just_began(tmp_path: Path) -> None:
     np.savez(tmp_path / "images.npz", images=np.random.default_rng(0).integers(0, 255, (9, 16, 16, 3), np.uint8))
     source = open_source(tmp_path / "images.npz")
     run = finished_run(tmp_path / "run", tiny(), source, [])
-    page = written(tmp_path, run, source=source)
+    page = write(tmp_path, run, source=source)
     assert "No verdict:" in page.text and "✓ " not in page.text.replace("marked ✓", "")
     (run / "provenance.json").unlink()
     for file in (run / "checkpoint").rglob("*.json"):
         file.unlink()
-    assert "holds no checkpoint yet" in written(tmp_path, run, source=source).text
+    assert "holds no checkpoint yet" in write(tmp_path, run, source=source).text
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_every_recipe_has_a_page(recipe: str, tmp_path: Path) -> None:
     path = write_images(tmp_path / "images.npz")
     source = open_source(path)
     run = finished_run(tmp_path / "run", small_run(recipe, path), source)
-    page = written(tmp_path, run, source=source)
+    page = write(tmp_path, run, source=source)
     assert page.all("section") and "holds no checkpoint" not in page.text
     assert all(one in [section.get("id") for section in page.all("section")] for one in SECTIONS)
 
@@ -163,7 +163,7 @@ def test_a_damaged_checkpoint_is_refused_before_anything_is_written(
     (tensors,) = run.rglob("tensors.safetensors")
     tensors.write_bytes(tensors.read_bytes()[:-1])
     with pytest.raises(UserError, match="damaged"):
-        written(tmp_path, run, source=source)
+        write(tmp_path, run, source=source)
     assert not (tmp_path / "report.html").exists()
 
 
@@ -177,5 +177,5 @@ def test_a_sample_is_drawn_from_everywhere_and_always_the_same() -> None:
 def test_a_page_of_a_recipe_counts_the_images_it_names(tmp_path: Path) -> None:
     path = write_images(tmp_path / "images.npz")
     source = open_source(path)
-    page = written(tmp_path, finished_run(tmp_path / "run", small_run("simclr", path), source), source=source)
+    page = write(tmp_path, finished_run(tmp_path / "run", small_run("simclr", path), source), source=source)
     assert f"all {IMAGES} images" in " ".join(page.text.split())

@@ -21,11 +21,11 @@ def test_clusters_are_those_of_the_memory(tmp_path: Path) -> None:
     assert newest is not None
     tensors, _ = checkpoint.load(newest)
     (name,) = (name for name in tensors if name.endswith(".label"))
-    planted = torch.arange(IMAGES) % 3 + (torch.arange(IMAGES) < 6)
-    checkpoint.save(run, 8, {**tensors, name: planted[:, None]}, {})
+    label = torch.arange(IMAGES) % 3 + (torch.arange(IMAGES) < 6)
+    checkpoint.save(run, 8, {**tensors, name: label[:, None]}, {})
     clusters = clusters_of(run, source)
-    assert clusters is not None and clusters.label is not None and clusters.label.tolist() == planted.tolist()
-    sizes = planted.bincount()
+    assert clusters is not None and clusters.label is not None and clusters.label.tolist() == label.tolist()
+    sizes = label.bincount()
     assert clusters.largest(2) == [
         (int(one), int(sizes[one])) for one in sizes.argsort(descending=True, stable=True)[:2]
     ]

@@ -66,7 +66,7 @@ def test_rings_values():
 
 
 def adapting(keep: Schedule, recipe=ring_moco) -> Run:
-    run = replace(shrunken.shrunk(recipe(32), None), monitoring=Monitoring(knn_every=1))
+    run = replace(shrunken.shrink(recipe(32), None), monitoring=Monitoring(knn_every=1))
     rules = [(Ring(keep, Constant(0.25)), *branch.negatives[1:]) for branch in run.branches]
     return replace(run, branches=tuple(replace(b, negatives=r) for b, r in zip(run.branches, rules, strict=True)))
 
@@ -78,20 +78,20 @@ def test_a_learner_uses_the_present_number(recipe):
     role = adapting(Constant(1.0), recipe).encoders
     learner = shrunken.learner(adapting(choice, recipe))
     assert len(learner.adapted) == 1 and isinstance(learner.adapted[0], AdaptiveState)
-    losses, reached = [], []
+    losses, values_used = [], []
     for step, (views, image) in enumerate(shrunken.batches(8, shrunken.shapes(adapting(choice, recipe)))):
         (value,) = learner.adaptive_values()
-        fixed = Learner(role, adapting(Constant(value), recipe).branches, shrunken.IMAGES, 0).double()
-        fixed.load_state_dict({n: t for n, t in learner.state_dict().items() if not n.startswith("adapted")})
+        with_constant = Learner(role, adapting(Constant(value), recipe).branches, shrunken.IMAGES, 0).double()
+        with_constant.load_state_dict({n: t for n, t in learner.state_dict().items() if not n.startswith("adapted")})
         result = learner(views, image, step)
-        assert torch.equal(result.loss, fixed(views, image, step).loss)
+        assert torch.equal(result.loss, with_constant(views, image, step).loss)
         losses.append(float(result.loss.detach()))
-        reached.append(value)
+        values_used.append(value)
         learner.after_step([result.fresh], step)
     assert_close(
-        reached[1:] + learner.adaptive_values(), by_loop(choice, [-loss for loss in losses]), rtol=0, atol=1e-12
+        values_used[1:] + learner.adaptive_values(), by_loop(choice, [-loss for loss in losses]), rtol=0, atol=1e-12
     )
-    assert len(set(reached)) > 1
+    assert len(set(values_used)) > 1
 
 
 def test_accuracies_move_the_other_kind_only():
@@ -123,7 +123,7 @@ def test_a_run_follows_its_accuracy_and_resumes_exactly(tmp_path: Path, monkeypa
     run = replace(run, branches=(branch,))
     step_of_session = Session.step
 
-    def interrupted(self: Session, batch, step: int) -> Tensor:
+    def interrupt(self: Session, batch, step: int) -> Tensor:
         if step == 14:
             signal.raise_signal(signal.SIGINT)
         return step_of_session(self, batch, step)
@@ -131,7 +131,7 @@ def test_a_run_follows_its_accuracy_and_resumes_exactly(tmp_path: Path, monkeypa
     with allowing("tiny"):
         train(run, tmp_path / "whole")
         with monkeypatch.context() as patch:
-            patch.setattr(Session, "step", interrupted)
+            patch.setattr(Session, "step", interrupt)
             assert not train(run, tmp_path / "cut").finished
         resume(tmp_path / "cut")
     rows, again = read_metrics(tmp_path / "whole"), read_metrics(tmp_path / "cut")

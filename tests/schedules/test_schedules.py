@@ -36,16 +36,16 @@ def test_linear_and_cosine_keep_their_ends_and_closed_forms(start: float, end: f
         assert schedule(steps + 17) == end
     for step in range(steps + 1):
         assert line(step) == pytest.approx(start + (end - start) * step / steps, abs=1e-9)
-        closed = end + (start - end) * (1 + math.cos(math.pi * step / steps)) / 2
-        assert curve(step) == pytest.approx(closed, abs=1e-9)
+        closed_form = end + (start - end) * (1 + math.cos(math.pi * step / steps)) / 2
+        assert curve(step) == pytest.approx(closed_form, abs=1e-9)
 
 
 @pytest.mark.parametrize("kind", [Linear, Cosine])
 def test_linear_and_cosine_fall_and_climb_without_a_turn(kind: type[Linear] | type[Cosine]) -> None:
-    falling = [kind(1.0, 0.1, 40)(step) for step in range(60)]
-    climbing = [kind(0.1, 1.0, 40)(step) for step in range(60)]
-    assert all(a >= b for a, b in itertools.pairwise(falling)) and falling[10] > falling[30]
-    assert all(a <= b for a, b in itertools.pairwise(climbing)) and climbing[10] < climbing[30]
+    falling_schedule = [kind(1.0, 0.1, 40)(step) for step in range(60)]
+    rising_schedule = [kind(0.1, 1.0, 40)(step) for step in range(60)]
+    assert all(a >= b for a, b in itertools.pairwise(falling_schedule)) and falling_schedule[10] > falling_schedule[30]
+    assert all(a <= b for a, b in itertools.pairwise(rising_schedule)) and rising_schedule[10] < rising_schedule[30]
 
 
 def test_cosine_agrees_with_the_scheduler_of_torch() -> None:
@@ -162,13 +162,13 @@ def test_a_stretched_rate_moves_its_milestones_in_proportion() -> None:
 
 @given(epochs=st.integers(20, 300), to=st.integers(1, 300))
 def test_a_stretched_step_decay_is_still_a_schedule(epochs: int, to: int) -> None:
-    stretched = StepDecay(0.03, milestones=(epochs // 2, epochs // 2 + 1, epochs - 2)).for_epochs(epochs, to)
-    assert len(stretched.milestones) == 3
-    assert stretched(0, 3, to) > 0
+    schedule = StepDecay(0.03, milestones=(epochs // 2, epochs // 2 + 1, epochs - 2)).for_epochs(epochs, to)
+    assert len(schedule.milestones) == 3
+    assert schedule(0, 3, to) > 0
 
 
 @pytest.mark.parametrize(
-    ("make", "named"),
+    ("make", "name"),
     [
         (lambda: Constant(math.nan), "value"),
         (lambda: Linear(0.0, math.inf, 5), "end"),
@@ -190,8 +190,8 @@ def test_a_stretched_step_decay_is_still_a_schedule(epochs: int, to: int) -> Non
         (lambda: CosineByStep(0.1)(-1, 5, 10), "step"),
     ],
 )
-def test_values_that_make_no_sense_are_refused_by_name(make, named: str) -> None:
-    with pytest.raises(UserError, match=rf"\b{named} is .*must"):
+def test_values_that_make_no_sense_are_refused_by_name(make, name: str) -> None:
+    with pytest.raises(UserError, match=rf"\b{name} is .*must"):
         make()
 
 
@@ -201,9 +201,9 @@ def test_courses_in_epochs(every: float, steps: int) -> None:
     line = Linear(1.0, 0.1, 4)
     stairs, slope = ByEpoch(line, every, steps), BetweenEpochs(line, every, steps)
     for step in range(60):
-        reached = step / (every * steps)
-        assert stairs(step) == line(math.floor(reached + 1e-9))
-        assert slope(step) == pytest.approx(1.0 - 0.9 * min(reached, 4.0) / 4, abs=1e-7)
+        epochs_done = step / (every * steps)
+        assert stairs(step) == line(math.floor(epochs_done + 1e-9))
+        assert slope(step) == pytest.approx(1.0 - 0.9 * min(epochs_done, 4.0) / 4, abs=1e-7)
     assert isinstance(stairs, Schedule) and isinstance(slope, Schedule)
 
 
@@ -224,8 +224,8 @@ def test_courses_in_epochs_fit_the_data_set_and_stretch_with_the_run() -> None:
     assert course.steps_per_epoch == 33
     longer = course.stretch(longer=2.0, finer=1.0)
     assert [longer(2 * step) for step in range(0, 4000, 90)] == pytest.approx([course(s) for s in range(0, 4000, 90)])
-    finer = course.stretch(longer=1.0, finer=2.0)
-    assert [finer(2 * step) for step in range(0, 4000, 90)] == pytest.approx([course(s) for s in range(0, 4000, 90)])
+    halved = course.stretch(longer=1.0, finer=2.0)
+    assert [halved(2 * step) for step in range(0, 4000, 90)] == pytest.approx([course(s) for s in range(0, 4000, 90)])
 
 
 @pytest.mark.parametrize("changes", [{"every": 0.0}, {"steps_per_epoch": 0}])

@@ -8,7 +8,7 @@ from vantage.errors import UserError
 from vantage.storage.results import CachedResults, ResultsFile, differences
 
 
-def kept(folder: Path, **about: object) -> ResultsFile[float]:
+def results_file(folder: Path, **about: object) -> ResultsFile[float]:
     return ResultsFile(
         folder / "rows.json",
         about or {"entry": "one"},
@@ -19,18 +19,18 @@ def kept(folder: Path, **about: object) -> ResultsFile[float]:
 
 
 def test_results_stay_in_the_folder_of_their_settings(tmp_path: Path) -> None:
-    first = kept(tmp_path / "new")
+    first = results_file(tmp_path / "new")
     assert "a row" not in first and list(first) == []
     first.add("a row", 1.5)
-    assert kept(tmp_path / "new")["a row"] == 1.5 and list(kept(tmp_path / "new")) == ["a row"]
+    assert results_file(tmp_path / "new")["a row"] == 1.5 and list(results_file(tmp_path / "new")) == ["a row"]
     with pytest.raises(UserError, match="holds another study: entry is 'one' there, 'two' was asked for; name another"):
-        kept(tmp_path / "new", entry="two")
+        results_file(tmp_path / "new", entry="two")
     with pytest.raises(UserError, match="entry is 'one' there, None was asked for, and 1 more differ"):
-        kept(tmp_path / "new", other=(1, 2))
-    kept(tmp_path / "begun").write()
-    kept(tmp_path / "begun", entry="two").add("a row", 1.5)
+        results_file(tmp_path / "new", other=(1, 2))
+    results_file(tmp_path / "begun").write()
+    results_file(tmp_path / "begun", entry="two").add("a row", 1.5)
     with pytest.raises(UserError, match="entry is 'two' there, 'one' was asked for"):
-        kept(tmp_path / "begun")
+        results_file(tmp_path / "begun")
 
 
 @pytest.mark.parametrize(
@@ -39,29 +39,29 @@ def test_results_stay_in_the_folder_of_their_settings(tmp_path: Path) -> None:
 def test_damaged_results_are_named(text: str, tmp_path: Path) -> None:
     (tmp_path / "rows.json").write_text(text)
     with pytest.raises(UserError, match="rows.json is damaged"):
-        kept(tmp_path)
+        results_file(tmp_path)
 
 
 def test_a_folder_of_something_else_and_a_later_version_are_refused(tmp_path: Path) -> None:
     (tmp_path / "letter.txt").touch()
     with pytest.raises(UserError, match="is not empty and holds no study"):
-        kept(tmp_path)
+        results_file(tmp_path)
     (tmp_path / "rows.json").write_text('{"schema": 99, "rows": []}')
     with pytest.raises(UserError, match="written by another version"):
-        kept(tmp_path)
+        results_file(tmp_path)
 
 
 def test_a_cache_is_used_if_it_can_be(tmp_path: Path) -> None:
     file = tmp_path / "cache" / "a.json"
-    for damaged in ("", "[1]", "{"):
+    for content in ("", "[1]", "{"):
         CachedResults(file).add("a", [1, 2.5])
         assert "a" in CachedResults(file) and CachedResults(file)["a"] == [1, 2.5]
-        file.write_text(damaged)
+        file.write_text(content)
         assert "a" not in CachedResults(file)
     (tmp_path / "file").write_text("")
-    blocked = CachedResults(tmp_path / "file" / "a.json")
-    blocked.add("a", 1)
-    assert blocked["a"] == 1
+    without_file = CachedResults(tmp_path / "file" / "a.json")
+    without_file.add("a", 1)
+    assert without_file["a"] == 1
 
 
 def test_differences_are_found_by_path() -> None:

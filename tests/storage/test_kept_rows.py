@@ -32,9 +32,9 @@ def test_rows_are_made_once_and_stay_the_same_to_the_bit(resident: int, tmp_path
     rows = cached_rows(first, 150, tmp_path / "a.npy", resident)
     assert torch.equal(rows(numbers), Maker(3, 2)(numbers)) and first.made == 151  # one of them for the shape
     again = Maker(3, 2)
-    known = cached_rows(again, 150, tmp_path / "a.npy", resident)
-    assert torch.equal(known(numbers), rows(numbers)) and again.made == 0
-    assert known(torch.arange(0)).shape == (0, 3, 2)
+    cached = cached_rows(again, 150, tmp_path / "a.npy", resident)
+    assert torch.equal(cached(numbers), rows(numbers)) and again.made == 0
+    assert cached(torch.arange(0)).shape == (0, 3, 2)
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.float32, torch.int64])
@@ -52,10 +52,10 @@ def test_what_is_broken_off_goes_on_and_leaves_nothing_half(tmp_path: Path) -> N
     assert not file.exists()
     with (tmp_path / "a.npy.draft").open("ab") as draft:
         draft.write(b"torn")
-    maker, told = Maker(4), list[tuple[int, int]]()
-    cached_rows(maker, 200, file, 0, lambda *done: told.append(done))
+    maker, reports = Maker(4), list[tuple[int, int]]()
+    cached_rows(maker, 200, file, 0, lambda *counts: reports.append(counts))
     cached_rows(Maker(4), 200, whole, 0)
-    assert maker.made == 1 + 200 - 64 and told == [(128, 200), (192, 200), (200, 200)]
+    assert maker.made == 1 + 200 - 64 and reports == [(128, 200), (192, 200), (200, 200)]
     assert file.read_bytes() == whole.read_bytes() and sorted(tmp_path.iterdir()) == [file, whole]
 
 
@@ -63,8 +63,8 @@ def test_a_damaged_file_is_made_again(tmp_path: Path) -> None:
     file = tmp_path / "a.npy"
     cached_rows(Maker(4), 9, file, 0)
     whole = file.read_bytes()
-    for damaged in (b"", b"nothing", whole[:-1], whole + b"1", whole.replace(b"(9, 4)", b"(4, 9)")):
-        file.write_bytes(damaged)
+    for content in (b"", b"nothing", whole[:-1], whole + b"1", whole.replace(b"(9, 4)", b"(4, 9)")):
+        file.write_bytes(content)
         maker = Maker(4)
         cached_rows(maker, 9, file, 0)
         assert maker.made == 10 and file.read_bytes() == whole
@@ -82,35 +82,35 @@ def test_a_file_that_vanishes_is_told(tmp_path: Path) -> None:
 
 def test_without_a_place_to_write_rows_are_held_or_made_each_time(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    held, made = Maker(4), Maker(4)
-    for resident, maker in ((1 << 20, held), (0, made)):
+    in_memory, without_file = Maker(4), Maker(4)
+    for resident, maker in ((1 << 20, in_memory), (0, without_file)):
         rows = cached_rows(maker, 70, tmp_path / "file" / "a.npy", resident)
         for _ in range(2):
             assert torch.equal(rows(torch.tensor([69, 3])), Maker(4)(torch.tensor([69, 3])))
-    assert (held.made, made.made) == (71, 5)
+    assert (in_memory.made, without_file.made) == (71, 5)
 
 
 def test_half_of_the_disk_stays_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for spare, kept in ((2 * 9 * 16 - 1, False), (2 * 9 * 16, True)):
+    for spare, is_written in ((2 * 9 * 16 - 1, False), (2 * 9 * 16, True)):
         monkeypatch.setattr(module.shutil, "disk_usage", lambda _: type("U", (), {"free": spare}))  # noqa: B023
         cached_rows(Maker(4), 9, tmp_path / "a.npy", 0)
-        assert (tmp_path / "a.npy").exists() == kept
+        assert (tmp_path / "a.npy").exists() == is_written
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc to tell memory in use")
 def test_memory_is_that_of_a_few_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "AT_ONCE", 4)
     row, count = torch.ones(1 << 18), 128  # 1 MiB each
-    used: list[int] = []
+    bytes_used: list[int] = []
 
-    def seen(numbers: Tensor) -> Tensor:
-        used.append(int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE"))
+    def count_rows(numbers: Tensor) -> Tensor:
+        bytes_used.append(int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE"))
         return row.expand(len(numbers), -1).clone()
 
     before = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
-    rows = cached_rows(seen, count, tmp_path / "a.npy", 0)
+    rows = cached_rows(count_rows, count, tmp_path / "a.npy", 0)
     for numbers in torch.arange(count).split(4):
         assert rows(numbers).shape == (len(numbers), 1 << 18)
-        seen(numbers)
+        count_rows(numbers)
     assert (tmp_path / "a.npy").stat().st_size > 128 << 20
-    assert max(used) - before < 48 << 20
+    assert max(bytes_used) - before < 48 << 20

@@ -43,11 +43,11 @@ def test_bytes_are_appended_all_or_none(tmp_path: Path, monkeypatch: pytest.Monk
     append(path, b"first\n")
     append(path, b"second\n")
     assert path.read_bytes() == b"first\nsecond\n"
-    opened = Path.open
+    open_file = Path.open
 
     def full(self: Path, *mode: Any, **options: Any) -> Any:
         """A file that has room for three bytes, and then for none."""
-        file = opened(self, *mode, **options)
+        file = open_file(self, *mode, **options)
         room = [3]
 
         class Full:
@@ -66,8 +66,8 @@ def test_bytes_are_appended_all_or_none(tmp_path: Path, monkeypatch: pytest.Monk
 
         return Full()
 
-    with monkeypatch.context() as patched, pytest.raises(OSError, match="No space left"):
-        patched.setattr(Path, "open", full)
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="No space left"):
+        patch.setattr(Path, "open", full)
         append(path, b"third\n")
     assert path.read_bytes() == b"first\nsecond\n"
 
@@ -86,6 +86,6 @@ def test_files_are_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyte
 
 
 def test_provenance_names_what_numbers_depend_on():
-    told = provenance("abc", 7)
-    assert told["data"] == {"fingerprint": "abc", "images": 7}
-    assert {"python", "torch", "torchvision"} <= told["versions"].keys() and told["hardware"]["cores"]
+    content = provenance("abc", 7)
+    assert content["data"] == {"fingerprint": "abc", "images": 7}
+    assert {"python", "torch", "torchvision"} <= content["versions"].keys() and content["hardware"]["cores"]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_runs import held, small_run
+from small_runs import lock_of_another, small_run
 from tiny import TinyBackbone, images
 
 from vantage.data import Arrays
@@ -49,6 +49,6 @@ def test_who_comes_second_is_told(
     monkeypatch.setattr(writer, "_PATIENCE", 0.1)
     folder = tmp_path / "out"
     message = f"another process is {work.__name__}.* in .*out: wait until it ends, or name another folder"
-    with held(folder), pytest.raises(UserError, match=message):
+    with lock_of_another(folder), pytest.raises(UserError, match=message):
         work(folder)
     assert list(folder.iterdir()) == []

@@ -35,7 +35,7 @@ PUBLISHED = {name: 32 for name in THIRTY_TWO} | {"jcl": 64, "jcl_vanilla": 64}
 say nothing."""
 
 
-def seen(run: Run, count: int, parts: int, monkeypatch: pytest.MonkeyPatch) -> set[int]:
+def images_per_group(run: Run, count: int, parts: int, monkeypatch: pytest.MonkeyPatch) -> set[int]:
     """Images that one output of BatchNorm depends on, for each encoder of the run: as one of so many processes has it,
     whose others hold the same images."""
     monkeypatch.setattr(processes, "count", lambda: count)
@@ -48,9 +48,9 @@ def seen(run: Run, count: int, parts: int, monkeypatch: pytest.MonkeyPatch) -> s
             set_accumulation(norm, parts)
             images = torch.randn(run.batch_size // count // parts, 1, 1, 1, requires_grad=True)
             (gradient,) = torch.autograd.grad(norm(images)[0].sum(), images)
-            here = int((gradient != 0).sum())
-            joined = count if here == len(images) and isinstance(norm, GroupedStatistics) else 1
-            numbers.add(here * max(1, joined // max(1, encoder.normalization.groups // parts)))
+            images_here = int((gradient != 0).sum())
+            count_of_group = count if images_here == len(images) and isinstance(norm, GroupedStatistics) else 1
+            numbers.add(images_here * max(1, count_of_group // max(1, encoder.normalization.groups // parts)))
     return numbers
 
 
@@ -60,9 +60,9 @@ def test_every_recipe_normalizes_as_many_images_as_its_paper(
     recipe: Any, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = recipe(224)
-    assert seen(run, count, 1, monkeypatch) == {PUBLISHED.get(recipe.__name__, run.batch_size)}
+    assert images_per_group(run, count, 1, monkeypatch) == {PUBLISHED.get(recipe.__name__, run.batch_size)}
     if recipe.__name__ in PUBLISHED:
-        assert seen(run, count, 8 // count, monkeypatch) == {PUBLISHED[recipe.__name__]}
+        assert images_per_group(run, count, 8 // count, monkeypatch) == {PUBLISHED[recipe.__name__]}
 
 
 @pytest.mark.parametrize(
@@ -102,8 +102,8 @@ def test_a_refused_run_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest
 def test_every_recipe_and_variant_normalizes_as_many_images_on_real_processes(count: int, tmp_path: Path) -> None:
     """At the paper's batch size, in a small network."""
     papers = {recipe.__name__: [normalizing.expected(recipe(224), recipe.__name__)] for recipe in normalizing.EVERY}
-    for told in ranks.spawn(normalizing.count_all, tmp_path, count):
-        assert {name: seen.tolist() for name, seen in told.items()} == papers
+    for by_rank in ranks.spawn(normalizing.count_all, tmp_path, count):
+        assert {name: numbers.tolist() for name, numbers in by_rank.items()} == papers
 
 
 def test_shares_that_are_equal_and_networks_without_batch_norm_are_taken() -> None:
@@ -133,7 +133,7 @@ def test_synchronized_batch_norm_of_an_earlier_run_is_that_of_the_joint_batch() 
     assert decode({"part": "SyncBatchNorm"}, Any) == BatchNorm()
 
 
-def normalized(images: Tensor, weight: Tensor, groups: int) -> list[Tensor]:
+def normalize_by_groups(images: Tensor, weight: Tensor, groups: int) -> list[Tensor]:
     """Output, gradients and what is remembered of two steps of BatchNorm in groups of the joint batch."""
     norm = SplitBatchNorm(groups).convert(nn.BatchNorm2d(3).double())
     images = images.clone().requires_grad_()
@@ -149,13 +149,13 @@ def layer(groups: int) -> list[Tensor]:
     """The same of this process's share of 16 images."""
     generator = torch.Generator().manual_seed(0)
     images, weight = (torch.randn(16, 3, 2, 2, generator=generator, dtype=torch.float64) for _ in range(2))
-    return normalized(processes.own_rows(images) * 3 + 1, processes.own_rows(weight), groups)
+    return normalize_by_groups(processes.own_rows(images) * 3 + 1, processes.own_rows(weight), groups)
 
 
 def layers(folder: Path) -> None:
     """What each of four processes does."""
-    told = {f"{groups}.{n}": value for groups in (1, 2, 4, 8) for n, value in enumerate(layer(groups))}
-    torch.save(told, folder / f"{processes.rank()}.pt")
+    values = {f"{groups}.{n}": value for groups in (1, 2, 4, 8) for n, value in enumerate(layer(groups))}
+    torch.save(values, folder / f"{processes.rank()}.pt")
 
 
 @pytest.mark.slow
@@ -163,10 +163,10 @@ def layers(folder: Path) -> None:
 def test_four_processes_equal_one(groups: int, four: list[dict[str, Tensor]]) -> None:
     """Groups of one, two and four processes, and two groups in each: outputs, gradients, running statistics."""
     output, gradient, *others = layer(groups)
-    assert_close(torch.cat([told[f"{groups}.0"] for told in four]), output, rtol=0, atol=1e-12)
-    assert_close(torch.cat([told[f"{groups}.1"] for told in four]), gradient, rtol=0, atol=1e-12)
+    assert_close(torch.cat([part[f"{groups}.0"] for part in four]), output, rtol=0, atol=1e-12)
+    assert_close(torch.cat([part[f"{groups}.1"] for part in four]), gradient, rtol=0, atol=1e-12)
     for number, expected in enumerate(others, 2):
-        mean = torch.stack([told[f"{groups}.{number}"].double() for told in four]).mean(0)
+        mean = torch.stack([part[f"{groups}.{number}"].double() for part in four]).mean(0)
         assert_close(mean, expected.double(), rtol=0, atol=1e-12)
 
 

@@ -27,20 +27,20 @@ def tensors(step: int) -> dict[str, torch.Tensor]:
     }
 
 
-def intact(run: Path, step: int) -> None:
+def assert_intact(run: Path, step: int) -> None:
     newest = checkpoint.latest(run)
     assert newest is not None and newest.name == f"step-{step:09d}"
-    loaded, facts = checkpoint.load(newest)
+    state, facts = checkpoint.load(newest)
     assert facts["step"] == step
-    assert loaded.keys() == tensors(step).keys()
+    assert state.keys() == tensors(step).keys()
     for name, value in tensors(step).items():
-        assert loaded[name].dtype == value.dtype and torch.equal(loaded[name], value)
+        assert state[name].dtype == value.dtype and torch.equal(state[name], value)
 
 
 def test_what_was_saved_comes_back_bit_by_bit(tmp_path: Path):
     assert checkpoint.latest(tmp_path) is None
     checkpoint.save(tmp_path, 7, tensors(7), {"seed": 3, "rate": 0.1, "names": ["a", "ü"]})
-    intact(tmp_path, 7)
+    assert_intact(tmp_path, 7)
     facts = checkpoint.load(tmp_path / "checkpoint" / "step-000000007")[1]
     assert (facts["seed"], facts["rate"], facts["names"]) == (3, 0.1, ["a", "ü"])
 
@@ -48,7 +48,7 @@ def test_what_was_saved_comes_back_bit_by_bit(tmp_path: Path):
 def test_the_last_two_are_kept_and_a_step_may_be_saved_again(tmp_path: Path):
     for step in (1, 9, 10, 100, 100):
         checkpoint.save(tmp_path, step, tensors(step), {})
-        intact(tmp_path, step)
+        assert_intact(tmp_path, step)
     assert sorted(os.listdir(tmp_path / "checkpoint")) == ["step-000000010", "step-000000100"]
 
 
@@ -68,10 +68,10 @@ def test_a_full_disk_leaves_the_older_one_and_says_so(tmp_path: Path, monkeypatc
     with monkeypatch.context() as patch, pytest.raises(UserError, match=r"step-000000001 is intact; free some space"):
         break_at(patch, stage, OSError(errno.ENOSPC, "No space left on device"))
         checkpoint.save(tmp_path, 2, tensors(2), {})
-    intact(tmp_path, 1)
+    assert_intact(tmp_path, 1)
     assert os.listdir(tmp_path / "checkpoint") == ["step-000000001"], "no draft is left to fill the disk further"
     checkpoint.save(tmp_path, 2, tensors(2), {})
-    intact(tmp_path, 2)
+    assert_intact(tmp_path, 2)
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -85,7 +85,7 @@ def test_a_kill_at_any_stage_leaves_a_whole_one(
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         break_at(patch, stage, KeyboardInterrupt())
         checkpoint.save(tmp_path, 2 if again else 3, tensors(2 if again else 3), {})
-    intact(tmp_path, 2)
+    assert_intact(tmp_path, 2)
     checkpoint.save(tmp_path, 4, tensors(4), {})
     assert sorted(os.listdir(tmp_path / "checkpoint")) == ["step-000000002", "step-000000004"]
 
@@ -165,13 +165,13 @@ def test_an_optimizer_goes_on_bit_by_bit(tmp_path: Path, choice):
     one, two = nn.Linear(4, 3), nn.Linear(4, 3)
     first, second = (choice([{"params": [n.weight]}, {"params": [n.bias], "weight_decay": 0.0}]) for n in (one, two))
     walk(one, first, 3)
-    named, facts = optimizer_state(first)
+    moments, facts = optimizer_state(first)
     folder = checkpoint.save(
-        tmp_path, 3, named | {f"n.{k}": v for k, v in one.state_dict().items()}, {"optimizer": facts}
+        tmp_path, 3, moments | {f"n.{k}": v for k, v in one.state_dict().items()}, {"optimizer": facts}
     )
-    loaded, facts = checkpoint.load(folder)
+    state, facts = checkpoint.load(folder)
     checkpoint.load_network(folder, two, "n.")
-    restore_optimizer(second, loaded, facts["optimizer"])
+    restore_optimizer(second, state, facts["optimizer"])
     walk(one, first, 3)
     walk(two, second, 3)
     assert torch.equal(one.weight, two.weight) and torch.equal(one.bias, two.bias)

@@ -87,7 +87,7 @@ def squares() -> Arrays:
     return Arrays(np.random.default_rng(0).integers(0, 256, (COUNT, SIDE, SIDE, 3), np.uint8), None, "squares")
 
 
-def handed(feed: Feed, epoch: int, start: int = 0) -> list[tuple[Tensor, list[Tensor]]]:
+def batches_of(feed: Feed, epoch: int, start: int = 0) -> list[tuple[Tensor, list[Tensor]]]:
     return [(batch.image, feed.views_of(batch, torch.Generator())) for batch in feed.batches(epoch, start)]
 
 
@@ -104,29 +104,29 @@ def kind(resident_bytes: int, source: object) -> type:
 
 def test_resident_and_streamed_images_are_the_same_in_the_same_order():
     source = squares()
-    resident, streamed = (open_feed(run(room), source, 0, 1, CPU) for room in (1 << 20, 0))
-    assert isinstance(resident.images, ResidentImages) and isinstance(streamed.images, StreamedImages)
-    assert resident.steps == streamed.steps == COUNT // 4
+    resident, streamed_feed = (open_feed(run(room), source, 0, 1, CPU) for room in (1 << 20, 0))
+    assert isinstance(resident.images, ResidentImages) and isinstance(streamed_feed.images, StreamedImages)
+    assert resident.steps == streamed_feed.steps == COUNT // 4
     for epoch in range(2):
-        ours = handed(resident, epoch)
-        assert_alike(ours, handed(streamed, epoch))
-        assert_alike(ours[3:], handed(streamed, epoch, 3))
+        ours = batches_of(resident, epoch)
+        assert_alike(ours, batches_of(streamed_feed, epoch))
+        assert_alike(ours[3:], batches_of(streamed_feed, epoch, 3))
         for image, (first, mirrored) in ours:
             expected = torch.stack([source.image(number)[:, :8, :8] for number in image.tolist()]) / 255
             assert torch.equal(first, expected) and torch.equal(mirrored, expected.flip(3))
-    first, second = (torch.cat([image for image, _ in handed(resident, epoch)]) for epoch in range(2))
+    first, second = (torch.cat([image for image, _ in batches_of(resident, epoch)]) for epoch in range(2))
     assert first.unique().numel() == len(first) and not torch.equal(first, second)
 
 
 @pytest.mark.parametrize("room", [1 << 20, 0], ids=["resident", "streamed"])
 def test_two_processes_share_each_batch(room: int):
-    whole = handed(open_feed(run(room), squares(), 0, 1, CPU), 0)
-    halves = [handed(open_feed(run(room), squares(), rank, 2, CPU), 0) for rank in range(2)]
-    joined = [
+    whole = batches_of(open_feed(run(room), squares(), 0, 1, CPU), 0)
+    halves = [batches_of(open_feed(run(room), squares(), rank, 2, CPU), 0) for rank in range(2)]
+    batches = [
         (torch.cat([one, two]), [torch.cat(pair) for pair in zip(views, others, strict=True)])
         for (one, views), (two, others) in zip(*halves, strict=True)
     ]
-    assert_alike(joined, whole)
+    assert_alike(batches, whole)
 
 
 def test_a_set_is_resident_up_to_its_very_bytes():
@@ -147,7 +147,7 @@ def test_sets_that_do_not_fit_after_all_are_streamed(sides: list[tuple[int, int]
     room = len(sides) * 3 * 8 * 8 + 1000
     feed = open_feed(run(room), Sized(*sides), 0, 1, CPU)
     assert isinstance(feed.images, StreamedImages)
-    for image, (first, _) in handed(feed, 0):
+    for image, (first, _) in batches_of(feed, 0):
         assert torch.equal((first[:, 0, 0, 0] * 255).round().long(), image)
 
 
@@ -171,20 +171,20 @@ def test_the_usual_size_is_the_median_short_side(sides: list[tuple[int, int]], e
 
 
 def test_of_a_large_set_few_images_are_looked_at():
-    tried = []
+    numbers_read = []
 
     class Counted(Sized):
         def image(self, number: int) -> UInt8[Tensor, "3 h w"]:
-            tried.append(number)
+            numbers_read.append(number)
             return super().image(number)
 
     assert usual_size(Counted(*[(8, 8)] * 3200)) == (8, True)
-    assert tried == list(range(0, 3200, 100))
+    assert numbers_read == list(range(0, 3200, 100))
 
 
 def test_a_set_of_which_nothing_can_be_read_is_refused():
-    for count, tried in ((2, 2), (3200, 32)):
-        with pytest.raises(DataError, match=rf"\({tried} of {count}\) can be read"):
+    for count, count_read in ((2, 2), (3200, 32)):
+        with pytest.raises(DataError, match=rf"\({count_read} of {count}\) can be read"):
             usual_size(Sized(*[(0, 0)] * count))
 
 
@@ -192,7 +192,9 @@ def test_images_are_opened_by_their_place(tmp_path: Path):
     pixels = np.zeros((5, 8, 8, 3), np.uint8)
     np.savez(tmp_path / "images.npz", images=pixels)
     reports: list[tuple[int, int]] = []
-    source, line = open_images(Data(str(tmp_path / "images.npz")), lambda done, count: reports.append((done, count)))
+    source, line = open_images(
+        Data(str(tmp_path / "images.npz")), lambda number, count: reports.append((number, count))
+    )
     assert len(source) == 5 and line == "all 5 images can be read" and reports[-1] == (5, 5)
     with pytest.raises(UserError, match="--data PATH"):
         open_images(Data())
@@ -211,7 +213,7 @@ def test_views_lie_as_convolutions_like_them_whatever_their_axes():
     assert all(torch.equal(one, two) for one, two in zip((whole, patches), expected, strict=True))
 
 
-def colored(count: int, classes: int) -> Arrays:
+def colored_images(count: int, classes: int) -> Arrays:
     """Images of which each has a gray of its own, and a label where there are classes."""
     pixels = np.arange(count, dtype=np.uint8)[:, None, None, None] * np.ones((1, 4, 4, 3), np.uint8)
     return Arrays(pixels, np.arange(count) % classes if classes else None, "synthetic")
@@ -223,32 +225,32 @@ def grays(source: Source) -> set[int]:
 
 
 def test_what_is_held_out_is_what_an_evaluation_tests_on() -> None:
-    source = colored(60, 3)
+    source = colored_images(60, 3)
     rest = training_part(source, Data(hold_out=0.2))
-    kept_part, tested = split(source)
+    kept_part, test_part = split(source)
     assert grays(rest) == grays(kept_part)
-    assert not grays(rest) & grays(tested)
+    assert not grays(rest) & grays(test_part)
     assert len(rest) == 48
 
 
 def test_images_without_labels_are_held_out_at_random() -> None:
-    rest = training_part(colored(50, 0), Data(hold_out=0.3))
+    rest = training_part(colored_images(50, 0), Data(hold_out=0.3))
     assert len(rest) == 35
     assert grays(rest) != set(range(35))
-    assert grays(rest) == grays(training_part(colored(50, 0), Data(hold_out=0.3)))
+    assert grays(rest) == grays(training_part(colored_images(50, 0), Data(hold_out=0.3)))
 
 
 def test_so_many_images_are_spread_over_the_classes() -> None:
-    source = colored(60, 3)
+    source = colored_images(60, 3)
     some = training_part(source, Data(hold_out=0.2, max_images=14))
     assert sorted(labels_of(some).bincount().tolist()) == [4, 5, 5]
     assert grays(some) < grays(training_part(source, Data(hold_out=0.2)))
-    assert len(training_part(colored(50, 0), Data(max_images=7))) == 7
+    assert len(training_part(colored_images(50, 0), Data(max_images=7))) == 7
     assert isinstance(some, SourceSubset) and some.numbers.tolist() == sorted(some.numbers.tolist())
 
 
 def test_everything_is_trained_on_where_nothing_else_is_asked() -> None:
-    source = colored(10, 2)
+    source = colored_images(10, 2)
     assert training_part(source, Data()) is source
     with pytest.raises(UserError, match="11 training images were asked for, but there are 10: ask for fewer"):
         training_part(source, Data(max_images=11))

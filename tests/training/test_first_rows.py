@@ -44,19 +44,21 @@ def test_rows_are_features_of_the_untrained_network(recipe: str, branch: int, tm
 def test_two_processes_begin_as_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bit by bit, though each encodes only half of the images."""
     monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
-    place, threads = write_images(tmp_path / "images.npz"), torch.get_num_threads()
+    path, threads = write_images(tmp_path / "images.npz"), torch.get_num_threads()
     torch.set_num_threads(1)  # as each process has
     try:
-        one = ranks.stores_begun(place)
+        one = ranks.stores_begun(path)
     finally:
         torch.set_num_threads(threads)
     two = ranks.spawn(ranks.beginning, tmp_path)
     for recipe in ranks.BEGINNING:
-        begun = [name for name in one[recipe] if name.endswith(".begun")]
-        assert len(begun) == 1 and bool(one[recipe][begun[0]])
-        for told in two:
-            assert told[recipe].keys() == one[recipe].keys()
-            assert [name for name, value in one[recipe].items() if not torch.equal(told[recipe][name], value)] == []
+        flags = [name for name in one[recipe] if name.endswith(".begun")]
+        assert len(flags) == 1 and bool(one[recipe][flags[0]])
+        for tensors_of in two:
+            assert tensors_of[recipe].keys() == one[recipe].keys()
+            assert [
+                name for name, value in one[recipe].items() if not torch.equal(tensors_of[recipe][name], value)
+            ] == []
 
 
 def test_a_run_begins_once_and_goes_on_with_the_same_clusters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

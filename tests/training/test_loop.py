@@ -90,13 +90,13 @@ def test_a_run_interrupted_in_mid_epoch_ends_as_if_it_never_was(
     class Killed(Exception):
         pass
 
-    def dies(self: Session, batch, step: int) -> Tensor:
+    def fail(self: Session, batch, step: int) -> Tensor:
         if step == 8:
             raise Killed
         return step_of(self, batch, step)
 
     step_of = Session.step
-    monkeypatch.setattr(Session, "step", dies)
+    monkeypatch.setattr(Session, "step", fail)
     with pytest.raises(Killed):
         train(run, tmp_path / "cut")
     monkeypatch.setattr(Session, "step", step_of)
@@ -126,9 +126,9 @@ def test_a_process_killed_at_any_moment_resumes_bit_equal(recipe: str, images_pa
     process.kill()
     process.join()
     assert process.exitcode == -signal.SIGKILL, "the run ended before it was killed"
-    going_on = new_process(resume_in_process, folder)
-    going_on.join()
-    assert going_on.exitcode == 0
+    resuming_process = new_process(resume_in_process, folder)
+    resuming_process.join()
+    assert resuming_process.exitcode == 0
     assert_equal(state(tmp_path / "whole"), state(folder))
     assert rows(tmp_path / "whole") == rows(folder)
 
@@ -168,13 +168,13 @@ def test_signals_save_and_end_cleanly(number: signal.Signals, images_path: str, 
 def test_a_signal_is_seen_after_the_step_it_came_in(images_path: str, tmp_path: Path, monkeypatch):
     run = replace(small_run("moco_v2", images_path, epochs=2), monitoring=Monitoring(log_every=1000))
 
-    def interrupted(self: Session, batch, step: int) -> Tensor:
+    def interrupt(self: Session, batch, step: int) -> Tensor:
         if step == 2:
             signal.raise_signal(signal.SIGINT)
         return step_of(self, batch, step)
 
     step_of = Session.step
-    monkeypatch.setattr(Session, "step", interrupted)
+    monkeypatch.setattr(Session, "step", interrupt)
     outcome = train(run, tmp_path / "run")
     assert (outcome.step, outcome.finished) == (3, False)
     assert checkpoint.latest(tmp_path / "run") is not None
@@ -248,17 +248,17 @@ def test_a_loss_that_is_not_finite_stops_by_name(images_path: str, tmp_path: Pat
 
 
 def test_a_full_disk_leaves_the_older_checkpoint(images_path: str, tmp_path: Path, monkeypatch):
-    saved = checkpoint.save_file
+    save = checkpoint.save_file
 
     def full(tensors, path):
         if "000000005" in str(path):
             raise OSError(28, "No space left on device")
-        saved(tensors, path)
+        save(tensors, path)
 
     monkeypatch.setattr(checkpoint, "save_file", full)
     with pytest.raises(UserError, match="No space left.*step-000000004 is intact"):
         train(small_run("moco_v2", images_path), tmp_path / "run")
-    monkeypatch.setattr(checkpoint, "save_file", saved)
+    monkeypatch.setattr(checkpoint, "save_file", save)
     with allowing("tiny"):
         assert resume(tmp_path / "run").finished
 
@@ -281,12 +281,12 @@ def test_streamed_images_resume_too(tmp_path: Path, images_path: str, monkeypatc
     train(run, tmp_path / "whole")
     step_of = Session.step
 
-    def dies(self: Session, batch, step: int) -> Tensor:
+    def fail(self: Session, batch, step: int) -> Tensor:
         if step == 4:
             raise KeyboardInterrupt
         return step_of(self, batch, step)
 
-    monkeypatch.setattr(Session, "step", dies)
+    monkeypatch.setattr(Session, "step", fail)
     with pytest.raises(KeyboardInterrupt):
         train(run, tmp_path / "cut")
     monkeypatch.setattr(Session, "step", step_of)
@@ -305,12 +305,15 @@ def test_knn_on_the_way_changes_nothing_but_the_log(images_path: str, tmp_path: 
 
 def test_knn_of_images_without_labels_is_refused_before_the_first_step(tmp_path: Path, monkeypatch):
     monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
-    bare, ones = str(tmp_path / "bare.npz"), str(tmp_path / "ones.npz")
+    without_labels, ones = str(tmp_path / "bare.npz"), str(tmp_path / "ones.npz")
     pixels = np.random.default_rng(0).integers(0, 256, (IMAGES, SIZE, SIZE, 3), np.uint8)
-    np.savez(bare, images=pixels)
+    np.savez(without_labels, images=pixels)
     np.savez(ones, images=pixels, labels=np.arange(IMAGES))
     monkeypatch.setattr(Session, "__init__", lambda *_: pytest.fail("it must be told before anything is built"))
-    for images_path, reason in ((bare, f"none of the {IMAGES} images has one"), (ones, "no class has two images")):
+    for images_path, reason in (
+        (without_labels, f"none of the {IMAGES} images has one"),
+        (ones, "no class has two images"),
+    ):
         run = small_run("moco_v2", images_path, epochs=2)
         with pytest.raises(UserError, match=f"monitoring.knn_every is 2, so .*{reason}.*, or set it to 0"):
             train(replace(run, monitoring=Monitoring(knn_every=2)), tmp_path / "run")
@@ -337,8 +340,8 @@ def test_a_damaged_record_is_named_and_a_lost_one_is_begun_anew(images_path: str
     train(small_run("moco_v2", images_path, epochs=1), tmp_path / "run")
     record = tmp_path / "run" / "provenance.json"
     (tmp_path / "run" / "metrics.jsonl").write_text('{"another": "program"}\n')
-    for damaged in ("[", "{}", '[{"data": 1}]', "[3]"):
-        record.write_text(damaged)
+    for content in ("[", "{}", '[{"data": 1}]', "[3]"):
+        record.write_text(content)
         with allowing("tiny"), pytest.raises(UserError, match="provenance.json is damaged"):
             resume(tmp_path / "run")
     record.unlink()

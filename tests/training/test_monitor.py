@@ -17,7 +17,7 @@ def nearest(query: torch.Tensor, key: torch.Tensor, image: torch.Tensor) -> torc
     return (query @ key.T).masked_fill(image[:, None] == image, -1.0).amax(1)
 
 
-def told(query: torch.Tensor, key: torch.Tensor, loss: float = 1.0) -> dict[str, float]:
+def facts_of(query: torch.Tensor, key: torch.Tensor, loss: float = 1.0) -> dict[str, float]:
     monitor = Monitor(query.shape[1])
     monitor.add(torch.tensor(loss), query, (query * key).sum(1), nearest(query, key, torch.arange(len(query))))
     return monitor.read()
@@ -38,22 +38,22 @@ def test_numbers_equal_their_loops():
             distances.append(float((query[i] - key[i]).square().sum()))
             pairs += [math.exp(-2 * float((query[i] - query[j]).square().sum())) for j in range(6) if i != j]
         every.append(query)
-    found, joint = monitor.read(), torch.cat(every)
-    assert found["loss"] == 2.5
-    assert abs(found["accuracy"] - sum(right) / 12) < 1e-6 and 0 < found["accuracy"] < 1
-    assert abs(found["alignment"] - sum(distances) / 12) < 1e-6
-    assert abs(found["uniformity"] - math.log(sum(pairs) / len(pairs))) < 1e-5
-    assert abs(found["deviation"] - float(joint.std(0, correction=0).mean()) * 5**0.5) < 1e-6
+    facts, joint = monitor.read(), torch.cat(every)
+    assert facts["loss"] == 2.5
+    assert abs(facts["accuracy"] - sum(right) / 12) < 1e-6 and 0 < facts["accuracy"] < 1
+    assert abs(facts["alignment"] - sum(distances) / 12) < 1e-6
+    assert abs(facts["uniformity"] - math.log(sum(pairs) / len(pairs))) < 1e-5
+    assert abs(facts["deviation"] - float(joint.std(0, correction=0).mean()) * 5**0.5) < 1e-6
     share = torch.linalg.svdvals(joint)
     share = share / share.sum() + 1e-7
-    assert abs(found["rank"] - float(torch.exp(-(share * share.log()).sum()))) < 1e-4
+    assert abs(facts["rank"] - float(torch.exp(-(share * share.log()).sum()))) < 1e-4
 
 
 def test_a_sphere_and_a_point():
     sphere, point = synthetic.vectors(2000, 8, 0), torch.ones(50, 8).double() / 8**0.5
-    spread, collapsed = told(sphere, sphere), told(point, point)
-    assert abs(spread["deviation"] - 1) < 0.02 and spread["rank"] > 7.9 and spread["alignment"] < 1e-6
-    assert spread["accuracy"] == 1.0 and spread["uniformity"] < -3
+    wide, collapsed = facts_of(sphere, sphere), facts_of(point, point)
+    assert abs(wide["deviation"] - 1) < 0.02 and wide["rank"] > 7.9 and wide["alignment"] < 1e-6
+    assert wide["accuracy"] == 1.0 and wide["uniformity"] < -3
     assert collapsed["deviation"] < 1e-3 and collapsed["rank"] < 1.1 and abs(collapsed["uniformity"]) < 1e-5
     assert collapsed["accuracy"] == 0.0
 
@@ -61,9 +61,9 @@ def test_a_sphere_and_a_point():
 def test_warnings_are_of_what_happened():
     sphere, point = synthetic.vectors(500, 64, 0), torch.ones(500, 64).double() / 8
     line = normalize(torch.cat([synthetic.vectors(500, 1, 0), synthetic.vectors(500, 63, 1) * 1e-4], 1))
-    assert warning(told(sphere, sphere), 64) is None
-    assert "nearly one point" in (warning(told(point, point), 64) or "")
-    assert "of 64 dimensions" in (warning({**told(line, line), "deviation": 0.5}, 64) or "")
+    assert warning(facts_of(sphere, sphere), 64) is None
+    assert "nearly one point" in (warning(facts_of(point, point), 64) or "")
+    assert "of 64 dimensions" in (warning({**facts_of(line, line), "deviation": 0.5}, 64) or "")
 
 
 @pytest.mark.parametrize("rank", [1, 2, 5])
@@ -88,5 +88,5 @@ def test_sums_are_saved_and_reset():
 
 def test_a_batch_of_one_image_does_not_break():
     vector = synthetic.vectors(1, 4, 0)
-    assert math.isfinite(told(vector, vector)["uniformity"])
-    assert_close(told(vector, vector)["alignment"], 0.0, rtol=0, atol=1e-6)
+    assert math.isfinite(facts_of(vector, vector)["uniformity"])
+    assert_close(facts_of(vector, vector)["alignment"], 0.0, rtol=0, atol=1e-6)

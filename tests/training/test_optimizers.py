@@ -81,17 +81,17 @@ def test_lars_moves_a_weight_that_is_still_nought_and_leaves_one_without_gradien
 
 
 def test_lars_does_not_care_for_the_scale_of_the_gradient() -> None:
-    moved = []
+    weights = []
     for scale in (0.1, 1.0, 100.0):
         weight = nn.Linear(3, 4, bias=False).double()
         nn.init.ones_(weight.weight)
         optimizer = LARS(weight_decay=0.0).build(weight, lr=1.0)
         weight.weight.grad = scale * torch.arange(12, dtype=torch.float64).view(4, 3)
         optimizer.step()
-        moved.append(weight.weight.detach())
-    torch.testing.assert_close(moved[0], moved[1])
-    torch.testing.assert_close(moved[2], moved[1])
-    assert (moved[1] - 1).norm() / 12**0.5 == pytest.approx(0.001)
+        weights.append(weight.weight.detach())
+    torch.testing.assert_close(weights[0], weights[1])
+    torch.testing.assert_close(weights[2], weights[1])
+    assert (weights[1] - 1).norm() / 12**0.5 == pytest.approx(0.001)
 
 
 def test_lars_agrees_with_timm_while_the_rate_is_constant() -> None:
@@ -144,12 +144,12 @@ def decays(network: nn.Module, choice: Optimizer) -> dict[str, float]:
 def test_biases_and_norms_of_a_resnet_are_spared_by_name(choice: Optimizer) -> None:
     with torch.device("meta"):
         network = torchvision.models.resnet18()
-    found = decays(network, choice)
+    decay_of = decays(network, choice)
     norms = {name for name, module in network.named_modules() if isinstance(module, nn.BatchNorm2d)}
     expected = {f"{name}.{field}" for name in norms for field in ("weight", "bias")} | {"fc.bias"}
-    assert {name for name, decay in found.items() if decay == 0} == expected
-    assert "layer2.0.downsample.1.weight" in expected and found["layer2.0.downsample.0.weight"] > 0
-    assert len(expected) == 41 and len(found) == 62
+    assert {name for name, decay in decay_of.items() if decay == 0} == expected
+    assert "layer2.0.downsample.1.weight" in expected and decay_of["layer2.0.downsample.0.weight"] > 0
+    assert len(expected) == 41 and len(decay_of) == 62
 
 
 def test_moco_decays_every_parameter() -> None:
@@ -172,8 +172,8 @@ names = pytest.mark.parametrize("choice", CHOICES, ids=lambda choice: type(choic
 @names
 def test_a_slow_copy_is_left_alone(choice: Optimizer) -> None:
     network = nn.ModuleList([nn.Linear(3, 3), nn.Linear(3, 3).requires_grad_(False)])
-    given = {id(p) for group in choice.build(network).param_groups for p in group["params"]}
-    assert given == {id(p) for p in network[0].parameters()}
+    parameters = {id(p) for group in choice.build(network).param_groups for p in group["params"]}
+    assert parameters == {id(p) for p in network[0].parameters()}
 
 
 @names
@@ -182,10 +182,10 @@ def test_state_survives_a_round_trip(choice: Optimizer) -> None:
     optimizer = choice.build(through)
     descend(through, optimizer, [0.1, 0.2])
     again = copy.deepcopy(through)
-    resumed = choice.build(again)
-    resumed.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+    restored = choice.build(again)
+    restored.load_state_dict(copy.deepcopy(optimizer.state_dict()))
     descend(through, optimizer, [0.05, 0.1])
-    descend(again, resumed, [0.05, 0.1])
+    descend(again, restored, [0.05, 0.1])
     for one, other in zip(through.parameters(), again.parameters(), strict=True):
         assert torch.equal(one, other)
 
@@ -235,7 +235,7 @@ def test_nothing_to_train_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "named"),
+    ("make", "name"),
     [
         (lambda: SGD(momentum=1.0), "momentum"),
         (lambda: SGD(weight_decay=-1e-4), "weight_decay"),
@@ -244,6 +244,6 @@ def test_nothing_to_train_is_refused() -> None:
         (lambda: AdamW(beta2=1.5), "beta2"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused_by_name(make: Callable[[], Optimizer], named: str) -> None:
-    with pytest.raises(UserError, match=f"{named} is .*must"):
+def test_settings_that_make_no_sense_are_refused_by_name(make: Callable[[], Optimizer], name: str) -> None:
+    with pytest.raises(UserError, match=f"{name} is .*must"):
         make()

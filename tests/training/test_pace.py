@@ -32,9 +32,9 @@ def test_a_slow_run_says_so_once_and_not_too_soon(clock: list[float]) -> None:
 
 
 def test_time_before_a_resume_counts(clock: list[float]) -> None:
-    resumed = Pace(minutes=2.0, steps=120, step=60, seconds=90.0)
+    after_resume = Pace(minutes=2.0, steps=120, step=60, seconds=90.0)
     clock[0] += 30
-    line = resumed.late(90)
+    line = after_resume.late(90)
     assert line is not None and "2.5 minutes instead of 2.0" in line
 
 

@@ -19,7 +19,7 @@ from vantage.training.run import Run
 CPU = torch.device("cpu")
 
 
-def started(run: Run) -> Learner:
+def new_learner(run: Run) -> Learner:
     torch.manual_seed(0)
     return Learner(run.encoders, run.branches, images=64, seed=0)
 
@@ -28,7 +28,7 @@ def labels(source: Arrays) -> Iterator[int]:
     return (number for number in map(source.label, range(len(source))) if number is not None)
 
 
-def shuffled(source: Arrays) -> Arrays:
+def with_shuffled_labels(source: Arrays) -> Arrays:
     """The same images under labels that say nothing of them."""
     pixels = np.stack([source.image(number).permute(1, 2, 0).numpy() for number in range(len(source))])
     label = np.random.default_rng(5).permutation(np.fromiter(labels(source), int))
@@ -38,14 +38,16 @@ def shuffled(source: Arrays) -> Arrays:
 @pytest.mark.parametrize("role", [None, Shared(Encoder(tiny.TinyBackbone(), LinearHead(8)))], ids=["slow", "shared"])
 def test_classes_apart_are_found_and_others_are_not(role: Shared | None):
     run = tiny.tiny_run(role)
-    learner, source = started(run), tiny.images(150, 0, noise=3.0)
+    learner, source = new_learner(run), tiny.images(150, 0, noise=3.0)
     assert knn_so_far(learner, run, source, CPU) == 100.0
-    assert 0.0 < knn_so_far(learner, run, shuffled(source), CPU) < 80.0  # a third is chance, of 15 images asked
+    assert (
+        0.0 < knn_so_far(learner, run, with_shuffled_labels(source), CPU) < 80.0
+    )  # a third is chance, of 15 images asked
 
 
 def test_it_is_the_trained_network_that_is_looked_at():
     run, source = tiny.tiny_run(), tiny.images(60, 0, noise=3.0)
-    learner = started(run)
+    learner = new_learner(run)
     with torch.no_grad():
         for name, weight in learner.networks.named_parameters():
             if not name.startswith("slow."):
@@ -55,17 +57,17 @@ def test_it_is_the_trained_network_that_is_looked_at():
 
 @pytest.mark.parametrize("training", [True, False])
 def test_nothing_is_left_changed(training: bool):
-    run, learner = tiny.tiny_run(), started(tiny.tiny_run())
+    run, learner = tiny.tiny_run(), new_learner(tiny.tiny_run())
     learner.train(training)
     frozen = next(part for part in learner.networks.modules() if isinstance(part, torch.nn.BatchNorm2d))
     frozen.eval()
     modes = [part.training for part in learner.modules()]
     state = {name: value.clone() for name, value in learner.state_dict().items()}
-    drawn = torch.get_rng_state()
+    random_state = torch.get_rng_state()
     knn_so_far(learner, run, tiny.images(30, 0), CPU)
     assert [part.training for part in learner.modules()] == modes
     assert all(torch.equal(value, state[name]) for name, value in learner.state_dict().items())
-    assert torch.equal(torch.get_rng_state(), drawn)
+    assert torch.equal(torch.get_rng_state(), random_state)
     assert all(weight.grad is None for weight in learner.parameters())
 
 
@@ -94,7 +96,7 @@ class Torn:
 
 
 def test_a_failure_leaves_the_mode_as_it_was():
-    run, learner = tiny.tiny_run(), started(tiny.tiny_run())
+    run, learner = tiny.tiny_run(), new_learner(tiny.tiny_run())
     learner.train()
     with pytest.raises(UnreadableImage, match="torn"):
         knn_so_far(learner, run, Torn(tiny.images(30, 0)), CPU)
@@ -102,7 +104,7 @@ def test_a_failure_leaves_the_mode_as_it_was():
 
 
 def test_images_without_labels_are_refused_before_any_is_encoded(monkeypatch: pytest.MonkeyPatch):
-    run, learner = tiny.tiny_run(), started(tiny.tiny_run())
+    run, learner = tiny.tiny_run(), new_learner(tiny.tiny_run())
     monkeypatch.delattr("vantage.training.probe.encode_all")
     pixels = np.zeros((6, 32, 32, 3), np.uint8)
     with pytest.raises(UserError, match="needs labels"):
@@ -116,5 +118,9 @@ def test_images_without_a_label_do_not_count():
     pixels = np.stack([source.image(number).permute(1, 2, 0).numpy() for number in range(60)])
     label = np.fromiter(labels(source), int)
     noise = np.random.default_rng(1).integers(0, 256, (20, 32, 32, 3), np.uint8)
-    mixed = Arrays(np.concatenate([pixels, noise]), np.concatenate([label, np.full(20, -1)]), "mixed")
-    assert knn_so_far(started(run), run, mixed, CPU) == knn_so_far(started(run), run, source, CPU) == 100.0
+    partly_labeled = Arrays(np.concatenate([pixels, noise]), np.concatenate([label, np.full(20, -1)]), "mixed")
+    assert (
+        knn_so_far(new_learner(run), run, partly_labeled, CPU)
+        == knn_so_far(new_learner(run), run, source, CPU)
+        == 100.0
+    )

@@ -121,7 +121,7 @@ class Recorder:
 def test_views_grow_by_the_number_of_the_step_and_so_they_do_after_a_stop(images_path: str, tmp_path: Path):
     run = replace(small_run("simclr", images_path, 2), resizing=ProgressiveResizing((8, 12), (0.25, 0.5)))
     one, sides = session(run), list[int]()
-    one.learner.register_forward_pre_hook(lambda learner, given: sides.append(given[0][0].shape[-1]))
+    one.learner.register_forward_pre_hook(lambda learner, arguments: sides.append(arguments[0][0].shape[-1]))
     steps(one, 0, 2)
     one.save(tmp_path, 2, clock=0.0)
     losses, newest = steps(one, 2, 6), checkpoint.latest(tmp_path)
@@ -199,17 +199,17 @@ def test_branches_that_do_not_fit_are_refused_before_anything_is_built(images_pa
 
 @pytest.mark.parametrize("fast", [True, False])
 def test_without_fast_bfloat16_the_run_computes_in_float32_and_says_so(fast: bool, images_path: str, monkeypatch):
-    told: list[str] = []
+    lines: list[str] = []
 
     class Told(QuietProgress):
         def line(self, text: str) -> None:
-            told.append(text)
+            lines.append(text)
 
     monkeypatch.setattr("vantage.training.session.has_bf16", lambda on_cuda: fast)
     run = replace(small_run("moco_v2", images_path), hardware=Hardware("cpu"))
     hardware = launch(run, Told())[1].hardware
     assert hardware.precision == ("bf16-mixed" if fast else "32-true")
-    assert len(told) == (0 if fast else 1) and all("32-true" in line for line in told)
+    assert len(lines) == (0 if fast else 1) and all("32-true" in line for line in lines)
     assert isinstance(has_bf16(False), bool)
 
 

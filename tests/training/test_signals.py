@@ -30,13 +30,13 @@ def test_a_signal_asks_and_changes_nothing_else(number: int):
 
 @pytest.mark.parametrize("number", BOTH)
 def test_a_second_one_goes_to_whoever_had_it_before(number: int):
-    heard = []
-    signal.signal(number, lambda *_: heard.append("before"))
+    calls = []
+    signal.signal(number, lambda *_: calls.append("before"))
     with Signals() as stopping:
         signal.raise_signal(number)
-        assert stopping.requested and heard == []
+        assert stopping.requested and calls == []
         signal.raise_signal(number)
-        assert heard == ["before"]
+        assert calls == ["before"]
 
 
 def test_a_second_interrupt_ends_at_once():
@@ -80,16 +80,16 @@ def test_each_use_starts_unasked():
 
 
 def test_in_another_thread_signals_stay_with_their_owner():
-    before, handled = signal.getsignal(signal.SIGTERM), []
+    before, results = signal.getsignal(signal.SIGTERM), []
 
     def works() -> None:
         with Signals() as stopping:
-            handled.append((stopping.anywhere(), signal.getsignal(signal.SIGTERM) is before))
+            results.append((stopping.anywhere(), signal.getsignal(signal.SIGTERM) is before))
 
     thread = threading.Thread(target=works)
     thread.start()
     thread.join()
-    assert handled == [(False, True)] and signal.getsignal(signal.SIGTERM) is before
+    assert results == [(False, True)] and signal.getsignal(signal.SIGTERM) is before
 
 
 def test_on_one_process_anywhere_is_here():

@@ -38,7 +38,7 @@ too small, for the size of the largest after their rows have moved. One that is 
 how many rows were written. Other banks never ask."""
 
 
-def allowed(run: Run) -> int:
+def allowed_waits(run: Run) -> int:
     """Waits of a step, clusterings included."""
     return sum(ASKS.get(type(branch.memory), 0) for branch in run.branches)
 
@@ -50,12 +50,12 @@ def test_a_step_does_not_wait_and_computes_what_the_cpu_computes(recipe):
     with allowing("tiny"):
         run = small(recipe(SIZE), IMAGES)
     with Pretend() as mode:
-        there = Stepping(run, IMAGES, Views.SENT)
-        rows = [row for _ in range(2) for row in there.epoch(mode)]
-    here = Stepping(run, IMAGES, Views.SENT, CPU)
-    assert [loss for loss, _ in rows] == pytest.approx([loss for _ in range(2) for loss, _ in here.epoch()], abs=1e-5)
-    for _, waits in rows[there.images.steps :]:
-        assert len(waits) <= allowed(run) <= 2, waits
+        on_device = Stepping(run, IMAGES, Views.SENT)
+        rows = [row for _ in range(2) for row in on_device.epoch(mode)]
+    on_cpu = Stepping(run, IMAGES, Views.SENT, CPU)
+    assert [loss for loss, _ in rows] == pytest.approx([loss for _ in range(2) for loss, _ in on_cpu.epoch()], abs=1e-5)
+    for _, waits in rows[on_device.images.steps :]:
+        assert len(waits) <= allowed_waits(run) <= 2, waits
 
 
 @pytest.mark.parametrize("recipe", cases(VIEWS.values()))
@@ -63,19 +63,19 @@ def test_views_do_not_wait_and_are_those_of_the_cpu(recipe):
     """Of whole images and of crops."""
     maker, images = recipe(SIZE).views, torch.stack([pictures(IMAGES).image(n) for n in range(BATCH)])
     crops = [maker.crop(image, torch.Generator().manual_seed(3)) for image in images]
-    joined = tuple(torch.stack(crop) for crop in zip(*crops, strict=True))
+    batch = tuple(torch.stack(crop) for crop in zip(*crops, strict=True))
 
-    def made(images: Tensor, joined: tuple[Tensor, ...]) -> list[Tensor]:
+    def make_views(images: Tensor, batch: tuple[Tensor, ...]) -> list[Tensor]:
         first, second = (torch.Generator().manual_seed(seed) for seed in (1, 2))
-        return [*maker.batch(images, first), *maker.finish(joined, second)]
+        return [*maker.batch(images, first), *maker.finish(batch, second)]
 
     with Pretend() as mode:
-        there = Pretended(images), tuple(map(Pretended, joined))
-        made(*there)  # constants are sent once, and stay
+        device_inputs = Pretended(images), tuple(map(Pretended, batch))
+        make_views(*device_inputs)  # constants are sent once, and stay
         start = len(mode.waits)
-        found = made(*there)
+        views = make_views(*device_inputs)
     assert mode.waits[start:] == []
-    assert_close(values(found), made(images, joined), rtol=0, atol=1e-5)
+    assert_close(values(views), make_views(images, batch), rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("recipe", cases(VIEWS.values()))
@@ -104,13 +104,13 @@ def test_whole_steps_with_their_views(name: str, views: Views):
     """Two epochs of three steps, with the states that they leave."""
     run = small(next(recipe for recipe in RECIPES if recipe.__name__ == name)(SIZE), 24)
     with Pretend() as mode:
-        there = Stepping(run, 24, views)
-        rows = [row for _ in range(2) for row in there.epoch(mode)]
-    here = Stepping(run, 24, views, CPU)
-    losses = [loss for _ in range(2) for loss, _ in here.epoch()]
+        on_device = Stepping(run, 24, views)
+        rows = [row for _ in range(2) for row in on_device.epoch(mode)]
+    on_cpu = Stepping(run, 24, views, CPU)
+    losses = [loss for _ in range(2) for loss, _ in on_cpu.epoch()]
     assert [loss for loss, _ in rows] == pytest.approx(losses, abs=1e-4)
-    assert max(len(waits) for _, waits in rows[3:]) <= allowed(run)
-    ours, theirs = there.state(), here.state()
+    assert max(len(waits) for _, waits in rows[3:]) <= allowed_waits(run)
+    ours, theirs = on_device.state(), on_cpu.state()
     assert set(ours) == set(theirs)
     for key, value in theirs.items():
         assert_close(ours[key], value, rtol=1e-3, atol=1e-3)

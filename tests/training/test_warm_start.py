@@ -45,12 +45,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def base(folder: Path) -> Base:
     """Runs of one epoch, each trained once: the folder and the tensors of its last checkpoint."""
 
-    def trained(recipe: str) -> tuple[Path, dict[str, Tensor]]:
+    def train_once(recipe: str) -> tuple[Path, dict[str, Tensor]]:
         if not (folder / recipe).exists():
             train(small(recipe, folder), folder / recipe)
         return folder / recipe, tensors(folder / recipe)
 
-    return trained
+    return train_once
 
 
 @pytest.fixture(autouse=True)
@@ -86,8 +86,8 @@ def start(run: Run, init: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> t
     def stops(*_: object) -> None:
         raise Stopped
 
-    with monkeypatch.context() as patched, pytest.raises(Stopped):
-        patched.setattr(Session, "step", stops)
+    with monkeypatch.context() as patch, pytest.raises(Stopped):
+        patch.setattr(Session, "step", stops)
         train(run, out, init=init)
     record = json.loads((out / "provenance.json").read_text())[0]["init"]
     newest = checkpoint.latest(init)
@@ -125,8 +125,8 @@ def test_a_queue_goes_to_ring_and_its_run_goes_on(folder: Path, base: Base, tmp_
     assert train(small("ring_moco", folder), tmp_path / "run", PlainProgress(), init=init).step == 6
     output = capsys.readouterr().err
     assert f"starting from {init}/checkpoint/step-000000006 (sha256 " in output
-    everything = "network.backbone, network.head, slow.backbone, slow.head, optimizer, memory of branch 0"
-    assert f"  taken: {everything}\n" in output
+    parts = "network.backbone, network.head, slow.backbone, slow.head, optimizer, memory of branch 0"
+    assert f"  taken: {parts}\n" in output
     assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) == 1
 
 
@@ -237,12 +237,12 @@ def test_branches_of_one_seed_see_the_same_images(folder: Path, base: Base, tmp_
     order: dict[str, list[Tensor]] = {}
     step_of = Session.step
 
-    def noted(self: Session, batch: Batch, step: int) -> Tensor:
+    def note_images(self: Session, batch: Batch, step: int) -> Tensor:
         assert step == len(order.setdefault(self.run.recipe, []))
         order[self.run.recipe].append(batch.image)
         return step_of(self, batch, step)
 
-    monkeypatch.setattr(Session, "step", noted)
+    monkeypatch.setattr(Session, "step", note_images)
     for recipe in ("moco_v1", "ring_moco"):
         train(small(recipe, folder), tmp_path / recipe, init=init)
     whole = [torch.cat(images) for images in order.values()]
@@ -259,13 +259,13 @@ def test_it_resumes_bit_equal_without_the_first_run(at: int, folder: Path, base:
     train(run, tmp_path / "whole", init=init)
     step_of = Session.step
 
-    def dies(self: Session, batch: Batch, step: int) -> Tensor:
+    def fail(self: Session, batch: Batch, step: int) -> Tensor:
         if step == at:
             raise KeyboardInterrupt
         return step_of(self, batch, step)
 
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(Session, "step", dies)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Session, "step", fail)
         train(run, tmp_path / "cut", init=init)
     shutil.rmtree(init)
     assert resume(tmp_path / "cut").finished
@@ -317,9 +317,9 @@ def test_what_cannot_fit_is_refused_before_anything_is_written(folder: Path, bas
         train(cmc, out, init=init)
     with pytest.raises(UserError, match="trained 2 networks, this one trains 1"):
         train(run, out, init=base("cmc")[0])
-    for nothing in (tmp_path / "nowhere", folder):
+    for folder_without_run in (tmp_path / "nowhere", folder):
         with pytest.raises(UserError, match="holds no run"):
-            train(run, out, init=nothing)
+            train(run, out, init=folder_without_run)
     shutil.copytree(init, tmp_path / "young")
     shutil.rmtree(tmp_path / "young" / "checkpoint")
     with pytest.raises(UserError, match="holds no checkpoint yet"):
@@ -337,11 +337,11 @@ def test_a_file_of_weights_gives_every_backbone_its_tensors(folder: Path, tmp_pa
     save_file({**weights, "module.encoder_q.fc.weight": torch.zeros(2)}, tmp_path / "weights.safetensors")
     run = small("moco_v2", folder)
 
-    def dies(*_: object) -> None:
+    def fail(*_: object) -> None:
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(Session, "step", dies)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Session, "step", fail)
         train(run, tmp_path / "run", init=tmp_path / "weights.safetensors")
     state = tensors(tmp_path / "run")
     for name in ("network", "slow"):

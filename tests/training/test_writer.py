@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from small_runs import held, new_process, small_run, train_in_process, write_images
+from small_runs import lock_of_another, new_process, small_run, train_in_process, write_images
 from test_loop import assert_equal, rows, state
 
 from vantage.composition.codec import allowing
@@ -31,12 +31,19 @@ def test_a_folder_that_another_process_trains_in_is_refused_and_kept(
 ) -> None:
     monkeypatch.setattr(writer, "_PATIENCE", 0.2)
     run, folder = small_run("moco_v2", images_path, epochs=1), tmp_path / "run"
-    with held(folder), pytest.raises(UserError, match="another process is training the run in .*: wait until it ends"):
+    with (
+        lock_of_another(folder),
+        pytest.raises(UserError, match="another process is training the run in .*: wait until it ends"),
+    ):
         train(run, folder)
     assert list(folder.iterdir()) == []
     train(run, folder)
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    with allowing("tiny"), held(folder), pytest.raises(UserError, match="another process is training the run in"):
+    with (
+        allowing("tiny"),
+        lock_of_another(folder),
+        pytest.raises(UserError, match="another process is training the run in"),
+    ):
         resume(folder)
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
@@ -116,12 +123,12 @@ def test_a_clock_that_jumps_changes_nothing(
 def test_metrics_on_a_full_disk_are_told_and_the_rows_before_stay(tmp_path: Path) -> None:
     metrics = Metrics(tmp_path, 0)
     metrics.write({"step": 1, "loss": 1.0})
-    kept = (tmp_path / "metrics.jsonl").rename(tmp_path / "kept")
+    backup = (tmp_path / "metrics.jsonl").rename(tmp_path / "kept")
     (tmp_path / "metrics.jsonl").symlink_to("/dev/full")
     with pytest.raises(UserError, match=r"metrics.jsonl .*: No space left on device. Free some space and start"):
         metrics.write({"step": 2, "loss": 0.5})
     (tmp_path / "metrics.jsonl").unlink()
-    kept.rename(tmp_path / "metrics.jsonl")
+    backup.rename(tmp_path / "metrics.jsonl")
     with (tmp_path / "metrics.jsonl").open("a") as file:
         file.write('{"step": 2, "lo')  # what of a line had room
     Metrics(tmp_path, 1)

@@ -54,24 +54,24 @@ class TestOperations:
         assert slice_rows(operation.draw(5, generator()), 1, 3) is not None
 
     def test_draws_one_row_per_image_on_the_cpu(self, operation) -> None:
-        drawn = operation.draw(5, generator())
-        for field in drawn if isinstance(drawn, tuple) else (drawn,):
+        draws = operation.draw(5, generator())
+        for field in draws if isinstance(draws, tuple) else (draws,):
             assert len(field) == 5 and field.device.type == "cpu"
 
     def test_changing_one_image_leaves_the_others_bit_equal(self, operation) -> None:
         images = torch.rand(12, 3, 20, 20)
         other = images.clone()
         other[5] = torch.rand(3, 20, 20)
-        drawn = operation.draw(12, generator(1))
-        got, changed = operation.apply(images, drawn), operation.apply(other, drawn)
+        draws = operation.draw(12, generator(1))
+        before, after = operation.apply(images, draws), operation.apply(other, draws)
         keep = torch.arange(12) != 5
-        assert torch.equal(got[keep], changed[keep]) and not torch.equal(got[5], changed[5])
+        assert torch.equal(before[keep], after[keep]) and not torch.equal(before[5], after[5])
 
     def test_a_row_means_the_same_alone_as_in_a_batch(self, operation) -> None:
         images = torch.rand(6, 3, 20, 20)
-        drawn = operation.draw(6, generator(2))
-        alone = torch.cat([operation.apply(images[i : i + 1], slice_rows(drawn, i, i + 1)) for i in range(6)])
-        torch.testing.assert_close(operation.apply(images, drawn), alone, atol=1e-5, rtol=1e-5)
+        draws = operation.draw(6, generator(2))
+        alone = torch.cat([operation.apply(images[i : i + 1], slice_rows(draws, i, i + 1)) for i in range(6)])
+        torch.testing.assert_close(operation.apply(images, draws), alone, atol=1e-5, rtol=1e-5)
 
     def test_does_not_change_its_input(self, operation) -> None:
         images = torch.rand(6, 3, 20, 20)
@@ -103,11 +103,11 @@ def test_any_image_makes_a_view(height: int, width: int, size: int, count: int) 
     operations = (*OPERATIONS[1:],)
     view = Augmentation(RandomResizedCrop(size), operations)
     images = pictures(count, height, width)
-    got = view.batch(images, generator())
-    assert got.shape == (count, 3, size, size) and got.isfinite().all()
+    batch = view.batch(images, generator())
+    assert batch.shape == (count, 3, size, size) and batch.isfinite().all()
     crops = [view.crop_one(image, generator(i)) for i, image in enumerate(images)]
     if crops:
-        assert view.finish(torch.stack(crops), generator()).shape == got.shape
+        assert view.finish(torch.stack(crops), generator()).shape == batch.shape
 
 
 def test_equal_generators_make_equal_views_and_others_do_not() -> None:
@@ -134,22 +134,22 @@ def test_crop_then_finish_is_the_batch_route_to_a_gray_level() -> None:
     view = Augmentation(RandomResizedCrop(24), (HorizontalFlip(), IMAGENET.normalize()))
     images = pictures(6, 50, 40)
     source, crop = generator(3), view.crop
-    drawn = crop.draw(6, source)
+    draws = crop.draw(6, source)
     batch = view.batch(images, generator(3))
-    boxes = torch.stack(crop.boxes(drawn, 50, 40), 1).tolist()
+    boxes = torch.stack(crop.boxes(draws, 50, 40), 1).tolist()
     from torchvision.transforms.v2.functional import resized_crop
 
     crops = torch.stack([resized_crop(i, *box, [24, 24], antialias=True) for i, box in zip(images, boxes, strict=True)])
-    finished = view.finish(crops, source)  # the generator stands where the batch route's crop left it
-    assert (finished - batch).abs().max() <= 1.05 / 255 / min(IMAGENET.std)
+    views = view.finish(crops, source)  # the generator stands where the batch route's crop left it
+    assert (views - batch).abs().max() <= 1.05 / 255 / min(IMAGENET.std)
 
 
 def test_crops_of_views_are_drawn_one_after_the_other() -> None:
     views = moco_v2_views(48, count=3)
     crops = views.crop(pictures(1, 100, 80)[0], generator(1))
     assert len(crops) == 3 and not torch.equal(crops[0], crops[1])
-    finished = views.finish(tuple(crop[None] for crop in crops), generator(2))
-    assert [view.shape for view in finished] == [(1, 3, 48, 48)] * 3
+    outputs = views.finish(tuple(crop[None] for crop in crops), generator(2))
+    assert [view.shape for view in outputs] == [(1, 3, 48, 48)] * 3
 
 
 def test_wrong_numbers_of_views_are_refused() -> None:

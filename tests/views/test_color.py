@@ -27,11 +27,11 @@ def generator(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def torchvision_jitter(image: torch.Tensor, drawn: JitterDraw, row: int) -> torch.Tensor:
-    if not drawn.on[row]:
+def torchvision_jitter(image: torch.Tensor, draws: JitterDraw, row: int) -> torch.Tensor:
+    if not draws.on[row]:
         return image
-    amounts = [*drawn.factor[row].tolist(), float(drawn.turn[row])]
-    for change in drawn.order[row].tolist():
+    amounts = [*draws.factor[row].tolist(), float(draws.turn[row])]
+    for change in draws.order[row].tolist():
         image = CHANGES[change](image, amounts[change])
     return image
 
@@ -40,62 +40,62 @@ def torchvision_jitter(image: torch.Tensor, drawn: JitterDraw, row: int) -> torc
 def test_jitter_equals_torchvision_with_the_same_parameters(height: int, width: int, seed: int) -> None:
     images = torch.rand(8, 3, height, width, generator=generator(seed))
     before = images.clone()
-    drawn = JITTER.draw(8, generator(seed))
-    got = JITTER.apply(images, drawn)
-    expected = torch.stack([torchvision_jitter(image, drawn, row) for row, image in enumerate(images)])
+    draws = JITTER.draw(8, generator(seed))
+    result = JITTER.apply(images, draws)
+    expected = torch.stack([torchvision_jitter(image, draws, row) for row, image in enumerate(images)])
     # A change of hue after others can magnify rounding in nearly gray pixels, never past this.
-    torch.testing.assert_close(got, expected, atol=2e-5, rtol=0)
+    torch.testing.assert_close(result, expected, atol=2e-5, rtol=0)
     assert torch.equal(images, before)
 
 
 def test_every_order_equals_torchvision() -> None:
     orders = torch.tensor(list(itertools.permutations(range(4))))
     images = torch.rand(24, 3, 9, 7)
-    drawn = ColorJitter(0.8, 0.8, 0.8, 0.5).draw(24, generator())._replace(order=orders)
-    got = JITTER.apply(images, drawn)
-    expected = torch.stack([torchvision_jitter(image, drawn, row) for row, image in enumerate(images)])
-    torch.testing.assert_close(got, expected, atol=2e-5, rtol=0)
-    assert got.min() >= -1e-6 and got.max() <= 1 + 1e-6
+    draws = ColorJitter(0.8, 0.8, 0.8, 0.5).draw(24, generator())._replace(order=orders)
+    result = JITTER.apply(images, draws)
+    expected = torch.stack([torchvision_jitter(image, draws, row) for row, image in enumerate(images)])
+    torch.testing.assert_close(result, expected, atol=2e-5, rtol=0)
+    assert result.min() >= -1e-6 and result.max() <= 1 + 1e-6
 
 
 def test_the_hue_of_every_kind_of_color_equals_torchvision() -> None:
     levels = torch.tensor([0.0, 0.2, 0.5, 0.8, 1.0])
     colors = torch.cartesian_prod(levels, levels, levels).T.reshape(1, 3, 5, 25)  # grays, ties, pure and dark ones
     turns = torch.linspace(-0.5, 0.5, 41)
-    got = turn_hue(colors.expand(41, -1, -1, -1).contiguous(), turns)
+    result = turn_hue(colors.expand(41, -1, -1, -1).contiguous(), turns)
     expected = torch.cat([functional.adjust_hue(colors, float(turn)) for turn in turns])
-    torch.testing.assert_close(got, expected, atol=2e-6, rtol=0)
+    torch.testing.assert_close(result, expected, atol=2e-6, rtol=0)
 
 
 def test_a_hue_setting_of_zero_leaves_the_hue() -> None:
-    still = ColorJitter(0.0, 0.0, 0.0, 0.0)
+    operation = ColorJitter(0.0, 0.0, 0.0, 0.0)
     images = torch.rand(5, 3, 6, 6)
-    torch.testing.assert_close(still.apply(images, still.draw(5, generator())), images)
+    torch.testing.assert_close(operation.apply(images, operation.draw(5, generator())), images)
 
 
 def test_jitter_parameters_are_distributed_as_torchvisions() -> None:
     count = 3000
     theirs = v2.ColorJitter(0.4, 0.3, 1.5, 0.1)
     expected = [theirs.make_params([]) for _ in range(count)]
-    drawn = ColorJitter(0.4, 0.3, 1.5, 0.1, 0.8).draw(count, generator(3))
+    draws = ColorJitter(0.4, 0.3, 1.5, 0.1, 0.8).draw(count, generator(3))
     names = ("brightness_factor", "contrast_factor", "saturation_factor")
     for column, name in enumerate(names):
-        result = ks_2samp(drawn.factor[:, column].numpy(), [params[name] for params in expected])
+        result = ks_2samp(draws.factor[:, column].numpy(), [params[name] for params in expected])
         assert result.pvalue > 1e-3, name
-    assert ks_2samp(drawn.turn.numpy(), [params["hue_factor"] for params in expected]).pvalue > 1e-3
-    assert abs(drawn.on.float().mean() - 0.8) < 0.03
-    code = (drawn.order * torch.tensor([64, 16, 4, 1])).sum(1)
+    assert ks_2samp(draws.turn.numpy(), [params["hue_factor"] for params in expected]).pvalue > 1e-3
+    assert abs(draws.on.float().mean() - 0.8) < 0.03
+    code = (draws.order * torch.tensor([64, 16, 4, 1])).sum(1)
     counts = torch.unique(code, return_counts=True)[1]
     assert len(counts) == 24 and chisquare(counts.numpy()).pvalue > 1e-3
-    assert torch.equal(drawn.order.sort(1).values, torch.arange(4).expand(count, 4)) and HUE == 3
+    assert torch.equal(draws.order.sort(1).values, torch.arange(4).expand(count, 4)) and HUE == 3
 
 
 def test_grayscale_equals_torchvision_on_the_chosen() -> None:
     images = torch.rand(3, 3, 5, 4)
-    got = Grayscale().apply(images, torch.tensor([True, False, True]))
+    result = Grayscale().apply(images, torch.tensor([True, False, True]))
     expected = functional.rgb_to_grayscale(images, num_output_channels=3)
-    torch.testing.assert_close(got[::2], expected[::2], atol=1e-6, rtol=0)
-    assert torch.equal(got[1], images[1]) and gray(images).shape == (3, 1, 5, 4)
+    torch.testing.assert_close(result[::2], expected[::2], atol=1e-6, rtol=0)
+    assert torch.equal(result[1], images[1]) and gray(images).shape == (3, 1, 5, 4)
     assert abs(Grayscale(0.2).draw(20_000, generator()).float().mean() - 0.2) < 0.01
 
 
@@ -104,9 +104,9 @@ def test_normalize_equals_torchvision(statistics) -> None:
     images = torch.rand(2, 3, 5, 4)
     operation = statistics.normalize()
     assert operation == Normalize(statistics.mean, statistics.std)
-    got = operation.apply(images, operation.draw(2, generator()))
+    result = operation.apply(images, operation.draw(2, generator()))
     expected = functional.normalize(images, list(statistics.mean), list(statistics.std))
-    torch.testing.assert_close(got, expected, atol=2e-6, rtol=0)
+    torch.testing.assert_close(result, expected, atol=2e-6, rtol=0)
 
 
 @pytest.mark.parametrize(

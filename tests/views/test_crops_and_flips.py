@@ -29,11 +29,11 @@ def torchvision_crop(image: torch.Tensor, box: tuple[int, ...], size: int) -> to
 def test_crops_equal_torchvision_for_any_sizes(height: int, width: int, size: int, seed: int) -> None:
     images = torch.rand(3, 3, height, width, generator=generator(seed))
     crop = RandomResizedCrop(size)
-    drawn = crop.draw(3, generator(seed))
-    got = crop.apply(images, drawn)
-    boxes = torch.stack(crop.boxes(drawn, height, width), 1).tolist()
+    draws = crop.draw(3, generator(seed))
+    result = crop.apply(images, draws)
+    boxes = torch.stack(crop.boxes(draws, height, width), 1).tolist()
     expected = torch.stack([torchvision_crop(image, box, size) for image, box in zip(images, boxes, strict=True)])
-    torch.testing.assert_close(got, expected, atol=1e-5, rtol=0)
+    torch.testing.assert_close(result, expected, atol=1e-5, rtol=0)
 
 
 @given(height=SIDES, width=SIDES, size=SIDES, seed=st.integers(0, 99))
@@ -78,8 +78,8 @@ def test_images_where_no_box_fits_give_torchvisions_central_one(height: int, wid
     crop = RandomResizedCrop(8, scale=(1.0, 1.0), ratio=(0.9, 1.2))
     image = torch.zeros(3, height, width)
     expected = v2.RandomResizedCrop(8, scale=(1.0, 1.0), ratio=(0.9, 1.2)).make_params([image])
-    got = [int(part) for part in crop.boxes(crop.draw(1, generator()), height, width)]
-    assert got == [expected[name] for name in ("top", "left", "height", "width")]
+    box = [int(part) for part in crop.boxes(crop.draw(1, generator()), height, width)]
+    assert box == [expected[name] for name in ("top", "left", "height", "width")]
 
 
 @pytest.mark.parametrize(("height", "width"), [(32, 32), (375, 500)])
@@ -89,10 +89,10 @@ def test_boxes_are_distributed_as_torchvisions(height: int, width: int) -> None:
     image = torch.zeros(1, height, width)
     expected = [theirs.make_params([image]) for _ in range(count)]
     crop = RandomResizedCrop(32, scale=(0.2, 1.0))
-    got = crop.boxes(crop.draw(count, generator(1)), height, width)
-    for name, ours in got._asdict().items():
+    boxes = crop.boxes(crop.draw(count, generator(1)), height, width)
+    for name, ours in boxes._asdict().items():
         assert ks_2samp(ours.numpy(), [box[name] for box in expected]).pvalue > 1e-3, name
-    area = ks_2samp((got.height * got.width).numpy(), [box["height"] * box["width"] for box in expected])
+    area = ks_2samp((boxes.height * boxes.width).numpy(), [box["height"] * box["width"] for box in expected])
     assert area.pvalue > 1e-3
 
 
@@ -107,9 +107,9 @@ def test_the_last_position_can_be_drawn_and_none_beyond() -> None:
 def test_flip_mirrors_the_chosen_and_only_those() -> None:
     images = torch.rand(4, 3, 5, 6)
     before = images.clone()
-    got = HorizontalFlip().apply(images, torch.tensor([True, False, False, True]))
+    result = HorizontalFlip().apply(images, torch.tensor([True, False, False, True]))
     expected = torch.stack([images[0].flip(2), images[1], images[2], images[3].flip(2)])
-    assert torch.equal(got, expected) and torch.equal(images, before)
+    assert torch.equal(result, expected) and torch.equal(images, before)
 
 
 def test_flip_follows_its_probability() -> None:
@@ -120,7 +120,7 @@ def test_flip_follows_its_probability() -> None:
 @given(size=st.integers(1, 20), radius=st.integers(0, 30))
 def test_reflection_walks_back_and_forth(size: int, radius: int) -> None:
     walk = list(range(size)) + list(range(size - 2, 0, -1))
-    expected = [walk[place % len(walk)] for place in range(-radius, size + radius)]
+    expected = [walk[position % len(walk)] for position in range(-radius, size + radius)]
     assert reflection(size, radius).tolist() == expected
 
 

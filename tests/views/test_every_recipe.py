@@ -115,11 +115,11 @@ def test_views_keep_shape_type_and_range_and_each_image_is_by_itself(
         assert view.dtype == torch.float32 and view.isfinite().all() and not view.requires_grad
         # High frequencies are differences of two pixels, so they may be twice as far from 0.
         assert view.abs().max() <= span(maker) * (2 if name == "frequencies" else 1) + 1e-3
-    place = seed % count
+    position = seed % count
     others = some_images(count, *images.shape[2:], not gray, seed + 1)
-    others[place] = images[place]
+    others[position] = images[position]
     for view, beside_others in zip(batch, maker.batch(others, generator(seed)), strict=True):
-        torch.testing.assert_close(beside_others[place], view[place], atol=2e-5, rtol=1e-5)
+        torch.testing.assert_close(beside_others[position], view[position], atol=2e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", MAKERS)
@@ -130,11 +130,11 @@ def test_crops_of_files_become_the_same_kind_of_views(name: str, side: int, othe
     files = [some_images(1, max(a, least), max(b, least), gray, seed)[0] for a, b in ((side, other), (other, side))]
     crops = [maker.crop(file, generator(seed + number)) for number, file in enumerate(files)]
     assert all(part.dtype == torch.uint8 for some in crops for part in some)
-    joined = tuple(torch.stack(part) for part in zip(*crops, strict=True))
-    batch = maker.finish(joined, generator(seed))
+    crops_of_view = tuple(torch.stack(part) for part in zip(*crops, strict=True))
+    batch = maker.finish(crops_of_view, generator(seed))
     assert [tuple(view.shape) for view in batch] == shapes(maker, 2)
     assert all(view.isfinite().all() and view.abs().max() <= 2 * span(maker) + 1e-3 for view in batch)
-    assert [torch.equal(a, b) for a, b in zip(batch, maker.finish(joined, generator(seed)), strict=True)] == [
+    assert [torch.equal(a, b) for a, b in zip(batch, maker.finish(crops_of_view, generator(seed)), strict=True)] == [
         True
     ] * maker.count
 

@@ -19,12 +19,12 @@ def generator(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def torchvision_blur(images: torch.Tensor, drawn: BlurDraw, radius: int) -> torch.Tensor:
-    blurred = [
+def torchvision_blur(images: torch.Tensor, draws: BlurDraw, radius: int) -> torch.Tensor:
+    outputs = [
         functional.gaussian_blur(image, [2 * radius + 1] * 2, [float(sigma)] * 2) if on else image
-        for image, on, sigma in zip(images, drawn.on, drawn.sigma, strict=True)
+        for image, on, sigma in zip(images, draws.on, draws.sigma, strict=True)
     ]
-    return torch.stack(blurred)
+    return torch.stack(outputs)
 
 
 # Lines of one block, of whole blocks, and of blocks and a bit.
@@ -33,27 +33,27 @@ def test_blur_equals_torchvision(height: int, width: int) -> None:
     operation = GaussianBlur((0.1, 2.0), 0.6)
     images = torch.rand(6, 3, height, width)
     before = images.clone()
-    drawn = operation.draw(6, generator(2))
-    got = operation.apply(images, drawn)
-    torch.testing.assert_close(got, torchvision_blur(images, drawn, 6), atol=3e-6, rtol=0)
-    assert operation.radius == 6 and 0 < drawn.on.sum() < 6 and torch.equal(images, before)
-    assert torch.equal(got[~drawn.on], images[~drawn.on])
+    draws = operation.draw(6, generator(2))
+    result = operation.apply(images, draws)
+    torch.testing.assert_close(result, torchvision_blur(images, draws, 6), atol=3e-6, rtol=0)
+    assert operation.radius == 6 and 0 < draws.on.sum() < 6 and torch.equal(images, before)
+    assert torch.equal(result[~draws.on], images[~draws.on])
 
 
 @given(height=st.integers(1, 12), width=st.integers(1, 12))
 def test_images_smaller_than_the_kernel_are_mirrored_as_often_as_needed(height: int, width: int) -> None:
     operation = GaussianBlur((2.0, 2.0), 1.0)
     images = torch.rand(2, 3, height, width, generator=generator(height * 13 + width))
-    got = operation.apply(images, operation.draw(2, generator()))
+    result = operation.apply(images, operation.draw(2, generator()))
     mirrored = numpy.pad(images.numpy(), ((0, 0), (0, 0), (6, 6), (6, 6)), mode="reflect")
     whole = functional.gaussian_blur(torch.from_numpy(mirrored), [13, 13], [2.0, 2.0])[:, :, 6:-6, 6:-6]
-    torch.testing.assert_close(got, whole, atol=3e-6, rtol=0)
-    assert got.min() >= 0 and got.max() <= 1 + 1e-6
+    torch.testing.assert_close(result, whole, atol=3e-6, rtol=0)
+    assert result.min() >= 0 and result.max() <= 1 + 1e-6
 
 
 def test_blur_is_near_pils_gaussian_on_a_photo_like_image() -> None:
-    smooth = functional.gaussian_blur(torch.rand(3, 96, 96, generator=generator()), [9, 9], [2.0, 2.0])
-    pixels = ((smooth - smooth.amin()) / (smooth.amax() - smooth.amin()) * 255).byte()
+    noise = functional.gaussian_blur(torch.rand(3, 96, 96, generator=generator()), [9, 9], [2.0, 2.0])
+    pixels = ((noise - noise.amin()) / (noise.amax() - noise.amin()) * 255).byte()
     picture = Image.fromarray(pixels.permute(1, 2, 0).numpy())
     for sigma in (0.5, 1.0, 2.0):
         theirs = torch.from_numpy(numpy.array(picture.filter(ImageFilter.GaussianBlur(sigma)))).permute(2, 0, 1)
@@ -72,9 +72,9 @@ def test_no_chosen_image_is_no_work() -> None:
 def test_sigma_is_distributed_as_torchvisions() -> None:
     theirs = v2.GaussianBlur(23, (0.1, 2.0))
     expected = [theirs.make_params([])["sigma"][0] for _ in range(3000)]
-    drawn = GaussianBlur((0.1, 2.0), 0.5).draw(3000, generator(5))
-    assert ks_2samp(drawn.sigma.numpy(), expected).pvalue > 1e-3
-    assert abs(drawn.on.float().mean() - 0.5) < 0.03
+    draws = GaussianBlur((0.1, 2.0), 0.5).draw(3000, generator(5))
+    assert ks_2samp(draws.sigma.numpy(), expected).pvalue > 1e-3
+    assert abs(draws.on.float().mean() - 0.5) < 0.03
 
 
 def test_impossible_blurs_are_refused() -> None:

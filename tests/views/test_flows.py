@@ -14,7 +14,7 @@ KINDS = [VolumePreserving(8, 2), TwoSided(8, 3), RealNVP(8, 3), RealNVP(8, 3, bo
 every_kind = pytest.mark.parametrize("coupling", KINDS, ids=str)
 
 
-def trained(coupling, couplings: int = 6, seed: int = 0) -> FlowNetwork:
+def flow_network(coupling, couplings: int = 6, seed: int = 0) -> FlowNetwork:
     """A flow that does something: all parameters moved off their start."""
     torch.manual_seed(seed)
     network = Flow(coupling, couplings).build().double()
@@ -30,7 +30,7 @@ def images(count: int = 2, side: int = 5) -> Tensor:
 
 @every_kind
 def test_25_the_inverse_is_exact(coupling):
-    network, pixels = trained(coupling), images()
+    network, pixels = flow_network(coupling), images()
     outputs, _ = network(pixels)
     assert (outputs - pixels).abs().max() > 0.1
     assert_close(network.inverse(outputs), pixels, rtol=0, atol=1e-12)
@@ -39,7 +39,7 @@ def test_25_the_inverse_is_exact(coupling):
 @every_kind
 def test_25_the_volume_is_that_of_the_jacobian(coupling):
     """Sum over the pixels of log |det|, by the whole Jacobian of a small image."""
-    network, pixels = trained(coupling), images(1, 2)
+    network, pixels = flow_network(coupling), images(1, 2)
     jacobian = torch.autograd.functional.jacobian(lambda x: network(x.view(1, 3, 2, 2))[0].flatten(), pixels.flatten())
     assert_close(network(pixels)[1][0], torch.linalg.slogdet(jacobian).logabsdet, rtol=0, atol=1e-10)
     if not isinstance(coupling, RealNVP):
@@ -48,11 +48,11 @@ def test_25_the_volume_is_that_of_the_jacobian(coupling):
 
 @every_kind
 def test_25_pixels_are_changed_one_by_one(coupling):
-    network, pixels = trained(coupling), images()
+    network, pixels = flow_network(coupling), images()
     order = torch.randperm(25, generator=torch.Generator().manual_seed(2))
-    moved = pixels.flatten(2)[:, :, order].view_as(pixels)
+    moved_pixels = pixels.flatten(2)[:, :, order].view_as(pixels)
     expected = network(pixels)[0].flatten(2)[:, :, order].view_as(pixels)
-    assert_close(network(moved)[0], expected, rtol=0, atol=1e-14)
+    assert_close(network(moved_pixels)[0], expected, rtol=0, atol=1e-14)
 
 
 @every_kind
@@ -64,7 +64,7 @@ def test_25_an_untrained_flow_gives_images_back(coupling):
 def test_each_channel_is_the_single_one_in_turn():
     """With one coupling the first channel stays as it is; with two, neither may."""
     pixels = images()
-    once, twice = (trained(VolumePreserving(8, 2), count)(pixels)[0] for count in (1, 2))
+    once, twice = (flow_network(VolumePreserving(8, 2), count)(pixels)[0] for count in (1, 2))
     assert torch.equal(once[:, 0], pixels[:, 0]) and not torch.equal(twice[:, 0], pixels[:, 0])
 
 

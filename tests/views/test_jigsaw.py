@@ -36,7 +36,7 @@ def pictures(count: int, height: int, width: int, seed: int = 0) -> Tensor:
     return torch.randint(0, 256, (count, 3, height, width), dtype=torch.uint8, generator=generator(seed))
 
 
-def places(count: int, side: int) -> Tensor:
+def coordinate_images(count: int, side: int) -> Tensor:
     """Images whose pixels tell their row, their column and the number of their image."""
     line = torch.arange(float(side))
     rows, columns = line[:, None].expand(side, side), line.expand(side, side)
@@ -54,19 +54,19 @@ def places(count: int, side: int) -> Tensor:
 def test_every_cell_gives_one_patch_out_of_itself(cells: int, cell: int, rest: int, less: int, count: int, seed: int):
     side, patch = cells * cell + min(rest, cells - 1), max(1, cell - less)
     jigsaw = Jigsaw(RandomResizedCrop(side), (), (), cells, patch)
-    drawn = jigsaw.draw(count, generator(seed))
-    images = places(count, side) if count else torch.zeros(0, 3, side, side)
-    patches = jigsaw.cut(images, drawn)
+    draws = jigsaw.draw(count, generator(seed))
+    images = coordinate_images(count, side) if count else torch.zeros(0, 3, side, side)
+    patches = jigsaw.cut(images, draws)
     assert patches.shape == (count, cells**2, 3, patch, patch)
     for image in range(count):
-        cells_seen = []
+        cells_in_order = []
         for piece in patches[image]:
             top, left = int(piece[0, 0, 0]), int(piece[1, 0, 0])
             assert torch.equal(piece, images[image, :, top : top + patch, left : left + patch])
             row, column = top // cell, left // cell
             assert row == (top + patch - 1) // cell and column == (left + patch - 1) // cell, "it crosses no border"
-            cells_seen.append(row * cells + column)
-        assert cells_seen == drawn.cell[image].tolist() and sorted(cells_seen) == list(range(cells**2))
+            cells_in_order.append(row * cells + column)
+        assert cells_in_order == draws.cell[image].tolist() and sorted(cells_in_order) == list(range(cells**2))
 
 
 def test_offsets_and_orders_are_uniform_and_each_its_own():
@@ -74,19 +74,19 @@ def test_offsets_and_orders_are_uniform_and_each_its_own():
     jigsaw = pycontrast_jigsaw()
     assert (jigsaw.crop.size, jigsaw.cells, jigsaw.patch) == (255, 3, 64)
     count = 2200
-    drawn = jigsaw.draw(count, generator(3))
+    draws = jigsaw.draw(count, generator(3))
     line = torch.arange(255.0)
-    rows = jigsaw.cut(line[:, None].expand(1, 1, 255, 255).expand(count, 1, 255, 255), drawn)[:, :, 0, 0, 0].long()
-    columns = jigsaw.cut(line.expand(1, 1, 255, 255).expand(count, 1, 255, 255), drawn)[:, :, 0, 0, 0].long()
+    rows = jigsaw.cut(line[:, None].expand(1, 1, 255, 255).expand(count, 1, 255, 255), draws)[:, :, 0, 0, 0].long()
+    columns = jigsaw.cut(line.expand(1, 1, 255, 255).expand(count, 1, 255, 255), draws)[:, :, 0, 0, 0].long()
     down, right = rows % 85, columns % 85
     assert down.max() == right.max() == 21 and down.min() == right.min() == 0
     for offset in (down, right):
         assert chisquare(offset.flatten().bincount(minlength=22).numpy()).pvalue > 1e-3
     both = (down * 22 + right).flatten().bincount(minlength=484)
     assert chisquare(both.numpy()).pvalue > 1e-3, "down and right are drawn apart"
-    for place in range(9):
-        assert chisquare(drawn.cell[:, place].bincount(minlength=9).numpy()).pvalue > 1e-4
-    following = (drawn.cell[:, 0] * 9 + drawn.cell[:, 1]).bincount(minlength=81)
+    for position in range(9):
+        assert chisquare(draws.cell[:, position].bincount(minlength=9).numpy()).pvalue > 1e-4
+    following = (draws.cell[:, 0] * 9 + draws.cell[:, 1]).bincount(minlength=81)
     assert chisquare(following[following > 0].numpy()).pvalue > 1e-3 and (following > 0).sum() == 72
     across = (down[:, 0] * 22 + down[:, 1]).bincount(minlength=484)
     assert chisquare(across.numpy()).pvalue > 1e-3, "patches of an image lie apart"
@@ -105,18 +105,18 @@ def test_a_view_is_cut_after_the_other_operations():
 
 def test_patches_can_be_colored_one_by_one():
     images = torch.full((2, 3, 40, 40), 120, dtype=torch.uint8)
-    plain, colored = (make(32).batch(images, generator()) for make in (pycontrast_jigsaw, vissl_jigsaw))
+    plain, with_colors = (make(32).batch(images, generator()) for make in (pycontrast_jigsaw, vissl_jigsaw))
     assert plain.flatten(2).std(1).max() < 1e-4
-    colors = colored.mean((3, 4)).flatten(0, 1)
+    colors = with_colors.mean((3, 4)).flatten(0, 1)
     assert len({tuple(color.tolist()) for color in colors}) == 18
 
 
 def test_the_two_published_kinds():
     last = CIFAR10.normalize()
-    plain, colored = pycontrast_jigsaw(224, CIFAR10), vissl_jigsaw(224, CIFAR10)
+    plain, with_colors = pycontrast_jigsaw(224, CIFAR10), vissl_jigsaw(224, CIFAR10)
     assert plain == Jigsaw(RandomResizedCrop(255, (0.6, 1.0)), (HorizontalFlip(0.5),), (last,), 3, 64)
     operations = (ColorJitter(0.4, 0.4, 0.4, 0.2), Grayscale(0.2), HorizontalFlip(0.5), last)
-    assert colored == Jigsaw(plain.crop, (), operations, 3, 64)
+    assert with_colors == Jigsaw(plain.crop, (), operations, 3, 64)
 
 
 @pytest.mark.parametrize(("size", "cell", "patch"), [(224, 85, 64), (64, 24, 18), (32, 12, 9), (16, 6, 5), (1, 1, 1)])
@@ -147,11 +147,11 @@ def test_equal_generators_make_equal_views_and_others_do_not():
 
 def test_an_image_does_not_change_the_patches_of_others():
     images, jigsaw = pictures(6, 40, 40), pycontrast_jigsaw(32)
-    changed = images.clone()
-    changed[2] = 255 - changed[2]
-    got, other = (jigsaw.batch(each, generator(1)) for each in (images, changed))
+    other_images = images.clone()
+    other_images[2] = 255 - other_images[2]
+    result, other = (jigsaw.batch(each, generator(1)) for each in (images, other_images))
     keep = torch.arange(6) != 2
-    assert torch.equal(got[keep], other[keep]) and not torch.equal(got[2], other[2])
+    assert torch.equal(result[keep], other[keep]) and not torch.equal(result[2], other[2])
 
 
 def test_crop_then_finish_is_the_batch_route_to_a_gray_level():
@@ -161,16 +161,16 @@ def test_crop_then_finish_is_the_batch_route_to_a_gray_level():
     from torchvision.transforms.v2.functional import resized_crop
 
     crops = torch.stack([resized_crop(i, *box, [36, 36], antialias=True) for i, box in zip(images, boxes, strict=True)])
-    finished = jigsaw.finish(crops, source)  # the generator stands where the batch route's crop left it
-    assert (finished - jigsaw.batch(images, generator(3))).abs().max() <= 1.05 / 255 / min(IMAGENET.std)
+    patches = jigsaw.finish(crops, source)  # the generator stands where the batch route's crop left it
+    assert (patches - jigsaw.batch(images, generator(3))).abs().max() <= 1.05 / 255 / min(IMAGENET.std)
 
 
 def test_workers_crop_every_view_and_the_device_finishes():
     views = pirl_views(64)
     crops = views.crop(pictures(1, 100, 80)[0], generator(1))
     assert [crop.shape for crop in crops] == [(3, 64, 64), (3, 72, 72)]
-    finished = views.finish(tuple(crop[None] for crop in crops), generator(2))
-    assert [view.shape for view in finished] == [(1, 3, 64, 64), (1, 9, 3, 18, 18)]
+    outputs = views.finish(tuple(crop[None] for crop in crops), generator(2))
+    assert [view.shape for view in outputs] == [(1, 3, 64, 64), (1, 9, 3, 18, 18)]
     with pytest.raises(UserError, match="1 views need 1"):
         views.finish((*(crop[None] for crop in crops), crops[0][None]), generator())
 

@@ -36,7 +36,7 @@ def network(flow: Flow) -> FlowNetwork:
 
 
 @pytest.fixture
-def learned(tmp_path: Path) -> LearnedSpace:
+def space(tmp_path: Path) -> LearnedSpace:
     flow = Flow(RealNVP(4, 2), 3)
     return write_learned(tmp_path / LAST, flow, network(flow), YDbDr(), STATISTICS)
 
@@ -56,32 +56,34 @@ def operations(run: Run) -> tuple[object, ...]:
     return run.views.view.operations  # pyright: ignore
 
 
-def test_its_channels_are_those_of_the_flow_on_the_normalized_space(learned: LearnedSpace) -> None:
-    normalized = YDbDr().statistics.normalize().apply(YDbDr().convert(images()), torch.empty(3, 0))
-    assert_close(learned.convert(images()), network(Flow(RealNVP(4, 2), 3))(normalized)[0].detach(), rtol=0, atol=0)
-    assert learned.statistics == STATISTICS
-    assert not learned.convert(images().requires_grad_()).requires_grad
-    assert learned.convert(images().double()).dtype == torch.float64
+def test_its_channels_are_those_of_the_flow_on_the_normalized_space(space: LearnedSpace) -> None:
+    normalized_pixels = YDbDr().statistics.normalize().apply(YDbDr().convert(images()), torch.empty(3, 0))
+    assert_close(
+        space.convert(images()), network(Flow(RealNVP(4, 2), 3))(normalized_pixels)[0].detach(), rtol=0, atol=0
+    )
+    assert space.statistics == STATISTICS
+    assert not space.convert(images().requires_grad_()).requires_grad
+    assert space.convert(images().double()).dtype == torch.float64
 
 
-def test_a_folder_means_its_last_state_and_a_file_itself(learned: LearnedSpace, tmp_path: Path) -> None:
+def test_a_folder_means_its_last_state_and_a_file_itself(space: LearnedSpace, tmp_path: Path) -> None:
     other = write_learned(tmp_path / BEST, Flow(couplings=2), Flow(couplings=2).build(), YDbDr(), STATISTICS)
-    assert learned_space(tmp_path) == learned_space(tmp_path / LAST) == learned
-    assert learned_space(tmp_path / BEST) == other != learned
-    for place in (tmp_path / "nowhere", tmp_path.parent):
+    assert learned_space(tmp_path) == learned_space(tmp_path / LAST) == space
+    assert learned_space(tmp_path / BEST) == other != space
+    for path in (tmp_path / "nowhere", tmp_path.parent):
         with pytest.raises(UserError, match="vantage views learn"):
-            learned_space(place)
+            learned_space(path)
 
 
-def test_an_altered_or_missing_file_is_refused(learned: LearnedSpace) -> None:
-    file = Path(learned.file)
+def test_an_altered_or_missing_file_is_refused(space: LearnedSpace) -> None:
+    file = Path(space.file)
     whole = file.read_bytes()
     file.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-    with pytest.raises(UserError, match=f"its SHA-256 begins with .{{12}}, not {learned.digest[:12]}"):
-        learned.convert(images())
+    with pytest.raises(UserError, match=f"its SHA-256 begins with .{{12}}, not {space.digest[:12]}"):
+        space.convert(images())
     file.unlink()
     with pytest.raises(UserError, match="are missing: put the file back"):
-        learned.convert(images())
+        space.convert(images())
 
 
 def test_files_without_learned_views_are_refused(tmp_path: Path) -> None:
@@ -91,51 +93,51 @@ def test_files_without_learned_views_are_refused(tmp_path: Path) -> None:
             learned_space(tmp_path / "x.safetensors")
 
 
-def test_the_views_of_a_recipe_move_into_it_with_its_statistics(learned: LearnedSpace) -> None:
-    parts = operations(run_on(learned))
+def test_the_views_of_a_recipe_move_into_it_with_its_statistics(space: LearnedSpace) -> None:
+    parts = operations(run_on(space))
     assert [part for part in parts if isinstance(part, InSpace | Normalize)] == [
-        InSpace(learned),
+        InSpace(space),
         STATISTICS.normalize(),
     ]
     assert len(parts) == len(operations(cmc(32)))
     with pytest.raises(UserError, match="no color space"):
-        in_space(moco_v2(32).views, learned)
+        in_space(moco_v2(32).views, space)
 
 
-def test_a_run_keeps_a_copy_beside_its_settings(learned: LearnedSpace, tmp_path: Path) -> None:
+def test_a_run_keeps_a_copy_beside_its_settings(space: LearnedSpace, tmp_path: Path) -> None:
     """Where the first file went does not matter afterwards; an altered copy is refused."""
-    run, folder = run_on(learned), tmp_path / "run"
+    run, folder = run_on(space), tmp_path / "run"
     with allowing("tiny"):
         settings.write(run, folder)
-        Path(learned.file).unlink()
-        back = settings.read(folder)
-        assert back == run
-        refuse_conflicts(run, back)
-        (space,) = (part.space for part in operations(back) if isinstance(part, InSpace))
+        Path(space.file).unlink()
+        copy = settings.read(folder)
+        assert copy == run
+        refuse_conflicts(run, copy)
+        (space,) = (part.space for part in operations(copy) if isinstance(part, InSpace))
         assert isinstance(space, LearnedSpace) and Path(space.file).parent == folder
         assert space.convert(images()).shape == (3, 3, 6, 6)
-        moved = folder.rename(tmp_path / "moved")
-        (space,) = (part.space for part in operations(settings.read(moved)) if isinstance(part, InSpace))
+        new_folder = folder.rename(tmp_path / "moved")
+        (space,) = (part.space for part in operations(settings.read(new_folder)) if isinstance(part, InSpace))
         assert isinstance(space, LearnedSpace)
         Path(space.file).write_bytes(b"other")
-        (space,) = (part.space for part in operations(settings.read(moved)) if isinstance(part, InSpace))
+        (space,) = (part.space for part in operations(settings.read(new_folder)) if isinstance(part, InSpace))
         with pytest.raises(UserError, match="is not the right file of learned views"):
             space.convert(images())
 
 
-def test_a_run_on_a_missing_file_is_refused_before_it_begins(learned: LearnedSpace, tmp_path: Path) -> None:
-    run = run_on(replace(learned, file=str(tmp_path / "gone.safetensors"), digest="0" * 64))
+def test_a_run_on_a_missing_file_is_refused_before_it_begins(space: LearnedSpace, tmp_path: Path) -> None:
+    run = run_on(replace(space, file=str(tmp_path / "gone.safetensors"), digest="0" * 64))
     with allowing("tiny"), pytest.raises(UserError, match="are missing"):
         settings.write(run, tmp_path / "run")
     assert not (tmp_path / "run" / settings.FILE).exists()
 
 
-def test_evaluations_see_the_same_channels(learned: LearnedSpace) -> None:
-    run = run_on(learned)
+def test_evaluations_see_the_same_channels(space: LearnedSpace) -> None:
+    run = run_on(space)
     view = evaluation_view(run)
-    assert (view.space, view.statistics, view.channels) == (learned, STATISTICS, (0, 1, 2))
+    assert (view.space, view.statistics, view.channels) == (space, STATISTICS, (0, 1, 2))
     pixels = (torch.rand(2, 3, 32, 32) * 255).byte()
-    expected = STATISTICS.normalize().apply(learned.convert(pixels / 255), torch.empty(2, 0))
+    expected = STATISTICS.normalize().apply(space.convert(pixels / 255), torch.empty(2, 0))
     assert_close(view.batch(pixels), expected, rtol=0, atol=1e-5)
     assert random_encoder(run).backbone(view.batch(pixels)).shape == (2, 8)
 
@@ -144,7 +146,7 @@ def test_evaluations_see_the_same_channels(learned: LearnedSpace) -> None:
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def images_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     import numpy as np
 
     monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
@@ -155,10 +157,10 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_learning_showing_and_training_on_the_command_line(
-    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    images_path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "learned"
-    words = f"views learn semi-supervised --data {place} --out {out} --epochs 1 --size 8 --network convolutions"
+    words = f"views learn semi-supervised --data {images_path} --out {out} --epochs 1 --size 8 --network convolutions"
     words += " --set batch-size=16 --set labeled-batch-size=8 --set flow.couplings=3 --set coupling.hidden=4"
     words += " --set device=cpu"
     words += " --coupling real-nvp --turns together --colors YDbDr --set rates.generator=1e-3"
@@ -170,18 +172,18 @@ def test_learning_showing_and_training_on_the_command_line(
     assert "all steps are taken already" in capsys.readouterr().err
 
     picture = tmp_path / "views.png"
-    assert main(f"views show cmc --learned {out} --data {place} --out {picture} --images 2".split()) == 0
+    assert main(f"views show cmc --learned {out} --data {images_path} --out {picture} --images 2".split()) == 0
     assert picture.stat().st_size > 1000
 
-    begun: list[Run] = []
+    runs: list[Run] = []
 
     def train(run: Run, folder: Path, progress: object, init: object) -> object:
-        begun.append(run)
+        runs.append(run)
         raise UserError("far enough")
 
     monkeypatch.setattr("vantage.training.loop.train", train)
-    assert main(f"pretrain cmc --learned {out / BEST} --data {place} --out {tmp_path / 'run'}".split()) == 2
-    assert InSpace(learned_space(out / BEST)) in operations(begun[0])
+    assert main(f"pretrain cmc --learned {out / BEST} --data {images_path} --out {tmp_path / 'run'}".split()) == 2
+    assert InSpace(learned_space(out / BEST)) in operations(runs[0])
 
 
 @pytest.mark.parametrize(

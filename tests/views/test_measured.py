@@ -97,10 +97,10 @@ def test_normalizing_with_them_standardizes(tmp_path: Path) -> None:
 
 def test_the_command_prints_the_options_to_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
-    place = str(tmp_path / "images.npz")
-    np.savez(place, images=torch.stack([image.permute(1, 2, 0) for image in pictures(*[(8, 8)] * 6).images]).numpy())
-    expected = measured_statistics(open_source(place), Lab())
-    assert main(["views", "statistics", "cmc", "--data", place]) == 0
+    path = str(tmp_path / "images.npz")
+    np.savez(path, images=torch.stack([image.permute(1, 2, 0) for image in pictures(*[(8, 8)] * 6).images]).numpy())
+    expected = measured_statistics(open_source(path), Lab())
+    assert main(["views", "statistics", "cmc", "--data", path]) == 0
     output = capsys.readouterr().out
     words = " ".join(f"{value:.4f}" for value in expected.mean)
     assert (
@@ -108,7 +108,7 @@ def test_the_command_prints_the_options_to_set(tmp_path: Path, monkeypatch: pyte
         and f"--set views.view.operations.2.mean={words.replace(chr(32), chr(44))}" in output
     )
     assert "space.statistics" not in output
-    assert main(["views", "statistics", "--data", place, "--space", "HSV", "--images", "2"]) == 0
+    assert main(["views", "statistics", "--data", path, "--space", "HSV", "--images", "2"]) == 0
     assert "color space: HSV" in capsys.readouterr().out
 
 

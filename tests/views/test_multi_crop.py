@@ -37,8 +37,8 @@ def test_both_routes_make_views_of_both_sizes() -> None:
     assert [tuple(view.shape) for view in batch] == sizes
     assert not torch.equal(batch[2], batch[3])  # each its own part
     crops = [views.crop(image, generator(number)) for number, image in enumerate(images)]
-    finished = views.finish(tuple(torch.stack(part) for part in zip(*crops, strict=True)), generator())
-    assert [tuple(view.shape) for view in finished] == sizes
+    outputs = views.finish(tuple(torch.stack(part) for part in zip(*crops, strict=True)), generator())
+    assert [tuple(view.shape) for view in outputs] == sizes
 
 
 def test_a_small_view_shows_the_requested_share() -> None:
@@ -78,7 +78,7 @@ def test_small_views_of_simclr_are_queries_in_both_directions_and_never_keys() -
 
 def test_small_views_like_the_whole_one_leave_the_loss() -> None:
     """Where a small view is the whole one, every query asks the same, so the mean over them is the base's loss."""
-    base = shrunken.shrunk(vantage.moco_v2(32), None)
+    base = shrunken.shrink(vantage.moco_v2(32), None)
     run = vantage.with_small_crops(base, 3, 32, (0.2, 1.0))
     (views, image), *_ = shrunken.batches(1, 2)
     alone = shrunken.learner(base)(views, image, 0)
@@ -90,9 +90,9 @@ def test_other_views_and_moving_weights_are_refused() -> None:
     with pytest.raises(UserError, match="cmc makes Channels"):
         vantage.with_small_crops(vantage.cmc(32))
     run = vantage.moco_v2(32)
-    moving = replace(run, branches=(replace(run.branches[0], weight=Linear(1.0, 0.5, 10)),))
+    with_schedule = replace(run, branches=(replace(run.branches[0], weight=Linear(1.0, 0.5, 10)),))
     with pytest.raises(UserError, match="give a Constant"):
-        vantage.with_small_crops(moving)
+        vantage.with_small_crops(with_schedule)
 
 
 @pytest.mark.gpu

@@ -21,7 +21,7 @@ from vantage.positives import OtherViews, Remembered
 from vantage.views import Patches
 
 
-def seeded(seed: int) -> torch.Generator:
+def generator_of(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
@@ -33,7 +33,7 @@ def where(height: int = 20, width: int = 30) -> torch.Tensor:
 
 @given(size=st.integers(1, 8), distance=st.integers(0, 12), seed=st.integers(0, 99))
 def test_28_the_offset_is_exact(size: int, distance: int, seed: int):
-    first, second = Patches(size, distance, ()).crop(where(), seeded(seed))
+    first, second = Patches(size, distance, ()).crop(where(), generator_of(seed))
     assert first.shape == second.shape == (3, size, size)
     assert torch.equal(second[:2].int() - first[:2].int(), torch.full((2, size, size), distance, dtype=torch.int32))
     assert (first[0, :, 0].diff() == 1).all() and (first[1, 0].diff() == 1).all()
@@ -41,12 +41,12 @@ def test_28_the_offset_is_exact(size: int, distance: int, seed: int):
 
 
 def test_28_near_patches_overlap():
-    first, second = Patches(6, 2, ()).crop(where(), seeded(0))
+    first, second = Patches(6, 2, ()).crop(where(), generator_of(0))
     assert torch.equal(first[:, 2:, 2:], second[:, :-2, :-2])
 
 
 def test_every_place_is_as_likely():
-    generator = seeded(0)
+    generator = generator_of(0)
     rows = [Patches(6, 10, ()).crop(where(), generator)[0][:2, 0, 0].tolist() for _ in range(5_500)]
     count = np.zeros((5, 15))
     for down, across in rows:
@@ -56,18 +56,18 @@ def test_every_place_is_as_likely():
 
 def test_batches_and_single_images_are_cut_alike():
     image, views = where(), Patches(6, 4)
-    generator = seeded(5)
+    generator = generator_of(5)
     alone = [views.crop(image, generator) for _ in range(3)]
     joint = tuple(torch.stack(part) for part in zip(*alone, strict=True))
-    batch, expected = views.batch(image.expand(3, -1, -1, -1), seeded(5)), views.finish(joint, seeded(5))
+    batch, expected = views.batch(image.expand(3, -1, -1, -1), generator_of(5)), views.finish(joint, generator_of(5))
     assert all(torch.equal(one, other) for one, other in zip(batch, expected, strict=True)) and views.count == 2
 
 
 def test_images_that_are_too_small_are_refused():
     with pytest.raises(UserError, match="need images of 26 px, found a side of 20 px"):
-        Patches(6, 20).crop(where(), seeded(0))
+        Patches(6, 20).crop(where(), generator_of(0))
     with pytest.raises(UserError, match="two batches"):
-        Patches(6, 2).finish((torch.zeros(1, 3, 6, 6, dtype=torch.uint8),), seeded(0))
+        Patches(6, 2).finish((torch.zeros(1, 3, 6, 6, dtype=torch.uint8),), generator_of(0))
     for wrong in ((0, 3), (3, -1)):
         with pytest.raises(UserError, match="at least"):
             Patches(*wrong)
@@ -82,7 +82,7 @@ def test_patches_train_with_a_shared_encoder_and_any_memory(memory: Any):
     answer = replace(ask, query=1, keys=keys and (0,), pool=(0,))
     torch.manual_seed(0)
     learner = Learner(Shared(Encoder(TwoLayers(), LinearHead(8))), (ask, answer), images=12, seed=0)
-    views = Patches(6, 4).batch(torch.randint(0, 256, (12, 3, 20, 30), dtype=torch.uint8), seeded(0))
+    views = Patches(6, 4).batch(torch.randint(0, 256, (12, 3, 20, 30), dtype=torch.uint8), generator_of(0))
     step = learner(views, torch.arange(12), 0)
     step.loss.backward()
     learner.after_step([step.fresh], 0)

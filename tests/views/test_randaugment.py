@@ -69,12 +69,14 @@ def test_a_change_is_pils(name: str, level: float):
     """To the rounding of PIL's results to whole shades; cubics differ by a coefficient (PIL's is -1, torch's -.75)."""
     image, change = photograph(), PAIRS[name]
     pil = Image.fromarray((image[0] * 255).byte().permute(1, 2, 0).numpy())
-    for seed, (cubic, how) in enumerate(((False, Image.Resampling.BILINEAR), (True, Image.Resampling.BICUBIC)) * 2):
+    for seed, (cubic, resampling) in enumerate(
+        ((False, Image.Resampling.BILINEAR), (True, Image.Resampling.BICUBIC)) * 2
+    ):
         theirs.random.seed(seed)
         to_argument = theirs.LEVEL_TO_ARG[name]
         arguments = to_argument(level, {"translate_pct": 0.45}) if to_argument else ()
         sign = -1.0 if arguments and arguments[0] < 0 else 1.0
-        expected = theirs.NAME_TO_OP[name](pil, *arguments, fillcolor=(124, 116, 104), resample=how)
+        expected = theirs.NAME_TO_OP[name](pil, *arguments, fillcolor=(124, 116, 104), resample=resampling)
         pixels = change(image, strength(level / 10, sign, cubic))[0].permute(1, 2, 0).numpy() * 255
         difference = np.abs(pixels - np.asarray(expected))
         if cubic and isinstance(change, Rotate | Shear | Translate):
@@ -96,23 +98,23 @@ def test_each_image_is_changed_by_itself_and_stays_in_range(change, seed: int):
     images = torch.cat([photograph(n, 9, 11) for n in range(3)])
     before = images.clone()
     level, sign = torch.rand(3, generator=generator), torch.tensor([1.0, -1.0, 1.0])
-    drawn = Strength(level, sign, torch.tensor([True, False, True]))
-    outputs = change(images, drawn)
+    draws = Strength(level, sign, torch.tensor([True, False, True]))
+    outputs = change(images, draws)
     assert outputs.shape == images.shape and outputs.min() >= 0 and outputs.max() <= 1 and torch.equal(images, before)
     for row in range(3):
-        alone = change(images[row : row + 1], Strength(*(part[row : row + 1] for part in drawn)))
+        alone = change(images[row : row + 1], Strength(*(part[row : row + 1] for part in draws)))
         torch.testing.assert_close(outputs[row : row + 1], alone, rtol=0, atol=1e-6)
 
 
 def test_draws_have_the_documented_distribution():
     """Changes evenly, half of them made; levels of a normal about 10, cut there: half are exactly the strongest."""
-    drawn = RandAugment().draw(30_000, torch.Generator().manual_seed(0))
-    assert drawn.change.shape == (30_000, 2)
-    assert chisquare(np.bincount(drawn.change.flatten().numpy(), minlength=15)).pvalue > 1e-3
-    for share in (drawn.on.float().mean(), drawn.cubic.float().mean(), (drawn.sign > 0).float().mean()):
+    draws = RandAugment().draw(30_000, torch.Generator().manual_seed(0))
+    assert draws.change.shape == (30_000, 2)
+    assert chisquare(np.bincount(draws.change.flatten().numpy(), minlength=15)).pvalue > 1e-3
+    for share in (draws.on.float().mean(), draws.cubic.float().mean(), (draws.sign > 0).float().mean()):
         assert abs(float(share) - 0.5) < 0.01
-    assert abs(float((drawn.level == 1).float().mean()) - 0.5) < 0.01
-    weaker = (1 - drawn.level[drawn.level < 1]) * 10
+    assert abs(float((draws.level == 1).float().mean()) - 0.5) < 0.01
+    weaker = (1 - draws.level[draws.level < 1]) * 10
     assert abs(float((weaker < 0.5).float().mean()) - (norm.cdf(1) - norm.cdf(-1))) < 0.01
 
 
@@ -122,8 +124,8 @@ def test_two_changes_follow_each_other():
     change = torch.tensor([[2, 9], [9, 2], [2, 2], [7, 3]])
     on = torch.tensor([[True, True], [True, True], [True, True], [False, False]])
     level = torch.full((rows, 2), 0.7)
-    drawn = RandDraw(change, on, level, torch.ones(rows, 2), torch.zeros(rows, 2, dtype=torch.bool))
-    outputs, one = RandAugment().apply(images, drawn), strength(0.7)
+    draws = RandDraw(change, on, level, torch.ones(rows, 2), torch.zeros(rows, 2, dtype=torch.bool))
+    outputs, one = RandAugment().apply(images, draws), strength(0.7)
     brighter, negative = Brightness(), Invert()
     torch.testing.assert_close(outputs[:1], brighter(negative(images[:1], one), one))
     torch.testing.assert_close(outputs[1:2], negative(brighter(images[1:2], one), one))
@@ -135,9 +137,9 @@ def test_channels_of_a_color_space_keep_their_colors():
     """CMC's list only moves pixels: an image of one color, the fill's, comes out as it was."""
     even = (torch.tensor((124.0, 116.0, 104.0)) / 255)[None, :, None, None].expand(50, 3, 8, 8)
     augment = RandAugment(SHAPE_CHANGES, probability=1.0)
-    drawn = augment.draw(50, torch.Generator().manual_seed(0))
-    assert len(drawn.change.unique()) == len(SHAPE_CHANGES) == 6
-    torch.testing.assert_close(augment.apply(even, drawn), even, rtol=0, atol=1e-6)
+    draws = augment.draw(50, torch.Generator().manual_seed(0))
+    assert len(draws.change.unique()) == len(SHAPE_CHANGES) == 6
+    torch.testing.assert_close(augment.apply(even, draws), even, rtol=0, atol=1e-6)
 
 
 def test_senseless_settings_are_refused():

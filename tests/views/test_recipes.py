@@ -98,13 +98,13 @@ def test_wrong_settings_are_refused() -> None:
 def test_evaluation_is_torchvisions_resize_and_center(height: int, width: int, size: int, more: int) -> None:
     image = torch.randint(0, 256, (3, height, width), dtype=torch.uint8, generator=generator(height * 91 + width))
     view = EvaluationView(size, size + more, IMAGENET)
-    resized = functional.resize(image, [size + more], antialias=True)
-    assert torch.equal(view.crop(image), functional.center_crop(resized, [size, size]))
-    precise = functional.center_crop(functional.resize(image / 255, [size + more], antialias=True), [size, size])
-    expected = functional.normalize(precise, list(IMAGENET.mean), list(IMAGENET.std))
+    resized_image = functional.resize(image, [size + more], antialias=True)
+    assert torch.equal(view.crop(image), functional.center_crop(resized_image, [size, size]))
+    exact = functional.center_crop(functional.resize(image / 255, [size + more], antialias=True), [size, size])
+    expected = functional.normalize(exact, list(IMAGENET.mean), list(IMAGENET.std))
     torch.testing.assert_close(view.batch(image[None])[0], expected, atol=2e-4, rtol=0)
-    finished = view.finish(view.crop(image)[None])[0]
-    assert (finished - expected).abs().max() <= 1.05 / 255 / min(IMAGENET.std)
+    view_of_image = view.finish(view.crop(image)[None])[0]
+    assert (view_of_image - expected).abs().max() <= 1.05 / 255 / min(IMAGENET.std)
 
 
 def test_evaluation_of_images_of_the_right_size_is_exact_by_both_routes() -> None:

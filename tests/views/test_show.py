@@ -23,13 +23,13 @@ def images(count: int = 3, height: int = 40, width: int = 50) -> list[torch.Tens
     return [torch.randint(0, 256, (3, height, width), dtype=torch.uint8, generator=generator) for _ in range(count)]
 
 
-def seeded(seed: int) -> torch.Generator:
+def generator(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
 def views_of(maker, seed: int = 1) -> list[torch.Tensor]:
-    crops = [maker.crop(image, seeded(seed)) for image in images()]
-    return maker.finish(tuple(torch.stack(part) for part in zip(*crops, strict=True)), seeded(seed))
+    crops = [maker.crop(image, generator(seed)) for image in images()]
+    return maker.finish(tuple(torch.stack(part) for part in zip(*crops, strict=True)), generator(seed))
 
 
 @pytest.mark.parametrize("recipe", vantage.RECIPES, ids=lambda recipe: recipe.__name__)
@@ -47,8 +47,8 @@ def test_every_recipe_can_be_shown(recipe):
 def test_normalization_is_undone():
     """What is shown is the crop itself where nothing else is done to it."""
     views = Patches(8, 4)
-    crops = tuple(torch.stack(part) for part in zip(*(views.crop(i, seeded(1)) for i in images()), strict=True))
-    for column, crop in zip(panels(views, views.finish(crops, seeded(1))), crops, strict=True):
+    crops = tuple(torch.stack(part) for part in zip(*(views.crop(i, generator(1)) for i in images()), strict=True))
+    for column, crop in zip(panels(views, views.finish(crops, generator(1))), crops, strict=True):
         assert_close(column.images, crop / 255, rtol=0, atol=1e-6)
 
 
@@ -101,8 +101,8 @@ def pixels(path: Path) -> np.ndarray:
 
 
 def test_the_command_writes_the_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    place, out = write_images(tmp_path / "images.npz"), tmp_path / "views.png"
-    words = ["views", "show", "moco_v2", "--data", place, "--out", str(out), "--images", "2", "--size", "16"]
+    path, out = write_images(tmp_path / "images.npz"), tmp_path / "views.png"
+    words = ["views", "show", "moco_v2", "--data", path, "--out", str(out), "--images", "2", "--size", "16"]
     assert main([*words, "--times", "1"]) == 0 and str(out) in capsys.readouterr().out
     plain = pixels(out)
     assert plain.shape == (22 + 132 * 2, 4 + 132 * 3 + 10, 3)

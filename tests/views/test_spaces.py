@@ -57,8 +57,8 @@ def test_a_gray_has_no_hue_and_no_saturation():
 def test_29_colors_are_recovered():
     """There by ours and back by scikit-image, but for rounding."""
     images = pixels(2).double()
-    back = {YIQ(): color.yiq2rgb, YUV(): color.yuv2rgb, YDbDr(): color.ydbdr2rgb, HSV(): color.hsv2rgb}
-    for space, theirs in back.items():
+    inverse = {YIQ(): color.yiq2rgb, YUV(): color.yuv2rgb, YDbDr(): color.ydbdr2rgb, HSV(): color.hsv2rgb}
+    for space, theirs in inverse.items():
         again = theirs(space.convert(images).movedim(1, -1).numpy())
         assert_close(torch.from_numpy(again).movedim(-1, 1), images, rtol=0, atol=1e-6)
 

@@ -35,8 +35,8 @@ def plain_order(starts: list[int], seed: int, epoch: int, window: int) -> list[i
         before += len(blocks[block])
     order = []
     for number, images in enumerate(windows.values()):
-        mixed = epoch_order(len(images), seed, epoch, *([number] if number else []))
-        order += [images[at] for at in mixed]
+        numbers = epoch_order(len(images), seed, epoch, *([number] if number else []))
+        order += [images[at] for at in numbers]
     return order
 
 

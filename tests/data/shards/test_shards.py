@@ -24,7 +24,7 @@ def folder(tmp_path: Path) -> Path:
     return write_shards(tmp_path / "shards", COUNTS)
 
 
-def opened(path: Path | str) -> Source:
+def open_set(path: Path | str) -> Source:
     root = Path(str(path).partition("{")[0])
     return open_source(path, cache=(root if root.is_dir() else root.parent).parent / "cache")
 
@@ -52,32 +52,34 @@ def test_members_are_those_of_tarfile(
     with tarfile.open(path) as tar:
         expected = [(one.name.removeprefix("./"), one.offset_data, one.size) for one in tar]
     with path.open("rb") as file:
-        found = list(members(Content(file.fileno()), path.stat().st_size))
-    assert [tuple(one) for one in found] == expected
+        contents = list(members(Content(file.fileno()), path.stat().st_size))
+    assert [tuple(one) for one in contents] == expected
 
 
 def test_a_folder_a_part_and_a_pattern_hold_the_same_images(folder: Path) -> None:
     write_shard(folder / "test-000000.tar", samples(100, 2))
     pattern = f"{folder}/train-{{000000..000004}}.tar"
-    for source in (opened(f"{folder}#train"), opened(pattern)):
+    for source in (open_set(f"{folder}#train"), open_set(pattern)):
         assert isinstance(source, Shards) and len(source) == 22 and source.classes == ("0", "1", "2")
         for number in (0, 4, 5, 13, 14, 21):
             assert torch.equal(source.image(number), decode(png(number), ""))
             assert source.label(number) == number % 3
         assert source.name(14) == "train-000003.tar/0014.png"
-    assert opened(pattern).fingerprint() == opened(f"{folder}#train").fingerprint() != opened(folder).fingerprint()
+    assert (
+        open_set(pattern).fingerprint() == open_set(f"{folder}#train").fingerprint() != open_set(folder).fingerprint()
+    )
 
 
 def test_a_folder_with_images_or_folders_beside_a_tar_is_a_folder(folder: Path) -> None:
     (folder / "a").mkdir()
     (folder / "a" / "1.png").write_bytes(png(1))
     (folder / "a" / "2.png").write_bytes(png(2))
-    assert isinstance(opened(folder), Folder)
+    assert isinstance(open_set(folder), Folder)
 
 
 def test_tables_beside_each_shard_are_no_images(folder: Path) -> None:
     (folder / "train-000000.parquet").write_bytes(b"what img2dataset leaves beside a shard")
-    assert len(opened(folder)) == 22
+    assert len(open_set(folder)) == 22
 
 
 def test_labels_are_words_or_come_from_json(tmp_path: Path) -> None:
@@ -85,13 +87,13 @@ def test_labels_are_words_or_come_from_json(tmp_path: Path) -> None:
     write_shard(tmp_path / "s" / "0.tar", files)
     files = [("3.seg.png", png(3)), ("3.png", png(4)), ("3.json", b'{"label": "cat"}'), ("4.txt", b"no image")]
     write_shard(tmp_path / "s" / "1.tar", [*files, ("dir.x/5.v2.PNG", png(5)), ("dir.x/5.json", b'{"cls": "owl"}')])
-    source = opened(tmp_path / "s")
+    source = open_set(tmp_path / "s")
     assert source.classes == ("cat", "owl") and labels_of(source).tolist() == [1, -1, 0, 1]
     assert source.name(2) == "1.tar/3.png" and torch.equal(source.image(2), decode(png(4), ""))
     assert source.name(3) == "1.tar/dir.x/5.v2.PNG"
 
 
-def cut(path: Path, at: int) -> None:
+def truncate_file(path: Path, at: int) -> None:
     os.truncate(path, path.stat().st_size + at if at < 0 else at)
 
 
@@ -109,8 +111,8 @@ def patch(path: Path, at: int, content: bytes, mend: bool = True) -> None:
 DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "empty": (lambda path: path.write_bytes(b""), "it is empty"),
     "not a tar": (lambda path: path.write_bytes(b"x" * 5000), "there is no header at byte 0"),
-    "cut in a member": (lambda path: cut(path, 600), "claims .* bytes, but the file ends at byte 600"),
-    "cut in a header": (lambda path: cut(path, 1024 + 100), "cut short in the header|claims"),
+    "cut in a member": (lambda path: truncate_file(path, 600), "claims .* bytes, but the file ends at byte 600"),
+    "cut in a header": (lambda path: truncate_file(path, 1024 + 100), "cut short in the header|claims"),
     "bit flipped": (lambda path: patch(path, 3, b"\x07", mend=False), "no header at byte 0"),
     "lying size": (lambda path: patch(path, 124, b"77777777777\0"), "claims 8,589,934,591 bytes"),
     "negative size": (lambda path: patch(path, 124, b"-0000000001\0"), "no header at byte 0"),
@@ -126,9 +128,9 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
 def test_damaged_shards(name: str, folder: Path) -> None:
     damage, message = DAMAGE[name]
     damage(folder / "train-000002.tar")
-    with pytest.raises(DataError, match=f"train-000002.tar cannot be used: .*({message})") as caught:
-        opened(folder)
-    assert "\n" not in str(caught.value)
+    with pytest.raises(DataError, match=f"train-000002.tar cannot be used: .*({message})") as error:
+        open_set(folder)
+    assert "\n" not in str(error.value)
 
 
 BAD_SAMPLES: dict[str, tuple[Files, str]] = {
@@ -148,76 +150,78 @@ def test_bad_samples(name: str, tmp_path: Path) -> None:
     files, message = BAD_SAMPLES[name]
     write_shard(tmp_path / "s" / "0.tar", files)
     with pytest.raises(DataError, match=message):
-        opened(tmp_path / "s")
+        open_set(tmp_path / "s")
 
 
 def test_sets_that_cannot_be_opened(folder: Path, tmp_path: Path) -> None:
-    def refused(path: object, message: str) -> None:
+    def assert_refused(path: object, message: str) -> None:
         with pytest.raises(DataError, match=message) as caught:
             open_source(str(path), cache=tmp_path / "cache")
         assert "\n" not in str(caught.value)
 
-    refused(f"{folder}/train-{{000000..000009}}.tar", "5 of the 10 files .* do not exist, the first is .*000005.tar")
+    assert_refused(
+        f"{folder}/train-{{000000..000009}}.tar", "5 of the 10 files .* do not exist, the first is .*000005.tar"
+    )
     (folder / "a.tar.gz").write_bytes(b"")
-    refused(f"{folder}/{{train-000000.tar,a.tar.gz}}", "a.tar.gz is not a .tar: shards are read in place")
-    refused(f"{folder}#val", "names no shard: the folder holds train-000000.tar")
-    refused(f"{folder}/{{train-000001.tar,train-000001.tar}}", "no images in 2 shards")
+    assert_refused(f"{folder}/{{train-000000.tar,a.tar.gz}}", "a.tar.gz is not a .tar: shards are read in place")
+    assert_refused(f"{folder}#val", "names no shard: the folder holds train-000000.tar")
+    assert_refused(f"{folder}/{{train-000001.tar,train-000001.tar}}", "no images in 2 shards")
     write_shard(folder / "train-000005.tar", [("1.png", png(1)), ("1.cls", b"dog")])
-    refused(folder, "words in .*train-000005.tar and numbers in .*train-000000.tar")
+    assert_refused(folder, "words in .*train-000005.tar and numbers in .*train-000000.tar")
 
 
 def test_an_index_is_kept_and_follows_each_shard(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened(folder)
+    open_set(folder)
     from vantage.data.sources.shards import index
 
-    made: list[str] = []
+    indexed: list[str] = []
     monkeypatch.setattr(
-        index, "make_index", lambda path, state, make=index.make_index: made.append(path) or make(path, state)
+        index, "make_index", lambda path, state, make=index.make_index: indexed.append(path) or make(path, state)
     )
-    assert len(opened(folder)) == 22 and not made
+    assert len(open_set(folder)) == 22 and not indexed
     write_shard(folder / "train-000003.tar", samples(50, 4))
-    assert len(opened(folder)) == 25 and [Path(path).name for path in made] == ["train-000003.tar"]
+    assert len(open_set(folder)) == 25 and [Path(path).name for path in indexed] == ["train-000003.tar"]
     for file in (tmp_path / "cache" / "shards").iterdir():
         file.write_bytes(b"damaged")
-    assert len(opened(folder)) == 25 and len(made) == 1 + 5
+    assert len(open_set(folder)) == 25 and len(indexed) == 1 + 5
 
 
 def test_one_file_holds_what_opening_a_set_needs(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A second opening reads no shard's index; a shard that changed is read by itself, and the file follows it."""
-    first, read = opened(folder), list[str]()
+    first, paths_read = open_set(folder), list[str]()
 
     def reading(path: str, *rest: object) -> Index:
-        read.append(Path(path).name)
+        paths_read.append(Path(path).name)
         return cached_index(path, *rest)  # pyright: ignore[reportArgumentType]
 
     monkeypatch.setattr(shards, "cached_index", reading)
-    again = opened(folder)
-    assert read == [] and len(again) == len(first) and again.fingerprint() == first.fingerprint()
-    read.clear()
+    again = open_set(folder)
+    assert paths_read == [] and len(again) == len(first) and again.fingerprint() == first.fingerprint()
+    paths_read.clear()
     write_shard(folder / "train-000002.tar", samples(40, 3))
-    opened(folder)
-    changed = opened(folder)
-    assert read == ["train-000002.tar"] and len(changed) == sum(COUNTS) - 9 + 3
-    read.clear()
-    (kept,) = (tmp_path / "cache" / "shards").glob("set-*.json")
-    whole = kept.read_text()
-    for damaged in (whole[:-9], "[]", "{}", whole.replace("]]", "]],0"), whole.replace('"words":[[]]', '"words":[]')):
-        kept.write_text(damaged)
-        anew = opened(folder)
-        assert len(read) == len(COUNTS) and anew.fingerprint() == changed.fingerprint()
-        read.clear()
-    assert kept.read_text() == whole
+    open_set(folder)
+    with_changed_shard = open_set(folder)
+    assert paths_read == ["train-000002.tar"] and len(with_changed_shard) == sum(COUNTS) - 9 + 3
+    paths_read.clear()
+    (file,) = (tmp_path / "cache" / "shards").glob("set-*.json")
+    whole = file.read_text()
+    for content in (whole[:-9], "[]", "{}", whole.replace("]]", "]],0"), whole.replace('"words":[[]]', '"words":[]')):
+        file.write_text(content)
+        last = open_set(folder)
+        assert len(paths_read) == len(COUNTS) and last.fingerprint() == with_changed_shard.fingerprint()
+        paths_read.clear()
+    assert file.read_text() == whole
 
 
 def test_a_cache_that_cannot_be_written_costs_time_only(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "cache").write_bytes(b"a file in the way")
-    source = opened(folder)
+    source = open_set(folder)
     copy = pickle.loads(pickle.dumps(source))  # between our own processes, never from a file
     assert torch.equal(copy.image(21), decode(png(21), "")) and copy.name(21) == source.name(21)
 
 
 def test_a_shard_that_changes_while_it_is_read_is_named(folder: Path) -> None:
-    source = opened(folder)
+    source = open_set(folder)
     write_shard(folder / "train-000002.tar", samples(50, 9))
     with pytest.raises(DataError, match="train-000002.tar changed while it was in use"):
         source.image(7)

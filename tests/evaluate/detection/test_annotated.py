@@ -37,16 +37,18 @@ def test_a_coco_file_is_read_by_ids_and_its_images_are_located(tmp_path: Path) -
         pixels = torch.from_numpy(pictures[int(Path(image["file_name"]).stem)]).permute(2, 0, 1)
         assert torch.equal(source.image(number), pixels)
         own = [one for one in content["annotations"] if one["image_id"] == image["id"]]
-        found = source.instances(number)
-        assert len(found) == len(own) and source.label(number) is None
+        instances = source.instances(number)
+        assert len(instances) == len(own) and source.label(number) is None
         for row, one in enumerate(own):
             left, top, across, down = one["bbox"]
-            assert found.box[row].tolist() == [left, top, left + across, top + down]
-            assert source.classes[int(found.label[row])] == ("person" if one["category_id"] == 7 else "box")
+            assert instances.box[row].tolist() == [left, top, left + across, top + down]
+            assert source.classes[int(instances.label[row])] == ("person" if one["category_id"] == 7 else "box")
             mask = mask_of(source.masks(number)[row])
-            painted = (pixels[0].int() - pixels[1].int()).abs() > 100
-            assert torch.equal(mask, painted) and float(found.area[row]) == mask.sum()
-            assert found.points is not None and bool((found.points[row, :, 2] == 2).all()) == (one["category_id"] == 7)
+            rectangle = (pixels[0].int() - pixels[1].int()).abs() > 100
+            assert torch.equal(mask, rectangle) and float(instances.area[row]) == mask.sum()
+            assert instances.points is not None and bool((instances.points[row, :, 2] == 2).all()) == (
+                one["category_id"] == 7
+            )
 
 
 def test_run_lengths_round_trip() -> None:
@@ -67,8 +69,8 @@ def test_boxes_are_clipped_and_empty_ones_left_out(tmp_path: Path) -> None:
     one = content["annotations"][0]
     one["bbox"] = [-5, 50, 200, 40]
     content["annotations"].append({**one, "id": 2, "bbox": [3, 3, 0, 9]})
-    found = open_annotated(write_coco(tmp_path, content, pictures)).instances(0)
-    assert found.box.tolist() == [[0, 50, 72, 64]]
+    instances = open_annotated(write_coco(tmp_path, content, pictures)).instances(0)
+    assert instances.box.tolist() == [[0, 50, 72, 64]]
 
 
 def test_voc_round_trip(tmp_path: Path) -> None:
@@ -79,13 +81,16 @@ def test_voc_round_trip(tmp_path: Path) -> None:
     write_voc(tmp_path / "VOC2007", boxes, "trainval")
     source = open_annotated(f"{tmp_path}/VOC2007#trainval")
     assert isinstance(source, VocImages) and source.classes == VOC_CLASSES and len(source) == 2
-    found = source.instances(0)
-    assert found.box.tolist() == [[0, 0, 1, 1], [2, 4, 50, 40]] and found.difficult.tolist() == [False, True]
-    assert [source.classes[label] for label in found.label] == ["chair", "dog"] and found.area.tolist() == [1, 48 * 36]
+    instances = source.instances(0)
+    assert instances.box.tolist() == [[0, 0, 1, 1], [2, 4, 50, 40]] and instances.difficult.tolist() == [False, True]
+    assert [source.classes[label] for label in instances.label] == ["chair", "dog"] and instances.area.tolist() == [
+        1,
+        48 * 36,
+    ]
     assert source.image(0).shape == (3, 40, 50) and len(source.instances(1)) == 0
     again = [
         (source.classes[label], (int(box[0]) + 1, int(box[1]) + 1, int(box[2]), int(box[3])), int(difficult))
-        for box, label, difficult in zip(found.box, found.label, found.difficult, strict=True)
+        for box, label, difficult in zip(instances.box, instances.label, instances.difficult, strict=True)
     ]
     assert again == boxes["000005"]
     write_voc(tmp_path / "VOC2012", {"1": boxes["000005"]}, "trainval")
@@ -103,9 +108,9 @@ def test_parts_and_other_classes(tmp_path: Path) -> None:
     names = {part.name(number) for part in (train, test) for number in range(len(part))}
     assert (len(train), len(test)) == (4, 2) and names == {source.name(number) for number in range(6)}
     assert train.fingerprint() != test.fingerprint() != source.fingerprint()
-    turned = OfClasses(source, ["person", "other", "box"])
+    with_classes = OfClasses(source, ["person", "other", "box"])
     for number in range(6):
-        assert turned.instances(number).label.tolist() == [
+        assert with_classes.instances(number).label.tolist() == [
             {0: 2, 1: 0}[x] for x in source.instances(number).label.tolist()
         ]
     with pytest.raises(UserError, match=r"1 classes that the training images do not have \(box\)"):
@@ -213,13 +218,13 @@ def test_real_files(tmp_path: Path, shared_data: Path) -> None:
     with tarfile.open(shared_data / "tiny-coco-100.tar.gz") as tar:
         tar.extractall(tmp_path, filter="data")
     source = open_annotated(tmp_path / "tiny-coco/annotations/instances_train2017.json")
-    found = [source.instances(number) for number in range(len(source))]
-    assert (len(source), len(source.classes), sum(map(len, found))) == (50, 80, 470)
-    assert sum(int(one.crowd.sum()) for one in found) == 5
+    instances = [source.instances(number) for number in range(len(source))]
+    assert (len(source), len(source.classes), sum(map(len, instances))) == (50, 80, 470)
+    assert sum(int(one.crowd.sum()) for one in instances) == 5
     content = json.loads((tmp_path / "tiny-coco/annotations/instances_train2017.json").read_text())
     area = {one["id"]: one["area"] for one in content["annotations"] if not one["iscrowd"]}
     ours = [
-        float(mask_of(mask).sum()) for n, one in enumerate(found)
+        float(mask_of(mask).sum()) for n, one in enumerate(instances)
         for mask, crowd in zip(source.masks(n), one.crowd, strict=True) if not crowd
     ]  # fmt: skip
     assert len(ours) == len(area) and abs(np.sum(ours) / sum(area.values()) - 1) < 0.01

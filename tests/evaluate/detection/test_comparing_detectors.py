@@ -47,24 +47,24 @@ def labeled(folder: Path) -> str:
 @pytest.fixture
 def trainings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str, int, int]]:
     """Encoders, seeds and numbers of images of the detectors to train, in place of training them."""
-    asked: list[tuple[str, int, int]] = []
+    calls: list[tuple[str, int, int]] = []
 
-    def judged(self: DetectorProtocol, trained: FrozenEncoder, train: object, test: object, work: Work) -> Outcome:
-        if len(asked) == 3:
+    def judge(self: DetectorProtocol, encoder: FrozenEncoder, train: object, test: object, work: Work) -> Outcome:
+        if len(calls) == 3:
             raise KeyboardInterrupt
         count = len(open_annotated(str(tmp_path / "a/annotations/instances_train.json")))
-        asked.append((trained.name, self.seed, count))
+        calls.append((encoder.name, self.seed, count))
         return Outcome({"AP": 10.0 + self.seed, "AP50": 50.0 + self.seed}, count, 3, {})
 
     monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(DetectorProtocol, "__call__", judged)
-    return asked
+    monkeypatch.setattr(DetectorProtocol, "__call__", judge)
+    return calls
 
 
 @pytest.fixture
 def any_network(monkeypatch: pytest.MonkeyPatch) -> None:
     """Accepts every network, so that a small one will do where no detector is trained."""
-    monkeypatch.setattr("vantage.evaluate.protocols.detection.detector_protocol.check_backbone", lambda trained: None)
+    monkeypatch.setattr("vantage.evaluate.protocols.detection.detector_protocol.check_backbone", lambda encoder: None)
 
 
 @pytest.mark.usefixtures("any_network")
@@ -108,9 +108,9 @@ def test_evaluate_and_compare_share_their_results(tmp_path: Path, trainings: lis
     run, protocol = tmp_path / "run", Detection(steps=2, batch_size=2, precise_batches=1, sizes=SIZES, seed=1)
     kept_run(run, tiny_run())
     train, test = small_coco(tmp_path / "a"), small_coco(tmp_path / "b", "val", 3, 1)
-    here = Work("cpu", num_workers=2, cache=tmp_path / "cache")
+    work = Work("cpu", num_workers=2, cache=tmp_path / "cache")
     with allowing(*ALLOW):
-        evaluate(run, protocol, open_annotated(train), open_annotated(test), baselines=True, work=here)
+        evaluate(run, protocol, open_annotated(train), open_annotated(test), baselines=True, work=work)
     assert len(trainings) == 2
     (file,) = (run / "evaluations").glob("*.json")
     words = ["--import", "tiny", "compare", str(run), "--protocols", str(file), "--data", str(train)]
@@ -118,7 +118,7 @@ def test_evaluate_and_compare_share_their_results(tmp_path: Path, trainings: lis
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "sentence"),
     [
         ("knn,detection --data LABELED", "knn is evaluated on images with classes and detection on images with boxes"),
         ("knn,detection --data LABELED", "give those of one with --set detection.data=PATH (and detection.test)"),
@@ -133,20 +133,20 @@ def test_evaluate_and_compare_share_their_results(tmp_path: Path, trainings: lis
     ],
 )
 def test_mistakes_are_reported_before_anything_is_trained(
-    words: str, told: str, tmp_path: Path, trainings: list[tuple[str, int, int]], capsys: pytest.CaptureFixture[str]
+    words: str, sentence: str, tmp_path: Path, trainings: list[tuple[str, int, int]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     kept_run(tmp_path / "tiny", tiny_run())
     write_voc(tmp_path / "voc", {"1": [("person", (1, 1, 9, 9), 0)], "2": []}, "train")
-    places: dict[str, Callable[[], str]] = {
+    paths: dict[str, Callable[[], str]] = {
         "LABELED": lambda: labeled(tmp_path),
         "BOXES": lambda: str(small_coco(tmp_path / "a")),
         "EMPTY": lambda: str(small_coco(tmp_path / "b", "val", 3, 1)),
         "VOC": lambda: f"{tmp_path}/voc#train",
     }
-    given = [places[word]() if word in places else word for word in words.split()]
-    assert main(["--import", "tiny", "compare", str(tmp_path / "tiny"), "--quiet", "--protocols", *given]) == 2
-    heard = capsys.readouterr().err
-    assert told in heard and heard.count("\n") == 1, heard
+    command = [paths[word]() if word in paths else word for word in words.split()]
+    assert main(["--import", "tiny", "compare", str(tmp_path / "tiny"), "--quiet", "--protocols", *command]) == 2
+    message = capsys.readouterr().err
+    assert sentence in message and message.count("\n") == 1, message
     assert not trainings
 
 
@@ -169,9 +169,9 @@ def test_a_table_of_real_detectors(
     words = ["compare", str(tmp_path / "run"), "--protocols", "detection", "--data", str(small_coco(tmp_path / "a"))]
     words += WORDS
     assert main(words) == 0
-    told = capsys.readouterr()
-    assert told.out.count("| moco_v2 ") == 1 and "a fifth of the same 6 images" in told.out
+    output = capsys.readouterr()
+    assert output.out.count("| moco_v2 ") == 1 and "a fifth of the same 6 images" in output.out
     assert main(words) == 0
     again = capsys.readouterr()
-    assert again.out == told.out and again.err.count("read from its record") == 2
+    assert again.out == output.out and again.err.count("read from its record") == 2
     assert not list((tmp_path / "cache").rglob("detectors/*"))

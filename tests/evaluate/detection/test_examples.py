@@ -23,23 +23,23 @@ from vantage.evaluate.protocols.detection.order import StepOrder, wide
 def test_a_mirrored_example_shows_the_mirrored_instances(tmp_path: Path) -> None:
     source = open_annotated(small_coco(tmp_path))
     swap = mirror_order(POINTS)
-    assert [POINTS[place] for place in swap[:4]] == ["nose", "right_eye", "left_eye", "right_ear"]
+    assert [POINTS[point] for point in swap[:4]] == ["nose", "right_eye", "left_eye", "right_ear"]
     for number in range(len(source)):
         one = example(source, number, Masks())
-        turned = mirror_example(one, swap)
-        assert turned.masks is not None and one.masks is not None and turned.image.equal(one.image.flip(2))
-        for box, mask, label in zip(turned.box, turned.masks, turned.label, strict=True):
+        mirrored = mirror_example(one, swap)
+        assert mirrored.masks is not None and one.masks is not None and mirrored.image.equal(one.image.flip(2))
+        for box, mask, label in zip(mirrored.box, mirrored.masks, mirrored.label, strict=True):
             rows, columns = mask.nonzero().unbind(1)
             extent = [columns.min(), rows.min(), columns.max() + 1, rows.max() + 1]
             assert box.tolist() == [int(value) for value in extent] and int(label) in (1, 2)
-        assert mirror_example(turned, swap).box.equal(one.box)
+        assert mirror_example(mirrored, swap).box.equal(one.box)
     one = example(source, 0, Keypoints(17))
     assert one.points is not None
-    turned = mirror_example(one, swap)
-    assert turned.points is not None
+    mirrored = mirror_example(one, swap)
+    assert mirrored.points is not None
     left, right = POINTS.index("left_eye"), POINTS.index("right_eye")
-    assert turned.points[:, left, 0].equal(72 - 1 - one.points[:, right, 0])
-    again = mirror_example(turned, swap).points
+    assert mirrored.points[:, left, 0].equal(72 - 1 - one.points[:, right, 0])
+    again = mirror_example(mirrored, swap).points
     assert again is not None and again.equal(one.points)
 
 
@@ -55,8 +55,8 @@ def test_images_without_boxes_are_left_out_or_kept(tmp_path: Path) -> None:
     content, pictures = coco_content(6)
     content["annotations"][0]["iscrowd"] = 1
     source = open_annotated(write_coco(tmp_path, content, pictures))
-    left = training_images(source, Boxes(), keep_empty=False)
-    assert {left.name(number) for number in range(len(left))} == {"1.png", "2.png", "3.png", "5.png"}
+    kept_images = training_images(source, Boxes(), keep_empty=False)
+    assert {kept_images.name(number) for number in range(len(kept_images))} == {"1.png", "2.png", "3.png", "5.png"}
     assert len(training_images(source, Boxes(), keep_empty=True)) == 6
     people = training_images(source, Keypoints(17), keep_empty=False)
     assert {people.name(number) for number in range(len(people))} == {"1.png", "3.png", "5.png"}
@@ -78,13 +78,15 @@ def test_every_epoch_shows_every_image_and_a_later_start_shows_the_same(tmp_path
     late = [one for batch in batches_from(source, Boxes(), order, 3, range(2, 6), 1) for one in batch]
     assert len(whole) == 24 and all(a.image.equal(b.image) for a, b in zip(whole[8:], late, strict=True))
 
-    def known(image: torch.Tensor) -> int:
+    def number_of(image: torch.Tensor) -> int:
         plain = [source.image(number) for number in range(6)]
         return next(n for n, one in enumerate(plain) if one.equal(image) or one.flip(2).equal(image))
 
-    seen = [known(one.image) for one in whole]
-    assert all(sorted(seen[at : at + 6]) == list(range(6)) for at in range(0, 24, 6)) and seen[:6] != seen[6:12]
-    assert 0 < sum(not source.image(known(one.image)).equal(one.image) for one in whole) < 24
+    numbers = [number_of(one.image) for one in whole]
+    assert (
+        all(sorted(numbers[at : at + 6]) == list(range(6)) for at in range(0, 24, 6)) and numbers[:6] != numbers[6:12]
+    )
+    assert 0 < sum(not source.image(number_of(one.image)).equal(one.image) for one in whole) < 24
 
 
 def test_wide_and_tall_images_are_in_separate_steps() -> None:
@@ -97,8 +99,8 @@ def test_wide_and_tall_images_are_in_separate_steps() -> None:
         *steps[3:41:37],
     ]
     for first in range(0, 96, 16):
-        shown = [pair for step in steps[first : first + 16] for pair in step]
-        assert sorted(shown) == [pair for step in range(first, first + 16) for pair in plain(step)]
+        pairs = [pair for step in steps[first : first + 16] for pair in step]
+        assert sorted(pairs) == [pair for step in range(first, first + 16) for pair in plain(step)]
         kinds = [len({shape[image] for _, image in step}) for step in steps[first : first + 16]]
         assert kinds[:-1] == [1] * 15
         assert {shape[image] for step in steps[first : first + 15] for _, image in step} == {False, True}
@@ -107,10 +109,10 @@ def test_wide_and_tall_images_are_in_separate_steps() -> None:
 def test_images_of_one_shape_and_small_sets_keep_the_plain_order() -> None:
     plain = StepOrder(50, 4, 3)
     assert all(StepOrder(50, 4, 3, [same] * 50)(step) == plain(step) for same in (False, True) for step in range(40))
-    mixed = [number % 2 == 0 for number in range(5)]
+    is_wide = [number % 2 == 0 for number in range(5)]
     for step in range(10):
-        assert sorted(StepOrder(5, 4, 3, mixed)(step)) == StepOrder(5, 4, 3)(step)
-        assert sorted(StepOrder(5, 16, 3, mixed)(step)) == StepOrder(5, 16, 3)(step)
+        assert sorted(StepOrder(5, 4, 3, is_wide)(step)) == StepOrder(5, 4, 3)(step)
+        assert sorted(StepOrder(5, 16, 3, is_wide)(step)) == StepOrder(5, 16, 3)(step)
 
 
 def test_shapes_are_known_without_decoding_images(tmp_path: Path) -> None:

@@ -39,12 +39,12 @@ SIZES = Sizes((32,), 32, 48, (8, 16, 24, 32, 48), regions=4, proposals=8)
 
 def resnet(choice: Backbone | None = None, seed: int = 0) -> FrozenEncoder:
     role = Shared(Encoder(choice or ResNet(18), LinearHead(8)))
-    trained = random_encoder(dataclasses.replace(tiny_run(), encoders=role), seed)
+    encoder = random_encoder(dataclasses.replace(tiny_run(), encoders=role), seed)
     with torch.no_grad():
-        for value in trained.backbone.buffers():
+        for value in encoder.backbone.buffers():
             if value.is_floating_point():
                 value.add_(0.02 * torch.rand_like(value))
-    return trained
+    return encoder
 
 
 @pytest.mark.parametrize(
@@ -57,35 +57,35 @@ def resnet(choice: Backbone | None = None, seed: int = 0) -> FrozenEncoder:
     ],
 )
 def test_every_weight_of_the_checkpoint_is_in_the_detector(choice: ResNet, network: Any) -> None:
-    trained = resnet(choice)
-    detector = network.build(trained, 3, Masks(), SIZES)
+    encoder = resnet(choice)
+    detector = network.build(encoder, 3, Masks(), SIZES)
     own = detector.model.state_dict()
-    names = trained.backbone.state_dict()
+    names = encoder.backbone.state_dict()
     assert set(detector.model_names) == set(names) and len(set(detector.model_names.values())) == len(names)
     for name, value in names.items():
         assert torch.equal(own[detector.model_names[name]], value), name
     with torch.no_grad():
         own[detector.model_names["layer4.0.conv1.weight"]][0, 0, 0, 0] += 1e-6
     with pytest.raises(RuntimeError, match="layer4.0.conv1.weight of the backbone is not in the detector"):
-        detector.check_copied(trained.backbone)
+        detector.check_copied(encoder.backbone)
 
 
 def test_the_pyramid_sees_what_the_backbone_sees() -> None:
-    trained = resnet()
-    model = Pyramid().build(trained, 3, Boxes(), SIZES).model.eval()
+    encoder = resnet()
+    model = Pyramid().build(encoder, 3, Boxes(), SIZES).model.eval()
     images = torch.rand(1, 3, 64, 64)
     body: Any = model.backbone.get_submodule("body")
     pooled = body(images)["3"].mean((2, 3))
-    assert torch.allclose(pooled, trained.backbone.eval()(images), atol=1e-5)
-    detector = FourthStage().build(trained, 3, Boxes(), SIZES)
+    assert torch.allclose(pooled, encoder.backbone.eval()(images), atol=1e-5)
+    detector = FourthStage().build(encoder, 3, Boxes(), SIZES)
     detector.model.eval()
     trunk: Any = detector.model.backbone
     head: Any = detector.model.roi_heads.box_head.stage.layer4  # pyright: ignore
-    assert torch.allclose(head(trunk(images)["0"]).mean((2, 3)), trained.backbone(images), atol=1e-5)
+    assert torch.allclose(head(trunk(images)["0"]).mean((2, 3)), encoder.backbone(images), atol=1e-5)
 
 
 def test_heads_are_those_of_the_infomin_release() -> None:
-    plain, normed = (
+    plain, with_norms = (
         Pyramid(new_norm=False, normed_heads=heads).build(resnet(), 3, Masks(), SIZES).model.roi_heads
         for heads in (False, True)
     )
@@ -97,9 +97,9 @@ def test_heads_are_those_of_the_infomin_release() -> None:
         return sum(isinstance(own, torch.nn.BatchNorm2d) for own in part.modules())
 
     assert shapes(plain.box_head) == [(1024, 256 * 49), (1024,), (1024, 1024), (1024,)] and norms(plain) == 0
-    assert shapes(normed.box_head) == [(256, 256, 3, 3), (256,), (256,)] * 4 + [(1024, 256 * 49), (1024,)]
-    assert shapes(normed.mask_head) == [(256, 256, 3, 3), (256,), (256,)] * 4 and norms(normed) == 8
-    assert normed.box_predictor.cls_score.in_features == 1024  # pyright: ignore
+    assert shapes(with_norms.box_head) == [(256, 256, 3, 3), (256,), (256,)] * 4 + [(1024, 256 * 49), (1024,)]
+    assert shapes(with_norms.mask_head) == [(256, 256, 3, 3), (256,), (256,)] * 4 and norms(with_norms) == 8
+    assert with_norms.box_predictor.cls_score.in_features == 1024  # pyright: ignore
 
 
 def step(detector: Any, source: Any, output: Any) -> dict[str, torch.Tensor]:
@@ -123,15 +123,15 @@ def step(detector: Any, source: Any, output: Any) -> dict[str, torch.Tensor]:
     ],
 )
 def test_frozen_parts_stay_the_same_to_the_bit(tmp_path: Path, network: Any, moves: tuple[str, ...]) -> None:
-    trained, source = resnet(), open_annotated(small_coco(tmp_path))
-    detector = network.build(trained, 2, Boxes(), SIZES)
+    encoder, source = resnet(), open_annotated(small_coco(tmp_path))
+    detector = network.build(encoder, 2, Boxes(), SIZES)
     step(detector, source, Boxes())
-    own, moved = detector.model.state_dict(), set()
-    for name, value in trained.backbone.state_dict().items():
+    own, changed_parts = detector.model.state_dict(), set()
+    for name, value in encoder.backbone.state_dict().items():
         if not torch.equal(own[detector.model_names[name]], value):
-            moved.add(name.split(".")[0])
+            changed_parts.add(name.split(".")[0])
             assert network.frozen_stages < 5 or ("bn" not in name and "downsample.1" not in name)
-    assert moved == set(moves)
+    assert changed_parts == set(moves)
 
 
 @pytest.mark.slow
@@ -143,8 +143,8 @@ def test_every_output_has_losses_and_detections(tmp_path: Path) -> None:
         (FourthStage(), Masks(), "loss_mask"),
     ):
         classes = 1 if isinstance(output, Keypoints) else 2
-        trained = resnet()
-        detector = network.build(trained, classes, output, SIZES)
+        encoder = resnet()
+        detector = network.build(encoder, classes, output, SIZES)
         people = [n for n in range(len(source)) if source.instances(n).label.tolist() == [1]]
         assert people
         batch = [example(source, number, output) for number in people[:2]]
@@ -156,13 +156,17 @@ def test_every_output_has_losses_and_detections(tmp_path: Path) -> None:
         )
         assert extra in losses and all(bool(value.isfinite()) and value > 0 for value in losses.values())
         detector.model.roi_heads.score_thresh = 0.0  # pyright: ignore
-        found = detect(detector, source, output, Work("cpu"), "tiny")[0]
+        detections = detect(detector, source, output, Work("cpu"), "tiny")[0]
         height, width = source.size(0)
-        assert len(found.score) and bool((found.box[:, 2] <= width).all()) and int(found.label.min()) >= 0
+        assert (
+            len(detections.score) and bool((detections.box[:, 2] <= width).all()) and int(detections.label.min()) >= 0
+        )
         if isinstance(output, Masks):
-            assert found.masks is not None and {(one.height, one.width) for one in found.masks} == {(height, width)}
+            assert detections.masks is not None and {(one.height, one.width) for one in detections.masks} == {
+                (height, width)
+            }
         else:
-            assert found.points is not None and found.points.shape[1:] == (17, 3)
+            assert detections.points is not None and detections.points.shape[1:] == (17, 3)
 
 
 def test_images_are_decoded_in_threads_and_tested_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,18 +185,18 @@ def test_images_are_decoded_in_threads_and_tested_one_by_one(tmp_path: Path, mon
     with torch.no_grad():
         expected = [detector.model([source.image(number).float() / 255])[0] for number in range(7)]
     monkeypatch.setattr(type(source), "image", image)
-    told: list[int] = []
+    counts: list[int] = []
 
-    class Told(QuietProgress):
-        def advance(self, done: int, note: str = "") -> None:
-            told.append(done)
+    class Counts(QuietProgress):
+        def advance(self, completed: int, note: str = "") -> None:
+            counts.append(completed)
 
     for workers in (1, 3):
-        found = detect(detector, source, Boxes(), Work("cpu", num_workers=workers, progress=Told()), "tiny")
-        for one, other in zip(found, expected, strict=True):
+        detections = detect(detector, source, Boxes(), Work("cpu", num_workers=workers, progress=Counts()), "tiny")
+        for one, other in zip(detections, expected, strict=True):
             assert len(one.score) and torch.equal(one.box, other["boxes"]) and torch.equal(one.score, other["scores"])
             assert torch.equal(one.label, other["labels"] - 1)
-    assert told == 2 * list(range(1, 8)) and threading.main_thread().name not in threads
+    assert counts == 2 * list(range(1, 8)) and threading.main_thread().name not in threads
 
 
 def course(folder: Path, steps: int, **others: Any) -> DetectorTraining:
@@ -202,27 +206,27 @@ def course(folder: Path, steps: int, **others: Any) -> DetectorTraining:
 
 @pytest.mark.slow
 def test_a_resumed_training_equals_an_uninterrupted_one(tmp_path: Path) -> None:
-    trained, source = resnet(), open_annotated(small_coco(tmp_path))
+    encoder, source = resnet(), open_annotated(small_coco(tmp_path))
 
-    def built() -> Any:
+    def build_detector() -> Any:
         torch.manual_seed(1)
-        return Pyramid().build(trained, 2, Boxes(), SIZES)
+        return Pyramid().build(encoder, 2, Boxes(), SIZES)
 
-    whole, work = built(), Work("cpu")
+    whole, work = build_detector(), Work("cpu")
     expected = course(tmp_path / "whole", 4)(whole, source, Boxes(), work, "tiny")
 
     class Stopped(Exception):
         pass
 
     class Stop(QuietProgress):
-        def advance(self, done: int, note: str = "") -> None:
-            if done == 3:
+        def advance(self, completed: int, note: str = "") -> None:
+            if completed == 3:
                 raise Stopped
 
     part = course(tmp_path / "part", 4, minutes=0.0)
     with pytest.raises(Stopped):
-        part(built(), source, Boxes(), Work("cpu", progress=Stop()), "tiny")
-    again = built()
+        part(build_detector(), source, Boxes(), Work("cpu", progress=Stop()), "tiny")
+    again = build_detector()
     rest = part(again, source, Boxes(), work, "tiny")
     assert rest == expected and len(rest) == 4
     for name, value in whole.model.state_dict().items():

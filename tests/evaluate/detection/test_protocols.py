@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from annotated import coco_content, small_coco, write_coco, write_voc
-from tiny import images, kept_run, tiny_run, work
+from tiny import cpu_work, images, kept_run, tiny_run
 
 from vantage.cli import main
 from vantage.encoders import Encoder, LinearHead, ResNet, Shared
@@ -48,7 +48,7 @@ def plain_run(folder: Path) -> None:
     checkpoint.save(folder, 7, {f"learner.{name}": value for name, value in learner.state_dict().items()}, {})
 
 
-def trained() -> FrozenEncoder:
+def random_network() -> FrozenEncoder:
     return random_encoder(RUN)
 
 
@@ -64,8 +64,8 @@ def test_the_command_line_evaluates_and_records_a_run(
     words += ["--set", "sizes.short_sides=32", "--set", "sizes.test-side=32", "--set", "sizes.long-side=48"]
     words += ["--set", "sizes.regions=4", "--set", "sizes.anchors=8,16,24,32,48", "--set", "sizes.proposals=8"]
     assert main([*words, "--set", "network_on.frozen_stages=5", "--set", "new_norm=False"]) == 0
-    told = capsys.readouterr()
-    assert "moco_v2: AP 0.00 %" in told.out and "random encoder: AP 0.00 %" in told.out
+    output = capsys.readouterr()
+    assert "moco_v2: AP 0.00 %" in output.out and "random encoder: AP 0.00 %" in output.out
     (file,) = (tmp_path / "run" / "evaluations").glob("detection-v2-*.json")
     record = json.loads(file.read_text())
     assert record["settings"]["network_on"] == {"frozen_stages": 5, "new_norm": False, "normed_heads": False}
@@ -103,24 +103,24 @@ def test_mistakes_on_the_command_line_are_reported(
 
 
 def test_unsuitable_images_and_settings_are_refused(tmp_path: Path) -> None:
-    source, here = open_annotated(small_coco(tmp_path)), work(tmp_path)
+    source, work = open_annotated(small_coco(tmp_path)), cpu_work(tmp_path)
     protocol = Detection(steps=1, batch_size=1, sizes=SIZES)
     assert isinstance(protocol, EvaluationProtocol)
     with pytest.raises(UserError, match="needs images with boxes"):
-        protocol(trained(), images(4, 0), images(4, 1), here)
+        protocol(random_network(), images(4, 0), images(4, 1), work)
     with pytest.raises(UserError, match=r"1 classes that the training images do not have \(box\)"):
-        protocol(trained(), OfClasses(source, ["person"], leave_out=True), source, here)
+        protocol(random_network(), OfClasses(source, ["person"], leave_out=True), source, work)
     write_voc(tmp_path / "voc", {"1": [("dog", (1, 1, 9, 9), 0)], "2": []}, "train")
     voc = open_annotated(f"{tmp_path}/voc#train")
     with pytest.raises(UserError, match="boxes only"):
-        InstanceSegmentation(steps=1, sizes=SIZES)(trained(), voc, voc, here)
+        InstanceSegmentation(steps=1, sizes=SIZES)(random_network(), voc, voc, work)
     with pytest.raises(UserError, match=r"0 classes of the training images have any \(none\)"):
-        KeypointDetection(steps=1, sizes=SIZES)(trained(), voc, voc, here)
+        KeypointDetection(steps=1, sizes=SIZES)(random_network(), voc, voc, work)
     with pytest.raises(UserError, match="built on ResNets"):
-        protocol(random_encoder(tiny_run()), source, source, here)
+        protocol(random_encoder(tiny_run()), source, source, work)
     empty = [number for number in range(len(source)) if not len(source.instances(number))]
     with pytest.raises(UserError, match="none of the 1 training images has boxes"):
-        protocol(trained(), SelectedImages(source, empty), source, here)
+        protocol(random_network(), SelectedImages(source, empty), source, work)
     with pytest.raises(UserError, match="too few to hold out"):
         kept_run(tmp_path / "run", RUN)
         evaluate(tmp_path / "run", protocol, voc)
@@ -132,7 +132,7 @@ def test_a_missing_pycocotools_is_reported(tmp_path: Path, monkeypatch: pytest.M
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pycocotools", None)
     with pytest.raises(UserError, match=r"pip install 'vantage-ssl\[detection\]'"):
-        Detection(steps=1, sizes=SIZES)(trained(), source, source, work(tmp_path))
+        Detection(steps=1, sizes=SIZES)(random_network(), source, source, cpu_work(tmp_path))
 
 
 def test_a_result_recorded_under_earlier_names_of_settings_is_read(tmp_path: Path) -> None:
@@ -140,16 +140,16 @@ def test_a_result_recorded_under_earlier_names_of_settings_is_read(tmp_path: Pat
     protocol = Detection(batch_size=2, learning_rate=0.1)
     facts = dict.fromkeys(("test_split", "view", "checkpoint", "encoder", "train", "test", "device"), "")
     outcome = Outcome({"AP": 1.0}, 5, 3, {})
-    like = Result(
+    earlier_result = Result(
         "detection", 2, dataclasses.asdict(protocol), {"moco_v2": outcome}, **facts, resident_bytes=0, libraries={}
     )
-    record = json.loads(json.dumps(dataclasses.asdict(like)))
+    record = json.loads(json.dumps(dataclasses.asdict(earlier_result)))
     record["settings"]["batch"] = record["settings"].pop("batch_size")
     record["settings"]["rate"] = record["settings"].pop("learning_rate")
     file = tmp_path / "detection.json"
     file.write_text(json.dumps(record))
-    assert find_outcome([file], "moco_v2", like) == outcome
-    other = dataclasses.replace(like, settings=like.settings | {"learning_rate": 0.2})
+    assert find_outcome([file], "moco_v2", earlier_result) == outcome
+    other = dataclasses.replace(earlier_result, settings=earlier_result.settings | {"learning_rate": 0.2})
     assert find_outcome([file], "moco_v2", other) is None
 
 
@@ -169,23 +169,23 @@ def test_a_stopped_evaluation_ends_with_the_same_result(tmp_path: Path, monkeypa
         """Stops in training, when one step is saved, and in testing."""
 
         def __init__(self, where: str) -> None:
-            self.where, self.what = where, ""
+            self.where, self.name = where, ""
 
-        def start(self, what: str, total: int, done: int = 0) -> None:
-            self.what = what.split(",")[0]
+        def start(self, name: str, total: int, completed: int = 0) -> None:
+            self.name = name.split(",")[0]
 
-        def advance(self, done: int, note: str = "") -> None:
-            if self.what == self.where and done == 2:
+        def advance(self, completed: int, note: str = "") -> None:
+            if self.name == self.where and completed == 2:
                 raise Stopped
 
-    whole = protocol(trained(), source, source, work(tmp_path / "whole"))
+    whole = protocol(random_network(), source, source, cpu_work(tmp_path / "whole"))
     assert len(whole.details["losses"]) == 2
-    again = work(tmp_path / "stopped")
+    again = cpu_work(tmp_path / "stopped")
     for where in ("training a detector", "detections"):
         with pytest.raises(Stopped):
-            protocol(trained(), source, source, dataclasses.replace(again, progress=Stop(where)))
+            protocol(random_network(), source, source, dataclasses.replace(again, progress=Stop(where)))
         assert len(list((tmp_path / "stopped").rglob("detectors/*"))) == 1
-    assert protocol(trained(), source, source, again) == whole
+    assert protocol(random_network(), source, source, again) == whole
     assert not list((tmp_path / "stopped").rglob("detectors/*"))
 
 
@@ -207,7 +207,7 @@ def test_the_loss_falls_and_precision_is_computed(
     source = open_annotated(write_coco(tmp_path, content, pictures))
     sizes = Sizes((48,), 48, 64, (8, 16, 24, 32, 48), regions=8, proposals=20)
     protocol = kind(steps=12, batch_size=2, learning_rate=rate, precise_batches=2, sizes=sizes, network_on=network)
-    outcome = protocol(trained(), source, source, work(tmp_path))
+    outcome = protocol(random_network(), source, source, cpu_work(tmp_path))
     losses = outcome.details["losses"]
     assert next(iter(outcome.measures)) == first and all(0 <= value <= 100 for value in outcome.measures.values())
     assert sum(losses[-3:]) < 0.9 * sum(losses[:3])
@@ -218,5 +218,5 @@ def test_a_detector_can_overfit_a_few_images(tmp_path: Path) -> None:
     source = open_annotated(small_coco(tmp_path, images=4))
     sizes = Sizes((48,), 48, 64, (8, 16, 24, 32, 48), regions=16, proposals=40)
     protocol = Detection(steps=70, batch_size=4, learning_rate=0.08, precise_batches=5, sizes=sizes)
-    outcome = protocol(trained(), source, source, work(tmp_path))
+    outcome = protocol(random_network(), source, source, cpu_work(tmp_path))
     assert outcome.measures["AP50"] > 80

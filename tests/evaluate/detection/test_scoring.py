@@ -27,15 +27,15 @@ from vantage.evaluate.protocols.detection import (
 def guesses(source: Any, seed: int = 0) -> list[Detections]:
     """True instances moved a little, some with another class, and some boxes anywhere."""
     chance = torch.Generator().manual_seed(seed)
-    found = []
+    detections = []
     for number in range(len(source)):
-        shown = source.instances(number)
-        count = len(shown)
-        moved = shown.box + 3 * torch.randn(count, 4, generator=chance)
+        instances = source.instances(number)
+        count = len(instances)
+        moved_box = instances.box + 3 * torch.randn(count, 4, generator=chance)
         corner = 30 * torch.rand(3, 2, generator=chance)
-        box = torch.cat([moved, torch.cat([corner, corner + 25], 1)])
+        box = torch.cat([moved_box, torch.cat([corner, corner + 25], 1)])
         wrong = torch.rand(count, generator=chance) < 0.2
-        label = torch.cat([torch.where(wrong, 1 - shown.label, shown.label), torch.tensor([0, 1, 0])])
+        label = torch.cat([torch.where(wrong, 1 - instances.label, instances.label), torch.tensor([0, 1, 0])])
         score = torch.rand(count + 3, generator=chance)
         height, width = source.size(number)
         masks = []
@@ -44,19 +44,19 @@ def guesses(source: Any, seed: int = 0) -> list[Detections]:
             mask[max(0, top) : bottom, max(0, left) : right] = True
             masks.append(run_lengths(mask))
         points = torch.zeros(count + 3, 17, 3)
-        points[:count] = shown.points + 0.8 * torch.randn(count, 17, 3, generator=chance)
+        points[:count] = instances.points + 0.8 * torch.randn(count, 17, 3, generator=chance)
         points[count:, :, :2] = 60 * torch.rand(3, 17, 2, generator=chance)
-        found.append(Detections(box, label, score, tuple(masks), points))
-    return found
+        detections.append(Detections(box, label, score, tuple(masks), points))
+    return detections
 
 
-def directly(source: Any, found: list[Detections], file: Path, kind: Any) -> np.ndarray:
+def pycocotools_stats(source: Any, detections: list[Detections], file: Path, kind: Any) -> np.ndarray:
     """pycocotools on the annotation file and a results file, with the file's own ids and categories."""
     results = []
     content = json.loads(file.read_text())
     ids = {image["file_name"]: image["id"] for image in content["images"]}
     category = {each["name"]: each["id"] for each in content["categories"]}
-    for number, one in enumerate(found):
+    for number, one in enumerate(detections):
         for row in range(len(one.label)):
             left, top, right, bottom = one.box[row].tolist()
             result: dict[str, Any] = {
@@ -96,12 +96,12 @@ def test_it_equals_pycocotools_on_files(tmp_path: Path, kind: Any) -> None:
     content["annotations"][1]["segmentation"] = {"size": [64, 72], "counts": [640, 500, 64 * 72 - 1140]}
     file = write_coco(tmp_path, content, pictures)
     source = open_annotated(file)
-    found = guesses(source)
-    ours = precision_of(source, found, kind).measures
-    expected = directly(source, found, file, kind)
+    detections = guesses(source)
+    ours = precision_of(source, detections, kind).measures
+    expected = pycocotools_stats(source, detections, file, kind)
     assert 5 < expected[0] < 95
-    for value, wanted in zip(ours.values(), expected, strict=False):
-        assert (value is None and wanted < 0) or value == pytest.approx(wanted, abs=1e-9)
+    for value, target in zip(ours.values(), expected, strict=False):
+        assert (value is None and target < 0) or value == pytest.approx(target, abs=1e-9)
 
 
 def overlap(first: list[float], second: list[float]) -> float:
@@ -112,12 +112,12 @@ def overlap(first: list[float], second: list[float]) -> float:
     return both / (sum(area) - both)
 
 
-def by_loop(source: Any, found: list[Detections], label: int, threshold: float) -> float:
+def by_loop(source: Any, detections: list[Detections], label: int, threshold: float) -> float:
     """Average precision of one class: the most certain first, each to the free instance it overlaps most; precision
     at 101 recalls, of each the best at that recall or any higher."""
     guess = sorted(
         ((float(one.score[row]), number, one.box[row].tolist())
-         for number, one in enumerate(found) for row in range(len(one.label)) if int(one.label[row]) == label),
+         for number, one in enumerate(detections) for row in range(len(one.label)) if int(one.label[row]) == label),
         key=lambda one: -one[0],
     )  # fmt: skip
     free = {
@@ -139,27 +139,29 @@ def by_loop(source: Any, found: list[Detections], label: int, threshold: float) 
 
 def test_it_equals_a_plain_loop(tmp_path: Path) -> None:
     source = open_annotated(small_coco(tmp_path, images=14))
-    found = guesses(source, 1)
+    detections = guesses(source, 1)
     thresholds = [0.5 + 0.05 * step for step in range(10)]
-    ours = precision_of(source, found, "bbox")
+    ours = precision_of(source, detections, "bbox")
     for label, name in enumerate(source.classes):
-        expected = np.mean([by_loop(source, found, label, threshold) for threshold in thresholds])
+        expected = np.mean([by_loop(source, detections, label, threshold) for threshold in thresholds])
         assert ours.of_class[name] == pytest.approx(expected, abs=1e-6)
-    half = np.mean([by_loop(source, found, label, 0.5) for label in (0, 1)])
+    half = np.mean([by_loop(source, detections, label, 0.5) for label in (0, 1)])
     assert ours.measures["AP50"] == pytest.approx(half, abs=1e-6) and 10 < half < 95
 
 
 def test_the_truth_scores_a_hundred_and_nothing_scores_nothing(tmp_path: Path) -> None:
     source = open_annotated(small_coco(tmp_path))
-    exact, nothing = [], []
+    exact, empty = [], []
     for number in range(len(source)):
-        shown = source.instances(number)
-        points = shown.points
-        exact.append(Detections(shown.box, shown.label, torch.ones(len(shown)), source.masks(number), points))
-        nothing.append(Detections(shown.box[:0], shown.label[:0], torch.ones(0), ()))
+        instances = source.instances(number)
+        points = instances.points
+        exact.append(
+            Detections(instances.box, instances.label, torch.ones(len(instances)), source.masks(number), points)
+        )
+        empty.append(Detections(instances.box[:0], instances.label[:0], torch.ones(0), ()))
     for kind in ("bbox", "segm"):
         assert precision_of(source, exact, kind).measures["AP"] == pytest.approx(100)
-        assert precision_of(source, nothing, kind).measures["AP"] == 0
+        assert precision_of(source, empty, kind).measures["AP"] == 0
     assert precision_of(source, exact, "bbox").measures["AP large"] is None
     assert bool(mask_of(source.masks(0)[0]).any())
 
@@ -168,16 +170,16 @@ def test_difficult_instances_do_not_count(tmp_path: Path) -> None:
     box = (5, 5, 30, 30)
     write_voc(tmp_path, {"1": [("dog", box, 0)], "2": [("dog", box, 1)], "3": [("dog", box, 1)]}, "test")
     source = open_annotated(f"{tmp_path}#test")
-    shown = source.instances(0)
-    dog = shown.label
-    hit = Detections(shown.box, dog, torch.tensor([0.5]))
-    sure = Detections(shown.box, dog, torch.tensor([0.9]))
-    missed = Detections(shown.box[:0], dog[:0], torch.tensor([]))
-    assert precision_of(source, [hit, sure, missed], "bbox").measures["AP"] == pytest.approx(100)
-    aside = Detections(shown.box + 100, dog, torch.tensor([0.9]))
-    assert precision_of(source, [hit, aside, missed], "bbox").measures["AP"] == pytest.approx(50)
+    instances = source.instances(0)
+    dog = instances.label
+    hit = Detections(instances.box, dog, torch.tensor([0.5]))
+    certain_hit = Detections(instances.box, dog, torch.tensor([0.9]))
+    no_boxes = Detections(instances.box[:0], dog[:0], torch.tensor([]))
+    assert precision_of(source, [hit, certain_hit, no_boxes], "bbox").measures["AP"] == pytest.approx(100)
+    misplaced = Detections(instances.box + 100, dog, torch.tensor([0.9]))
+    assert precision_of(source, [hit, misplaced, no_boxes], "bbox").measures["AP"] == pytest.approx(50)
     with pytest.raises(UserError, match="no test image shows anything"):
-        precision_of(SelectedImages(source, [1, 2]), [sure, missed], "bbox")
+        precision_of(SelectedImages(source, [1, 2]), [certain_hit, no_boxes], "bbox")
 
 
 def test_invalid_detections_are_refused(tmp_path: Path) -> None:

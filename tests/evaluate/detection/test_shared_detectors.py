@@ -14,7 +14,7 @@ def test_two_processes_train_a_detector_as_one_does(tmp_path: Path) -> None:
     """Losses, gradients and statistics in float64, but for torchvision's float32 labels; a whole protocol as far as
     float32 goes."""
     torch.set_num_threads(1)
-    one, two = detecting.detected(tmp_path / "alone"), ranks.spawn(detecting.shared, tmp_path)
+    one, two = detecting.results_of(tmp_path / "alone"), ranks.spawn(detecting.shared, tmp_path)
     for mine in two:
         for protocol in detecting.STEPPED:
             expected, ours = one[protocol.name], mine[protocol.name]

@@ -35,17 +35,19 @@ def guesses(source: Any, seed: int) -> list[Detections]:
     """Each instance up to three times, moved a little, some as the other class; and two boxes anywhere."""
     chance = torch.Generator().manual_seed(seed)
     cat, dog = source.classes.index("cat"), source.classes.index("dog")
-    found = []
+    detections = []
     for number in range(len(source)):
-        shown = source.instances(number)
-        box = torch.cat([shown.box + spread * torch.randn(len(shown), 4, generator=chance) for spread in (0, 1, 2)])
+        instances = source.instances(number)
+        box = torch.cat(
+            [instances.box + deviation * torch.randn(len(instances), 4, generator=chance) for deviation in (0, 1, 2)]
+        )
         corner = 20 * torch.rand(2, 2, generator=chance)
         box = torch.cat([box, torch.cat([corner, corner + 15], 1)])
-        label = torch.cat([shown.label.repeat(3), torch.tensor([cat, dog])])
+        label = torch.cat([instances.label.repeat(3), torch.tensor([cat, dog])])
         other = torch.rand(len(label), generator=chance) < 0.15
         label = torch.where(other, cat + dog - label, label)
-        found.append(Detections(box, label, torch.rand(len(label), generator=chance)))
-    return found
+        detections.append(Detections(box, label, torch.rand(len(label), generator=chance)))
+    return detections
 
 
 def overlap(first: list[float], second: list[float]) -> float:
@@ -59,32 +61,32 @@ def overlap(first: list[float], second: list[float]) -> float:
     return across * down / (sum(sizes) - across * down)
 
 
-def by_loop(source: Any, found: list[Detections], label: int, threshold: float) -> float:
+def by_loop(source: Any, detections: list[Detections], label: int, threshold: float) -> float:
     truth = {
         number: [(box.tolist(), bool(hard)) for box, one, hard in zip(own.box, own.label, own.difficult, strict=True)
                  if int(one) == label]
         for number, own in ((number, source.instances(number)) for number in range(len(source)))
     }  # fmt: skip
     guess = sorted(
-        ((float(score), number, box.tolist()) for number, one in enumerate(found)
+        ((float(score), number, box.tolist()) for number, one in enumerate(detections)
          for box, own, score in zip(one.box, one.label, one.score, strict=True) if int(own) == label),
         key=lambda one: -one[0],
     )  # fmt: skip
-    wanted = sum(not hard for own in truth.values() for _, hard in own)
-    taken, hits, wrong, curve = set(), 0, 0, []
+    count = sum(not hard for own in truth.values() for _, hard in own)
+    matches, hits, wrong, curve = set(), 0, 0, []
     for _, number, box in guess:
         best, most = -1, 0.0
-        for place, (other, _) in enumerate(truth[number]):
+        for position, (other, _) in enumerate(truth[number]):
             if overlap(box, other) > most:
-                best, most = place, overlap(box, other)
+                best, most = position, overlap(box, other)
         if most > threshold and truth[number][best][1]:
             continue
-        if most > threshold and (number, best) not in taken:
-            taken.add((number, best))
+        if most > threshold and (number, best) not in matches:
+            matches.add((number, best))
             hits += 1
         else:
             wrong += 1
-        curve.append((hits / wanted, hits / (hits + wrong)))
+        curve.append((hits / count, hits / (hits + wrong)))
     recalls = (at / 10 for at in range(11))
     return 100 * sum(max((p for r, p in curve if r >= recall), default=0.0) for recall in recalls) / 11
 
@@ -93,11 +95,11 @@ def by_loop(source: Any, found: list[Detections], label: int, threshold: float) 
 def test_it_equals_a_plain_loop(tmp_path: Path, seed: int) -> None:
     source = voc(tmp_path, seed=seed)
     assert any(bool(source.instances(number).difficult.any()) for number in range(len(source)))
-    found = guesses(source, seed)
-    ours = voc_precision_of(source, found)
+    detections = guesses(source, seed)
+    ours = voc_precision_of(source, detections)
     labels = {name: source.classes.index(name) for name in ("cat", "dog")}
     table = {
-        name: [by_loop(source, found, label, (50 + 5 * step) / 100) for step in range(10)]
+        name: [by_loop(source, detections, label, (50 + 5 * step) / 100) for step in range(10)]
         for name, label in labels.items()
     }
     for name, expected in table.items():
@@ -113,20 +115,20 @@ def test_it_equals_values_computed_by_hand(tmp_path: Path) -> None:
     write_voc(tmp_path, {"1": [("dog", (1, 1, 10, 10), 0), ("dog", (21, 1, 30, 10), 1)], "2": []}, "test")
     source = open_annotated(f"{tmp_path}#test")
     dog = source.classes.index("dog")
-    here, hard, away = [0.0, 0.0, 10.0, 10.0], [20.0, 0.0, 30.0, 10.0], [35.0, 20.0, 45.0, 30.0]
+    object_box, hard, background = [0.0, 0.0, 10.0, 10.0], [20.0, 0.0, 30.0, 10.0], [35.0, 20.0, 45.0, 30.0]
 
     def score(*boxes: list[float]) -> float:
-        certain = torch.linspace(0.9, 0.5, len(boxes))
-        first = Detections(torch.tensor(boxes).reshape(-1, 4), torch.full((len(boxes),), dog), certain)
+        scores = torch.linspace(0.9, 0.5, len(boxes))
+        first = Detections(torch.tensor(boxes).reshape(-1, 4), torch.full((len(boxes),), dog), scores)
         second = Detections(torch.zeros(0, 4), torch.zeros(0, dtype=torch.int64), torch.zeros(0))
-        found = voc_precision_of(source, [first, second]).measures["AP50"]
-        assert found is not None
-        return found
+        precision = voc_precision_of(source, [first, second]).measures["AP50"]
+        assert precision is not None
+        return precision
 
-    assert score() == 0 and score(here) == pytest.approx(100)
-    assert score(here, here, away) == pytest.approx(100)  # a lower certainty takes nothing away
-    assert score(away, here) == pytest.approx(50)
-    assert score(hard, hard, here) == pytest.approx(100)
+    assert score() == 0 and score(object_box) == pytest.approx(100)
+    assert score(object_box, object_box, background) == pytest.approx(100)  # a lower certainty takes nothing away
+    assert score(background, object_box) == pytest.approx(50)
+    assert score(hard, hard, object_box) == pytest.approx(100)
     assert score([0.0, 0.0, 10.0, 5.0]) == 0  # half is not more than half
     with pytest.raises(UserError, match="results for 1 images, but the source has 2"):
         voc_precision_of(source, [Detections(torch.zeros(0, 4), torch.zeros(0, dtype=torch.int64), torch.zeros(0))])
@@ -143,8 +145,8 @@ def test_voc_images_are_recognized(tmp_path: Path) -> None:
 
 def test_both_kinds_of_precision_are_reported(tmp_path: Path) -> None:
     source = voc(tmp_path)
-    found = guesses(source, 1)
-    measures, details = average_precisions(source, found, Boxes())
+    detections = guesses(source, 1)
+    measures, details = average_precisions(source, detections, Boxes())
     assert list(measures) == ["AP", "AP50", "AP75", "VOC07 AP", "VOC07 AP50", "VOC07 AP75"]
-    assert measures["VOC07 AP50"] == voc_precision_of(source, found).measures["AP50"] != measures["AP50"]
+    assert measures["VOC07 AP50"] == voc_precision_of(source, detections).measures["AP50"] != measures["AP50"]
     assert details["VOC07 AP of each class shown"].keys() == {"cat", "dog"}  # pyright: ignore

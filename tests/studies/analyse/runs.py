@@ -13,9 +13,9 @@ __all__ = ["run_of", "work"]
 
 def run_of(recipe: str, folder: Path, epochs: int = 2) -> tuple[Path, Source]:
     """The folder of a run that was trained for some epochs, and the images it was trained on."""
-    place = write_images(folder / "images.npz")
-    train(small_run(recipe, place, epochs), folder / recipe)
-    return folder / recipe, open_source(place)
+    path = write_images(folder / "images.npz")
+    train(small_run(recipe, path, epochs), folder / recipe)
+    return folder / recipe, open_source(path)
 
 
 def work(batch: int = 64) -> Work:

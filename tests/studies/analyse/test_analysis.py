@@ -57,13 +57,13 @@ def test_the_whole_learner_is_loaded(run: tuple[Path, Source]) -> None:
 
 def test_table_and_picture_are_saved_and_replaced(run: tuple[Path, Source], tmp_path: Path) -> None:
     for count in (6, 5):
-        done = analyse(Similarity(images=count, augmentations=3), [run[0]], run[1], work=work())
-        kept_table = json.loads(done.table_file.read_text())
-        assert kept_table["rows"] == done.result.table() and kept_table["settings"]["images"] == count
-    assert done.table_file == run[0] / "analyses" / "similarity.json"
-    assert kept_table["runs"] == [{"name": "ring_moco", "folder": str(run[0]), "step": 12}]
-    assert kept_table["images"] == run[1].fingerprint() and "torch" in kept_table["versions"]
-    assert done.picture_file.read_bytes().startswith(b"\x89PNG")
+        outcome = analyse(Similarity(images=count, augmentations=3), [run[0]], run[1], work=work())
+        content = json.loads(outcome.table_file.read_text())
+        assert content["rows"] == outcome.result.table() and content["settings"]["images"] == count
+    assert outcome.table_file == run[0] / "analyses" / "similarity.json"
+    assert content["runs"] == [{"name": "ring_moco", "folder": str(run[0]), "step": 12}]
+    assert content["images"] == run[1].fingerprint() and "torch" in content["versions"]
+    assert outcome.picture_file.read_bytes().startswith(b"\x89PNG")
     shutil.copytree(run[0], tmp_path / "ring_moco")
     folders = [run[0], tmp_path / "ring_moco"]
     findings = analyse(QUICK, folders, run[1], work=work(), out=tmp_path / "out")
@@ -86,8 +86,8 @@ def test_rows_stand_in_columns() -> None:
 def test_the_command_line_prints_the_table_and_its_file(
     run: tuple[Path, Source], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    place, out = str(run[0].parent / "images.npz"), tmp_path / "out"
-    words = ["analyse", "similarity", str(run[0]), str(run[0]), "--data", place, "--out", str(out), "--images", "5"]
+    path, out = str(run[0].parent / "images.npz"), tmp_path / "out"
+    words = ["analyse", "similarity", str(run[0]), str(run[0]), "--data", path, "--out", str(out), "--images", "5"]
     assert main([*words, "--augmentations", "2", "--no-random-encoder", "--import", "tiny"]) == 0
     output = capsys.readouterr()
     rows = [line for line in output.out.splitlines() if line.startswith(str(run[0]))]
@@ -135,8 +135,8 @@ def test_a_toy_needs_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 def test_a_mistake_is_reported_in_a_few_lines(
     words: str, message: str, run: tuple[Path, Source], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    spelled = words.replace("RUN", str(run[0])).replace("DATA", str(run[0].parent / "images.npz"))
-    assert main(["analyse", *spelled.split(), "--import", "tiny"]) == 2
+    words_with_paths = words.replace("RUN", str(run[0])).replace("DATA", str(run[0].parent / "images.npz"))
+    assert main(["analyse", *words_with_paths.split(), "--import", "tiny"]) == 2
     output = capsys.readouterr()
     mistake = output.err[output.err.index("vantage: ") :]
     assert message in mistake and len(mistake.splitlines()) <= 4 and "Traceback" not in output.err
@@ -164,10 +164,10 @@ def test_every_analysis_keeps_a_table_that_is_plain_json_and_a_picture(
     analysis: Analysis, clustered_run: tuple[Path, Source], tmp_path: Path
 ) -> None:
     folder, source = clustered_run
-    done = analyse(analysis, [folder], source, work=work(), out=tmp_path)
-    assert json.loads(done.table_file.read_text())["rows"] == done.result.table() != []
-    assert done.table_file.name == f"{analysis.name}.json" and done.picture_file.name == f"{analysis.name}.png"
-    assert matplotlib.image.imread(done.picture_file).std() > 0.01
+    outcome = analyse(analysis, [folder], source, work=work(), out=tmp_path)
+    assert json.loads(outcome.table_file.read_text())["rows"] == outcome.result.table() != []
+    assert outcome.table_file.name == f"{analysis.name}.json" and outcome.picture_file.name == f"{analysis.name}.png"
+    assert matplotlib.image.imread(outcome.picture_file).std() > 0.01
 
 
 def test_help_describes_each_kind(capsys: pytest.CaptureFixture[str]) -> None:
@@ -176,5 +176,5 @@ def test_help_describes_each_kind(capsys: pytest.CaptureFixture[str]) -> None:
     kinds = "similarity band labels false-negatives optimal-toy trained-toy spread-toy".split()
     lines = {word: line for line in output if (word := line.partition(" ")[0]) in kinds}
     assert list(lines) == kinds and all(len(line) > 40 for line in lines.values())
-    about = " ".join(lines["spread-toy"].split())
-    assert "Bias and variances of NCE and CNCE against the number of negatives k" in about
+    help_text = " ".join(lines["spread-toy"].split())
+    assert "Bias and variances of NCE and CNCE against the number of negatives k" in help_text

@@ -24,7 +24,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Source]:
     return run_of("ring_ir", tmp_path_factory.mktemp("ring"))
 
 
-def ruled(one: TrainedNetworks, *rules: Rule, epochs: int = 2) -> TrainedNetworks:
+def with_rules(one: TrainedNetworks, *rules: Rule, epochs: int = 2) -> TrainedNetworks:
     """The run, had it these rules."""
     return replace(one, run=replace(one.run, branches=(replace(one.run.branches[0], negatives=rules),), epochs=epochs))
 
@@ -32,7 +32,7 @@ def ruled(one: TrainedNetworks, *rules: Rule, epochs: int = 2) -> TrainedNetwork
 def test_percentiles_follow_the_schedules(run: tuple[Path, Source]) -> None:
     one = trained_networks(run[0])
     assert one.steps_per_epoch == 6
-    rows = epoch_rows(ruled(one, Ring(Linear(1.0, 0.5, 12), Constant(0.1))), 0, 0, 1000)
+    rows = epoch_rows(with_rules(one, Ring(Linear(1.0, 0.5, 12), Constant(0.1))), 0, 0, 1000)
     assert [row["epoch"] for row in rows] == [0, 1, 2]
     assert [row["keep"] for row in rows] == pytest.approx([1.0, 0.75, 0.5])
     assert [(row["inner_rank"], row["outer_rank"]) for row in rows] == [(100, 1000), (75, 750), (50, 500)]
@@ -44,18 +44,20 @@ def test_each_kind_of_band_has_its_own_percentiles(run: tuple[Path, Source]) -> 
     one, fifth = trained_networks(run[0]), Constant(0.2)
     expected = {Ring(fifth, fifth): (80, 96), AbsoluteRing(fifth, Constant(0.1)): (80, 90), Ball(fifth): (80, 100)}
     for rule, percentiles in expected.items():
-        last = epoch_rows(ruled(one, rule), 0, 0, 1000)[-1]
+        last = epoch_rows(with_rules(one, rule), 0, 0, 1000)[-1]
         assert (last["w_l"], last["w_u"]) == pytest.approx(percentiles), rule
         assert last["drop"] == (None if isinstance(rule, Ball) else pytest.approx(rule.drop(0)))
 
 
 def test_cosines_at_the_cuts_are_those_of_a_sort(run: tuple[Path, Source]) -> None:
-    one, source = ruled(trained_networks(run[0]), Ring(Constant(0.5), Constant(0.25))), run[1]
+    one, source = with_rules(trained_networks(run[0]), Ring(Constant(0.5), Constant(0.25))), run[1]
     (band,) = Band(images=9, seed=3)([one], source, work()).bands
     query = queries(one, source, draw_numbers(48, 9, 3), 0, 3, work())
-    ordered = (query.vector @ one.pool(0).vector.T).sort(dim=1, descending=True).values
+    ordered_cosines = (query.vector @ one.pool(0).vector.T).sort(dim=1, descending=True).values
     assert band.cuts is not None
-    assert torch.allclose(band.cuts.inner, ordered[:, 6]) and torch.allclose(band.cuts.outer, ordered[:, 23])
+    assert torch.allclose(band.cuts.inner, ordered_cosines[:, 6]) and torch.allclose(
+        band.cuts.outer, ordered_cosines[:, 23]
+    )
     assert int(band.cuts.histogram.sum()) == 9 * 48
     assert band.epochs[-1]["keys"] == 48 and band.current_epoch == 2.0
 
@@ -94,20 +96,20 @@ def test_keys_of_the_batch_leave_no_cosines(tmp_path: Path) -> None:
 
 def test_of_numbers_that_adapt_only_the_past_is_known(run: tuple[Path, Source], tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").write_text('{"epoch": 1, "step": 6, "adapted.0": 0.8}\n')
-    one = ruled(trained_networks(run[0]), Ring(FollowsLoss()))
-    one.learner.adaptive, adapted = [FollowsLoss()], FollowsLoss().build()
-    adapted.value.fill_(0.7)
-    one.learner.adapted.append(adapted)
+    one = with_rules(trained_networks(run[0]), Ring(FollowsLoss()))
+    one.learner.adaptive, state = [FollowsLoss()], FollowsLoss().build()
+    state.value.fill_(0.7)
+    one.learner.adapted.append(state)
     one = replace(one, folder=tmp_path)
     assert [(row["epoch"], row["keep"]) for row in epoch_rows(one, 0, 0, 100)] == [(0, 1.0), (1, 0.8)]
     assert one.branches[0].negatives == (Ring(Constant(0.7)),)
 
 
 def test_a_run_on_a_part_of_its_images_is_read_with_that_part(tmp_path: Path) -> None:
-    place = write_images(tmp_path / "images.npz")
-    settings = small_run("ring_moco", place, epochs=1)
+    path = write_images(tmp_path / "images.npz")
+    settings = small_run("ring_moco", path, epochs=1)
     train(replace(settings, data=replace(settings.data, hold_out=0.25, max_images=24)), tmp_path / "run")
-    one, source = trained_networks(tmp_path / "run"), open_source(place)
+    one, source = trained_networks(tmp_path / "run"), open_source(path)
     assert len(source) == 48 and len(one.trained_on(source)) == 24
     (band,) = Band(images=8)([one], source, work()).bands
     assert band.cuts is not None
@@ -119,7 +121,7 @@ def test_a_run_on_a_part_of_its_images_is_read_with_that_part(tmp_path: Path) ->
 def test_a_run_without_a_band_is_refused(run: tuple[Path, Source]) -> None:
     one = trained_networks(run[0])
     with pytest.raises(UserError, match="ring_ir has no band"):
-        Band()([ruled(one)], run[1], work())
+        Band()([with_rules(one)], run[1], work())
     with pytest.raises(UserError, match="was trained on 48 images"):
         Band()([one], SourceSubset(run[1], range(12)), work())
     with pytest.raises(UserError, match="images is 0"):

@@ -130,9 +130,9 @@ def test_clusters_of_other_images_are_refused_and_so_are_images_without_classes(
     one = trained_networks(run[0])
     with pytest.raises(UserError, match="was trained on 48 images"):
         FalseNegatives(images=4)([one], SourceSubset(run[1], range(30)), work())
-    bare = Arrays(torch.zeros(48, 16, 16, 3, dtype=torch.uint8).numpy(), None, "bare")
+    without_labels = Arrays(torch.zeros(48, 16, 16, 3, dtype=torch.uint8).numpy(), None, "bare")
     with pytest.raises(UserError, match="none of the 48 images has a class"):
-        FalseNegatives()([one], bare, work())
+        FalseNegatives()([one], without_labels, work())
 
 
 @pytest.mark.parametrize(("field", "value"), [("images", 0), ("drawn", 0), ("clusters", -1), ("share", 0.0)])

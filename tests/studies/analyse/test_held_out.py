@@ -107,8 +107,8 @@ def test_runs_of_every_kind_are_measured(name: str, runs: dict[str, TrainedNetwo
 
 def test_a_slow_network_answers_and_one_draw_makes_the_pair(runs: dict[str, TrainedNetworks]) -> None:
     one, source = runs["moco_v2"], images(20, seed=6, size=SIZE)
-    measured = HeldOutInformation(draws=1, seed=4)
-    (estimate,) = measured(one, source, work())
+    information = HeldOutInformation(draws=1, seed=4)
+    (estimate,) = information(one, source, work())
     seed, maker = draws.mix(4, 0x4E1D, 0, 0), one.run.views
     crops = [maker.crop(source.image(n), torch.Generator().manual_seed(draws.mix(seed, n, 0))) for n in range(20)]
     together = tuple(torch.stack(same) for same in zip(*crops, strict=True))
@@ -136,9 +136,9 @@ def test_without_a_number_all_others_are_negatives() -> None:
 @pytest.mark.gpu
 def test_a_gpu_finds_the_same(runs: dict[str, TrainedNetworks]) -> None:
     source = images(30, seed=5, size=SIZE)
-    here = HeldOutInformation(draws=1)(runs["moco_v2"], source, work())
-    there = HeldOutInformation(draws=1)(runs["moco_v2"], source, replace(work(), device="cuda:0"))
-    assert_close(here[0].estimates, there[0].estimates, rtol=1e-3, atol=1e-3)
+    cpu_information = HeldOutInformation(draws=1)(runs["moco_v2"], source, work())
+    gpu_information = HeldOutInformation(draws=1)(runs["moco_v2"], source, replace(work(), device="cuda:0"))
+    assert_close(cpu_information[0].estimates, gpu_information[0].estimates, rtol=1e-3, atol=1e-3)
 
 
 @dataclass(frozen=True)

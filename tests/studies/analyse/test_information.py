@@ -208,10 +208,10 @@ def optimal() -> EstimateCurves:
 def test_10_estimates_with_the_optimal_critic() -> None:
     curves = optimal()
     (curve,) = curves.curves
-    published = (0.0193, -0.012, -0.046, -0.099, -0.158, -0.211, -0.240)
+    paper = (0.0193, -0.012, -0.046, -0.099, -0.158, -0.211, -0.240)
     assert curves.lower == LOWER
-    assert curve.mean[:4] == pytest.approx(published[:4], abs=0.006)
-    assert curve.mean[4:] == pytest.approx(published[4:], abs=0.015)
+    assert curve.mean[:4] == pytest.approx(paper[:4], abs=0.006)
+    assert curve.mean[4:] == pytest.approx(paper[4:], abs=0.015)
     assert 0.0175 < curve.mean[0] < curves.information + 0.001
     assert list(curve.mean) == sorted(curve.mean, reverse=True)
 
@@ -288,12 +288,12 @@ SPREAD = SpreadToy(lower=(0.0, 50.0, 90.0), negatives=(16, 100, 400), pairs=800,
 
 
 @cache
-def spread() -> Spread:
+def spread_of_estimates() -> Spread:
     return SPREAD()
 
 
 def test_12_variance_over_negatives_falls_with_the_percentile_while_the_total_rises() -> None:
-    rows = {(row.lower, row.negatives): row for row in spread().rows}
+    rows = {(row.lower, row.negatives): row for row in spread_of_estimates().rows}
     for negatives in SPREAD.negatives:
         nce_row, middle, tail = (rows[lower, negatives] for lower in SPREAD.lower)
         assert nce_row.conditional > 1.5 * middle.conditional > 1.5 * 1.5 * tail.conditional
@@ -307,10 +307,10 @@ def test_12_variance_over_negatives_falls_with_the_percentile_while_the_total_ri
 
 def test_12_variance_over_negatives_falls_with_their_number() -> None:
     for lower in SPREAD.lower:
-        few, some, many = (row.conditional for row in spread().rows if row.lower == lower)
+        few, some, many = (row.conditional for row in spread_of_estimates().rows if row.lower == lower)
         assert few / some == pytest.approx(100 / 16, rel=0.25)
         assert some / many == pytest.approx(400 / 100, rel=0.3)
-    bias = [abs(row.bias) for row in spread().rows if row.lower == 0]
+    bias = [abs(row.bias) for row in spread_of_estimates().rows if row.lower == 0]
     assert bias[0] == pytest.approx(0.0417 / (2 * 16), abs=0.0015) and bias[2] < 0.0015  # χ²/2k to first order
 
 
@@ -338,7 +338,7 @@ def test_12_the_rows_are_means_and_variances_of_the_estimates() -> None:
 
 
 def test_tables_and_pictures() -> None:
-    curves, wide = optimal(), spread()
+    curves, wide = optimal(), spread_of_estimates()
     lines = curves.lines()
     assert "exact: 0.020411" in lines[0] and len(lines) == 2 + len(LOWER) and lines[2].startswith("0 (NCE)")
     assert [row["w_l"] for row in curves.table()] == list(LOWER)

@@ -103,9 +103,9 @@ def test_misfits_are_refused(run: tuple[Path, Source], tmp_path: Path) -> None:
         Labels()([one], SourceSubset(source, range(40)), work())
     with pytest.raises(UserError, match="was trained on 48 images"):
         Labels()([one], SourceSubset(source, range(47, -1, -1)), work())
-    bare = Arrays(torch.zeros(48, 16, 16, 3, dtype=torch.uint8).numpy(), None, "bare")
+    without_labels = Arrays(torch.zeros(48, 16, 16, 3, dtype=torch.uint8).numpy(), None, "bare")
     with pytest.raises(UserError, match="none of the 48 images has a class"):
-        Labels()([one], bare, work())
+        Labels()([one], without_labels, work())
     other, images = run_of("ring_moco", tmp_path, epochs=1)
     with pytest.raises(UserError, match="ring_moco keeps no clusters"):
         Labels()([trained_networks(other)], images, work())

@@ -90,8 +90,8 @@ def test_the_picture_shows_every_encoder_in_both_panels() -> None:
     panels = Similarities(spreads, 32).figure().axes
     for panel, values in zip(panels, zip(*((s.similarity, s.variance) for s in spreads), strict=True), strict=True):
         assert panel.get_legend_handles_labels()[1] == ["one", "two"]
-        for drawn, value in zip(panel.patches, values, strict=True):
-            heights, edges, _ = drawn.get_data()
+        for bar_shape, value in zip(panel.patches, values, strict=True):
+            heights, edges, _ = bar_shape.get_data()
             assert len(heights) == 50 and heights.sum() == pytest.approx(100)
             inside = ((value >= edges[3]) & (value < edges[4])).double().mean()
             assert heights[3] == pytest.approx(100 * float(inside))

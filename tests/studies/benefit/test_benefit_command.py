@@ -28,7 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def working_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Work in the folder, with its own cache, and little time for measuring the speed."""
     monkeypatch.setattr(timing, "_TRAINING_SECONDS", 0.0)
     monkeypatch.setenv("VANTAGE_CACHE", str(folder / "cache"))
@@ -38,16 +38,16 @@ def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 def test_an_ordinary_use(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(f"benefit run --data images.npz {QUICK}".split()) == 0
-    heard = capsys.readouterr()
-    assert heard.out.startswith("With ") and "over training from scratch" in heard.out
-    assert heard.out.rstrip().endswith("run/benefit/benefit.png")
-    assert "20 of 20 classifiers are to be trained" in heard.err
+    output = capsys.readouterr()
+    assert output.out.startswith("With ") and "over training from scratch" in output.out
+    assert output.out.rstrip().endswith("run/benefit/benefit.png")
+    assert "20 of 20 classifiers are to be trained" in output.err
     names = {path.name for path in (folder / "run" / "benefit").iterdir()}
     assert {"benefit.md", "benefit.csv", "benefit.png", "benefit.json"} <= names
     assert (folder / "run" / "benefit" / "benefit.png").read_bytes()[:4] == b"\x89PNG"
     assert main(f"benefit run --data images.npz {QUICK} --quiet".split()) == 0
     again = capsys.readouterr()
-    assert (again.out, again.err) == (heard.out, "")
+    assert (again.out, again.err) == (output.out, "")
 
 
 def test_who_stops_it_may_go_on(
@@ -64,7 +64,7 @@ def test_who_stops_it_may_go_on(
 
 
 @pytest.mark.parametrize(
-    "words, told",
+    "words, sentence",
     [
         ("run", "needs --data"),
         ("missing --data images.npz", "missing"),
@@ -84,9 +84,9 @@ def test_who_stops_it_may_go_on(
     ],
 )
 def test_mistakes_are_a_line_and_leave_nothing(
-    words: str, told: str, folder: Path, capsys: pytest.CaptureFixture[str]
+    words: str, sentence: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["benefit", *words.split(), "--quiet"]) == 2
-    heard = capsys.readouterr().err
-    assert heard.startswith("vantage: ") and heard.count("\n") == 1 and told in heard
+    message = capsys.readouterr().err
+    assert message.startswith("vantage: ") and message.count("\n") == 1 and sentence in message
     assert not (folder / "run" / "benefit").exists() or (folder / "run" / "benefit" / "benefit.png").exists()

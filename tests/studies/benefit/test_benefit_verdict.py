@@ -19,22 +19,22 @@ TEST, SEEDS = 400, 4
 
 def cells(way: str, labels: int, accuracy: float) -> list[ClassifierResult]:
     """Cells of every seed that are right on about a share of the test images, mostly the easier ones."""
-    ease = np.random.default_rng(0).uniform(size=TEST)
-    made = []
+    difficulty = np.random.default_rng(0).uniform(size=TEST)
+    results = []
     for seed in range(SEEDS):
         chance = np.random.default_rng([seed, labels, len(way)])
-        right = ease + 0.05 * chance.standard_normal(TEST) < accuracy
-        made.append(
+        right = difficulty + 0.05 * chance.standard_normal(TEST) < accuracy
+        results.append(
             ClassifierResult(way, labels / 1000, labels, seed, pack_bits(torch.from_numpy(right)), {"l2": 0.1}, 1.0)
         )
-    return made
+    return results
 
 
 def result_of(few: dict[str, float], every: dict[str, float], leaks: tuple[int, ...] = ()) -> BenefitResult:
     """A result with accuracies at 10 labels and at all 1,000."""
-    made = [cell for labels, each in ((10, few), (1000, every)) for way, one in each.items()
+    results = [cell for labels, each in ((10, few), (1000, every)) for way, one in each.items()
             for cell in cells(way, labels, one)]  # fmt: skip
-    return BenefitResult(tuple(made), tuple(few), SplitImages(1000, TEST, "a set of its own", leaks, 7), Budget())
+    return BenefitResult(tuple(results), tuple(few), SplitImages(1000, TEST, "a set of its own", leaks, 7), Budget())
 
 
 FEW = {TUNED: 0.6, FROZEN: 0.5, SCRATCH: 0.4, RANDOM: 0.3, PIXELS: 0.45}
@@ -53,9 +53,9 @@ def test_an_interval_adds_up_seeds_and_test_images() -> None:
     by_image = [sum(column) / 4 for column in points.T.tolist()]
     mean = sum(by_seed) / 4
     seeds = sum((one - mean) ** 2 for one in by_seed) / 3 / 4
-    shown = sum((one - mean) ** 2 for one in by_image) / 29 / 30
-    freedom = (seeds + shown) ** 2 / (seeds**2 / 3 + shown**2 / 29)
-    half = stats.t.ppf(0.975, freedom) * sqrt(seeds + shown)
+    variance = sum((one - mean) ** 2 for one in by_image) / 29 / 30
+    freedom = (seeds + variance) ** 2 / (seeds**2 / 3 + variance**2 / 29)
+    half = stats.t.ppf(0.975, freedom) * sqrt(seeds + variance)
     assert (gap.mean, gap.low, gap.high) == pytest.approx((mean, mean - half, mean + half))
     assert gap.reverse == Gap(-gap.mean, -gap.high, -gap.low)
 
@@ -95,8 +95,8 @@ def test_baselines_that_are_better_are_named() -> None:
     result = result_of({**FEW, PIXELS: 0.7}, every)
     numbers = f"{result.mean(PIXELS, 10):.1f} % against {result.mean(TUNED, 10):.1f} %"
     start = "Without pretraining, one way"
-    named = f"{start} is as good as the run or better: with 10 labels (1 %), raw pixels: {numbers}."
-    assert named in sentences(result)
+    sentence = f"{start} is as good as the run or better: with 10 labels (1 %), raw pixels: {numbers}."
+    assert sentence in sentences(result)
     assert not any(line.startswith(start) for line in sentences(result_of(FEW, every)))
     frozen = next(line for line in sentences(result) if line.startswith("Frozen"))
     above, below = result.gap(FROZEN, RANDOM, 10), result.gap(PIXELS, FROZEN, 10)
@@ -109,8 +109,8 @@ def test_baselines_that_are_better_are_named() -> None:
 def test_other_weights_are_compared_with_the_run() -> None:
     more = {"imagenet, fine-tuned": 0.9, "imagenet, frozen": 0.5}
     lines = sentences(result_of(FEW | more, EVERY | more))
-    tuned = next(line for line in lines if line.startswith("imagenet, fine-tuned:"))
-    assert "with 10 labels (1 %) 3" in tuned and "above pretrained, fine-tuned" in tuned
+    tuned_line = next(line for line in lines if line.startswith("imagenet, fine-tuned:"))
+    assert "with 10 labels (1 %) 3" in tuned_line and "above pretrained, fine-tuned" in tuned_line
     frozen = next(line for line in lines if line.startswith("imagenet, frozen:"))
     assert "not clearly different from pretrained, frozen" in frozen
 
@@ -118,9 +118,9 @@ def test_other_weights_are_compared_with_the_run() -> None:
 def test_the_split_is_told() -> None:
     lines = sentences(result_of(FEW, EVERY, leaks=(0, 3, 9)))
     without = result_of(FEW, EVERY, leaks=(0, 3, 9)).gap(TUNED, SCRATCH, 10, leaks=False)
-    kept = [number for number in range(TEST) if number not in (0, 3, 9)]
+    rows = [number for number in range(TEST) if number not in (0, 3, 9)]
     result = result_of(FEW, EVERY)
-    points = (result.points(TUNED, 10) - result.points(SCRATCH, 10))[:, kept]
+    points = (result.points(TUNED, 10) - result.points(SCRATCH, 10))[:, rows]
     assert without == Gap.of(points)
     assert lines[-2].startswith("3 of 400 test images (0.8 %) are near-duplicates of training images; without them")
     assert without.words in lines[-2]

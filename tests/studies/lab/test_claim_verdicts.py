@@ -41,8 +41,8 @@ def numbers(ours: float, theirs: float, base: float = 5.0, raw: float = 1.0, see
     return {name: {"kNN": row} for name, row in rows.items()}
 
 
-def verdicts(found: Numbers, entry: Entry = ENTRY) -> list[str]:
-    return [one.verdict for one in judge_claims(entry, found)]
+def verdicts(rows: Numbers, entry: Entry = ENTRY) -> list[str]:
+    return [one.verdict for one in judge_claims(entry, rows)]
 
 
 def test_planted_effects_are_judged() -> None:
@@ -56,9 +56,9 @@ def test_without_numbers_nothing_is_judged() -> None:
 
 
 def test_the_gate_precedes_accuracy_alone() -> None:
-    closed = judge_claims(ENTRY, numbers(8.0, 5.0, base=1.0))
-    assert [one.verdict for one in closed] == ["undecided", "refuted", "not asked", "supported"]
-    assert "base is not above raw" in closed[0].reason
+    results = judge_claims(ENTRY, numbers(8.0, 5.0, base=1.0))
+    assert [one.verdict for one in results] == ["undecided", "refuted", "not asked", "supported"]
+    assert "base is not above raw" in results[0].reason
     unmeasured = {name: row for name, row in numbers(8.0, 5.0).items() if name != "raw"}
     assert "not measured" in judge_claims(ENTRY, unmeasured)[0].reason
 
@@ -74,9 +74,9 @@ def test_four_seeds_decide_nothing() -> None:
 
 
 def test_seeds_that_one_cell_lacks_do_not_count() -> None:
-    found = {name: {"kNN": dict(row["kNN"])} for name, row in numbers(8.0, 5.0).items()}
-    del found["ours"]["kNN"][5]
-    assert judge_claims(ENTRY, found)[0].results[0].n == 5
+    rows = {name: {"kNN": dict(row["kNN"])} for name, row in numbers(8.0, 5.0).items()}
+    del rows["ours"]["kNN"][5]
+    assert judge_claims(ENTRY, rows)[0].results[0].n == 5
 
 
 def test_the_papers_own_numbers_contradict_its_text() -> None:

@@ -52,7 +52,7 @@ def narrow(part: Any) -> Any:
     return replace(part, width_multiplier=part.width_multiplier / 16) if isinstance(part, ResNet) else part
 
 
-def stepped(few: Source) -> Callable[..., int]:
+def one_step_training(few: Source) -> Callable[..., int]:
     """In place of training: networks at the paper's size without memory, and one step on a few images."""
 
     def train(run: Run, out: Path, init: object, console: object) -> int:
@@ -83,6 +83,6 @@ def test_every_pretraining_at_the_papers_scale_takes_a_step(tmp_path: Path, monk
     few = open_source(tmp_path / "IMAGENET" / "train")
     monkeypatch.setattr(pretrain, "look_at", lambda *_: (Repeated(few), ""))
     monkeypatch.setattr(pretrain, "show_expected_time", lambda *_: None)
-    monkeypatch.setattr(pretrain, "_train", stepped(few))
+    monkeypatch.setattr(pretrain, "_train", one_step_training(few))
     for line in LINES:
         assert main(line.split()[1:]) == 0, line

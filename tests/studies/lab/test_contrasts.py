@@ -24,9 +24,9 @@ def test_the_interval_is_scipys() -> None:
 
 
 def test_p_is_that_of_the_paired_t_test() -> None:
-    (judged,) = judge_contrasts([one(SIX)])
-    assert judged.p == pytest.approx(float(stats.ttest_1samp(SIX, 0.0).pvalue), abs=1e-12)
-    assert judged.mean == pytest.approx(fmean(SIX)) and judged.n == 6
+    (result,) = judge_contrasts([one(SIX)])
+    assert result.p == pytest.approx(float(stats.ttest_1samp(SIX, 0.0).pvalue), abs=1e-12)
+    assert result.mean == pytest.approx(fmean(SIX)) and result.n == 6
 
 
 def test_sign_flips_count_every_pattern() -> None:
@@ -41,38 +41,38 @@ def test_sign_flips_count_every_pattern() -> None:
 
 def test_equivalence_is_two_one_sided_tests() -> None:
     values = (0.1, -0.2, 0.05, 0.0, 0.12, -0.06)
-    (judged,) = judge_contrasts([one(values, 0.5)])
+    (result,) = judge_contrasts([one(values, 0.5)])
     below = stats.ttest_1samp(values, -0.5, alternative="greater").pvalue
     above = stats.ttest_1samp(values, 0.5, alternative="less").pvalue
-    assert judged.p == pytest.approx(float(max(below, above)), abs=1e-12) and judged.verdict == "supported"
+    assert result.p == pytest.approx(float(max(below, above)), abs=1e-12) and result.verdict == "supported"
     low, high = stats.t.interval(0.9, 5, loc=np.mean(values), scale=stats.sem(values))
     assert -0.5 < low < high < 0.5  # which is what the test says
 
 
 def test_a_difference_beyond_delta_refutes_equivalence() -> None:
     values = (2.0, 2.2, 1.9, 2.1, 2.05, 1.95)
-    (judged,) = judge_contrasts([one(values, 0.5)])
-    assert judged.verdict == "refuted"
-    assert judged.p == pytest.approx(float(stats.ttest_1samp(values, 0.5).pvalue), abs=1e-12)
+    (result,) = judge_contrasts([one(values, 0.5)])
+    assert result.verdict == "refuted"
+    assert result.p == pytest.approx(float(stats.ttest_1samp(values, 0.5).pvalue), abs=1e-12)
     (wide,) = judge_contrasts([one((2.0, -1.0, 0.4, 1.3, -0.8, 0.9), 0.5)])
     assert wide.verdict == "undecided"
 
 
 def test_holm_goes_over_all_contrasts() -> None:
     rows = [tuple(np.random.default_rng(n).normal(0.3 * n, 1, 6)) for n in range(4)]
-    judged = judge_contrasts([one(row) for row in rows])
+    results = judge_contrasts([one(row) for row in rows])
     p = [float(stats.ttest_1samp(row, 0.0).pvalue) for row in rows]
     order, least = np.argsort(p), 0.0
     for rank, number in enumerate(order):
         least = max(least, min(1.0, (4 - rank) * p[number]))
-        assert judged[number].p == pytest.approx(least)
+        assert results[number].p == pytest.approx(least)
 
 
 def test_planted_effects_are_found_on_the_side_where_they_are() -> None:
     noise = np.random.default_rng(1).normal(0, 0.3, 6)
-    for planted, verdict in ((2.0, "supported"), (-2.0, "refuted"), (0.0, "undecided")):
-        (judged,) = judge_contrasts([one(tuple(noise - noise.mean() + planted))])
-        assert judged.verdict == verdict
+    for effect, verdict in ((2.0, "supported"), (-2.0, "refuted"), (0.0, "undecided")):
+        (result,) = judge_contrasts([one(tuple(noise - noise.mean() + effect))])
+        assert result.verdict == verdict
 
 
 def test_fewer_than_five_pairs_decide_nothing_however_large() -> None:
@@ -84,14 +84,14 @@ def test_fewer_than_five_pairs_decide_nothing_however_large() -> None:
 
 def test_numbers_without_spread_and_single_ones_decide_nothing() -> None:
     for values in ((1.0,) * 6, (0.0,) * 6, (3.0,)):
-        (judged,) = judge_contrasts([one(values)])
-        assert judged.verdict == "undecided" and judged.p == 1.0
+        (result,) = judge_contrasts([one(values)])
+        assert result.verdict == "undecided" and result.p == 1.0
 
 
 def test_false_alarms_of_a_whole_entry_stay_near_their_level() -> None:
     chance = np.random.default_rng(7)
     entries = [judge_contrasts([one(tuple(row)) for row in chance.normal(0, 1, (6, 6))]) for _ in range(30)]
-    share = np.mean([any(each.verdict != "undecided" for each in judged) for judged in entries])
+    share = np.mean([any(each.verdict != "undecided" for each in results) for results in entries])
     assert share < 0.14  # .05 and chance
 
 

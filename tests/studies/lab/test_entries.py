@@ -35,7 +35,7 @@ from vantage.training.run import Run
 RESULTS = "benchmarks/results/claims"
 
 
-def named(name: str) -> Entry:
+def entry_of(name: str) -> Entry:
     return next(entry for entry in ENTRIES if entry.name == name)
 
 
@@ -56,14 +56,14 @@ def test_claims_that_nobody_asks_say_why() -> None:
 
 def test_what_is_asked_can_be_measured() -> None:
     for entry in ENTRIES:
-        made = {cell.name for cell in entry.runnable_cells}
+        cells = {cell.name for cell in entry.runnable_cells}
         for claim in (claim for claim in entry.claims if claim.measure):
             terms = {term.partition(" @ ")[0] for predicate in claim.predicates for term in predicate.terms}
-            assert terms <= made, f"{entry.name}, {claim.name}: {terms - made}"
+            assert terms <= cells, f"{entry.name}, {claim.name}: {terms - cells}"
 
 
 def test_the_papers_contradictions_are_found() -> None:
-    entries = (named(name) for name in ("jcl-table-1", "jcl-table-2", "cnce-table-1"))
+    entries = (entry_of(name) for name in ("jcl-table-1", "jcl-table-2", "cnce-table-1"))
     against = {
         (e.name, one.claim.name): one.contradictions
         for e in entries
@@ -84,22 +84,22 @@ def test_the_papers_contradictions_are_found() -> None:
 
 
 def test_printed_gains_are_those_of_the_cells() -> None:
-    by_name = {one.claim.name: one for one in judge_claims(named("jcl-table-1"), {})}
+    by_name = {one.claim.name: one for one in judge_claims(entry_of("jcl-table-1"), {})}
     assert by_name["1"].paper[0].values == pytest.approx((1.1,))  # §4.2
-    means = {one.claim.name: one for one in judge_claims(named("cnce-table-3"), {})}["1"].paper
+    means = {one.claim.name: one for one in judge_claims(entry_of("cnce-table-3"), {})}["1"].paper
     assert [each.values[0] for each in means] == pytest.approx([0.411, 1.122, 1.067], abs=2e-3)
 
 
 def test_the_page_is_what_the_results_say(repository: Path) -> None:
-    written = page(ENTRIES, repository / RESULTS)
-    assert (repository / "docs" / "claims.md").read_text() == written, "run vantage reproduce --page docs/claims.md"
+    text = page(ENTRIES, repository / RESULTS)
+    assert (repository / "docs" / "claims.md").read_text() == text, "run vantage reproduce --page docs/claims.md"
 
 
 def test_results_in_the_repository_belong_to_entries_as_they_are(repository: Path) -> None:
     files = [(level, path) for level in LEVELS for path in sorted(level.folder(repository / RESULTS).glob("*.json"))]
     assert files
     for level, path in files:
-        entry, record = level.entry(named(path.stem)), read_results(path)
+        entry, record = level.entry(entry_of(path.stem)), read_results(path)
         assert record["level"] == level.name
         assert set(numbers_in(path.parent, entry)) == set(record["cells"]), f"{path.name} holds cells made otherwise"
         values = [v for cell in record["cells"].values() for row in cell["measures"].values() for v in row.values()]
@@ -108,7 +108,7 @@ def test_results_in_the_repository_belong_to_entries_as_they_are(repository: Pat
 
 def test_one_gpu_asks_the_same_of_a_larger_network() -> None:
     """Arms differ in what they differed in; numbers of one level never count at the other."""
-    for entry in (named("jcl-table-1"), named("cnce-table-1")):
+    for entry in (entry_of("jcl-table-1"), entry_of("cnce-table-1")):
         larger = one_gpu(entry)
         for small, large in zip(entry.runnable_cells, larger.runnable_cells, strict=True):
             for arm, more in zip(arm_chain(small.experiment), arm_chain(large.experiment), strict=True):
@@ -140,11 +140,11 @@ def test_toys_are_not_made_on_a_gpu() -> None:
 
 
 def test_scale_and_state_are_told() -> None:
-    entry = named("jcl-table-1")
+    entry = entry_of("jcl-table-1")
     assert "7,500 training images at 32 px; 29,952 images of warm base, 7,488 of each branch" in scale_of(entry)
     assert (
         completion(entry, {}) == "0 of its seeds are complete"
-        and completion(named("jcl-table-2"), {}) == "not asked on two cores"
+        and completion(entry_of("jcl-table-2"), {}) == "not asked on two cores"
     )
     row = {0: 1.0, 1: 1.0}
     numbers = {cell.name: {"linear-cached": row} for cell in entry.runnable_cells if cell.name != "JCL"}
@@ -154,8 +154,8 @@ def test_scale_and_state_are_told() -> None:
 @pytest.mark.slow
 def test_the_command_line_lists_shows_and_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reproduce", "jcl-table-1", "--show"]) == 0
-    shown = capsys.readouterr().out
-    assert "JCL is above MoCo v2 (§4.2)" in shown and "vantage pretrain jcl" in shown
+    output = capsys.readouterr().out
+    assert "JCL is above MoCo v2 (§4.2)" in output and "vantage pretrain jcl" in output
     lab = ["--out", str(tmp_path / "lab")]
     assert main(["reproduce", "jcl-table-1", *lab, "--missing"]) == 2
     assert "give --data tiny-imagenet-50=PATH" in capsys.readouterr().err
@@ -174,7 +174,7 @@ def test_the_command_line_lists_shows_and_refuses(tmp_path: Path, capsys: pytest
 def test_the_list_shows_the_state_of_a_level_by_the_results_that_are_named(
     level: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    entry = next(each for each in LEVELS if each.name == level).entry(named("jcl-table-1"))
+    entry = next(each for each in LEVELS if each.name == level).entry(entry_of("jcl-table-1"))
     folder = next(each for each in LEVELS if each.name == level).folder(Path(RESULTS))
     state = completion(entry, numbers_in(folder, entry))
     assert main(["reproduce", "--level", level, "--results", RESULTS]) == 0
@@ -187,10 +187,10 @@ def test_a_toy_is_made_and_judged_from_the_command_line(tmp_path: Path, capsys: 
     assert main([*words, "--missing"]) == 0
     assert "optimal critic: seed 0, toy" in capsys.readouterr().out
     assert main([*words, "--page", str(tmp_path / "claims.md")]) == 0
-    heard = capsys.readouterr()
-    assert "to be done: 0 trainings of 0 images in all and 2 measurements" in heard.err
-    assert "CNCE's bias is at least as large as NCE's" in heard.out
-    assert "undecided" in heard.out  # two seeds decide nothing
+    output = capsys.readouterr()
+    assert "to be done: 0 trainings of 0 images in all and 2 measurements" in output.err
+    assert "CNCE's bias is at least as large as NCE's" in output.out
+    assert "undecided" in output.out  # two seeds decide nothing
     assert (tmp_path / "smoke-results" / "cnce-appendix-c.json").exists() and (tmp_path / "claims.md").exists()
     assert main([*words, "--quiet"]) == 0 and "to be done" not in capsys.readouterr().err
 
@@ -215,9 +215,9 @@ def test_commands_of_the_papers_scale_are_read(capsys: pytest.CaptureFixture[str
     for line in sorted(lines):
         program, *words = line.split()
         assert program == "vantage" and main(words) == 2, line  # the images are not here
-        heard = capsys.readouterr().err
-        assert any(part in heard for part in ("does not exist", "no run", "holds no", "is not a folder")), (
-            f"{line}: {heard}"
+        message = capsys.readouterr().err
+        assert any(part in message for part in ("does not exist", "no run", "holds no", "is not a folder")), (
+            f"{line}: {message}"
         )
 
 
@@ -237,5 +237,5 @@ def test_every_cell_of_every_entry_can_be_made(tmp_path: Path) -> None:
 
 
 def test_arms_of_an_entry_share_their_base() -> None:
-    arms = [cell.experiment for cell in named("jcl-table-1").runnable_cells if isinstance(cell.experiment, Arm)]
+    arms = [cell.experiment for cell in entry_of("jcl-table-1").runnable_cells if isinstance(cell.experiment, Arm)]
     assert len({repr(arm.start) for arm in arms if arm.start}) == 1 and len(arms) == 5

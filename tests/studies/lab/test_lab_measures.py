@@ -32,14 +32,14 @@ def subject_of(tmp_path: Path) -> Subject:
     return Subject(encoder, lambda: _random_networks(run, 8), split, 0, work, lambda *_: split)
 
 
-def with_vectors(monkeypatch: pytest.MonkeyPatch, made: Tensor) -> None:
-    monkeypatch.setattr(measures, "augment", lambda *_: made)
+def with_vectors(monkeypatch: pytest.MonkeyPatch, table: Tensor) -> None:
+    monkeypatch.setattr(measures, "augment", lambda *_: table)
 
 
-def around(images: int, copies: int, spread: float) -> Tensor:
+def around(images: int, copies: int, deviation: float) -> Tensor:
     """Unit vectors of the copies of each image."""
     centers = vectors(images, 16, 1)[:, None]
-    noise = torch.from_numpy(np.random.default_rng(2).normal(0, spread, (images, copies, 16)))
+    noise = torch.from_numpy(np.random.default_rng(2).normal(0, deviation, (images, copies, 16)))
     return torch.nn.functional.normalize(centers + noise, dim=2)
 
 
@@ -87,23 +87,23 @@ def test_similarity_by_a_slow_loop(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 
 
 def test_false_negatives_by_a_slow_loop(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    key, asked = vectors(IMAGES, 6, 3), vectors(IMAGES, 6, 4)
+    key, query = vectors(IMAGES, 6, 3), vectors(IMAGES, 6, 4)
 
-    def looked_up(one: Any, source: Any, image: Tensor, view: int, seed: int, work: Any) -> Keys:
-        rows = asked[image] if seed == 0 else key[image]
+    def seeded_queries(one: Any, source: Any, image: Tensor, view: int, seed: int, work: Any) -> Keys:
+        rows = query[image] if seed == 0 else key[image]
         return Keys(rows, image)
 
-    monkeypatch.setattr(measures, "queries", looked_up)
+    monkeypatch.setattr(measures, "queries", seeded_queries)
     numbers = FalseByBand(images=12, temperature=0.1, edges=(0.0, 0.25, 1.0))(subject_of(tmp_path))
     ask = measures.draw_numbers(IMAGES, 12, 0).tolist()
     shares, masses = [], []
     for one in ask:
         others = [n for n in range(IMAGES) if n != one]
-        cosine = {n: float(asked[one] @ key[n]) for n in others}
-        ranked = sorted(others, key=lambda n: -cosine[n])[: round(0.25 * len(others))]
+        cosine = {n: float(query[one] @ key[n]) for n in others}
+        nearest = sorted(others, key=lambda n: -cosine[n])[: round(0.25 * len(others))]
         total = sum(math.exp(c / 0.1) for c in cosine.values())
-        shares.append(np.mean([n % CLASSES == one % CLASSES for n in ranked]))
-        masses.append(sum(math.exp(cosine[n] / 0.1) for n in ranked) / total)
+        shares.append(np.mean([n % CLASSES == one % CLASSES for n in nearest]))
+        masses.append(sum(math.exp(cosine[n] / 0.1) for n in nearest) / total)
     assert numbers["false negatives, 0 to 25 %"] == pytest.approx(100 * float(np.mean(shares)))
     assert numbers["softmax, 0 to 25 %"] == pytest.approx(100 * float(np.mean(masses)))
     assert numbers["softmax, 0 to 25 %"] + numbers["softmax, 25 to 100 %"] == pytest.approx(100)

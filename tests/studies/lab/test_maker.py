@@ -93,8 +93,8 @@ def test_the_key_follows_everything_that_decides(order: WorkOrder) -> None:
 
 
 def test_what_is_at_its_default_does_not_enter_the_key() -> None:
-    made = composition(BASE)["run"]
-    assert "accumulate" not in made and made["epochs"] == 4 and made["learning_rate"] == {
+    content = composition(BASE)["run"]
+    assert "accumulate" not in content and content["epochs"] == 4 and content["learning_rate"] == {
         "part": "StepDecay", "base": 0.03, "milestones": []
     }  # fmt: skip
 
@@ -111,10 +111,10 @@ def test_numbers_are_collected_and_read_back(order: WorkOrder, tmp_path: Path) -
     assert write_collected(maker, order.entries, (0, 1), tmp_path) == []
     numbers = numbers_in(tmp_path, ENTRY)
     assert set(numbers) == {cell.name for cell in ENTRY.cells} and set(numbers["base"]["knn"]) == {0}
-    changed = replace(
+    changed_entry = replace(
         ENTRY, cells=(replace(ENTRY.cells[0], experiment=replace(BASE, images="cifar-10")), *ENTRY.cells[1:])
     )
-    assert "base" not in numbers_in(tmp_path, changed)  # made otherwise by now
+    assert "base" not in numbers_in(tmp_path, changed_entry)  # made otherwise by now
     assert collect(maker, ENTRY, (7,)) is None or "base" not in collect(maker, ENTRY, (7,))["cells"]  # type: ignore
     path.write_text("{")
     with pytest.raises(UserError, match="no results of the lab"):

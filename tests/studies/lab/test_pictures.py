@@ -44,12 +44,12 @@ NUMBERS: Numbers = {
 LEVELS = [("two cores", NUMBERS), ("one GPU", {})]
 
 
-def shown() -> tuple[Box, ...]:
+def comparison_boxes() -> tuple[Box, ...]:
     return boxes(ENTRY, LEVELS)
 
 
 def test_a_picture_has_the_points_of_the_results_and_of_the_paper() -> None:
-    line, theirs, rows, shared = shown()
+    line, theirs, rows, shared = comparison_boxes()
     assert [(box.source, box.title) for box in (line, theirs, rows, shared)] == [
         ("two cores", "two cores, 1 to 3 seeds"), (PAPER, PAPER), *[("two cores", "two cores, 1 to 3 seeds")] * 2
     ]  # fmt: skip
@@ -65,7 +65,7 @@ def test_a_picture_has_the_points_of_the_results_and_of_the_paper() -> None:
 
 
 def test_means_intervals_and_seeds_are_where_the_numbers_are() -> None:
-    line, theirs, rows, _ = shapes(shown())
+    line, theirs, rows, _ = shapes(comparison_boxes())
     (means,) = [bars for bars in line.containers if len(bars.lines[0].get_xdata()) == 3]
     assert list(means.lines[0].get_xdata()) == [0.0, 0.5, 1.0]
     assert list(means.lines[0].get_ydata()) == [11.0, 16.0, 12.0]
@@ -87,13 +87,13 @@ def shapes(points: tuple[Box, ...]) -> list[Any]:
 
 
 def test_the_same_results_give_the_same_bytes_and_say_every_number() -> None:
-    content = draw(shown())
-    assert content == draw(shown()) and b"<dc:date>" not in content
-    assert described(content) == in_words(shown())
-    assert "by λ, two cores, 1 to 3 seeds: λ 0 11, λ .5 16, λ 1 12." in in_words(shown())
+    content = draw(comparison_boxes())
+    assert content == draw(comparison_boxes()) and b"<dc:date>" not in content
+    assert description(content) == in_words(comparison_boxes())
+    assert "by λ, two cores, 1 to 3 seeds: λ 0 11, λ .5 16, λ 1 12." in in_words(comparison_boxes())
 
 
-def described(content: bytes) -> str:
+def description(content: bytes) -> str:
     (words,) = ET.fromstring(content).iter("{http://purl.org/dc/elements/1.1/}description")
     return words.text or ""
 
@@ -104,7 +104,7 @@ def test_too_few_points_are_no_picture() -> None:
 
 
 def test_boxes_stand_at_most_three_in_a_row() -> None:
-    line, theirs, rows, shared = shown()
+    line, theirs, rows, shared = comparison_boxes()
     gpu = [replace(box, source="one GPU") for box in (line, rows, shared)]
     assert arrange((line, theirs)) == [[line, theirs]]
     assert arrange((line, theirs, rows, shared)) == [[line, theirs, rows], [shared]]
@@ -125,5 +125,5 @@ def test_the_page_links_every_picture_that_exists_and_each_shows_the_results(rep
     for entry in ENTRIES:
         if points := picture_boxes(entry, results):
             content = (pages / PICTURES / f"{entry.name}.svg").read_bytes()
-            assert described(content) == in_words(points), "run vantage reproduce --page docs/claims.md"
+            assert description(content) == in_words(points), "run vantage reproduce --page docs/claims.md"
             assert len(content) < 100_000

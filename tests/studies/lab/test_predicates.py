@@ -23,7 +23,7 @@ def verdict(predicate: Predicate, rows: dict[str, tuple[float, ...]]) -> str:
 
 
 @pytest.mark.parametrize(
-    "predicate, supported, refuted",
+    "predicate, in_favor, against",
     [
         (Beats("a", "b"), {"a": 2, "b": 1}, {"a": 1, "b": 2}),
         (Beats("a", "b", 0.5), {"a": 2, "b": 1}, {"a": 1.2, "b": 1}),
@@ -34,9 +34,9 @@ def verdict(predicate: Predicate, rows: dict[str, tuple[float, ...]]) -> str:
         (Gains(("a", "b"), ("c", "d")), {"a": 3, "b": 1, "c": 2, "d": 1}, {"a": 2, "b": 1, "c": 3, "d": 1}),
     ],
 )
-def test_planted_effects(predicate: Predicate, supported: dict[str, float], refuted: dict[str, float]) -> None:
-    assert verdict(predicate, cells(**supported)) == "supported"
-    assert verdict(predicate, cells(**refuted)) == "refuted"
+def test_planted_effects(predicate: Predicate, in_favor: dict[str, float], against: dict[str, float]) -> None:
+    assert verdict(predicate, cells(**in_favor)) == "supported"
+    assert verdict(predicate, cells(**against)) == "refuted"
 
 
 def test_no_effect_is_undecided() -> None:
@@ -62,9 +62,9 @@ def test_rank_correlation_is_scipys_and_has_a_sign() -> None:
         assert spearman(tuple(x), tuple(y)) == pytest.approx(float(spearmanr(x, y).statistic))
     assert spearman((1.0, 1.0, 1.0), (1.0, 2.0, 3.0)) == 0.0
     rows = {name: tuple(CHANCE.normal(n, 0.8, 6)) for n, name in enumerate("abcdef")}
-    rising = Correlation(tuple("abcdef"), (1.0, 2.0, 3.0, 4.0, 5.0, 6.0))
-    falling = Correlation(tuple("abcdef"), (1.0, 2.0, 3.0, 4.0, 5.0, 6.0), negative=True)
-    assert verdict(rising, rows) == "supported" and verdict(falling, rows) == "refuted"
+    rising_correlation = Correlation(tuple("abcdef"), (1.0, 2.0, 3.0, 4.0, 5.0, 6.0))
+    falling_correlation = Correlation(tuple("abcdef"), (1.0, 2.0, 3.0, 4.0, 5.0, 6.0), negative=True)
+    assert verdict(rising_correlation, rows) == "supported" and verdict(falling_correlation, rows) == "refuted"
     both = {**{f"{name} @ x": tuple(-v for v in row) for name, row in rows.items()}, **rows}
     (rho,) = Correlation(tuple("abcdef"), "x").contrasts(both.get)
     assert rho.values == pytest.approx((-1.0,) * 6)

@@ -14,8 +14,8 @@ def test_numbers_are_found_by_all_that_they_depend_on(tmp_path: Path) -> None:
     lab = LabFolder(tmp_path)
     assert lab.result(ABOUT) is None
     lab.keep(ABOUT, {"knn": 12.5}, 3.0, {"torch": "2"})
-    kept = lab.result({"seed": 3, "made": {"part": "Run"}})  # whatever the order
-    assert kept is not None and kept["numbers"] == {"knn": 12.5} and kept["seconds"] == 3.0
+    record = lab.result({"seed": 3, "made": {"part": "Run"}})  # whatever the order
+    assert record is not None and record["numbers"] == {"knn": 12.5} and record["seconds"] == 3.0
     assert lab.result({**ABOUT, "seed": 4}) is None
     with pytest.raises(UserError, match="not finite"):
         lab.keep(ABOUT, {"knn": float("nan")}, 1.0, {})
@@ -45,10 +45,10 @@ def test_cells_from_elsewhere_are_checked(tmp_path: Path) -> None:
     for seed in range(4):
         theirs.keep({**ABOUT, "seed": seed}, {"knn": 10.0 + seed}, 1.0, {})
     paths = sorted((theirs.folder / "cells").glob("*.json"))
-    forged, broken = json.loads(paths[0].read_text()), json.loads(paths[1].read_text())
-    forged["about"]["seed"] = 99  # no longer what its name says
-    broken["numbers"] = {"knn": "many"}
-    paths[0].write_text(json.dumps(forged))
-    paths[1].write_text(json.dumps(broken))
+    forged_record, broken_record = json.loads(paths[0].read_text()), json.loads(paths[1].read_text())
+    forged_record["about"]["seed"] = 99  # no longer what its name says
+    broken_record["numbers"] = {"knn": "many"}
+    paths[0].write_text(json.dumps(forged_record))
+    paths[1].write_text(json.dumps(broken_record))
     mine = LabFolder(tmp_path / "mine")
     assert mine.take_in(theirs.folder) == (2, 2) and mine.take_in(theirs.folder) == (0, 2)

@@ -12,9 +12,9 @@ from vantage.studies.lab.view_information import ViewInformation
 
 
 def test_shared_information_is_that_of_the_first_branch_on_test_images(tmp_path: Path) -> None:
-    shown = subject_of(tmp_path)
-    numbers = ViewInformation(images=30, draws=2)(shown)
-    (branch,) = HeldOutInformation(images=30, draws=2, seed=0)(shown.networks(), shown.split.test, shown.work)
+    subject = subject_of(tmp_path)
+    numbers = ViewInformation(images=30, draws=2)(subject)
+    (branch,) = HeldOutInformation(images=30, draws=2, seed=0)(subject.networks(), subject.split.test, subject.work)
     assert numbers == {"I_NCE": pytest.approx(branch.nats)} and branch.negatives == 29
 
 
@@ -31,7 +31,7 @@ def test_what_two_sweeps_share_is_one_cell() -> None:
 
 def test_encoders_of_channels_stay_such_on_a_gpu() -> None:
     entry = next(entry for entry in ENTRIES if entry.name == "infomin-figure-4")
-    for made in (entry.cell("Lab").experiment, one_gpu(entry).cell("Lab").experiment):
-        assert isinstance(made, Arm)
-        backbones = [part for part in parts_of(made.run.encoders) if isinstance(part, Convolutions | ResNet9)]
+    for experiment in (entry.cell("Lab").experiment, one_gpu(entry).cell("Lab").experiment):
+        assert isinstance(experiment, Arm)
+        backbones = [part for part in parts_of(experiment.run.encoders) if isinstance(part, Convolutions | ResNet9)]
         assert [one.in_channels for one in backbones] == [1, 2]

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 ENTRY = Entry("an-entry", "A", "Table 1", "a toy that fails", claims=(), cells=())
 
 
-def unreadable() -> None:
+def unreadable_image() -> None:
     raise UnreadableImage("a.png", "it is cut short")
 
 
@@ -28,7 +28,7 @@ def full_disk() -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "rows.json")
 
 
-def killed() -> None:
+def kill_process() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -36,7 +36,12 @@ def bug() -> None:
     raise ZeroDivisionError("a mistake of ours")
 
 
-ENDS: dict[str, Callable[[], None]] = {"unreadable": unreadable, "full disk": full_disk, "killed": killed, "bug": bug}
+ENDS: dict[str, Callable[[], None]] = {
+    "unreadable": unreadable_image,
+    "full disk": full_disk,
+    "killed": kill_process,
+    "bug": bug,
+}
 
 
 @dataclass(frozen=True)

@@ -30,16 +30,16 @@ def test_30_the_last_place_is_uniform_and_chance_is_its_distance_from_the_middle
     _, clip, _ = clips.factors(
         0, torch.arange(200_000), SharedFactors(location=True)
     )  # numbers need no digit to be drawn
-    place = clip.place
-    assert place.min() >= 0 and place.max() <= 36
-    assert place.mean(0).tolist() == pytest.approx([18.0, 18.0], abs=0.12)
-    assert place.std(0).tolist() == pytest.approx([36 / math.sqrt(12)] * 2, abs=0.06)  # 10.39
+    position = clip.place
+    assert position.min() >= 0 and position.max() <= 36
+    assert position.mean(0).tolist() == pytest.approx([18.0, 18.0], abs=0.12)
+    assert position.std(0).tolist() == pytest.approx([36 / math.sqrt(12)] * 2, abs=0.06)  # 10.39
     for axis in (0, 1):
-        ordered = place[:, axis].sort().values / 36
-        steps = (torch.arange(len(place)) + 0.5) / len(place)
-        assert (ordered - steps).abs().max() < 0.006
-    assert abs(torch.corrcoef(place.T)[0, 1]) < 0.012
-    chance = (place - 18).norm(dim=1).mean().item()
+        ordered_positions = position[:, axis].sort().values / 36
+        steps = (torch.arange(len(position)) + 0.5) / len(position)
+        assert (ordered_positions - steps).abs().max() < 0.006
+    assert abs(torch.corrcoef(position.T)[0, 1]) < 0.012
+    chance = (position - 18).norm(dim=1).mean().item()
     exact = 36 * (math.sqrt(2) + math.log(1 + math.sqrt(2))) / 6  # mean distance from the middle of a square
     assert exact == pytest.approx(13.774, abs=0.001)
     assert chance == pytest.approx(exact, abs=0.06)
@@ -47,9 +47,9 @@ def test_30_the_last_place_is_uniform_and_chance_is_its_distance_from_the_middle
 
 def test_every_clip_starts_uniformly_and_the_second_view_draws_uniform_places(clips: Clips) -> None:
     way, _, other = clips.factors(3, torch.arange(500), SharedFactors(digit=True))
-    for place in (way[:, 0], other.place):
-        assert place.mean(0).tolist() == pytest.approx([18.0, 18.0], abs=2.4)
-        assert place.std(0).tolist() == pytest.approx([10.39, 10.39], abs=1.2)
+    for position in (way[:, 0], other.place):
+        assert position.mean(0).tolist() == pytest.approx([18.0, 18.0], abs=2.4)
+        assert position.std(0).tolist() == pytest.approx([10.39, 10.39], abs=1.2)
     step = (way[:, 1:] - way[:, :-1]).norm(dim=2)
     assert step.max() <= 6.4 + 1e-9 and step.median().item() == pytest.approx(6.4, abs=1e-9)
 
@@ -116,10 +116,10 @@ def test_the_same_class_shares_the_class_and_draws_every_picture_of_it() -> None
     clips = Clips(small_stock(50, 1, 28), small_stock(5, 3, 96), Scene(same_digit=SameClass()))
     number = torch.arange(50)
     label = clips.digits.label
-    drawn = [clips.factors(epoch, number, SharedFactors(digit=True))[2].digit for epoch in range(60)]
-    assert all(torch.equal(label[digit], label[number]) for digit in drawn)
-    assert len(torch.stack(drawn)[:, 7].unique()) == 5
-    assert (torch.stack(drawn) != number).double().mean().item() == pytest.approx(0.8, abs=0.05)
+    digits = [clips.factors(epoch, number, SharedFactors(digit=True))[2].digit for epoch in range(60)]
+    assert all(torch.equal(label[digit], label[number]) for digit in digits)
+    assert len(torch.stack(digits)[:, 7].unique()) == 5
+    assert (torch.stack(digits) != number).double().mean().item() == pytest.approx(0.8, abs=0.05)
 
 
 def test_any_source_gives_digits_and_backgrounds() -> None:

@@ -95,9 +95,9 @@ def test_shared_factors_are_learned_and_training_is_reproducible() -> None:
     train, test = clips(96), clips(48, seed=5)
     method = ClipContrast(ClipEncoder(FrameEncoder((4, 8)), 8, 8), course=replace(BRIEF, epochs=4, batch_size=16))
     shared = SharedFactors(background=True)
-    heard_of: list[tuple[int, float]] = []
-    network = method.train(train, shared, 0, lambda step, loss: heard_of.append((step, loss)))
-    assert [step for step, _ in heard_of] == list(range(1, 25))
+    losses: list[tuple[int, float]] = []
+    network = method.train(train, shared, 0, lambda step, loss: losses.append((step, loss)))
+    assert [step for step, _ in losses] == list(range(1, 25))
     information = method.information(network, test, shared, 48)
     assert 0.3 < information < math.log(16)
     again = method.train(train, shared, 0, ignore)
@@ -133,11 +133,11 @@ def test_errors_are_in_per_cent_and_pixels() -> None:
         torch.arange(2), torch.arange(2), torch.zeros(2, 2, dtype=torch.int64), torch.tensor([[3.2, 4.4], [36.0, 0.0]])
     )
     answer = Location().answer(factors, some_clips)
-    answers = torch.tensor([[0.0, 0.0], [1.0, -1.0]])
+    guesses = torch.tensor([[0.0, 0.0], [1.0, -1.0]])
     expected = [math.dist((3, 4), (18, 18)), 0.0]  # places as drawn: whole pixels
-    assert Location().errors(answers, answer, some_clips).tolist() == pytest.approx(expected, abs=1e-4)
-    answers = torch.tensor([[0.0, 1.0, 0.0], [0.0, 1.0, 0.0]])
-    assert DigitClass().errors(answers, DigitClass().answer(factors, some_clips), some_clips).tolist() == [100.0, 0.0]
+    assert Location().errors(guesses, answer, some_clips).tolist() == pytest.approx(expected, abs=1e-4)
+    guesses = torch.tensor([[0.0, 1.0, 0.0], [0.0, 1.0, 0.0]])
+    assert DigitClass().errors(guesses, DigitClass().answer(factors, some_clips), some_clips).tolist() == [100.0, 0.0]
     assert BackgroundClass().outputs(some_clips) == 3
 
 

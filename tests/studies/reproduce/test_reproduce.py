@@ -49,8 +49,8 @@ def test_one_command_prints_the_table_and_a_second_one_resumes(
 ) -> None:
     out = tmp_path / "made"
     assert main(words(paths, out)) == 0
-    printed = capsys.readouterr().out
-    assert "background, digit, location: " in printed and "paper 0.93" in printed
+    output = capsys.readouterr().out
+    assert "background, digit, location: " in output and "paper 0.93" in output
     document = (out / "infomin-table-4.md").read_text()
     lines = [" ".join(line.split()) for line in document.splitlines() if line.startswith("|")]
     assert len(lines) == 2 + 7 + 3 and "| 16.8 |" in lines[2] and "| 3.95 |" in lines[4]
@@ -65,13 +65,15 @@ def test_one_command_prints_the_table_and_a_second_one_resumes(
     stored_rows = json.loads((out / "rows.json").read_text())
     assert len(stored_rows["rows"]) == 9
     # One row is lost: only that is made again, and it comes out the same.
-    lost = stored_rows["rows"].pop(3)
+    lost_row = stored_rows["rows"].pop(3)
     for number, row in enumerate(stored_rows["rows"]):
         row["seconds"] = 1000.0 + number  # by which a row that is made again would show
     (out / "rows.json").write_text(json.dumps(stored_rows))
     assert main([*words(paths, out), "--seeds", "1"]) == 0
     *others, again = json.loads((out / "rows.json").read_text())["rows"]
-    assert (again["key"], again["measures"]) == (lost["key"], lost["measures"]) and others == stored_rows["rows"]
+    assert (again["key"], again["measures"]) == (lost_row["key"], lost_row["measures"]) and others == stored_rows[
+        "rows"
+    ]
     assert (out / "infomin-table-4.md").read_text() == document
     # Other settings are refused: their rows would not belong together.
     assert main([*words(paths, out), "--temperature", "0.2"]) == 2

@@ -44,14 +44,14 @@ STEPS = IMAGES // 8  # of an epoch
 
 
 @pytest.fixture(autouse=True)
-def allowed() -> Iterator[None]:
+def allow_tiny() -> Iterator[None]:
     """Runs of the tests' own backbone may be read."""
     with allowing("tiny"):
         yield
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> str:
+def images_path(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A file of training images."""
     return write_images(tmp_path_factory.mktemp("images") / "images.npz")
 
@@ -62,27 +62,27 @@ TEST = images(24, seed=3, size=SIZE)
 CROPS = CropBound((0.2, 0.6))
 
 
-def study_of(place: str, sweep: Sweep = CROPS, recipe: str = "moco_v2", epochs: int = 1) -> Study:
+def study_of(images_path: str, sweep: Sweep = CROPS, recipe: str = "moco_v2", epochs: int = 1) -> Study:
     """A small study."""
-    run = small_run(recipe, place, epochs)
+    run = small_run(recipe, images_path, epochs)
     run = replace(run, monitoring=replace(run.monitoring, checkpoint_minutes=10.0))
     information = HeldOutInformation(negatives=5, draws=2)
     protocols = (LinearCached(l2=(1e-2,), iterations=20), KNN(k=3))
     return Study(sweep, run, (0, 1), information, protocols)
 
 
-def result_of(what: Study, folder: Path, test: Source = TEST) -> SweepResult:
+def result_of(study: Study, folder: Path, test: Source = TEST) -> SweepResult:
     """The study made on the CPU, without a cache of its neighbors."""
     work = Work("cpu", num_workers=1, cache=folder.parent / "cache")
-    return run_study(what, open_source(what.base.data.path), test, folder, work)
+    return run_study(study, open_source(study.base.data.path), test, folder, work)
 
 
 @pytest.fixture(scope="module")
-def whole(place: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[SweepResult, Path]:
+def whole(images_path: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[SweepResult, Path]:
     """A finished study, and its folder."""
     folder = tmp_path_factory.mktemp("whole") / "sweep"
     with allowing("tiny"):
-        return result_of(study_of(place), folder), folder
+        return result_of(study_of(images_path), folder), folder
 
 
 def test_every_value_and_seed_has_a_row(whole: tuple[SweepResult, Path]) -> None:
@@ -106,7 +106,7 @@ def test_every_value_and_seed_has_a_row(whole: tuple[SweepResult, Path]) -> None
         assert rows[row.key]["accuracy"] == dict(row.accuracy) and rows[row.key]["i_nce"] == row.i_nce
 
 
-def test_a_row_is_what_its_run_measures(whole: tuple[SweepResult, Path], place: str) -> None:
+def test_a_row_is_what_its_run_measures(whole: tuple[SweepResult, Path], images_path: str) -> None:
     result, folder = whole
     for row in result.rows:
         (run,) = (folder / "runs").glob(f"{row.label}-seed-{row.seed}-*")
@@ -117,15 +117,15 @@ def test_a_row_is_what_its_run_measures(whole: tuple[SweepResult, Path], place: 
         assert row.branches[0]["pairs"] == "view 0 with view 1 of the same draw"
 
 
-def test_baselines_are_judged_as_the_runs_are(whole: tuple[SweepResult, Path], place: str) -> None:
+def test_baselines_are_judged_as_the_runs_are(whole: tuple[SweepResult, Path], images_path: str) -> None:
     result, folder = whole
     assert [(row.encoder, row.seed) for row in result.baselines] == [(RAW, 0), (RANDOM, 0), (RANDOM, 1)]
-    run, train = study_of(place).base, open_source(place)
+    run, train = study_of(images_path).base, open_source(images_path)
     work = Work("cpu", num_workers=1, cache=folder.parent / "other")
-    for trained, row in zip(
+    for encoder, row in zip(
         (raw_pixels(run), random_encoder(run, 0), random_encoder(run, 1)), result.baselines, strict=True
     ):
-        assert row.accuracy["knn"] == KNN(k=3)(trained, train, TEST, work).accuracy.top1
+        assert row.accuracy["knn"] == KNN(k=3)(encoder, train, TEST, work).accuracy.top1
         assert row.i_nce is None
 
 
@@ -168,28 +168,28 @@ def test_pictures_show_the_rows(whole: tuple[SweepResult, Path], tmp_path: Path)
 
 
 def test_finished_rows_are_skipped(
-    whole: tuple[SweepResult, Path], place: str, monkeypatch: pytest.MonkeyPatch
+    whole: tuple[SweepResult, Path], images_path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result, folder = whole
     for name in ("train", "resume"):
         monkeypatch.setattr(loop, name, lambda *_: pytest.fail("it was trained again"))
-    again = result_of(study_of(place), folder)
+    again = result_of(study_of(images_path), folder)
     assert (again.rows, again.baselines) == (result.rows, result.baselines)
-    fewer = result_of(replace(study_of(place, CropBound((0.6,))), seeds=(1,)), folder)
+    fewer = result_of(replace(study_of(images_path, CropBound((0.6,))), seeds=(1,)), folder)
     assert fewer.rows == (result.rows[3],)
     assert [(row.encoder, row.seed, row.label) for row in fewer.baselines] == [(RAW, 0, "0.6"), (RANDOM, 1, "0.6")]
 
 
 def test_values_and_seeds_can_be_added(
-    whole: tuple[SweepResult, Path], place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    whole: tuple[SweepResult, Path], images_path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result, folder = whole
     shutil.copytree(folder, tmp_path / "sweep")
-    trained, train = [], loop.train
-    monkeypatch.setattr(loop, "train", lambda run, *rest: trained.append(run.seed) or train(run, *rest))
-    wider = replace(study_of(place, CropBound((0.5, 0.2))), seeds=(1,), baselines=False, discard=True)
+    seeds, train = [], loop.train
+    monkeypatch.setattr(loop, "train", lambda run, *rest: seeds.append(run.seed) or train(run, *rest))
+    wider = replace(study_of(images_path, CropBound((0.5, 0.2))), seeds=(1,), baselines=False, discard=True)
     more = result_of(wider, tmp_path / "sweep")
-    assert trained == [1]
+    assert seeds == [1]
     assert [(row.label, row.seed) for row in more.rows] == [("0.5", 1), ("0.2", 1)]
     assert more.rows[1] == result.rows[1]
     assert more.baselines == ()
@@ -204,36 +204,36 @@ class Signalling(QuietProgress):
     def __init__(self, at: int) -> None:
         self.at, self.lines = at, []
 
-    def advance(self, done: int, note: str = "") -> None:
+    def advance(self, completed: int, note: str = "") -> None:
         """Once."""
-        self.lines.append(done)
-        if done == self.at:
+        self.lines.append(completed)
+        if completed == self.at:
             self.at = -1
             os.kill(os.getpid(), signal.SIGTERM)
 
 
-def test_an_interrupted_training_resumes(place: str, whole: tuple[SweepResult, Path], tmp_path: Path) -> None:
-    what = replace(study_of(place), seeds=(0,), baselines=False)
+def test_an_interrupted_training_resumes(images_path: str, whole: tuple[SweepResult, Path], tmp_path: Path) -> None:
+    study = replace(study_of(images_path), seeds=(0,), baselines=False)
     work = Work("cpu", num_workers=1, cache=tmp_path / "cache")
-    train, progress = open_source(place), Signalling(at=STEPS + 3)
-    first = run_study(what, train, TEST, tmp_path / "sweep", work, Signalling(at=2))
+    train, progress = open_source(images_path), Signalling(at=STEPS + 3)
+    first = run_study(study, train, TEST, tmp_path / "sweep", work, Signalling(at=2))
     assert (first.finished, first.rows) == (False, ())
-    stopped = run_study(what, train, TEST, tmp_path / "sweep", work, progress)
-    assert not stopped.finished
-    assert [(row.label, row.seed) for row in stopped.rows] == [("0.2", 0)]
+    interrupted_result = run_study(study, train, TEST, tmp_path / "sweep", work, progress)
+    assert not interrupted_result.finished
+    assert [(row.label, row.seed) for row in interrupted_result.rows] == [("0.2", 0)]
     (half,) = (tmp_path / "sweep" / "runs").glob("0.6-seed-0-*")
     assert 0 < trained_networks(half).step < STEPS
     last = Signalling(at=-1)
-    result = run_study(what, train, TEST, tmp_path / "sweep", work, last)
+    result = run_study(study, train, TEST, tmp_path / "sweep", work, last)
     assert result.finished
     assert last.lines[0] > STEPS and last.lines == sorted(last.lines) and last.lines[-1] == 2 * STEPS
     for row, same in zip(result.rows, whole[0].rows[::2], strict=True):
         assert (row.key, row.i_nce, row.accuracy) == (same.key, same.i_nce, same.accuracy)
 
 
-def test_spaces_have_baselines_of_their_own(place: str, tmp_path: Path) -> None:
-    what = study_of(place, ColorSpaces(("Lab", "RGB")), "cmc_softmax")
-    result = result_of(replace(what, seeds=(0,), protocols=(KNN(k=3),)), tmp_path / "sweep")
+def test_spaces_have_baselines_of_their_own(images_path: str, tmp_path: Path) -> None:
+    study = study_of(images_path, ColorSpaces(("Lab", "RGB")), "cmc_softmax")
+    result = result_of(replace(study, seeds=(0,), protocols=(KNN(k=3),)), tmp_path / "sweep")
     assert [(row.encoder, row.label) for row in result.baselines] == [
         (RAW, "Lab"), (RANDOM, "Lab"), (RAW, "RGB"), (RANDOM, "RGB"),
     ]  # fmt: skip
@@ -245,54 +245,58 @@ def test_spaces_have_baselines_of_their_own(place: str, tmp_path: Path) -> None:
     sweep_figure(result)
 
 
-def test_a_folder_of_another_sweep_is_refused(whole: tuple[SweepResult, Path], place: str, tmp_path: Path) -> None:
+def test_a_folder_of_another_sweep_is_refused(
+    whole: tuple[SweepResult, Path], images_path: str, tmp_path: Path
+) -> None:
     _, folder = whole
     with pytest.raises(UserError, match=r"holds another sweep: sweep is 'crop' there, 'distance' was asked"):
-        result_of(study_of(place, PatchDistance((2,), patch=8)), folder)
+        result_of(study_of(images_path, PatchDistance((2,), patch=8)), folder)
     with pytest.raises(UserError, match=r"base.epochs is 1 there, 2 was asked"):
-        result_of(study_of(place, epochs=2), folder)
+        result_of(study_of(images_path, epochs=2), folder)
     with pytest.raises(UserError, match=r"information.negatives is 5 there, 6 was asked"):
-        result_of(replace(study_of(place), information=HeldOutInformation(negatives=6, draws=2)), folder)
+        result_of(replace(study_of(images_path), information=HeldOutInformation(negatives=6, draws=2)), folder)
     with pytest.raises(UserError, match=r"test.fingerprint is .*; name another folder"):
-        result_of(study_of(place), folder, images(24, seed=4, size=SIZE))
+        result_of(study_of(images_path), folder, images(24, seed=4, size=SIZE))
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "letter.txt").touch()
     with pytest.raises(UserError, match="is not empty and holds no sweep"):
-        result_of(study_of(place), tmp_path / "full")
+        result_of(study_of(images_path), tmp_path / "full")
     (tmp_path / "torn").mkdir()
     (tmp_path / "torn" / "sweep.json").write_text('{"schema": 1, "rows": [{}')
     with pytest.raises(UserError, match=r"sweep.json is damaged"):
-        result_of(study_of(place), tmp_path / "torn")
+        result_of(study_of(images_path), tmp_path / "torn")
 
 
-def test_misfits_are_reported_before_training(place: str, tmp_path: Path) -> None:
+def test_misfits_are_reported_before_training(images_path: str, tmp_path: Path) -> None:
     folder = tmp_path / "sweep"
     with pytest.raises(UserError, match="the value 12 does not fit: two patches of 8 px at a distance of 12 px"):
-        result_of(study_of(place, PatchDistance((2, 12), patch=8), "simclr"), folder)
+        result_of(study_of(images_path, PatchDistance((2, 12), patch=8), "simclr"), folder)
     with pytest.raises(UserError, match="the test images are the training images"):
-        result_of(study_of(place), folder, open_source(place))
+        result_of(study_of(images_path), folder, open_source(images_path))
     unlabeled = Arrays(np.zeros((24, SIZE, SIZE, 3), np.uint8), None, "plain")
     with pytest.raises(UserError, match="needs labels"):
-        result_of(study_of(place), folder, unlabeled)
+        result_of(study_of(images_path), folder, unlabeled)
     with pytest.raises(UserError, match="ask for fewer negatives, or hold out more images"):
-        result_of(replace(study_of(place), information=HeldOutInformation(negatives=30)), folder)
+        result_of(replace(study_of(images_path), information=HeldOutInformation(negatives=30)), folder)
     with pytest.raises(UserError, match="give at least one, and each only once"):
-        replace(study_of(place), seeds=(1, 1))
+        replace(study_of(images_path), seeds=(1, 1))
     assert not folder.exists()
 
 
-def test_a_training_that_fails_names_its_value(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_training_that_fails_names_its_value(
+    images_path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def diverge(*_: object) -> None:
         raise UserError("the loss became nan at step 3")
 
     monkeypatch.setattr(loop, "train", diverge)
     with pytest.raises(UserError, match=r"0.2, seed 0: the loss became nan at step 3. What is done is kept"):
-        result_of(study_of(place), tmp_path / "sweep")
+        result_of(study_of(images_path), tmp_path / "sweep")
     assert not (tmp_path / "sweep").exists()
 
 
 def test_a_sweep_that_fails_before_its_first_row_does_not_block_another(
-    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    images_path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "sweep"
     folder.mkdir()
@@ -301,19 +305,19 @@ def test_a_sweep_that_fails_before_its_first_row_does_not_block_another(
         (run_folder / "checkpoint").mkdir(parents=True)
         raise UserError("the loss became nan in a later epoch")
 
-    with monkeypatch.context() as patched:
-        patched.setattr(loop, "train", diverge)
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "train", diverge)
         with pytest.raises(UserError, match="in a later epoch"):
-            result_of(study_of(place), folder)
+            result_of(study_of(images_path), folder)
     assert (folder / "runs").exists()  # a checkpoint is work that the same sweep may resume
-    other = replace(study_of(place, PatchDistance((2,), patch=8), "simclr"), seeds=(0,), baselines=False)
+    other = replace(study_of(images_path, PatchDistance((2,), patch=8), "simclr"), seeds=(0,), baselines=False)
     assert [row.label for row in result_of(other, folder).rows] == ["2"]
     with pytest.raises(UserError, match=r"holds another sweep: sweep is 'distance' there, 'crop' was asked"):
-        result_of(study_of(place), folder)
+        result_of(study_of(images_path), folder)
 
 
-def test_keys_follow_settings_and_images_but_not_the_machine(place: str) -> None:
-    run = study_of(place).base
+def test_keys_follow_settings_and_images_but_not_the_machine(images_path: str) -> None:
+    run = study_of(images_path).base
     assert key_of(run) == key_of(replace(run, data=replace(run.data, path="elsewhere", num_workers=7)))
     assert key_of(run) == key_of(replace(run, monitoring=replace(run.monitoring, log_every=9)))
     assert key_of(run) != key_of(replace(run, seed=1))

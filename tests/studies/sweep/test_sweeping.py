@@ -30,7 +30,7 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> str:
+def images_path(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A file of 48 labeled images of 16 pixels."""
     return write_images(tmp_path_factory.mktemp("images") / "images.npz")
 
@@ -43,10 +43,10 @@ def run_of(out: Path) -> dict:
 
 @pytest.mark.slow
 def test_a_fifth_is_held_out_and_never_trained_on(
-    place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    images_path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "sweep"
-    words = ("analyse", "views", "jitter", "--data", place, "--out", str(out), "--values", "0.5", *SMALL, *CPU)
+    words = ("analyse", "views", "jitter", "--data", images_path, "--out", str(out), "--values", "0.5", *SMALL, *CPU)
     assert main(words) == 0
     output = capsys.readouterr()
     run = run_of(out)
@@ -67,12 +67,21 @@ def test_a_fifth_is_held_out_and_never_trained_on(
 
 
 def test_any_field_of_a_run_can_be_swept_while_others_are_set(
-    place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    images_path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     test, out = images(12, seed=1, size=16), tmp_path / "sweep"
     pixels = np.stack([test.image(n).permute(1, 2, 0).numpy() for n in range(12)])
     np.savez(tmp_path / "test.npz", images=pixels, labels=[str(test.label(n)) for n in range(12)])
-    words = ("analyse", "views", "crop.scale.0=0.3", "--data", place, "--test", str(tmp_path / "test.npz"), "--out")
+    words = (
+        "analyse",
+        "views",
+        "crop.scale.0=0.3",
+        "--data",
+        images_path,
+        "--test",
+        str(tmp_path / "test.npz"),
+        "--out",
+    )
     more = ("--images", "24", "--no-baselines", "--discard", "--set", "temperature=0.4")
     assert main((*words, str(out), *more, *SMALL, *CPU)) == 0
     record = json.loads((out / "sweep.json").read_text())
@@ -85,19 +94,29 @@ def test_any_field_of_a_run_can_be_swept_while_others_are_set(
     assert "crop.scale.0" in capsys.readouterr().out
 
 
-def test_several_values_of_set_are_a_sweep(place: str, tmp_path: Path) -> None:
+def test_several_values_of_set_are_a_sweep(images_path: str, tmp_path: Path) -> None:
     """The same sweep as the fields in front, whatever stands between them; one value is one for every run."""
     from vantage.cli.analyse.sweep import _sweep_first
 
-    front = ["epochs=1,2", "crop.size=8,16", "--data", place, "--set", "temperature=0.4", "--out", "o"]
+    front = ["epochs=1,2", "crop.size=8,16", "--data", images_path, "--set", "temperature=0.4", "--out", "o"]
     for words in (
-        ["--data", place, "--set", "epochs=1,2", "crop.size=8,16", "temperature=0.4", "--out", "o"],
-        ["--data", place, "--set", "epochs=1,2", "--set=crop.size=8,16", "--set", "temperature=0.4", "--out", "o"],
+        ["--data", images_path, "--set", "epochs=1,2", "crop.size=8,16", "temperature=0.4", "--out", "o"],
+        [
+            "--data",
+            images_path,
+            "--set",
+            "epochs=1,2",
+            "--set=crop.size=8,16",
+            "--set",
+            "temperature=0.4",
+            "--out",
+            "o",
+        ],
     ):
         assert _sweep_first(words) == front
     for words in (front, ["crop", "--set", "crop.scale=0.2,1"], [], ["--set"], ["crop", "--set", "--out", "o"]):
         assert _sweep_first(words) == words
-    words = ("analyse", "views", "--data", place, "--out", str(tmp_path / "sweep"), "--no-baselines")
+    words = ("analyse", "views", "--data", images_path, "--out", str(tmp_path / "sweep"), "--no-baselines")
     assert main((*words, "--set", "crop.scale.0=0.3,0.5", "temperature=0.2,0.4", *SMALL, *CPU)) == 0
     record = json.loads((tmp_path / "sweep" / "sweep.json").read_text())
     assert [row["label"] for row in record["rows"]] == ["0.3, 0.2", "0.5, 0.4"]
@@ -133,13 +152,13 @@ def test_several_values_of_set_are_a_sweep(place: str, tmp_path: Path) -> None:
 def test_mistakes_are_reported(
     words: tuple[str, ...],
     message: str,
-    place: str,
+    images_path: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(("--quiet", "analyse", "views", *(place if word == "DATA" else word for word in words))) == 2
+    assert main(("--quiet", "analyse", "views", *(images_path if word == "DATA" else word for word in words))) == 2
     assert message in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 

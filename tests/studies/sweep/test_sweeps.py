@@ -79,8 +79,8 @@ def test_jitter_scales_all_four_numbers_and_keeps_how_often(x: float) -> None:
     jitters = [part for part in parts_of(point.run.views) if isinstance(part, ColorJitter)]
     assert jitters == [ColorJitter(0.8 * x, 0.8 * x, 0.8 * x, 0.2 * x, 0.8)] * 2
     names = ("brightness", "contrast", "saturation", "hue")
-    changed = {f"views.views.{view}.operations.0.{name}" for view in (0, 1) for name in names}
-    assert paths(base, point.run) == changed
+    changed_paths = {f"views.views.{view}.operations.0.{name}" for view in (0, 1) for name in names}
+    assert paths(base, point.run) == changed_paths
 
 
 def test_jitter_of_simclr_is_its_own_strength() -> None:
@@ -140,7 +140,7 @@ def test_the_ladder_ends_at_infomin_and_operations_at_the_run() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "changed"),
+    ("words", "changed_paths"),
     [
         ("crop.scale.0=0.1", {"views.views.0.crop.scale.0", "views.views.1.crop.scale.0"}),
         ("views.1.crop.scale=(0.1,0.9)", {"views.views.1.crop.scale.0", "views.views.1.crop.scale.1"}),
@@ -151,10 +151,10 @@ def test_the_ladder_ends_at_infomin_and_operations_at_the_run() -> None:
         ("branches.0.estimator=Decoupled(0.1)", {"branches.0.estimator"}),
     ],
 )
-def test_any_field_by_the_end_of_its_path(words: str, changed: set[str]) -> None:
+def test_any_field_by_the_end_of_its_path(words: str, changed_paths: set[str]) -> None:
     base = vantage.moco_v2(64)
     (point,) = parse_fields(words).points(base)
-    assert paths(base, point.run) == changed
+    assert paths(base, point.run) == changed_paths
 
 
 def test_values_of_fields_are_read_as_python_writes_them() -> None:

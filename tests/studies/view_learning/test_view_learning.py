@@ -75,7 +75,7 @@ def learning(*terms, **fields) -> ViewLearning:
     return ViewLearning("toy", terms, crop, flow=Flow(RealNVP(4, 2), 3), **fields)
 
 
-def moved(players: Players) -> Players:
+def off_the_start(players: Players) -> Players:
     """Every parameter off its start, in double precision."""
     torch.manual_seed(5)
     with torch.no_grad():
@@ -117,12 +117,12 @@ def test_the_information_is_at_most_log_n_and_none_of_vectors_that_are_all_alike
 def test_the_objective_is_the_sum_of_equation_3(shared: float, labels: float) -> None:
     """I_NCE of all images, and both cross-entropies of the labeled ones only."""
     terms = replace(critics(), weight=shared), replace(classifiers(), weight=labels)
-    players = moved(Players(learning(*terms), CLASSES))
-    everything, some = channels(), labeled()
-    objective = players.objective(everything, some)
+    players = off_the_start(Players(learning(*terms), CLASSES))
+    pixels, some = channels(), labeled()
+    objective = players.objective(pixels, some)
 
     f, c = players.each_term()
-    one, two, volume = players.views(everything)
+    one, two, volume = players.views(pixels)
     expected = shared * reference.information(_run(f.first, one), _run(f.second, two), 0.1)
     one, two, _ = players.views(some.images)
     for network, view in ((c.first, one), (c.second, two)):
@@ -142,20 +142,20 @@ def _run(network: Tensor | nn.Module, view: Tensor) -> list[list[float]]:
 
 
 def test_equation_2_looks_at_no_label_and_supervised_learning_at_no_other_image() -> None:
-    players = moved(Players(learning(critics()), 0))
+    players = off_the_start(Players(learning(critics()), 0))
     assert_close(players.objective(channels(), None).total, players.objective(channels(), labeled()).total)
-    players = moved(Players(learning(classifiers()), CLASSES))
+    players = off_the_start(Players(learning(classifiers()), CLASSES))
     assert_close(players.objective(None, labeled()).total, players.objective(channels(), labeled()).total)
 
 
 def test_the_gradient_of_the_objective_is_right_for_the_flow() -> None:
-    players = moved(Players(learning(critics(), classifiers()), CLASSES))
-    named = {name: p for name, p in players.named_parameters() if name.startswith("flow.layers.1.scale.0")}
+    players = off_the_start(Players(learning(critics(), classifiers()), CLASSES))
+    parameter_of = {name: p for name, p in players.named_parameters() if name.startswith("flow.layers.1.scale.0")}
 
     def total(*values: Tensor) -> Tensor:
-        return torch.func.functional_call(_Sum(players), dict(zip(_under(named), values, strict=True)), ())
+        return torch.func.functional_call(_Sum(players), dict(zip(_under(parameter_of), values, strict=True)), ())
 
-    assert torch.autograd.gradcheck(total, tuple(p.detach().clone().requires_grad_() for p in named.values()))
+    assert torch.autograd.gradcheck(total, tuple(p.detach().clone().requires_grad_() for p in parameter_of.values()))
 
 
 class _Sum(nn.Module):
@@ -167,8 +167,8 @@ class _Sum(nn.Module):
         return self.players.objective(channels(), labeled()).total
 
 
-def _under(named: dict[str, nn.Parameter]) -> list[str]:
-    return [f"players.{name}" for name in named]
+def _under(parameters: dict[str, nn.Parameter]) -> list[str]:
+    return [f"players.{name}" for name in parameters]
 
 
 @by_turns
@@ -176,29 +176,29 @@ def test_the_flow_goes_down_the_gradient_that_the_critics_go_up(updates) -> None
     """Steps of plain gradient descent, so that each change is the gradient itself."""
     settings = learning(critics(), classifiers(), updates=updates)
     game = Game(settings, CLASSES)
-    moved(game.players)
-    everything, some, rate = channels(), labeled(), 1e-3
+    off_the_start(game.players)
+    pixels, some, rate = channels(), labeled(), 1e-3
     down = [p for group in game.descent.param_groups for p in group["params"]]
     game.descent, game.ascent = torch.optim.SGD(down, lr=rate), torch.optim.SGD(game.critics, lr=rate)
     shared = next(iter(game.players.each_term()))
 
     before = [p.detach().clone() for p in game.critics]
-    one, two, _ = game.players.views(everything)
+    one, two, _ = game.players.views(pixels)
     up = torch.autograd.grad(shared(one.detach(), two.detach(), None)[0], game.critics)
     expected = [p + rate * g for p, g in zip(before, up, strict=True)]
     if updates.critic_steps:  # g answers to critics that have moved already
         with torch.no_grad():
             for parameter, new in zip(game.critics, expected, strict=True):
                 parameter.copy_(new)
-    slope = torch.autograd.grad(game.players.objective(everything, some).total, down)
-    answers = [p.detach() - rate * g for p, g in zip(down, slope, strict=True)]
+    slope = torch.autograd.grad(game.players.objective(pixels, some).total, down)
+    new_values = [p.detach() - rate * g for p, g in zip(down, slope, strict=True)]
     with torch.no_grad():
         for parameter, old in zip(game.critics, before, strict=True):
             parameter.copy_(old)
 
-    game.step(everything, some)
+    game.step(pixels, some)
     assert max(g.abs().max() for g in up) > 1e-3 and max(g.abs().max() for g in slope) > 1e-3
-    for parameter, new in zip((*game.critics, *down), (*expected, *answers), strict=True):
+    for parameter, new in zip((*game.critics, *down), (*expected, *new_values), strict=True):
         assert_close(parameter.detach(), new, rtol=0, atol=1e-14)
 
 
@@ -277,7 +277,7 @@ def test_26_a_linear_flow_lowers_the_information_that_gaussian_channels_share(up
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> str:
+def path(tmp_path_factory: pytest.TempPathFactory) -> str:
     chance = np.random.default_rng(0)
     label = np.arange(IMAGES) % CLASSES
     color = chance.uniform(40, 215, (CLASSES, 1, 1, 3))[label]
@@ -293,9 +293,9 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path_factory.mktemp("cache")))
 
 
-def small(preset, place: str, **fields) -> ViewLearning:
+def small(preset, path: str, **fields) -> ViewLearning:
     base = preset(SIZE, (Convolutions((4, 8), 1), Convolutions((4, 8), 2)))
-    changes = {"epochs": 2, "batch_size": 12, "labeled_batch_size": 8, "data": Data(place), "device": "cpu", **fields}
+    changes = {"epochs": 2, "batch_size": 12, "labeled_batch_size": 8, "data": Data(path), "device": "cpu", **fields}
     return replace(base, flow=Flow(VolumePreserving(4, 2), 3), **changes)
 
 
@@ -309,18 +309,18 @@ class Interrupting(QuietProgress):
     def __init__(self, step: int) -> None:
         self.at = step
 
-    def advance(self, done: int, note: str = "") -> None:
-        if done == self.at:
+    def advance(self, completed: int, note: str = "") -> None:
+        if completed == self.at:
             os.kill(os.getpid(), signal.SIGINT)
 
 
 @by_preset
-def test_a_course_writes_its_numbers_and_two_states(preset, place, tmp_path) -> None:
-    settings = small(preset, place, space=YDbDr(), labels=30)
-    done = learn(settings, tmp_path)
-    assert done.finished and done.last is not None and done.best is not None
+def test_a_course_writes_its_numbers_and_two_states(preset, path, tmp_path) -> None:
+    settings = small(preset, path, space=YDbDr(), labels=30)
+    outcome = learn(settings, tmp_path)
+    assert outcome.finished and outcome.last is not None and outcome.best is not None
     metrics = rows(tmp_path)
-    assert [row["epoch"] for row in metrics] == [1, 2] and metrics[-1]["step"] == done.step
+    assert [row["epoch"] for row in metrics] == [1, 2] and metrics[-1]["step"] == outcome.step
     assert metrics[0]["best"] is None and metrics[1]["best"] == metrics[1]["held_out.objective"]
     shared, labels = preset is not supervised, preset is not unsupervised
     assert ("i_nce" in metrics[0]) == ("bound" in metrics[0]) == ("held_out.i_nce" in metrics[0]) == shared
@@ -329,18 +329,18 @@ def test_a_course_writes_its_numbers_and_two_states(preset, place, tmp_path) -> 
     assert not shared or metrics[0]["bound"] == math.log(12)
     assert read_learning(tmp_path) == settings
     images = torch.rand(4, 3, 5, 5)
-    channels = done.last.convert(images)
+    channels = outcome.last.convert(images)
     assert channels.shape == images.shape
-    normalized = YDbDr().statistics.normalize().apply(YDbDr().convert(images), torch.empty(4, 0))
-    assert 0 < float((channels - normalized).abs().max()) < 0.1, "two epochs move the flow a little"
+    normalized_channels = YDbDr().statistics.normalize().apply(YDbDr().convert(images), torch.empty(4, 0))
+    assert 0 < float((channels - normalized_channels).abs().max()) < 0.1, "two epochs move the flow a little"
 
 
-def test_an_interrupted_course_ends_as_if_it_had_not_been(place, tmp_path) -> None:
+def test_an_interrupted_course_ends_as_if_it_had_not_been(path, tmp_path) -> None:
     """Stopped in the middle of an epoch: every parameter, number and file is the same, bit by bit."""
-    settings = small(semi_supervised, place, scaling=ByStatistics())
+    settings = small(semi_supervised, path, scaling=ByStatistics())
     whole = learn(settings, tmp_path / "whole")
-    stopped = learn(settings, tmp_path / "halves", Interrupting(5))
-    assert not stopped.finished and stopped.step == 6 and stopped.step % 4
+    first = learn(settings, tmp_path / "halves", Interrupting(5))
+    assert not first.finished and first.step == 6 and first.step % 4
     halves = learn(settings, tmp_path / "halves")
     assert halves.finished and halves.last == whole.last and halves.best == whole.best
     for name in ("last.safetensors", "best.safetensors", "checkpoint/step-000000008/tensors.safetensors"):
@@ -351,18 +351,18 @@ def test_an_interrupted_course_ends_as_if_it_had_not_been(place, tmp_path) -> No
     assert again == halves, "nothing is left to do"
 
 
-def test_other_settings_or_images_are_refused_on_the_same_folder(place, tmp_path) -> None:
-    settings = small(unsupervised, place, epochs=1)
+def test_other_settings_or_images_are_refused_on_the_same_folder(path, tmp_path) -> None:
+    settings = small(unsupervised, path, epochs=1)
     learn(settings, tmp_path)
     with pytest.raises(UserError, match="epochs is 1 there, 3 was asked"):
         learn(replace(settings, epochs=3), tmp_path)
     with pytest.raises(UserError, match="began on 60 images"):
-        learn(replace(settings, data=Data(place, max_images=30)), tmp_path)
+        learn(replace(settings, data=Data(path, max_images=30)), tmp_path)
 
 
 @by_turns
-def test_a_loss_that_is_not_finite_ends_the_course_at_the_last_finite_state(updates, place, tmp_path) -> None:
-    settings = small(unsupervised, place, updates=updates, rates=Rates(generator=1e4), epochs=20)
+def test_a_loss_that_is_not_finite_ends_the_course_at_the_last_finite_state(updates, path, tmp_path) -> None:
+    settings = small(unsupervised, path, updates=updates, rates=Rates(generator=1e4), epochs=20)
     with pytest.raises(UserError, match="stopped at step .* Lower the rates, or bound the flow"):
         learn(replace(settings, flow=Flow(RealNVP(4, 2), 6)), tmp_path)
     state = torch.cat([value.flatten() for value in _state(tmp_path / "last.safetensors").values()])
@@ -375,17 +375,17 @@ def _state(file: Path) -> dict[str, Tensor]:
     return load_file(file)
 
 
-def test_labels_are_required_only_where_a_term_needs_them(place, tmp_path) -> None:
-    bare = str(Path(place).with_name("unlabeled.npz"))
+def test_labels_are_required_only_where_a_term_needs_them(path, tmp_path) -> None:
+    without_labels = str(Path(path).with_name("unlabeled.npz"))
     for preset in (supervised, semi_supervised):
         with pytest.raises(UserError, match="none of the 60 images has one"):
-            learn(small(preset, bare), tmp_path / "none")
+            learn(small(preset, without_labels), tmp_path / "none")
     assert not (tmp_path / "none").exists(), "what is refused leaves nothing behind"
-    assert isinstance(learn(small(unsupervised, bare, epochs=1), tmp_path / "some"), LearnedViews)
+    assert isinstance(learn(small(unsupervised, without_labels, epochs=1), tmp_path / "some"), LearnedViews)
 
 
-def test_networks_that_do_not_fit_the_views_are_refused(place, tmp_path) -> None:
-    settings = small(unsupervised, place, channels=((0, 1), (2,)))
+def test_networks_that_do_not_fit_the_views_are_refused(path, tmp_path) -> None:
+    settings = small(unsupervised, path, channels=((0, 1), (2,)))
     with pytest.raises(UserError, match="2 and 1 channels of 8 pixels"):
         learn(settings, tmp_path)
 
