@@ -1,9 +1,9 @@
 """Count the images that BatchNorm sees, for every recipe and variant at its paper's setting on 1, 2, 4 and 8 gloo
 processes: `python benchmarks/batch_norm_groups.py`.
 
-The network is small (`tests/shrunken.py`), but its BatchNorm and the batch are those of the recipe. The first and the
-last process each take one of their vectors, and count the images of all processes on which it depends: those with a
-gradient other than 0. `each_process` is what the setting meant before it applied to the joint batch.
+The network is small (`tests/support/shrunken.py`), but its BatchNorm and the batch are those of the recipe. The first
+and the last process each take one of their vectors, and count the images of all processes on which it depends: those
+with a gradient other than 0. `each_process` is what the setting meant before it applied to the joint batch.
 """
 
 import argparse
@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 
 import normalizing  # noqa: E402
 import ranks  # noqa: E402

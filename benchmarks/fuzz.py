@@ -2,8 +2,8 @@
 
     python benchmarks/fuzz.py [--count 10000] [--first 0] [--only npz tar]
 
-`tests/fuzzing.py` has the readers and the ways to damage a file. Anything but a one-line `UserError` within 5 seconds
-and 400 MiB is a failure. The address space is limited, so a header with false sizes fails here.
+`tests/support/fuzzing.py` has the readers and the ways to damage a file. Anything but a one-line `UserError` within 5
+seconds and 400 MiB is a failure. The address space is limited, so a header with false sizes fails here.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 
 from fuzzed import Target
 from fuzzing import memory_folder, targets, try_one

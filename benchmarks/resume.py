@@ -2,8 +2,8 @@
 
     python benchmarks/resume.py [--recipes moco_v2 interclr] [--processes 1 2]
 
-`tests/kills.py` has the moments, and says what is compared. Each cell is written when it is done, and cells already in
-the file are not repeated.
+`tests/support/kills.py` has the moments, and says what is compared. Each cell is written when it is done, and cells
+already in the file are not repeated.
 """
 
 import argparse
@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 
 import small_runs  # noqa: E402
 from kills import cell, moments_of  # noqa: E402

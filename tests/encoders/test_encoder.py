@@ -178,4 +178,4 @@ for images, plain in zip(seen, expected):
 @pytest.mark.slow
 def test_a_compiled_network_takes_images_and_patches() -> None:
     """In a process of its own: the shape checks of the tests cannot be compiled."""
-    subprocess.run([sys.executable, "-c", COMPILED], check=True, cwd=Path(__file__).parent.parent)
+    subprocess.run([sys.executable, "-c", COMPILED], check=True, cwd=Path(__file__).parents[1] / "support")

@@ -89,7 +89,9 @@ with vantage.allowing("tiny"):
 @pytest.mark.parametrize("name", ["rows.npy", "rows.parquet"])
 def test_a_killed_process_is_continued_with_the_same_bytes(name: str, tmp_path: Path) -> None:
     kept_run(tmp_path, tiny_run())
-    process = subprocess.run([sys.executable, "-c", KILLED, str(Path(__file__).parent.parent), str(tmp_path), name])
+    process = subprocess.run(
+        [sys.executable, "-c", KILLED, str(Path(__file__).parents[1] / "support"), str(tmp_path), name]
+    )
     assert process.returncode == -signal.SIGKILL and not (tmp_path / name).exists()
     draft = tmp_path / f"{name}.draft"
     note = json.loads((tmp_path / f"{name}.draft.json").read_text())

@@ -251,4 +251,4 @@ def test_compiled_networks_train_as_they_would(images_path: str) -> None:
     """Forward and backward in whole graphs, BatchNorm in groups too. In a process of its own: the shape checks of the
     tests cannot be compiled."""
     command = [sys.executable, "-c", COMPILED, images_path]
-    subprocess.run(command, check=True, cwd=Path(__file__).parent.parent)
+    subprocess.run(command, check=True, cwd=Path(__file__).parents[1] / "support")
