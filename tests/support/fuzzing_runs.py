@@ -207,7 +207,8 @@ def _kept(folder: Path) -> dict[str, Target]:
     optimizer.step()
     StateFile(folder / "state.safetensors").write(tensors_of({"network": network}, optimizer), {"epoch": 2})
     CachedResults(folder / "results.json").add("a", {"b": [1.0]})
-    rows = stored_rows(folder / "sweep", {"sweep": "s", "values": [1, 2]})
+    about = {"sweep": "s", "values": [1, 2], "protocols": [["knn", 1, {}]]}
+    rows = stored_rows(folder / "sweep", about)
     rows.add("k", SweepRow("c" * 16, "moco_v2", "1", 1.0, 0, {"knn": 50.0}, 2.0, 0.1, ({"bound": 3.0},), 3.0, 1.0, 9.0))
 
     def go_on(file: Path, cache: Path) -> None:
@@ -220,7 +221,7 @@ def _kept(folder: Path) -> dict[str, Target]:
             _ = results["a"]
 
     def sweep(file: Path, cache: Path) -> None:
-        again = stored_rows(file.parent, {"sweep": "s", "values": [1, 2]})
+        again = stored_rows(file.parent, about)
         _ = [again[key] for key in again]
 
     return {

@@ -6,10 +6,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from vantage.errors import UserError
 from vantage.storage.events import Events
 from vantage.storage.files import append, not_written, write_text
 
-__all__ = ["Metrics", "read_metrics"]
+__all__ = ["Metrics", "last_numbers", "read_metrics"]
 
 
 class Metrics:
@@ -53,6 +54,17 @@ def read_metrics(folder: Path) -> list[dict[str, Any]]:
         if _is_row(row):  # a line of another program is left out
             rows.append(row)
     return rows
+
+
+def last_numbers(folder: Path, *names: str) -> list[float]:
+    """These numbers of the last row. Raises `UserError` if there is no row, or it lacks one of them."""
+    rows = read_metrics(folder)
+    if not rows or not all(name in rows[-1] for name in names):
+        raise UserError(
+            f"{folder / 'metrics.jsonl'} does not end with a row that has {' and '.join(names)}: remove the folder of"
+            " this run, and it is trained again"
+        )
+    return [float(rows[-1][name]) for name in names]
 
 
 def _is_row(row: Any) -> bool:

@@ -37,14 +37,15 @@ def check_run(folder: Path) -> None:
     check_content(folder, RUN_NAMES)
 
 
-def check_content(folder: Path, names: Sequence[str] = ("*",)) -> None:
+def check_content(folder: Path, names: Sequence[str] = ("*",), together: int = TOGETHER_BYTES) -> None:
     """Raises `UserError` unless everything of these names in a folder, at any depth, is a file or a folder that lies
-    inside it, and its JSON files have sizes that can be read. A folder that does not exist has nothing in it."""
+    inside it, and its JSON files have sizes that can be read, and no more than `together` in all. A folder that does
+    not exist has nothing in it."""
     root = os.path.realpath(folder)
     size = sum(_checked_size(entry, root) for entry in _walk(folder, names))
-    if size > TOGETHER_BYTES:
+    if size > together:
         raise UserError(
-            f"the JSON files in {folder} have {size:,} bytes, more than {TOGETHER_BYTES:,}: this is no folder that"
+            f"the JSON files in {folder} have {size:,} bytes, more than {together:,}: this is no folder that"
             " Vantage wrote, or move some of its results elsewhere"
         )
 

@@ -10,6 +10,7 @@ from vantage.cli.reading.options import check_device
 from vantage.cli.reading.out_files import check_folder
 from vantage.composition.suggest import no_such
 from vantage.errors import UserError
+from vantage.storage.strangers import check_content
 
 if TYPE_CHECKING:
     from vantage.studies.lab import Entry, Level, WorkOrder
@@ -164,8 +165,13 @@ def _order(entries: "tuple[Entry, ...]", options: LabOptions) -> "WorkOrder":
 
 
 def _results(options: LabOptions) -> Path:
+    """The folder of results. Raises `UserError` if it is not safe to open."""
+    from vantage.studies.lab import ENTRIES, LEVELS
+
     smoke = "smoke-results" if options.level == "smoke" else "results"
-    return Path(options.results) if options.results else Path(options.out) / smoke
+    folder = Path(options.results) if options.results else Path(options.out) / smoke
+    check_content(folder, (*(f"{entry.name}.json" for entry in ENTRIES), *(each.place for each in LEVELS)))
+    return folder
 
 
 def _numbers(options: LabOptions) -> Path:

@@ -233,9 +233,9 @@ def encode_measure(measure: Measure) -> dict[str, Any]:
 
 def learned_seconds(folder: Any) -> float:
     """How long a finished training took, in seconds."""
-    from vantage.storage.metrics import read_metrics
+    from vantage.storage.metrics import last_numbers
 
-    return float(read_metrics(folder)[-1]["seconds"])
+    return last_numbers(folder, "seconds")[0]
 
 
 def _random_networks(run: Run, images: int) -> TrainedNetworks:

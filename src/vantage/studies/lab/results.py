@@ -1,6 +1,7 @@
 """The numbers of an entry as a file for the repository: values by cell, measure and seed, and how they were made."""
 
 import json
+import math
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from pathlib import Path
@@ -135,10 +136,14 @@ def read_results(path: Path) -> dict[str, Any]:
     check_file(path)
     try:
         record = json.loads(path.read_text())
-        if isinstance(record, dict) and isinstance(record["cells"], dict):
+        cells = [(cell["made"], cell["measures"]) for cell in record["cells"].values()]
+        rows = [row.items() for _, measures in cells for row in measures.values()]
+        seeds, numbers = ([pair[at] for row in rows for pair in row] for at in (0, 1))
+        whole = all(map(str.isdecimal, seeds)) and all(map(math.isfinite, [*numbers, record["seconds"]]))
+        if whole and isinstance(record["made_on"], list):
             return record
-    except (OSError, ValueError, KeyError) as problem:
-        raise UserError(f"{path} holds no results of the lab: {problem}") from problem
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as problem:
+        raise UserError(f"{path} holds no results of the lab: {problem!r}") from problem
     raise UserError(f"{path} holds no results of the lab")
 
 

@@ -9,6 +9,7 @@ import fcntl
 import json
 import math
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,6 +33,12 @@ class LabFolder:
     folder: Path
     """Its path; the folder need not exist yet."""
 
+    def check(self) -> None:
+        """Raises `UserError` unless everything that the lab reads or writes lies inside its folder (`check_content`).
+        There may be any number of runs; each is read for itself."""
+        check_content(self.folder, ("cells", "locks", "results", "smoke-results"))
+        check_content(self.folder, ("runs", "cache"), sys.maxsize)
+
     def run(self, key: str) -> Path:
         """The folder of a run."""
         return self.folder / "runs" / key
@@ -47,7 +54,8 @@ class LabFolder:
     def seconds(self, key: str) -> float | None:
         """How long the training of a run took; None where it has not finished."""
         record = read_json(self.run(key) / _DONE)
-        return float(record["seconds"]) if isinstance(record, dict) else None
+        seconds = record.get("seconds") if isinstance(record, dict) else None
+        return float(seconds) if _is_number(seconds) else None
 
     def result(self, dependencies: Mapping[str, Any]) -> dict[str, Any] | None:
         """The record of a measurement, with its seconds and versions; None where it is not done or its file is
@@ -120,5 +128,12 @@ def _fits(record: Any, dependencies: Any) -> bool:
         or record.get("about") != json.loads(json.dumps(dependencies))
     ):
         return False
-    numbers = record.get("numbers")
-    return isinstance(numbers, dict) and all(isinstance(v, float | int) and math.isfinite(v) for v in numbers.values())
+    numbers, times, computer = record.get("numbers"), record.get("trained", {}), record.get("made_on", {})
+    if not (isinstance(numbers, dict) and isinstance(times, dict) and isinstance(computer, dict)):
+        return False
+    values = (*numbers.values(), *times.values(), record.get("seconds"))
+    return all(map(_is_number, values)) and ("made_on" in record or isinstance(record.get("versions"), dict))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, float | int) and abs(value) < math.inf and abs(value) < 1 << 63

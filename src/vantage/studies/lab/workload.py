@@ -67,10 +67,13 @@ class WorkOrder:
     """Folder of collected numbers (`vantage.studies.lab.results`); seeds that it holds whole are not run again."""
 
     def maker(self, progress: Progress | None = None) -> Maker:
-        """A maker for this order, with its image sets. Raises `UserError` for a device that is not available."""
+        """A maker for this order, with its image sets. Raises `UserError` for a device that is not available, and for a
+        lab that is not safe to open."""
         work = Work(device=self.device, cache=self.lab / "cache")
         work.resolved_device()
-        return Maker(LabFolder(self.lab), ImageSets(dict(self.data), self.smoke), work, progress)
+        lab = LabFolder(self.lab)
+        lab.check()
+        return Maker(lab, ImageSets(dict(self.data), self.smoke), work, progress)
 
 
 @dataclass(frozen=True)

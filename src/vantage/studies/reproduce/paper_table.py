@@ -151,4 +151,4 @@ def _reproduce(table: PaperTable, sources: Mapping[str, Source], folder: Path, w
 
 def _parse_row(row: dict[str, Any]) -> RowMeasures:
     measures = {name: float(value) for name, value in row["measures"].items()}
-    return RowMeasures(row["row"], row["seed"], measures, row["seconds"])
+    return RowMeasures(str(row["row"]), int(row["seed"]), measures, float(row["seconds"]))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from vantage.composition.codec import encode
+from vantage.errors import UserError
 from vantage.storage.cache import digest
 from vantage.storage.results import ResultsFile
 from vantage.studies.analyse.held_out import BranchInformation
@@ -89,10 +90,30 @@ def key_of(*facts: Any) -> str:
 def stored_rows(folder: Path, identity: Mapping[str, Any]) -> ResultsFile[SweepRow]:
     """The rows of a sweep in its folder by key; the file is written after each new row.
 
-    `identity` says which sweep it is. Raises `UserError` if the folder holds another sweep, or a damaged file.
+    `identity` says which sweep it is, and by which protocols it measures. Raises `UserError` if the folder holds
+    another sweep, or a damaged file.
     """
-    return ResultsFile(folder / _FILE, identity, "sweep", _parse_row, asdict)
+    rows = ResultsFile(folder / _FILE, identity, "sweep", _parse_row, asdict)
+    protocols = {name for name, *_ in identity["protocols"]}
+    if any(rows[key].accuracy.keys() != protocols for key in rows):
+        raise UserError(f"{folder / _FILE} is damaged (a row has other protocols than the sweep): name another folder")
+    return rows
 
 
 def _parse_row(row: dict[str, Any]) -> SweepRow:
-    return SweepRow(**{**row, "branches": tuple(row["branches"])})
+    whole = SweepRow(**{**row, "branches": tuple(row["branches"])})
+    names, optional = (whole.key, whole.encoder, whole.label), (*_numbers(whole), whole.number)
+    if not (
+        all(isinstance(name, str) for name in names)
+        and type(whole.seed) is int
+        and all(isinstance(value, float | int) for value in whole.accuracy.values())
+        and all(isinstance(value, float | int | None) for value in optional)
+        and (whole.encoder in (RAW, RANDOM) or None not in _numbers(whole))
+        and all(isinstance(branch, dict) for branch in whole.branches)
+    ):
+        raise ValueError(f"a row is malformed: {str(row)[:200]!r}")
+    return whole
+
+
+def _numbers(row: SweepRow) -> tuple[float | None, ...]:
+    return row.i_nce, row.i_nce_deviation, row.bound, row.loss, row.seconds

@@ -16,7 +16,7 @@ from vantage.errors import UserError, WriteError
 from vantage.evaluate import KNN, EvaluationProtocol, LinearCached
 from vantage.frozen.encoder import FrozenEncoder, load
 from vantage.progress import Progress, QuietProgress
-from vantage.storage.metrics import read_metrics
+from vantage.storage.metrics import last_numbers
 from vantage.studies.analyse.held_out import HeldOutInformation
 from vantage.studies.analyse.networks import trained_networks
 from vantage.studies.sweep.baselines import baselines
@@ -168,10 +168,10 @@ class _StudyRun:
             return False
         self.progress.advance(steps_before + steps, f"{name}  measuring")
         branches = self.plan.information(trained_networks(run_folder), self.test, self.work)
-        last = read_metrics(run_folder)[-1]
+        loss, seconds = last_numbers(run_folder, "loss", "seconds")
         row = SweepRow(
             self._row_key(point, seed), run.recipe, point.label, point.number, seed, self._accuracy(load(run_folder)),
-            **information_fields(branches), loss=last["loss"], seconds=last["seconds"],
+            **information_fields(branches), loss=loss, seconds=seconds,
         )  # fmt: skip
         self.rows.add(row.key, row)
         accuracies = ", ".join(f"{protocol} {value:.1f} %" for protocol, value in row.accuracy.items())
@@ -205,8 +205,8 @@ class _StudyRun:
 
     def _result(self, finished: bool) -> SweepResult:
         """The rows of this study, in order."""
-        keys = [self._row_key(point, seed) for point in self.points for seed in self.plan.seeds]
-        rows = [self.rows[key] for key in keys if key in self.rows]
+        keys = [(self._row_key(point, seed), point.label) for point in self.points for seed in self.plan.seeds]
+        rows = [replace(self.rows[key], label=label) for key, label in keys if key in self.rows]
         baselines = [
             replace(self.rows[row.key], label=row.label) for row, _ in self._baselines() if row.key in self.rows
         ]
