@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from vantage.errors import UserError
 from vantage.storage.cache import digest, read_json
@@ -135,5 +135,5 @@ def _fits(record: Any, dependencies: Any) -> bool:
     return all(map(_is_number, values)) and ("made_on" in record or isinstance(record.get("versions"), dict))
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: Any) -> TypeGuard[float]:
     return isinstance(value, float | int) and abs(value) < math.inf and abs(value) < 1 << 63
