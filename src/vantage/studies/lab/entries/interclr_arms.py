@@ -19,6 +19,7 @@ __all__ = [
     "FLOORS",
     "GATE",
     "NEVER",
+    "RARE_MATES",
     "SCALE",
     "arm",
     "with_margins",
@@ -71,6 +72,8 @@ SCALE = (
     " warm base's rows; one view, τ .1"
 )
 """What all cells share, in words."""
+RARE_MATES = "of the mates about 3 % are of the image's own class, where chance is 2 % (figure 6a)"
+"""Why claims that need mates of one class fail at this scale: what was measured of the clusters."""
 
 
 def arm(run: Run) -> Arm:
