@@ -1,6 +1,7 @@
-"""Standard error on a full disk: notes are lost, and nothing else."""
+"""Streams that take nothing: notes are lost on a full disk, and a reader may stop reading."""
 
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr
@@ -9,10 +10,13 @@ from pathlib import Path
 import pytest
 from tiny import kept_run, tiny_run
 
+import vantage
 from vantage.cli import main
 from vantage.cli.printing.streams import discard, usable_streams
 
 pytestmark = pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
+
+SOURCES = {"PYTHONPATH": str(Path(vantage.__file__).parents[1])}
 
 
 @contextmanager
@@ -43,3 +47,14 @@ def test_another_failure_is_not_hidden() -> None:
         with redirect_stderr(stream), usable_streams(), pytest.raises(BrokenPipeError):
             print("a note", file=sys.stderr)
         discard(stream)
+
+
+@pytest.mark.parametrize("verb", ["recipes", "evaluate --help"])
+def test_a_reader_that_stops_reading_is_no_mistake(verb: str) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "vantage.cli", *verb.split()]
+    process = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, env=os.environ | SOURCES)
+    os.close(writer)
+    assert process.returncode == 141
+    assert "Error" not in process.stderr and "bug" not in process.stderr

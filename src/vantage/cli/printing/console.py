@@ -4,14 +4,13 @@ import inspect
 import os
 import re
 import shutil
+import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rich.console import Console as Terminal
-
     from vantage.progress import Progress
 
 __all__ = ["INTERRUPTED", "Console", "catalog", "columns", "first_sentence", "paragraphs"]
@@ -71,22 +70,22 @@ class Console:
     def note(self, text: str) -> None:
         """Print a line that helps the user but is not a result."""
         if not self.silent:
-            _terminal(True, plain=True).print(text)
+            print(text, file=sys.stderr)
 
     def notes(self, title: str, rows: Sequence[Sequence[str]], columns: Sequence[str] = ()) -> None:
         """Print a table that helps the user but is not a result."""
         if not self.silent:
-            _print(_terminal(True), title, rows, columns)
+            _print(sys.stderr, title, rows, columns)
 
     def result(self, text: str) -> None:
         """Print a line of the result."""
         if self.first:
-            _terminal(False, plain=True).print(text)
+            print(text)
 
     def results(self, title: str, rows: Sequence[Sequence[str]], columns: Sequence[str] = ()) -> None:
         """Print a table of the result."""
         if self.first:
-            _print(_terminal(False), title, rows, columns)
+            _print(sys.stdout, title, rows, columns)
 
     def progress(self) -> "Progress":
         """The progress display; none if silent."""
@@ -95,30 +94,29 @@ class Console:
         return progress_for(self.silent)
 
 
-def _terminal(stderr: bool, plain: bool = False) -> "Terminal":
-    """Rich's console, imported only when something is printed, to keep help fast."""
-    from rich.console import Console as Terminal
-
-    return Terminal(stderr=stderr, highlight=False, markup=not plain, soft_wrap=plain)
-
-
-def _print(console: "Terminal", title: str, rows: Sequence[Sequence[str]], columns: Sequence[str]) -> None:
-    if console.is_terminal:
-        from rich.table import Table
-        from rich.text import Text
-
-        heads = columns or [""] * len(rows[0])
-        table = Table(*heads, show_header=bool(columns), box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        table.columns[0].style = "bold"
-        table.columns[0].overflow = "fold"
-        for row in rows:
-            table.add_row(*map(Text, row))
-        console.print(Text(title, style="bold underline") if title else "")
-        console.print(table)
-        console.print()
+def _print(stream: Any, title: str, rows: Sequence[Sequence[str]], columns: Sequence[str]) -> None:
+    if stream.isatty():
+        _print_table(stream, title, rows, columns)
         return
     for line in (*([title] if title else []), *("  " * bool(title) + _line(row, columns) for row in rows)):
-        console.print(line, markup=False, soft_wrap=True)
+        print(line, file=stream)
+
+
+def _print_table(stream: Any, title: str, rows: Sequence[Sequence[str]], columns: Sequence[str]) -> None:
+    from rich.console import Console as Terminal
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Terminal(file=stream, highlight=False)
+    heads = columns or [""] * len(rows[0])
+    table = Table(*heads, show_header=bool(columns), box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.columns[0].style = "bold"
+    table.columns[0].overflow = "fold"
+    for row in rows:
+        table.add_row(*map(Text, row))
+    console.print(Text(title, style="bold underline") if title else "")
+    console.print(table)
+    console.print()
 
 
 def _line(row: Sequence[str], columns: Sequence[str]) -> str:
