@@ -32,8 +32,8 @@ KNOWS = {
 """What the package knows afterwards, as words for Python."""
 
 
-def add_part(page: str, file: str, index: str, name: str, copy: Path) -> None:
-    """Put a tutorial's file into a copy of the package, and its line into the index."""
+def add_part(page: str, file: str, index: str, name: str, copy: Path, before: str = "\n__all__") -> None:
+    """Put a tutorial's file into a copy of the package, and its line into the index, before this text."""
     shutil.copytree(REPOSITORY / PACKAGE, copy / PACKAGE, ignore=shutil.ignore_patterns("__pycache__"))
     text = (REPOSITORY / "docs" / "extend" / f"{page}.md").read_text()
     code = re.search(rf"^```python\n(# {Path(file).name}\n.*?)^```", text, re.DOTALL | re.MULTILINE)
@@ -41,8 +41,8 @@ def add_part(page: str, file: str, index: str, name: str, copy: Path) -> None:
     (copy / PACKAGE / file).write_text(code.group(1))
     module = ".".join(("vantage", *Path(file).with_suffix("").parts))
     lines = (copy / PACKAGE / index).read_text()
-    new = lines.replace("\n__all__", f"from {module} import {name} as {name}\n\n__all__", 1)
-    (copy / PACKAGE / index).write_text(new)
+    assert before in lines
+    (copy / PACKAGE / index).write_text(lines.replace(before, f"from {module} import {name} as {name}\n{before}", 1))
 
 
 def python(copy: Path, *words: str) -> None:
@@ -69,3 +69,16 @@ def test_a_sampler_of_the_package_is_a_file_and_a_line(tmp_path: Path) -> None:
     python(tmp_path, "-m", "vantage.cli", *words)
     settings = json.loads((tmp_path / "run" / "settings.json").read_text())["run"]
     assert "NotTooNear" in json.dumps(settings["branches"][0]["negatives"])
+
+
+@pytest.mark.slow
+def test_a_source_of_the_package_is_a_file_and_a_name(tmp_path: Path) -> None:
+    """Its name is a line in the table of `opening.py`; `--data` knows it then."""
+    index = tmp_path / PACKAGE / "data/sources/opening.py"
+    add_part("source", "data/sources/disks.py", "data/sources/opening.py", "Disks", tmp_path, "\n_Progress = ")
+    table = "] = {\n"
+    assert index.read_text().count(table) == 1
+    index.write_text(index.read_text().replace(table, f'{table}    "disks:all": Disks,\n'))
+    python(tmp_path, "-m", "vantage.cli", "pretrain", "simclr", "--data", "disks:all", "--out", "run", *SHORT.split())
+    settings = json.loads((tmp_path / "run" / "settings.json").read_text())["run"]
+    assert settings["data"]["path"] == "disks:all"

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from vantage.composition.codec import allowed_object
@@ -25,6 +26,11 @@ _Progress = Callable[[int, int], None]
 _TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
 _ARRAYS = (".npz", ".npy")
 _LISTS = (".txt", ".lst", ".tsv")
+_NAMED: dict[str, Callable[[], Source]] = {
+    "photographs:train": partial(Photographs, "train"),
+    "photographs:test": partial(Photographs, "test"),
+}
+"""Sources that are opened by a name of theirs; a name has a colon, so that it cannot be taken for a folder."""
 
 
 def open_source(
@@ -83,8 +89,8 @@ def _open_name(name: str, cache: Path, data_root: Path, max_pixels: int, progres
     if name.startswith("crops:"):
         path, part = _split(name.removeprefix("crops:"))
         return BoxCrops(path, Path(part) if part else None, max_pixels=max_pixels)
-    if name in ("photographs:train", "photographs:test"):
-        return Photographs("train" if name.endswith("train") else "test")
+    if name in _NAMED:
+        return _NAMED[name]()
     module, _, rest = name.partition(":")
     if external_part(f"{module}:{rest.partition(':')[0]}") and module != "photographs" and not Path(name).exists():
         return _open_external(module, *rest.split(":", 1))
