@@ -32,7 +32,7 @@ MOST_LINES_OF_A_FUNCTION = 40
 RUNS_CODE_ON_LOADING = {"pickle", "dill", "cloudpickle", "shelve", "marshal"}
 
 
-def dotted(file: Path) -> str:
+def module_name(file: Path) -> str:
     return ".".join(file.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
 
 
@@ -99,7 +99,7 @@ def test_modules_import_and_their_examples_run() -> None:
     examples = 0
     for file in FILES:
         if file.stem != "__main__":  # which is the program
-            module = importlib.import_module(dotted(file))
+            module = importlib.import_module(module_name(file))
             if ">>>" in file.read_text(encoding="utf-8"):
                 result = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
                 assert result.failed == 0, short(file)
@@ -325,5 +325,5 @@ def test_each_identity_of_the_list_has_a_test_that_bears_its_number():
     rows = re.findall(r"^\| (\d+) \|(.+)$", text, re.MULTILINE)
     assert [int(number) for number, _ in rows] == list(range(1, 31))
     for number, row in rows:
-        numbered = re.findall(rf"::test_0?{number}_\w+`", row)
-        assert numbered or (int(number) > 24 and "not built yet" in row), f"identity {number} has no test"
+        test_names = re.findall(rf"::test_0?{number}_\w+`", row)
+        assert test_names or (int(number) > 24 and "not built yet" in row), f"identity {number} has no test"

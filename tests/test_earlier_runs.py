@@ -40,7 +40,7 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
 
 
-def _copied(name: str, to: Path) -> tuple[Path, dict[str, np.ndarray]]:
+def _copy_of(name: str, to: Path) -> tuple[Path, dict[str, np.ndarray]]:
     """A copy of a run that may be written to, and what the earlier version made of it."""
     shutil.copytree(FIXTURES / "runs" / name, to / name)
     with np.load(to / name / "reference.npz") as arrays:
@@ -75,7 +75,7 @@ def _losses() -> Iterator[list[float]]:
 
 @pytest.mark.parametrize("name", INTERRUPTED)
 def test_an_earlier_run_is_resumed(name: str, tmp_path: Path) -> None:
-    run, reference = _copied(name, tmp_path)
+    run, reference = _copy_of(name, tmp_path)
     stored_run = settings.read(run)
     with_images = replace(stored_run, data=vantage.Data(_images(tmp_path)))
     with _losses() as losses:
@@ -90,7 +90,7 @@ def test_an_earlier_run_is_resumed(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", INTERRUPTED)
 def test_an_earlier_run_is_embedded_and_evaluated(name: str, tmp_path: Path) -> None:
-    run, reference = _copied(name, tmp_path)
+    run, reference = _copy_of(name, tmp_path)
     source, work = vantage.open_source(_images(tmp_path)), Work("cpu", cache=tmp_path / "features")
     encoder = vantage.load(run)
     features = vantage.embed(encoder, source, work)
@@ -104,7 +104,7 @@ def test_an_earlier_run_is_embedded_and_evaluated(name: str, tmp_path: Path) -> 
 @pytest.mark.parametrize("name", INTERRUPTED)
 def test_the_backbone_of_an_earlier_run_has_the_parameters_it_had(name: str, tmp_path: Path) -> None:
     """No library has a network so small, so `export` refuses it: what is handed on is the backbone's own state."""
-    run, reference = _copied(name, tmp_path)
+    run, reference = _copy_of(name, tmp_path)
     state = vantage.load(run).backbone.state_dict()
     values = {key.removeprefix("backbone."): value for key, value in reference.items() if key.startswith("backbone.")}
     assert state.keys() == values.keys()
@@ -114,7 +114,7 @@ def test_the_backbone_of_an_earlier_run_has_the_parameters_it_had(name: str, tmp
 
 @pytest.mark.parametrize("library", ["torchvision", "timm", "safetensors"])
 def test_an_earlier_resnet_is_exported(library: Any, tmp_path: Path) -> None:
-    run, reference = _copied("resnet", tmp_path)
+    run, reference = _copy_of("resnet", tmp_path)
     for archive in run.rglob("*.xz"):
         archive.with_suffix("").write_bytes(lzma.decompress(archive.read_bytes()))
     file = export(run, library, tmp_path / "backbone.safetensors").file
@@ -129,7 +129,7 @@ def test_an_earlier_resnet_is_exported(library: Any, tmp_path: Path) -> None:
 
 
 def test_earlier_learned_views_are_read_and_learned_on(tmp_path: Path) -> None:
-    folder, reference = _copied("learning", tmp_path)
+    folder, reference = _copy_of("learning", tmp_path)
     images = torch.linspace(0, 1, 2 * 3 * 4 * 4).reshape(2, 3, 4, 4)
     channels = learned_space(folder).convert(images)
     np.testing.assert_allclose(channels.numpy(), reference["channels"], rtol=0, atol=1e-5)

@@ -192,11 +192,11 @@ def of_images(first: Memory) -> bool:
 
 def is_refused(first: Memory, positive: Positives, several: tuple[Rule, ...]) -> bool:
     """What ought to be refused: who asks for clusters or for rows of images that the memory does not keep."""
-    clustered = isinstance(first, ClusteredBank | ReclusteredBank)
+    has_clusters = isinstance(first, ClusteredBank | ReclusteredBank)
     asks_clusters = isinstance(positive, ClusterMate | OtherMate | ClusterMates | NearMates)
     asks_clusters |= any(isinstance(rule, OtherClusters | OwnCluster) for rule in several)
     asks_row = isinstance(positive.own if isinstance(positive, Neighbors) else positive, Remembered)
-    return (asks_clusters and not clustered) or (asks_row and not of_images(first))
+    return (asks_clusters and not has_clusters) or (asks_row and not of_images(first))
 
 
 def filled_store(choice: Memory, passes: float) -> Store:
@@ -228,7 +228,7 @@ def finite(losses: list[Tensor], vectors: list[Tensor]) -> bool:
     return all(bool(torch.isfinite(one).all()) for one in (*losses, *gradient) if one is not None)
 
 
-def assert_told_well(problem: UserError) -> None:
+def assert_clear(problem: UserError) -> None:
     text = str(problem)
     assert len(re.findall(r"[.!?](\s|$)", text.rstrip(".") + ".")) <= 2 and len(text) < 250 and "\n" not in text, text
     assert re.search(TO_DO, text), f"does not say what to do: {text}"
@@ -287,7 +287,7 @@ def test_every_combination_is_finite_or_refused_in_words(first: Memory, passes: 
             try:
                 losses.append(loss_of(branch, query, keys, pool))
             except UserError as problem:
-                assert_told_well(problem)
+                assert_clear(problem)
         assert len(losses) == (0 if is_refused(first, positive, several) else len(ESTIMATORS)), where
         if losses and not finite(losses, vectors):
             bad = [e for e, loss in zip(ESTIMATORS, losses, strict=True) if not finite([loss], vectors)]

@@ -22,17 +22,17 @@ from vantage.evaluate.protocols.detection import Detection
 @pytest.fixture
 def compared_protocols(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
     """What protocols were asked for, in place of comparing."""
-    asked: list[Any] = []
+    asked_protocols: list[Any] = []
 
     def judge(folders: Any, tasks: Any, *_: Any) -> None:
-        asked.extend(task.protocol for task in tasks)
+        asked_protocols.extend(task.protocol for task in tasks)
         raise UserError("that will do")
 
     monkeypatch.setattr("vantage.evaluate.compare.comparison.compare_by", judge)
     monkeypatch.setattr("vantage.frozen.encoder.load", lambda *_: None)
     monkeypatch.setattr("vantage.cli.reading.options.ReadingOptions.open", lambda *_: images(4, 0))
     monkeypatch.setattr("vantage.evaluate.task.train_and_test", lambda *_: (images(4, 0), images(4, 1), ""))
-    return asked
+    return asked_protocols
 
 
 def result(file: Path, by: Any, **other: Any) -> str:

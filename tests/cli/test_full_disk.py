@@ -68,7 +68,7 @@ VERBS = {
 }
 """What each kind of result is written by."""
 
-TOLD = re.compile(r"vantage: \S.* could not be written( to \S+)?: No space left on device\. \S.*\n")
+MESSAGE = re.compile(r"vantage: \S.* could not be written( to \S+)?: No space left on device\. \S.*\n")
 SLOW = ("benefit", "demo", "detection", "export to onnx", "export to torch", "sweep", "reproduce")
 """Verbs that run less often here."""
 
@@ -117,7 +117,7 @@ def disk_message(result: CommandResult) -> str:
     """The sentence that a command ends with on a full disk."""
     assert result.status == 2, (result.status, result.err)
     sentence = "".join(line for line in result.err.splitlines(keepends=True) if not line.startswith("warning: "))
-    assert TOLD.fullmatch(sentence), sentence
+    assert MESSAGE.fullmatch(sentence), sentence
     return sentence
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from full_disk import ENOUGH, Room, SmallDisk
-from test_full_disk import TOLD, VERBS, begin, command_words, disk, disk_message, outside, plainly  # noqa: F401
+from test_full_disk import MESSAGE, VERBS, begin, command_words, disk, disk_message, outside, plainly  # noqa: F401
 
 pytestmark = pytest.mark.slow
 
@@ -60,7 +60,7 @@ def test_of_several_processes_all_stop(pages: int, disk: SmallDisk, outside: Pat
     lines = [line for line in result.err.splitlines() if line.startswith("vantage: ")]
     assert result.status == 2 and "Traceback" not in result.err, result.err
     assert "vantage: another process of this run stopped: its message says why" in lines and len(lines) == 2
-    assert TOLD.fullmatch(next(line for line in lines if "No space left" in line) + "\n")
+    assert MESSAGE.fullmatch(next(line for line in lines if "No space left" in line) + "\n")
     assert not any(name.startswith("two/") for name in disk.files())
 
 

@@ -60,15 +60,17 @@ def test_two_processes_evaluate_and_embed_as_one_does(
     assert main([*knn, "--out", str(tmp_path / "one.json")]) == 0
     assert main([*rows, str(tmp_path / "one.npy")]) == 0
     lines = capsys.readouterr().out.splitlines()
-    ours = _spoken(COMMAND, *knn, "--devices", "2", "--out", str(tmp_path / "two.json"), cache=tmp_path / "other")
+    ours = _output_lines(COMMAND, *knn, "--devices", "2", "--out", str(tmp_path / "two.json"), cache=tmp_path / "other")
     assert ours == lines[:1], "one line, of the first process"
     assert (tmp_path / "two.json").read_bytes() == (tmp_path / "one.json").read_bytes()
-    assert _spoken(TORCHRUN, *rows, str(tmp_path / "two.npy"), cache=tmp_path / "other") == [str(tmp_path / "two.npy")]
+    assert _output_lines(TORCHRUN, *rows, str(tmp_path / "two.npy"), cache=tmp_path / "other") == [
+        str(tmp_path / "two.npy")
+    ]
     for name in ("{}.npy", "{}.npy.rows.jsonl"):
         assert (tmp_path / name.format("two")).read_bytes() == (tmp_path / name.format("one")).read_bytes()
 
 
-def _spoken(start: tuple[str, ...], *words: str, cache: Path) -> list[str]:
+def _output_lines(start: tuple[str, ...], *words: str, cache: Path) -> list[str]:
     environment = {**os.environ, "VANTAGE_CACHE": str(cache), "OMP_NUM_THREADS": "1"}
     process = subprocess.run([sys.executable, *start, *words], env=environment, capture_output=True, text=True)
     assert process.returncode == 0, process.stderr
@@ -81,7 +83,7 @@ def test_two_machines_train_as_one_does(run_and_images: tuple[str, str], tmp_pat
     words = ["pretrain", "moco_v2", "--data", run_and_images[1], "--backbone", "convolutions", "--size", "16"]
     words += ["--batch-size", "16", "--epochs", "3", "--precision", "32-true"]
     words += ["--set", "hardware.accelerator=cpu", "--quiet", "--out"]
-    _spoken(COMMAND, *words, str(tmp_path / "one"), cache=tmp_path / "cache")
+    _output_lines(COMMAND, *words, str(tmp_path / "one"), cache=tmp_path / "cache")
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{server.getsockname()[1]}"
@@ -89,7 +91,9 @@ def test_two_machines_train_as_one_does(run_and_images: tuple[str, str], tmp_pat
     start = (*torchrun, "--rdzv-endpoint", address, *COMMAND)
     wide = [*words, str(tmp_path / "two"), "--nodes", "2"]
     with ThreadPoolExecutor(2) as machines:
-        lines = list(machines.map(lambda number: _spoken(start, *wide, cache=tmp_path / f"cache-{number}"), range(2)))
+        lines = list(
+            machines.map(lambda number: _output_lines(start, *wide, cache=tmp_path / f"cache-{number}"), range(2))
+        )
     assert sum(map(len, lines)) <= 1, "process 0 alone prints"
     one, two = (
         [json.loads(line)["loss"] for line in (tmp_path / name / "metrics.jsonl").read_text().splitlines()]
@@ -113,7 +117,7 @@ def test_torchrun_trains_a_detector(
     words += [word for setting in short for word in ("--set", setting)]
     assert main([*words, "--out", str(tmp_path / "one.json")]) == 0
     printed_lines = capsys.readouterr().out.splitlines()
-    lines = _spoken(TORCHRUN, *words, "--out", str(tmp_path / "two.json"), cache=tmp_path / "other")
+    lines = _output_lines(TORCHRUN, *words, "--out", str(tmp_path / "two.json"), cache=tmp_path / "other")
     assert lines == printed_lines, "of the first process"
     files = (json.loads((tmp_path / f"{count}.json").read_text()) for count in ("one", "two"))
     one, two = (file["outcomes"]["moco_v2"] for file in files)
@@ -151,7 +155,7 @@ def test_torchrun_embeds_into_a_folder(
     two.mkdir()
     shutil.copy2(one / names[2], two)
     before = (two / names[2]).stat()
-    lines = _spoken((*TORCHRUN[:-2], str(program)), *words, str(two), cache=tmp_path / "cache")
+    lines = _output_lines((*TORCHRUN[:-2], str(program)), *words, str(two), cache=tmp_path / "cache")
     assert lines == [str(two)], "the first process says it once"
     assert sorted(path.name for path in two.iterdir()) == names
     assert all((one / name).read_bytes() == (two / name).read_bytes() for name in names)

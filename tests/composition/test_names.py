@@ -55,9 +55,9 @@ def test_what_was_written_under_a_name_is_read(name: str) -> None:
 
 def test_every_public_part_is_recorded() -> None:
     missing = {
-        name: [field for field in held if field not in RECORDED.get(name, ())]
-        for name, held in public_parts().items()
-        if name not in RECORDED or not set(held) <= set(RECORDED[name])
+        name: [field for field in field_names if field not in RECORDED.get(name, ())]
+        for name, field_names in public_parts().items()
+        if name not in RECORDED or not set(field_names) <= set(RECORDED[name])
     }
     assert missing == {}, "new parts or fields: run python tests/composition/test_names.py"
 
@@ -86,7 +86,7 @@ def test_a_class_that_is_not_public_is_not_written() -> None:
 
 
 if __name__ == "__main__":
-    names = {name: list(held) for name, held in RECORDED.items()}
-    for part, held in public_parts().items():
-        names[part] = list(dict.fromkeys([*names.get(part, []), *held]))
+    names = {name: list(fields_of_part) for name, fields_of_part in RECORDED.items()}
+    for part, fields_of_part in public_parts().items():
+        names[part] = list(dict.fromkeys([*names.get(part, []), *fields_of_part]))
     FILE.write_text(json.dumps(dict(sorted(names.items())), indent=1) + "\n")

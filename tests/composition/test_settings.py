@@ -35,7 +35,7 @@ class OwnRule:
 
 
 @dataclass
-class Thawed:
+class NotFrozen:
     """A dataclass that is no part, since it is not frozen."""
 
     value: float = 1.0
@@ -266,7 +266,7 @@ def test_what_could_not_be_read_back_is_not_written(tmp_path: Path) -> None:
         value: Any
 
     branch = moco_v2(32).branches[0]
-    for weight in (Local(), Thawed(), Plain(1.0)):
+    for weight in (Local(), NotFrozen(), Plain(1.0)):
         run = replace(moco_v2(32), branches=(replace(branch, weight=weight),))
         with pytest.raises(UserError, match=r"run\.branches\.0\.weight: .* cannot be saved"):
             settings.write(run, tmp_path)

@@ -86,8 +86,10 @@ def test_ratios_and_groups_are_those_of_a_loop(monkeypatch: pytest.MonkeyPatch) 
                 group_of.update(dict.fromkeys(whole, whole))
     group = groups(duplicates, neighbors, vector)
     for number in range(len(vector)):
-        alike = {number} | set((group == group[number]).nonzero()[:, 0].tolist()) if group[number] >= 0 else {number}
-        assert alike == group_of[number]
+        group_with_number = (
+            {number} | set((group == group[number]).nonzero()[:, 0].tolist()) if group[number] >= 0 else {number}
+        )
+        assert group_with_number == group_of[number]
     assert len(group_of[38]) == 31
 
 

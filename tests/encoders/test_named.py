@@ -82,8 +82,8 @@ def test_the_hidden_layer_of_a_head_follows_the_features() -> None:
     plain = Encoder(ResNet(50), MLP(64, 32), jigsaw=JigsawHead(LinearHead(32), 32))
     assert with_backbone(plain, small) == Encoder(ResNet(18), MLP(64, 32), jigsaw=JigsawHead(LinearHead(32), 32))
     momentum: Any = infomin(224).encoders
-    followed = with_backbone(momentum.encoder, small)
-    assert followed.head == MLP(512, 128) and followed.jigsaw == JigsawHead(MLP(512, 128), 128)
+    with_small_backbone = with_backbone(momentum.encoder, small)
+    assert with_small_backbone.head == MLP(512, 128) and with_small_backbone.jigsaw == JigsawHead(MLP(512, 128), 128)
 
 
 def test_channels_stay() -> None:

@@ -36,7 +36,7 @@ from vantage.frozen.encoder import FrozenEncoder, random_encoder
 from vantage.progress import QuietProgress
 from vantage.recipes import cmc
 
-NAMED: list[EvaluationProtocol] = [
+BY_CLASS_NAME: list[EvaluationProtocol] = [
     KNN(5), NearestNeighbor(), Retrieval(5), LinearMoCo((1.0,), epochs=1), LinearPyContrast((1.0,), epochs=1),
     LinearCMC((1.0,), epochs=1), LinearRing(epochs=1), LinearMulti(epochs=1), LinearCached((1e-2,)),
     FineTune(fraction=1.0, epochs=1, batch_size=16, head_learning_rate=0.1),
@@ -48,8 +48,8 @@ BY_CLASS: list[EvaluationProtocol] = [
 ]  # fmt: skip
 """Protocols with a precision for each class, which needs images of it."""
 
-every = pytest.mark.parametrize("protocol", NAMED + BY_CLASS, ids=lambda protocol: protocol.name)
-naming = pytest.mark.parametrize("protocol", NAMED, ids=lambda protocol: protocol.name)
+every = pytest.mark.parametrize("protocol", BY_CLASS_NAME + BY_CLASS, ids=lambda protocol: protocol.name)
+naming = pytest.mark.parametrize("protocol", BY_CLASS_NAME, ids=lambda protocol: protocol.name)
 by_class = pytest.mark.parametrize("protocol", BY_CLASS, ids=lambda protocol: protocol.name)
 
 
@@ -92,7 +92,7 @@ def with_class_names(source: Arrays, *names: str) -> Arrays:
 
 
 def test_no_protocol_is_forgotten() -> None:
-    assert {type(protocol) for protocol in NAMED + BY_CLASS} == set(PROTOCOLS)
+    assert {type(protocol) for protocol in BY_CLASS_NAME + BY_CLASS} == set(PROTOCOLS)
 
 
 @every
@@ -157,7 +157,9 @@ def test_too_few_images_are_refused(protocol: EvaluationProtocol, tmp_path: Path
         assert judge(protocol, images(4, 0, 2), images(8, 1, 2), tmp_path)[0]
 
 
-@pytest.mark.parametrize("protocol", [*NAMED[:3], NAMED[8], *BY_CLASS], ids=lambda protocol: protocol.name)
+@pytest.mark.parametrize(
+    "protocol", [*BY_CLASS_NAME[:3], BY_CLASS_NAME[8], *BY_CLASS], ids=lambda protocol: protocol.name
+)
 def test_a_diverged_network_is_reported(protocol: EvaluationProtocol, tmp_path: Path) -> None:
     encoder = encoder_for(protocol)
     next(encoder.backbone.parameters()).fill_(torch.nan)

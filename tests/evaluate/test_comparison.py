@@ -201,7 +201,7 @@ def test_changed_settings_are_shown_as_they_are_written() -> None:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class RandomDraws:
     """A protocol that measures ten times the run's seed plus its own."""
 
     name: ClassVar[str] = "drawn"
@@ -235,10 +235,10 @@ def task_of(protocol, split: str = "a set of its own", **other) -> Task:
 
 
 def test_the_mean_of_trials_is_the_number_of_a_run(tmp_path: Path) -> None:
-    folders, task, lines = runs(tmp_path, good=(1, 2)), task_of(Drawn(seed=3), trials=3), []
-    Drawn.calls.clear()
+    folders, task, lines = runs(tmp_path, good=(1, 2)), task_of(RandomDraws(seed=3), trials=3), []
+    RandomDraws.calls.clear()
     table = compare_tasks(folders, tmp_path, task, report=lines.append)
-    assert [seed for name, run, seed in Drawn.calls if (name, run) == ("good", 2)] == [3, 4, 5]
+    assert [seed for name, run, seed in RandomDraws.calls if (name, run) == ("good", 2)] == [3, 4, 5]
     assert lines[1] == "2 of 15: good, seed 1, by drawn seed=3, trial 2 of 3" and len(lines) == 15
     cell = table.rows[0].cell(0)
     assert cell.values == (14.0, 24.0) and cell.trials == ((13.0, 14.0, 15.0), (23.0, 24.0, 25.0))
@@ -246,26 +246,28 @@ def test_the_mean_of_trials_is_the_number_of_a_run(tmp_path: Path) -> None:
     assert "drawn: the mean of 3 trials of each run, each with its own seed." in " ".join(notes(table))
     row = next(iter(csv.DictReader(io.StringIO(as_csv(table)))))
     assert (row["values"], row["sd over"], row["trials"]) == ("14.0 24.0", "seeds", "13.0 14.0 15.0; 23.0 24.0 25.0")
-    count = len(Drawn.calls)
+    count = len(RandomDraws.calls)
     assert compare_tasks(folders, tmp_path, replace(task, trials=4)).rows[0].cell(0).values == (14.5, 24.5)
-    assert len(Drawn.calls) == count + 5  # the fourth of each: what was judged is not judged again
+    assert len(RandomDraws.calls) == count + 5  # the fourth of each: what was judged is not judged again
 
 
 def test_a_single_run_has_a_deviation_over_its_trials_and_no_test(tmp_path: Path) -> None:
-    table = compare_tasks(runs(tmp_path, good=(1,), bad=(0,)), tmp_path, task_of(Drawn(), trials=3))
+    table = compare_tasks(runs(tmp_path, good=(1,), bad=(0,)), tmp_path, task_of(RandomDraws(), trials=3))
     cell = table.rows[0].cell(0)
     assert (cell.values, cell.deviation, cell.over) == ((11.0,), 1.0, "trials")
     assert "11.00 ± 1.00" in as_markdown(table) and not table.columns[0].differences and table.columns[0].best is None
     assert "For a single run, ± is over its trials and says nothing about other runs." in as_markdown(table)
     with pytest.raises(UserError, match="drawn: trials is 0; it must be 1 or more"):
-        task_of(Drawn(), trials=0)
+        task_of(RandomDraws(), trials=0)
     with pytest.raises(UserError, match="knn: trials is 2, but this protocol draws nothing at random"):
         task_of(KNN(), trials=2)
 
 
 def test_raw_pixels_have_an_empty_cell_where_a_protocol_cannot_judge_them(tmp_path: Path) -> None:
     folders = runs(tmp_path, good=(0,))
-    table = compare_tasks(folders, tmp_path, task_of(KNN(k=3), split="here"), task_of(Drawn(), "there", **OF_NETWORKS))
+    table = compare_tasks(
+        folders, tmp_path, task_of(KNN(k=3), split="here"), task_of(RandomDraws(), "there", **OF_NETWORKS)
+    )
     assert [row.name.split()[0] for row in table.rows] == ["good", "raw", "random"]
     assert [[cell is None for cell in row.cells] for row in table.rows] == [[False, False], [False, True], [False] * 2]
     text = as_markdown(table)
@@ -278,10 +280,10 @@ def test_raw_pixels_have_an_empty_cell_where_a_protocol_cannot_judge_them(tmp_pa
 
 def test_refused_runs_are_reported_before_anything_is_judged(tmp_path: Path) -> None:
     folders = runs(tmp_path, good=(0, 7))
-    Drawn.calls.clear()
+    RandomDraws.calls.clear()
     with pytest.raises(UserError, match="good-7 by drawn: this one cannot be judged"):
-        compare_tasks(folders, tmp_path, task_of(Drawn(), **OF_NETWORKS))
-    assert not Drawn.calls
+        compare_tasks(folders, tmp_path, task_of(RandomDraws(), **OF_NETWORKS))
+    assert not RandomDraws.calls
     with pytest.raises(Refusal, match="needs as many labeled training images") as error:
         compare_tasks(folders[:1], tmp_path, task_of(KNN(k=31)))
     assert error.value.protocol == KNN(k=31)
@@ -289,11 +291,11 @@ def test_refused_runs_are_reported_before_anything_is_judged(tmp_path: Path) -> 
 
 def test_several_measures_of_a_protocol_are_columns(tmp_path: Path) -> None:
     folders = runs(tmp_path, good=(0, 1))
-    table = compare_tasks(folders, tmp_path, task_of(Drawn(), measures=("AP50", "AP", "AP50")))
+    table = compare_tasks(folders, tmp_path, task_of(RandomDraws(), measures=("AP50", "AP", "AP50")))
     assert [column.measure for column in table.columns] == ["AP50", "AP"]
     assert [cell.values for cell in table.rows[0].cells if cell] == [(50.0, 60.0), (0.0, 10.0)]
     with pytest.raises(UserError, match="drawn measures AP, AP50 on these images, not 'AP75'"):
-        compare_tasks(folders, tmp_path, task_of(Drawn(), measures=("AP75",)))
+        compare_tasks(folders, tmp_path, task_of(RandomDraws(), measures=("AP75",)))
 
 
 def test_baselines_that_evaluate_judged_are_read(tmp_path: Path) -> None:

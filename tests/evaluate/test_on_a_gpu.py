@@ -11,7 +11,7 @@ import torch
 from mapped import mapped_run, two_run
 from PIL import Image
 from several import several
-from test_bad_sets import BY_CLASS, NAMED
+from test_bad_sets import BY_CLASS, BY_CLASS_NAME
 from tiny import cpu_work, images, tiny_run
 
 from vantage.data.sources.masked import open_masked, split_masked
@@ -60,7 +60,7 @@ def near(cpu: Outcome, gpu: Outcome, off: float) -> None:
 
 
 @pytest.mark.parametrize("resident", [0, 2**20])
-@pytest.mark.parametrize("protocol", [*NAMED, *BY_CLASS], ids=lambda one: one.name)
+@pytest.mark.parametrize("protocol", [*BY_CLASS_NAME, *BY_CLASS], ids=lambda one: one.name)
 def test_a_protocol_gives_the_same_result(protocol: Any, resident: int, tmp_path: Path) -> None:
     sides: tuple[Source, Source] = (images(36, 0, noise=20), images(TEST, 1, noise=20))
     if protocol in BY_CLASS:
@@ -150,7 +150,7 @@ def test_moving_a_backbone_keeps_its_digest(tmp_path: Path) -> None:
     """A comparison runs many protocols on one encoder; the first one leaves it on the device."""
     encoder, train, test = random_encoder(mapped_run()), images(36, 0), images(TEST, 1)
     before, work = encoder.digest(), replace(cpu_work(tmp_path), device=DEVICE)
-    for protocol in (NAMED[0], NAMED[3], NAMED[7], NAMED[-2], NAMED[0]):
+    for protocol in (BY_CLASS_NAME[0], BY_CLASS_NAME[3], BY_CLASS_NAME[7], BY_CLASS_NAME[-2], BY_CLASS_NAME[0]):
         protocol(encoder, train, test, work)
     assert encoder.digest() == before
 

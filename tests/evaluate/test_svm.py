@@ -149,25 +149,25 @@ def test_a_stopped_choice_resumes_after_the_last_finished_class(
 ) -> None:
     encoder, train, test = random_encoder(tiny_run()), several(90, 0), several(60, 1)
     whole = SVM(costs=FEW)(encoder, train, test, cpu_work(tmp_path / "whole"))
-    monkeypatch.setattr(module, "in_parallel", lambda tasks, n: _stopping(in_parallel(tasks, n), 4))
+    monkeypatch.setattr(module, "in_parallel", lambda tasks, n: _stop_after(in_parallel(tasks, n), 4))
     with pytest.raises(KeyboardInterrupt):
         SVM(costs=FEW)(encoder, train, test, cpu_work(tmp_path / "cut"))
     (file,) = (tmp_path / "cut" / "cache" / "svm").iterdir()
     assert len(read_cached(file)) == 1
     tasks_done: list[float] = []
-    monkeypatch.setattr(module, "in_parallel", lambda tasks, n: in_parallel(_noted(tasks, tasks_done), n))
+    monkeypatch.setattr(module, "in_parallel", lambda tasks, n: in_parallel(_note_tasks(tasks, tasks_done), n))
     assert SVM(costs=FEW)(encoder, train, test, cpu_work(tmp_path / "cut")) == whole
     assert len(tasks_done) == 2 * len(FEW) + 3  # two classes to choose for, three to fit
 
 
-def _stopping(results, after):  # type: ignore[no-untyped-def]
+def _stop_after(results, after):  # type: ignore[no-untyped-def]
     for number, result in enumerate(results):
         if number == after:
             raise KeyboardInterrupt
         yield result
 
 
-def _noted(tasks, tasks_done):  # type: ignore[no-untyped-def]
+def _note_tasks(tasks, tasks_done):  # type: ignore[no-untyped-def]
     for task in tasks:
         tasks_done.append(task)
         yield task

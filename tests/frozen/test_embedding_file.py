@@ -61,7 +61,7 @@ def test_npy_holds_vectors_and_rows(encoder: FrozenEncoder, tmp_path: Path) -> N
     assert sorted(path.name for path in tmp_path.glob("rows*")) == ["rows.npy", "rows.npy.rows.jsonl"]
 
 
-KILLED = """
+KILLED_PROGRAM = """
 import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
@@ -90,7 +90,7 @@ with vantage.allowing("tiny"):
 def test_a_killed_process_is_continued_with_the_same_bytes(name: str, tmp_path: Path) -> None:
     kept_run(tmp_path, tiny_run())
     process = subprocess.run(
-        [sys.executable, "-c", KILLED, str(Path(__file__).parents[1] / "support"), str(tmp_path), name]
+        [sys.executable, "-c", KILLED_PROGRAM, str(Path(__file__).parents[1] / "support"), str(tmp_path), name]
     )
     assert process.returncode == -signal.SIGKILL and not (tmp_path / name).exists()
     draft = tmp_path / f"{name}.draft"

@@ -19,13 +19,13 @@ from vantage.errors import UserError
 from vantage.frozen.encoder import FrozenEncoder, random_encoder
 from vantage.frozen.export.backbone import Format, export, export_backbone
 
-UNNAMED = ResNet(50, groups=2, width_per_group=16)
+WITHOUT_NAME = ResNet(50, groups=2, width_per_group=16)
 RESNETS = [
     ResNet(18, small=True, stem_stride=2),
     ResNet(18, in_channels=1),
     *(
         pytest.param(choice, marks=pytest.mark.slow)
-        for choice in (ResNet(18), ResNet(18, small=True), ResNet(50), UNNAMED)
+        for choice in (ResNet(18), ResNet(18, small=True), ResNet(50), WITHOUT_NAME)
     ),
 ]
 LARGE = [ResNet(34), ResNet(101), ResNet(50, groups=32, width_per_group=4), ResNet(50, width_per_group=128)]

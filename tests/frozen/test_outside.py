@@ -95,11 +95,11 @@ def test_names_of_checkpoints_fit_as_they_are(resnet: dict[str, Tensor], tmp_pat
     query = moco(resnet)["state_dict"]
     assert torch.equal(backbone_tensors(backbone, query, tmp_path).state["conv1.weight"], resnet["conv1.weight"])
     for prefix in ("module.", "encoder_q.", "backbone.", "model.", ""):
-        state, left_out = backbone_tensors(
+        state, missing_names = backbone_tensors(
             backbone, {f"{prefix}{name}": value for name, value in resnet.items()}, tmp_path
         )
         assert state.keys() == backbone.state_dict().keys()
-        assert left_out == (f"{prefix}fc.weight", f"{prefix}fc.bias")
+        assert missing_names == (f"{prefix}fc.weight", f"{prefix}fc.bias")
     without_counters = {name: value for name, value in resnet.items() if "num_batches_tracked" not in name}
     assert backbone_tensors(backbone, without_counters, tmp_path).state.keys() == backbone.state_dict().keys()
 

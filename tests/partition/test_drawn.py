@@ -33,10 +33,10 @@ def test_equal_to_fetching_all_keys_at_once(budget: int) -> None:
     query, keys, column = vectors(7, 4, 1).requires_grad_(), vectors(11, 4, 2).requires_grad_(), columns(7, 5, 11)
     weight = torch.randn(7, 5, dtype=torch.float64)
     whole = torch.einsum("bd,bnd->bn", query, keys[column])
-    tiled = column_cosines(query, keys, column, budget)
-    assert torch.allclose(tiled, whole, rtol=0, atol=1e-14)
+    in_tiles = column_cosines(query, keys, column, budget)
+    assert torch.allclose(in_tiles, whole, rtol=0, atol=1e-14)
     expected = torch.autograd.grad((whole * weight).sum(), (query, keys))
-    for ours, theirs in zip(torch.autograd.grad((tiled * weight).sum(), (query, keys)), expected, strict=True):
+    for ours, theirs in zip(torch.autograd.grad((in_tiles * weight).sum(), (query, keys)), expected, strict=True):
         assert torch.allclose(ours, theirs, rtol=0, atol=1e-13)
     assert torch.autograd.gradcheck(lambda q, k: column_cosines(q, k, column, budget), (query, keys))
 

@@ -23,7 +23,7 @@ from vantage.records import Keys
 from vantage.schedules import BetweenEpochs, Constant, Linear
 
 RING = Ring(Constant(0.6), Constant(0.4))
-JOINED = pytest.mark.parametrize("estimator", [SoftNeighbors(0.2), MeanNeighbors(0.2)], ids=str)
+each_estimator = pytest.mark.parametrize("estimator", [SoftNeighbors(0.2), MeanNeighbors(0.2)], ids=str)
 
 
 def branch(estimator: Estimator, ring: Ring | AbsoluteRing = RING, bank: bool = True) -> Branch:
@@ -32,7 +32,7 @@ def branch(estimator: Estimator, ring: Ring | AbsoluteRing = RING, bank: bool = 
     return Branch(Queue(20), Neighbors(OtherViews(), ring), (ring,), estimator)
 
 
-def by_looping(query: Tensor, own: Tensor, pool: Tensor, inner: int, outer: int, estimator: Estimator) -> Tensor:
+def by_loop(query: Tensor, own: Tensor, pool: Tensor, inner: int, outer: int, estimator: Estimator) -> Tensor:
     """Rank every row, cut twice, join what is inside with the own positive."""
     losses = []
     for vector, mine in zip(query, own, strict=True):
@@ -45,7 +45,7 @@ def by_looping(query: Tensor, own: Tensor, pool: Tensor, inner: int, outer: int,
     return torch.stack(losses).mean()
 
 
-@JOINED
+@each_estimator
 @pytest.mark.parametrize("bank", [True, False])
 @pytest.mark.parametrize("ring", [RING, AbsoluteRing(Constant(0.6), Constant(0.2)), Ring(Constant(1.0), Constant(0.9))])
 def test_the_loss_is_its_loop(estimator: Estimator, bank: bool, ring: Ring | AbsoluteRing):
@@ -54,7 +54,7 @@ def test_the_loss_is_its_loop(estimator: Estimator, bank: bool, ring: Ring | Abs
     actual = branch(estimator, ring, bank).contrast(query, (key,) if not bank else (), pool, 3).loss
     inner, outer = (int(edge) for edge in ring.ranks(torch.tensor([20]), 3))
     own = pool.vector[:5] if bank else key.vector
-    expected = by_looping(query.vector, own, pool.vector, inner, outer, estimator)
+    expected = by_loop(query.vector, own, pool.vector, inner, outer, estimator)
     assert_close(actual, expected, rtol=0, atol=1e-10)
     ours, theirs = (torch.autograd.grad(loss, query.vector)[0] for loss in (actual, expected))
     assert_close(ours, theirs, rtol=0, atol=1e-10)
@@ -80,7 +80,7 @@ def test_neighbors_and_negatives_are_the_ball_and_share_no_row(rows: int, keep: 
         assert positive.key[row, 0] == row, "the own positive leads"
 
 
-@JOINED
+@each_estimator
 def test_without_an_inner_cut_it_is_info_nce(estimator: Estimator):
     ring = Ring(Constant(0.5), Constant(0.0))
     query, pool = synthetic.keys(5, 4, 0), synthetic.keys(20, 4, 2)

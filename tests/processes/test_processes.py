@@ -35,6 +35,6 @@ def test_two_processes_gather_rows_in_order_and_sum_gradients(tmp_path: Path):
     assert [mine["stopped"][1] for mine in results] == ["reads no further", STOPPED]
     assert [mine["stopped"][2] for mine in results] == [STOPPED, "last"]
     # Unequally many queries with a positive: the mean over processes is the mean over all such queries.
-    loss, gradient = ranks.uneven(lambda rows: rows)
+    loss, gradient = ranks.uneven_parts(lambda rows: rows)
     assert_close((results[0]["loss"] + results[1]["loss"]) / 2, loss, rtol=0, atol=1e-12)
     assert_close(torch.cat([results[0]["query"], results[1]["query"]]) / 2, gradient, rtol=0, atol=1e-12)

@@ -335,7 +335,7 @@ OTHER_SETTINGS = (
 @pytest.mark.parametrize("row", (*ROWS, *OTHER_SETTINGS), ids=lambda row: row.recipe)
 def test_recipes_have_the_published_values(row: Row) -> None:
     recipe_of = {recipe.__name__: recipe for recipe in (*RECIPES, *VARIANTS)}
-    values = _found(recipe_of[row.recipe](224), tuple(row.course))
+    values = _row_of(recipe_of[row.recipe](224), tuple(row.course))
     assert values.course == pytest.approx(row.course, rel=1e-9, abs=1e-12)
     assert replace(values, course={}) == replace(row, course={})
 
@@ -384,7 +384,7 @@ def test_fitting_to_imagenet_leaves_the_published_values(recipe: Any) -> None:
     assert not changes
 
 
-def _found(run: Run, epochs: tuple[int, ...]) -> Row:
+def _row_of(run: Run, epochs: tuple[int, ...]) -> Row:
     """The same of a recipe."""
     optimizer: Any = run.optimizer
     fitted_run, owner = run.fit(IMAGENET), owners(run.branches)
@@ -394,7 +394,7 @@ def _found(run: Run, epochs: tuple[int, ...]) -> Row:
         rules = (_negatives(rule, IMAGENET // run.batch_size) for rule in fitted_run.branches[number].negatives)
         contrasts.append(
             Contrast(
-                _remembered(run.branches[owner[number]].memory),
+                _memory_text(run.branches[owner[number]].memory),
                 estimator.temperature,
                 tuple(rule for rule in rules if rule),
                 branch.weight(0),
@@ -455,15 +455,15 @@ def _views(views: ViewMaker) -> tuple[str, ...]:
         case WithJigsaw():
             operations = (*views.jigsaw.operations, *views.jigsaw.patch_operations)
             patches = f"{views.jigsaw.cells**2} patches of {views.jigsaw.patch}"
-            return (*_views(views.views), f"{patches} of {_augmented(views.jigsaw.crop, operations)}")
+            return (*_views(views.views), f"{patches} of {_view_text(views.jigsaw.crop, operations)}")
         case Channels():
-            view_text = _augmented(views.view.crop, views.view.operations)
+            view_text = _view_text(views.view.crop, views.view.operations)
             return tuple(f"{''.join(map(str, channels))} of {view_text}" for channels in views.channels)
-    view_text: Any = views
-    return tuple(_augmented(view.crop, view.operations) for view in view_text.views)
+    others: Any = views
+    return tuple(_view_text(view.crop, view.operations) for view in others.views)
 
 
-def _augmented(crop: Any, operations: tuple[Any, ...]) -> str:
+def _view_text(crop: Any, operations: tuple[Any, ...]) -> str:
     if isinstance(crop, RandomResizedCrop):
         least, most = map(_short, crop.scale)
         whole = (most, crop.size) == ("1", 224)
@@ -507,7 +507,7 @@ def _negatives(rule: object, steps: int) -> int | str | Band | None:
     return None
 
 
-def _remembered(memory: object) -> str:
+def _memory_text(memory: object) -> str:
     match memory:
         case Queue():
             return f"queue {memory.length}"

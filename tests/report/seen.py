@@ -115,7 +115,7 @@ def with_style(browser: Any, rules: str) -> Iterator[None]:
 
 
 @contextmanager
-def preferring(browser: Any, scheme: str) -> Iterator[None]:
+def in_scheme(browser: Any, scheme: str) -> Iterator[None]:
     """A reader who prefers light or dark."""
     feature = {"name": "prefers-color-scheme", "value": scheme}
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})

@@ -60,7 +60,7 @@ def tab(request: pytest.FixtureRequest, browser: Any, tmp_path_factory: pytest.T
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [380, 1280, 2560])
 def test_every_heading_picture_control_and_letter_serves_its_reader(tab: Any, width: int, scheme: str) -> None:
-    with seen.of_width(tab, width), seen.preferring(tab, scheme):
+    with seen.of_width(tab, width), seen.in_scheme(tab, scheme):
         assert tab.execute_script(WALK) == []
 
 

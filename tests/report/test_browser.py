@@ -115,7 +115,7 @@ def test_no_width_needs_scrolling_sideways(tab: Any, width: int) -> None:
 def test_it_is_light_or_dark_and_the_map_is_drawn(tab: Any) -> None:
     means = {}
     for scheme in ("light", "dark"):
-        with seen.preferring(tab, scheme):
+        with seen.in_scheme(tab, scheme):
             shot = Image.open(BytesIO(tab.get_screenshot_as_png())).convert("L")
         means[scheme] = np.asarray(shot, dtype=float).mean()
     assert means["light"] > 200 and means["dark"] < 70
@@ -147,7 +147,7 @@ def test_a_section_that_is_broken_is_seen(tab: Any, rules: str, section: str) ->
 
 def test_it_prints_on_white_paper_and_cuts_no_picture(tab: Any) -> None:
     pdfium = pytest.importorskip("pypdfium2", reason="needs pypdfium2, of the extra dev")
-    with seen.preferring(tab, "dark"):
+    with seen.in_scheme(tab, "dark"):
         paper = pdfium.PdfDocument(seen.pdf_of(tab))
     sheets = [paper[number] for number in range(len(paper))]
     assert 3 <= len(sheets) <= 12

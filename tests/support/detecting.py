@@ -35,7 +35,7 @@ from vantage.processes.sharing import own_slice, sum_gradients
 
 SIZES = Sizes((32, 40), 32, 48, (8, 16, 24, 32, 48), regions=16, proposals=20)
 BATCH = 3  # of which two processes have unequal shares
-STEPPED = (
+PROTOCOLS = (
     InstanceSegmentation(sizes=SIZES, network_on=Pyramid(frozen_stages=1, normed_heads=True)),
     InstancesC4(sizes=SIZES, network_on=FourthStage(5)),
     CascadeInstances(sizes=SIZES, network_on=Cascade(Pyramid(frozen_stages=1))),
@@ -55,7 +55,7 @@ def results_of(folder: Path) -> dict[str, Any]:
     torch.manual_seed(0)
     encoder = random_encoder(replace(tiny_run(), encoders=Shared(Encoder(ResNet(18), LinearHead(8)))))
     results: dict[str, Any] = {
-        protocol.name: train_and_detect(protocol, encoder, train, folder) for protocol in STEPPED
+        protocol.name: train_and_detect(protocol, encoder, train, folder) for protocol in PROTOCOLS
     }
     outcome = WHOLE(encoder, train, test, cpu_work(folder))
     results["whole"] = {"losses": outcome.details["losses"], **outcome.measures}

@@ -81,7 +81,7 @@ def targets(folder: Path) -> dict[str, Target]:
         mask.putpalette(bytes(range(256)) * 3)
         mask.save(folder / "masks" / f"{number}.png")
     (folder / "voc" / "ImageSets" / "Main" / "one.txt").write_text("2\n")
-    return _sources(folder) | _others(folder) | _annotated(folder) | _embedded(folder) | of_runs(folder)
+    return _sources(folder) | _others(folder) | _annotation_files(folder) | _embedding_files(folder) | of_runs(folder)
 
 
 def _sources(folder: Path) -> dict[str, Target]:
@@ -98,35 +98,35 @@ def _sources(folder: Path) -> dict[str, Target]:
         return lambda path, cache: open_images(f"{prefix}{path}{suffix}", cache)
 
     return {
-        "npz": Target("a.npz", archive.getvalue(), mutations.bytes_damaged, open_source_at()),
-        "npy": Target("a.npy", plain.getvalue(), mutations.array_damaged, open_source_at()),
-        "parquet": Target("a.parquet", table.getvalue(), mutations.bytes_damaged, open_source_at()),
-        "tar": Target("a.tar", tar(), mutations.tar_damaged, open_source_at()),
+        "npz": Target("a.npz", archive.getvalue(), mutations.damage_bytes, open_source_at()),
+        "npy": Target("a.npy", plain.getvalue(), mutations.damage_array, open_source_at()),
+        "parquet": Target("a.parquet", table.getvalue(), mutations.damage_bytes, open_source_at()),
+        "tar": Target("a.tar", tar(), mutations.damage_tar, open_source_at()),
         "shards": Target(
             "b.tar",
             tar(),
-            mutations.tar_damaged,
+            mutations.damage_tar,
             lambda path, cache: open_images(f"{path.parent}/{{b.tar,b.tar}}", cache),
         ),
-        "list": Target("list.txt", lines, mutations.words_damaged, open_source_at()),
-        "table": Target("table.csv", marks, mutations.words_damaged, open_source_at()),
-        "coco": Target("coco.json", coco(), mutations.tree_damaged, open_source_at("crops:", f"#{folder / 'images'}")),
+        "list": Target("list.txt", lines, mutations.damage_words, open_source_at()),
+        "table": Target("table.csv", marks, mutations.damage_words, open_source_at()),
+        "coco": Target("coco.json", coco(), mutations.damage_tree, open_source_at("crops:", f"#{folder / 'images'}")),
         "voc": Target(
             "voc/Annotations/1.xml",
             VOC,
-            mutations.words_damaged,
+            mutations.damage_words,
             lambda path, cache: open_images(f"{folder}/voc#train", cache),
         ),
         "voc list": Target(
             "voc/ImageSets/Main/train.txt",
             b"1\n2\n",
-            mutations.words_damaged,
+            mutations.damage_words,
             lambda path, cache: open_images(f"{folder}/voc#train", cache),
         ),
         "masks": Target(
             "masks/1.png",
             (folder / "masks" / "1.png").read_bytes(),
-            mutations.bytes_damaged,
+            mutations.damage_bytes,
             lambda path, cache: _masks(folder),
         ),
     }
@@ -140,20 +140,20 @@ def _others(folder: Path) -> dict[str, Target]:
     np.save(rows, np.zeros((5, 4), np.float32))
     return {
         "outside weights": Target(
-            "w.safetensors", save(state, {"a": "b"}), mutations.header_damaged, lambda path, cache: _weights(path)
+            "w.safetensors", save(state, {"a": "b"}), mutations.damage_header, lambda path, cache: _weights(path)
         ),
         "learned views": Target(
             "v.safetensors",
-            _learned(folder),
-            mutations.header_damaged,
+            _learned_space(folder),
+            mutations.damage_header,
             lambda path, cache: learned_space(path).convert(torch.rand(1, 3, 4, 4)),
         ),
-        "cached features": Target("f.npy", rows.getvalue(), mutations.array_damaged, lambda path, cache: _rows(path)),
-        "set": Target("set.txt", SET, mutations.words_damaged, lambda path, cache: _set(path)),
+        "cached features": Target("f.npy", rows.getvalue(), mutations.damage_array, lambda path, cache: _rows(path)),
+        "set": Target("set.txt", SET, mutations.damage_words, lambda path, cache: _set(path)),
     }
 
 
-def _annotated(folder: Path) -> dict[str, Target]:
+def _annotation_files(folder: Path) -> dict[str, Target]:
     """What detectors are trained on: boxes, masks as polygons and as runs, keypoints."""
     content = json.loads(coco())
     polygon = [[1.0, 1.0, 20.0, 1.0, 20.0, 30.0]]
@@ -169,11 +169,11 @@ def _annotated(folder: Path) -> dict[str, Target]:
         "coco instances": Target(
             "instances.json",
             json.dumps(content).encode(),
-            mutations.tree_damaged,
+            mutations.damage_tree,
             lambda path, cache: _instances(f"{path}#{folder / 'images'}"),
         ),
         "voc instances": Target(
-            "voc/Annotations/2.xml", whole, mutations.words_damaged, lambda path, cache: _instances(f"{folder}/voc#one")
+            "voc/Annotations/2.xml", whole, mutations.damage_words, lambda path, cache: _instances(f"{folder}/voc#one")
         ),
     }
 
@@ -192,7 +192,7 @@ def _instances(path: str) -> None:
             pass
 
 
-def _embedded(folder: Path) -> dict[str, Target]:
+def _embedding_files(folder: Path) -> dict[str, Target]:
     """What a stopped embedding goes on from: a finished part, and the note beside a draft."""
     encoder, work = random_encoder(tiny_run()), Work("cpu", num_workers=1, cache=folder / "cache")
     source = Arrays(np.arange(4 * 6 * 5 * 3, dtype=np.uint8).reshape(4, 6, 5, 3), np.array([0, 1, 2, 0]), "four")
@@ -211,16 +211,16 @@ def _embedded(folder: Path) -> dict[str, Target]:
         "embeddings": Target(
             f"embedded/{part.name}",
             part.read_bytes(),
-            mutations.bytes_damaged,
+            mutations.damage_bytes,
             lambda path, cache: write_embedding_parts(encoder, source, path.parent, work),
         ),
         "embedding drafts": Target(
-            "e.npy.draft.json", json.dumps({**facts, "rows": 2}).encode(), mutations.tree_damaged, go_on
+            "e.npy.draft.json", json.dumps({**facts, "rows": 2}).encode(), mutations.damage_tree, go_on
         ),
     }
 
 
-def _learned(folder: Path) -> bytes:
+def _learned_space(folder: Path) -> bytes:
     from vantage.views.colors.flows import Flow
     from vantage.views.colors.learned import write_learned
     from vantage.views.colors.spaces import YCbCr
@@ -257,11 +257,11 @@ def _rows(path: Path) -> None:
 
 def _set(path: Path) -> None:
     for line in path.read_bytes().decode("utf-8", "surrogateescape").split("\n"):
-        _assigned(line)
+        _assign(line)
 
 
 @functools.lru_cache(maxsize=64)  # most lines are not damaged
-def _assigned(line: str) -> None:
+def _assign(line: str) -> None:
     assign(moco_v2(), [line])
 
 
@@ -271,7 +271,7 @@ def try_one(name: str, target: Target, seed: int, folder: Path, cache: Path) -> 
     file.write_bytes(target.damage(target.content, random.Random(f"{name} {seed}")))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     try:
-        with _limited(), warnings.catch_warnings(record=True) as messages:
+        with _memory_limit(), warnings.catch_warnings(record=True) as messages:
             warnings.simplefilter("always", UserWarning)
             target.read(file, cache)
     except UserError as refusal:
@@ -288,7 +288,7 @@ def try_one(name: str, target: Target, seed: int, folder: Path, cache: Path) -> 
 
 
 @contextmanager
-def _limited() -> Iterator[None]:
+def _memory_limit() -> Iterator[None]:
     def late(*_: object) -> None:
         raise TimeoutError(f"more than {SECONDS} seconds")
 

@@ -55,7 +55,7 @@ __all__ = ["of_runs"]
 
 def of_runs(folder: Path) -> dict[str, Target]:
     """The targets; files that they need are put in `folder`."""
-    return _a_run(folder / "run") | _a_checkpoint(folder) | _results(folder) | _elsewhere(folder) | _kept(folder)
+    return _a_run(folder / "run") | _a_checkpoint(folder) | _results(folder) | _elsewhere(folder) | _kept_rows(folder)
 
 
 def _a_run(run: Path) -> dict[str, Target]:
@@ -86,9 +86,9 @@ def _a_run(run: Path) -> dict[str, Target]:
     return {
         f"run's {name}": Target(f"run/{name}", (run / name).read_bytes(), damage, open_run)
         for name, damage in (
-            ("settings.json", mutations.tree_damaged),
-            ("metrics.jsonl", mutations.lines_damaged),
-            ("provenance.json", mutations.tree_damaged),
+            ("settings.json", mutations.damage_tree),
+            ("metrics.jsonl", mutations.damage_lines),
+            ("provenance.json", mutations.damage_tree),
         )
     }
 
@@ -132,10 +132,8 @@ def _a_checkpoint(folder: Path) -> dict[str, Target]:
 
     where = "trained/checkpoint/step-000000001"
     return {
-        "checkpoint facts": Target(f"{where}/facts.json", facts, mutations.tree_damaged, load_checkpoint),
-        "checkpoint tensors": Target(
-            f"{where}/tensors.safetensors", tensors, mutations.header_damaged, load_checkpoint
-        ),
+        "checkpoint facts": Target(f"{where}/facts.json", facts, mutations.damage_tree, load_checkpoint),
+        "checkpoint tensors": Target(f"{where}/tensors.safetensors", tensors, mutations.damage_header, load_checkpoint),
     }
 
 
@@ -163,8 +161,8 @@ def _results(folder: Path) -> dict[str, Target]:
         shots.figure()
 
     return {
-        "result": Target("judged/evaluations/r.json", json.dumps(record).encode(), mutations.tree_damaged, read_result),
-        "shots": Target("shots.json", json.dumps(shots).encode(), mutations.tree_damaged, table),
+        "result": Target("judged/evaluations/r.json", json.dumps(record).encode(), mutations.damage_tree, read_result),
+        "shots": Target("shots.json", json.dumps(shots).encode(), mutations.damage_tree, table),
     }
 
 
@@ -190,16 +188,16 @@ def _elsewhere(folder: Path) -> dict[str, Target]:
         images_named_in(source, file)
 
     return {
-        "pickled weights": Target("w.pth", pickle_file.getvalue(), mutations.bytes_damaged, convert_file),
-        "old pickled weights": Target("o.pth", legacy.getvalue(), mutations.bytes_damaged, convert_file),
+        "pickled weights": Target("w.pth", pickle_file.getvalue(), mutations.damage_bytes, convert_file),
+        "old pickled weights": Target("o.pth", legacy.getvalue(), mutations.damage_bytes, convert_file),
         "view learning": Target(
-            f"learning/{FILE}", json.dumps(learning).encode(), mutations.tree_damaged, read_view_learning
+            f"learning/{FILE}", json.dumps(learning).encode(), mutations.damage_tree, read_view_learning
         ),
-        "names": Target("names.txt", b"row 1\nrow 3\n", mutations.words_damaged, read_names),
+        "names": Target("names.txt", b"row 1\nrow 3\n", mutations.damage_words, read_names),
     }
 
 
-def _kept(folder: Path) -> dict[str, Target]:
+def _kept_rows(folder: Path) -> dict[str, Target]:
     """Work that goes on, and caches: damaged, they are made again, with the same outcome."""
     network = nn.Linear(3, 2)
     optimizer = torch.optim.SGD(network.parameters(), 0.1, momentum=0.9)
@@ -225,9 +223,9 @@ def _kept(folder: Path) -> dict[str, Target]:
         _ = [again[key] for key in again]
 
     return {
-        "kept state": _of(folder / "state.safetensors", folder, mutations.header_damaged, go_on),
-        "cached results": _of(folder / "results.json", folder, mutations.bytes_damaged, results),
-        "sweep's rows": _of(folder / "sweep" / "sweep.json", folder, mutations.tree_damaged, sweep),
+        "kept state": _of(folder / "state.safetensors", folder, mutations.damage_header, go_on),
+        "cached results": _of(folder / "results.json", folder, mutations.damage_bytes, results),
+        "sweep's rows": _of(folder / "sweep" / "sweep.json", folder, mutations.damage_tree, sweep),
         **_caches(folder / "cached"),
     }
 
@@ -263,7 +261,7 @@ def _caches(folder: Path) -> dict[str, Target]:
     before: dict[str, Any] = {}
     (folder / "f").write_bytes(b"")
     read_cache(folder / "f", cache)
-    damage = {".json": mutations.bytes_damaged, ".npy": mutations.array_damaged}
+    damage = {".json": mutations.damage_bytes, ".npy": mutations.damage_array}
     files = sorted(file for file in cache.rglob("*") if file.suffix in damage)
     kinds = [f"cached {file.parent.name}{' set' * file.name.startswith('set-')} {file.suffix[1:]}" for file in files]
     return {

@@ -62,7 +62,7 @@ def results_of(folder: Path) -> dict[str, Any]:
         results[protocol.name] = {"measures": dict(outcome.measures), "losses": outcome.details.get("losses", [])}
     results["tuned"] = tune_copy(encoder, train, work)
     results["statistics"] = torch.tensor(statistics_of(encoder, source, work).mean, dtype=torch.float64)
-    results["segmentation"] = segmented(folder, tiny.cpu_work(folder, 16))
+    results["segmentation"] = segment(folder, tiny.cpu_work(folder, 16))
     for name in ("rows.npy", "rows.parquet"):
         results[name] = _bytes(write_embeddings(encoder, source, folder / name, work))
     return results
@@ -81,7 +81,7 @@ def tune_copy(encoder: FrozenEncoder, source: Source, work: Work) -> dict[str, A
     return {"losses": result.losses, "backbone": result.backbone.state_dict(), "head": result.head.state_dict()}
 
 
-def segmented(folder: Path, work: Work) -> dict[str, Any]:
+def segment(folder: Path, work: Work) -> dict[str, Any]:
     """Measures and weights of a decoder."""
     if processes.rank() == 0:
         scenes(folder / "a", 11, 0)

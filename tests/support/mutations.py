@@ -50,7 +50,7 @@ _VALUES: tuple[Any, ...] = (
 )
 
 
-def bytes_damaged(content: bytes, rng: random.Random) -> bytes:
+def damage_bytes(content: bytes, rng: random.Random) -> bytes:
     """Some bytes flipped, overwritten by edge values, cut out, doubled, moved or lost at the end."""
     data = bytearray(content)
     for _ in range(rng.choice((1, 1, 1, 2, 4, 16))):
@@ -76,10 +76,10 @@ def bytes_damaged(content: bytes, rng: random.Random) -> bytes:
     return bytes(data)
 
 
-def words_damaged(content: bytes, rng: random.Random) -> bytes:
+def damage_words(content: bytes, rng: random.Random) -> bytes:
     """Words and signs of a text replaced, doubled, swapped or dropped; sometimes bytes."""
     if rng.random() < 0.2:
-        return bytes_damaged(content, rng)
+        return damage_bytes(content, rng)
     parts = re.findall(r"\w+|\s+|[^\w\s]", content.decode("utf-8", "surrogateescape"))
     for _ in range(rng.choice((1, 1, 2, 5))):
         at, kind = rng.randrange(len(parts) or 1), rng.randrange(4)
@@ -94,28 +94,28 @@ def words_damaged(content: bytes, rng: random.Random) -> bytes:
     return "".join(parts).encode("utf-8", "surrogatepass")
 
 
-def tree_damaged(content: bytes, rng: random.Random) -> bytes:
+def damage_tree(content: bytes, rng: random.Random) -> bytes:
     """Values of a JSON tree replaced, dropped, doubled or moved; sometimes bytes."""
     if rng.random() < 0.2:
-        return bytes_damaged(content, rng)
+        return damage_bytes(content, rng)
     tree = json.loads(content)
     for _ in range(rng.choice((1, 1, 2, 4))):
-        tree = _branch_damaged(tree, rng)
+        tree = _damage_branch(tree, rng)
     text = json.dumps(tree, default=str)
     return ("[" * 100_000 if rng.random() < 0.01 else text).encode()
 
 
-def lines_damaged(content: bytes, rng: random.Random) -> bytes:
+def damage_lines(content: bytes, rng: random.Random) -> bytes:
     """A line of JSON damaged as a tree; sometimes words."""
     if rng.random() < 0.2:
-        return words_damaged(content, rng)
+        return damage_words(content, rng)
     lines = content.splitlines()
     at = rng.randrange(len(lines))
-    lines[at] = tree_damaged(lines[at], rng)
+    lines[at] = damage_tree(lines[at], rng)
     return b"\n".join(lines) + b"\n"
 
 
-def _branch_damaged(tree: Any, rng: random.Random) -> Any:
+def _damage_branch(tree: Any, rng: random.Random) -> Any:
     if not isinstance(tree, list | dict) or not tree or rng.random() < 0.1:
         return copy.deepcopy(rng.choice(_VALUES))  # later damage may change it
     keys = list(tree) if isinstance(tree, dict) else list(range(len(tree)))
@@ -127,14 +127,14 @@ def _branch_damaged(tree: Any, rng: random.Random) -> Any:
     elif kind == 2 and isinstance(tree, dict):
         tree[rng.choice(_WORDS)] = tree.pop(key)
     else:
-        tree[key] = _branch_damaged(tree[key], rng)
+        tree[key] = _damage_branch(tree[key], rng)
     return tree
 
 
-def tar_damaged(content: bytes, rng: random.Random) -> bytes:
+def damage_tar(content: bytes, rng: random.Random) -> bytes:
     """A field of a header overwritten and its checksum mended, blocks moved, or bytes."""
     if rng.random() < 0.3:
-        return bytes_damaged(content, rng)
+        return damage_bytes(content, rng)
     data = bytearray(content)
     blocks = [at for at in range(0, len(data) - 511, 512) if data[at + 257 : at + 262] == b"ustar"]
     at = rng.choice(blocks)
@@ -152,20 +152,20 @@ def tar_damaged(content: bytes, rng: random.Random) -> bytes:
     return bytes(data)
 
 
-def header_damaged(content: bytes, rng: random.Random) -> bytes:
+def damage_header(content: bytes, rng: random.Random) -> bytes:
     """The JSON header of a safetensors file damaged as a tree, its length mended or not; or bytes."""
     if rng.random() < 0.3:
-        return bytes_damaged(content, rng)
+        return damage_bytes(content, rng)
     (length,) = struct.unpack_from("<Q", content)
-    header = tree_damaged(content[8 : 8 + length], rng)
-    stated = len(header) if rng.random() < 0.8 else rng.choice(_EDGES)
-    return struct.pack("<Q", stated) + header + content[8 + length :]
+    header = damage_tree(content[8 : 8 + length], rng)
+    length_in_header = len(header) if rng.random() < 0.8 else rng.choice(_EDGES)
+    return struct.pack("<Q", length_in_header) + header + content[8 + length :]
 
 
-def array_damaged(content: bytes, rng: random.Random) -> bytes:
+def damage_array(content: bytes, rng: random.Random) -> bytes:
     """The text before the numbers of an .npy damaged as words, its length mended; or bytes."""
     if rng.random() < 0.3:
-        return bytes_damaged(content, rng)
+        return damage_bytes(content, rng)
     (length,) = struct.unpack_from("<H", content, 8)
-    header = words_damaged(content[10 : 10 + length], rng)[:60_000]
+    header = damage_words(content[10 : 10 + length], rng)[:60_000]
     return content[:8] + struct.pack("<H", len(header)) + header + content[10 + length :]

@@ -255,8 +255,8 @@ def _waits(func: Any) -> tuple[str, bool]:
     name = func.overloadpacket.__name__
     if func in _INDEXING:
         return f"{name} with a mask", True
-    tagged = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape} & set(func.tags)
-    return (name if tagged or name == "segment_reduce" else ""), False
+    data_dependent = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape} & set(func.tags)
+    return (name if data_dependent or name == "segment_reduce" else ""), False
 
 
 def _tensors(tree: Any) -> Iterator[Tensor]:

@@ -105,7 +105,7 @@ def gathering(folder: Path) -> None:
     both = all_rows + other  # autograd hands one gradient tensor to both
     (both * weight).sum().backward()
     results["gradient"], results["other"] = rows.grad, other.grad
-    results["loss"], results["query"] = uneven(processes.own_rows)
+    results["loss"], results["query"] = uneven_parts(processes.own_rows)
     results |= {"shared": sharing(), "stopped": stopping()}
     torch.save(results, folder / f"{rank}.pt")
 
@@ -184,7 +184,7 @@ class SomePositives:
         return OtherViews()(query, keys, pool, step).only(query.image[:, None] < 4)
 
 
-def uneven(part: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
+def uneven_parts(part: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
     """Loss and gradient to the queries where only four images of six have a positive; `part` is this process's rows."""
     vector, key = part(synthetic.vectors(6, 4, 0)).requires_grad_(), part(synthetic.vectors(6, 4, 1))
     image, pool = part(torch.arange(6)), synthetic.keys(9, 4, 2)

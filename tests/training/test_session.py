@@ -201,13 +201,13 @@ def test_branches_that_do_not_fit_are_refused_before_anything_is_built(images_pa
 def test_without_fast_bfloat16_the_run_computes_in_float32_and_says_so(fast: bool, images_path: str, monkeypatch):
     lines: list[str] = []
 
-    class Told(QuietProgress):
+    class LineRecorder(QuietProgress):
         def line(self, text: str) -> None:
             lines.append(text)
 
     monkeypatch.setattr("vantage.training.session.has_bf16", lambda on_cuda: fast)
     run = replace(small_run("moco_v2", images_path), hardware=Hardware("cpu"))
-    hardware = launch(run, Told())[1].hardware
+    hardware = launch(run, LineRecorder())[1].hardware
     assert hardware.precision == ("bf16-mixed" if fast else "32-true")
     assert len(lines) == (0 if fast else 1) and all("32-true" in line for line in lines)
     assert isinstance(has_bf16(False), bool)

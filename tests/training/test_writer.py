@@ -98,7 +98,7 @@ def test_a_clock_that_jumps_changes_nothing(
     jump, clocks = CLOCKS[case]
     step_of, jumps = Session.step, [0]
 
-    def stepping(self: Session, batch: object, step: int) -> torch.Tensor:
+    def fail_at_ninth_step(self: Session, batch: object, step: int) -> torch.Tensor:
         jumps[0] += 1
         if jumps[0] == 9:
             raise KeyboardInterrupt
@@ -109,7 +109,7 @@ def test_a_clock_that_jumps_changes_nothing(
 
     for clock in clocks:
         monkeypatch.setattr(time, clock, later(getattr(time, clock)))
-    monkeypatch.setattr(Session, "step", stepping)
+    monkeypatch.setattr(Session, "step", fail_at_ninth_step)
     with pytest.raises(KeyboardInterrupt):
         train(run, tmp_path / "cut")
     with allowing("tiny"):

@@ -190,11 +190,11 @@ def test_one_file_holds_what_opening_a_set_needs(folder: Path, tmp_path: Path, m
     """A second opening reads no shard's index; a shard that changed is read by itself, and the file follows it."""
     first, paths_read = open_set(folder), list[str]()
 
-    def reading(path: str, *rest: object) -> Index:
+    def read_index(path: str, *rest: object) -> Index:
         paths_read.append(Path(path).name)
         return cached_index(path, *rest)  # pyright: ignore[reportArgumentType]
 
-    monkeypatch.setattr(shards, "cached_index", reading)
+    monkeypatch.setattr(shards, "cached_index", read_index)
     again = open_set(folder)
     assert paths_read == [] and len(again) == len(first) and again.fingerprint() == first.fingerprint()
     paths_read.clear()

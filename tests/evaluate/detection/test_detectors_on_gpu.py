@@ -30,7 +30,7 @@ from vantage.progress import QuietProgress
 from vantage.storage.state import StateFile
 
 SIZES = Sizes((48,), 48, 64, (8, 16, 24, 32, 48), regions=8, proposals=20)
-EVERYTHING = 1 << 20  # more regions than there are: none is drawn, so that generators do not matter
+ALL_REGIONS = 1 << 20  # more regions than there are: none is drawn, so that generators do not matter
 
 
 def random_network() -> FrozenEncoder:
@@ -48,8 +48,8 @@ def losses_on(device: str, folder: Path, network: Any, output: Any) -> dict[str,
     """The losses of all regions of two images, in float64, where no weight is random."""
     torch.manual_seed(0)
     source = open_annotated(write_coco(folder, *coco_content(4)))
-    detector = network.build(random_network(), 2, output, replace(SIZES, regions=EVERYTHING))
-    detector.model.rpn.fg_bg_sampler.batch_size_per_image = EVERYTHING
+    detector = network.build(random_network(), 2, output, replace(SIZES, regions=ALL_REGIONS))
+    detector.model.rpn.fg_bg_sampler.batch_size_per_image = ALL_REGIONS
     detector.model.to(device, torch.float64)
     detector.train_mode()
     batch = [example(source, number, output) for number in (0, 2)]  # ids count down: two persons

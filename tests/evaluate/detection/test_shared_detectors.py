@@ -16,7 +16,7 @@ def test_two_processes_train_a_detector_as_one_does(tmp_path: Path) -> None:
     torch.set_num_threads(1)
     one, two = detecting.results_of(tmp_path / "alone"), ranks.spawn(detecting.shared, tmp_path)
     for mine in two:
-        for protocol in detecting.STEPPED:
+        for protocol in detecting.PROTOCOLS:
             expected, ours = one[protocol.name], mine[protocol.name]
             assert len(ours["boxes"]) == len(expected["boxes"]) and any(len(box) for box, *_ in ours["boxes"])
             for part in ("losses", "gradients", "statistics"):

@@ -18,17 +18,17 @@ from vantage.studies.analyse.false_negative_table import FalseNegativeTable, Rul
 from vantage.studies.analyse.false_negatives import FalseNegatives, shares
 from vantage.studies.analyse.networks import trained_networks
 
-IMAGES, ASKED = 40, 9
+IMAGES, QUERIES = 40, 9
 
 
 def queries_and_pool() -> tuple[Keys, Keys, Tensor]:
     """Random queries and keys with clusters; row i of the pool is image i. Some images have no class."""
     chance = torch.Generator().manual_seed(5)
     true = torch.randint(-1, 3, (IMAGES,), generator=chance)
-    image = (true >= 0).nonzero().squeeze(1)[:ASKED]
+    image = (true >= 0).nonzero().squeeze(1)[:QUERIES]
     cluster = torch.randint(0, 4, (IMAGES, 1), generator=chance)
     pool = Keys(vectors(IMAGES, 6, 1), torch.arange(IMAGES), cluster)
-    return Keys(vectors(ASKED, 6, 2), image, seed=query_seeds(0, 0, image), step_seed=3), pool, true
+    return Keys(vectors(QUERIES, 6, 2), image, seed=query_seeds(0, 0, image), step_seed=3), pool, true
 
 
 def slow(name: str, query: Keys, pool: Keys, row: int, share: float) -> list[int]:
@@ -69,7 +69,7 @@ def test_shares_are_those_of_a_loop_over_sorted_keys(name: str) -> None:
     choice = FalseNegatives(share=0.5, drawn=100 if "semi" in name else 5)
     rules = next(rules for title, rules in choice.rules() if title.startswith(name))
     count, share = shares(query, pool, rules, true, 0)
-    for row in range(ASKED):
+    for row in range(QUERIES):
         image = int(query.image[row])
         negatives = [j for j in slow(name, query, pool, row, 0.5) if j != image and int(true[j]) >= 0]
         assert int(count[row]) == len(negatives)
@@ -82,7 +82,7 @@ def test_draws_have_the_requested_number_from_allowed_keys() -> None:
     query, pool, true = queries_and_pool()
     rules: dict[str, tuple[Rule, ...]] = dict(FalseNegatives(drawn=7).rules())
     count, _ = shares(query, pool, rules["others, random"], true.clamp(min=0), 0)
-    assert count.tolist() == [7] * ASKED
+    assert count.tolist() == [7] * QUERIES
     assert len(rules) == 10
 
 
@@ -90,7 +90,7 @@ def test_a_query_without_negatives_is_left_out() -> None:
     query, pool, true = queries_and_pool()
     alone = replace(pool, cluster=torch.arange(IMAGES)[:, None])
     count, share = shares(query, alone, dict(FalseNegatives().rules())["own cluster"], true, 0)
-    assert count.tolist() == [0] * ASKED and bool(share.isnan().all())
+    assert count.tolist() == [0] * QUERIES and bool(share.isnan().all())
     row = RuleNegatives("x", "y", 0.0, share).row()
     assert (row["queries"], row["false_%"], row["error_%"]) == (0, None, None)
     half = RuleNegatives("x", "y", 1.0, torch.tensor([0.0, 1.0, torch.nan]))

@@ -38,7 +38,7 @@ SOURCE = images(60, 0, noise=90.0)
 PACE = UnitTimes(0.01, 0.001, 1e-6, 0.5)
 
 
-class Heard(QuietProgress):
+class Messages(QuietProgress):
     """Remembers what was told."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def whole(home: Path) -> tuple[BenefitResult, list[str]]:
     """A comparison, and what was told meanwhile."""
-    messages = Heard()
+    messages = Messages()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(comparison, "measure_unit_times", lambda *_: PACE)
         patch.setattr(comparison, "write_benefit", lambda *_: [])  # pictures take long
@@ -167,7 +167,7 @@ def test_other_weights_and_leaks_are_told(home: Path, tmp_path: Path) -> None:
     kept_run(tmp_path / "other", tiny_run(), seed=5)
     train = SourceSubset(SOURCE, range(48))
     test = SourceSubset(SOURCE, [*range(48, 60), 0, 1])
-    plan, messages = BenefitPlan((0.01, 0.02, 1.0), (0, 1), BUDGET), Heard()
+    plan, messages = BenefitPlan((0.01, 0.02, 1.0), (0, 1), BUDGET), Messages()
     own = replace(cpu_work(tmp_path), progress=messages)
     record = {"data": {"fingerprint": train.fingerprint(), "images": 48}}
     write_json(tmp_path / "run" / "provenance.json", [record])
