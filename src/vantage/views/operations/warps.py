@@ -1,8 +1,7 @@
 """Geometric changes to an image by a level from 0 (none) to 1 (strongest), as in PIL: what comes from outside is
 filled.
 
-Bilinear results are PIL's to the rounding. Bicubic ones have torch's coefficient of -.75, where PIL's have -1: at edges
-they differ by up to 11 gray levels of 255.
+Results are PIL's to the rounding, bilinear and bicubic ones.
 
 m: images, each with its own level   c: channels   h, w: height and width in pixels
 """
@@ -17,6 +16,7 @@ from torch.nn import functional
 
 from vantage.errors import UserError
 from vantage.views.operations.changes import Strength
+from vantage.views.operations.cubic import sample_cubic
 from vantage.views.operations.operation import put_back, select
 
 __all__ = ["Rotate", "Shear", "Translate"]
@@ -111,14 +111,17 @@ def _warp(
     down, across = (torch.arange(side, device=images.device, dtype=images.dtype) + 0.5 for side in (height, width))
     x, y = ((row[:, 0:1] * across)[:, None] + (row[:, 1:2] * down + row[:, 2:3])[..., None] for row in rows.unbind(1))
     outside = (x < 0) | (x >= width) | (y < 0) | (y >= height)
-    grid = torch.stack((x.mul_(2 / width).sub_(1), y.mul_(2 / height).sub_(1)), -1)
-    result = images
-    for cubic, mode in ((False, "bilinear"), (True, "bicubic")):
+    positions, result = torch.stack((x, y), -1), images
+    for cubic, sample in ((False, _sample_linear), (True, sample_cubic)):
         which = (strength.cubic == cubic).nonzero()[:, 0].to(images.device, non_blocking=True)
         if len(which):
-            grid_part = select(grid, which)
-            pixels = functional.grid_sample(select(images, which), grid_part, mode, "border", align_corners=False)
-            result = put_back(result, which, pixels)
+            result = put_back(result, which, sample(select(images, which), select(positions, which)))
     for channel, shade in zip(result.unbind(1), fill, strict=False):
         channel.masked_fill_(outside, shade / 255)
     return result.clamp_(0, 1)
+
+
+def _sample_linear(images: Float[Tensor, "m c h w"], positions: Float[Tensor, "m h w 2"]) -> Float[Tensor, "m c h w"]:
+    x, y = (part * (2 / side) - 1 for part, side in zip(positions.unbind(-1), images.shape[:1:-1], strict=True))
+    grid = torch.stack((x, y), -1)
+    return functional.grid_sample(images, grid, "bilinear", "border", align_corners=False)
