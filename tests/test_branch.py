@@ -169,7 +169,7 @@ def test_views_are_counted_and_checked():
 
 
 def test_the_pool_moves_with_the_keys_unless_it_is_named():
-    """A sweep over `keys` of JCL must not go on to remember the views it no longer has."""
+    """A sweep over `keys` of JCL must not keep remembering views that it no longer has."""
     assert jcl(32).branches[0].pool_views == (1, 2, 3, 4, 5)
     fewer = replace(jcl(32).branches[0], keys=(1, 2))
     assert fewer.pool_views == (1, 2) and fewer.views == 3

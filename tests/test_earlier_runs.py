@@ -48,7 +48,7 @@ def _copy_of(name: str, to: Path) -> tuple[Path, dict[str, np.ndarray]]:
 
 
 def _images(to: Path) -> str:
-    """The images of the runs, at a place of their own: the runs must be told that they have moved."""
+    """The images of the runs, in another folder: the runs must be told where they are now."""
     return str(shutil.copyfile(FIXTURES / "runs" / "images.npz", to / "moved.npz"))
 
 
@@ -103,7 +103,7 @@ def test_an_earlier_run_is_embedded_and_evaluated(name: str, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("name", INTERRUPTED)
 def test_the_backbone_of_an_earlier_run_has_the_parameters_it_had(name: str, tmp_path: Path) -> None:
-    """No library has a network so small, so `export` refuses it: what is handed on is the backbone's own state."""
+    """No library has such a small network, so `export` refuses it; the backbone's own state is used instead."""
     run, reference = _copy_of(name, tmp_path)
     state = vantage.load(run).backbone.state_dict()
     values = {key.removeprefix("backbone."): value for key, value in reference.items() if key.startswith("backbone.")}

@@ -146,13 +146,13 @@ ESTIMATORS: tuple[Estimator | TableEstimator | EstimatorChoice, ...] = (
 REMEMBER: tuple[Remember, ...] = (EachKey(), MeanKey(), UnitMeanKey())
 
 FRESH, FILLED = 0.0, 2.0
-"""How often a memory has seen the images: never, and so often that its clusters are made and have moved."""
+"""How often a memory has seen the images: never, and often enough that its clusters are made and have moved."""
 
 STATES = [
     *((first, FRESH) for first in MEMORIES if getattr(first, "closeness", None) != InnerProduct()),
     *((first, FILLED) for first in MEMORIES if first != InBatch() and getattr(first, "start", None) != Together()),
 ]
-"""Each memory in both states, but for those that are alike."""
+"""Each memory in both states, once where the two are the same."""
 
 TO_DO = r"(: |; |, or |\. )(use|give|name|add|set|build|choose|ask|take|lower|raise)\b"
 
@@ -200,7 +200,7 @@ def is_refused(first: Memory, positive: Positives, several: tuple[Rule, ...]) ->
 
 
 def filled_store(choice: Memory, passes: float) -> Store:
-    """A store that has seen the images in batches, so often."""
+    """A store that has seen all images this many times, in batches."""
     store = choice.build(IMAGES, WIDTH)
     for number in range(round(passes * IMAGES / BATCH)):
         image = (torch.arange(BATCH) + number * BATCH) % IMAGES

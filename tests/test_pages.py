@@ -55,13 +55,13 @@ SMALL = ("--epochs=1", "--size=16", "--batch-size=16", "--precision=32-true")
 
 
 FEW = "--shares 100 --seeds 0 1 --epochs 1 --learning-rates 0.05"
-"""What makes a `vantage benefit` of a page short, in place of its minutes."""
+"""Makes the `vantage benefit` of a page short; replaces its minutes."""
 
 SHORTER = {
     "minutes=30": 'minutes=30.0, size=16, backbone="convolutions", changes={"epochs": 1, "batch_size": 16}',
     "shares=(0.01, 0.1, 1.0), budget=Budget(epochs=30)": "(1.0,), (0, 1), Budget(1, learning_rates=(0.05,))",
 }
-"""What makes a Python block of a page short, in place of its minutes and epochs."""
+"""Makes a Python block of a page short; replaces its minutes and epochs."""
 
 
 def blocks(page: Path) -> Iterator[tuple[str, int, str]]:
@@ -72,14 +72,14 @@ def blocks(page: Path) -> Iterator[tuple[str, int, str]]:
 
 
 def commands(code: str) -> list[str]:
-    """The commands of a `bash` block: lines put together where they go on, without comments."""
+    """The commands of a `bash` block: continued lines joined, without comments."""
     lines = code.replace("\\\n", " ").splitlines()
     uncommented = (re.sub(r"(^|\s)#\s.*", "", line).strip() for line in lines)
     return [line for line in uncommented if line]
 
 
 def with_small_settings(words: list[str], backbone: str) -> list[str]:
-    """The words of a `vantage` command, with what makes a training short in place of what a page says."""
+    """The words of a `vantage` command, with settings of a short training instead of the page's."""
     if words[0] == "benefit":
         return [*words[: words.index("--minutes")], *FEW.split()]
     if words[0] != "pretrain":  # on one process

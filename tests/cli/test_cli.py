@@ -1,4 +1,4 @@
-"""The command line: words become the run they say, mistakes are told in a few lines, and results can be piped."""
+"""The command line: words become the run they describe, mistakes are reported in a few lines; results can be piped."""
 
 import json
 import os
@@ -85,7 +85,7 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @dataclass
 class TrainingStub:
-    """What training was asked for, in place of training."""
+    """Stands in for training, and keeps what it was called with."""
 
     run: Run | None = None
     folder: Path | None = None

@@ -21,7 +21,7 @@ from vantage.evaluate.protocols.detection import Detection
 
 @pytest.fixture
 def compared_protocols(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
-    """What protocols were asked for, in place of comparing."""
+    """The protocols that would be compared; nothing is."""
     asked_protocols: list[Any] = []
 
     def judge(folders: Any, tasks: Any, *_: Any) -> None:

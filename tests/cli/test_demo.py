@@ -35,7 +35,7 @@ def test_the_run_is_planned_for_its_images_and_the_machine():
 
 
 class Lines(QuietProgress):
-    """Keeps what it is told."""
+    """Keeps the messages."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []

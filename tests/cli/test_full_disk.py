@@ -1,4 +1,4 @@
-"""A disk that is full, at each kind of write of each verb: told in one sentence, and nothing is lost.
+"""A disk that is full, at each kind of write of each verb: one sentence says so, and nothing is lost.
 
 The disk is a real file system, without pages or without room for another file. Each verb runs as a process of its own.
 """

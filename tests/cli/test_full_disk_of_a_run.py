@@ -1,4 +1,4 @@
-"""A disk that fills at any write of a run, in one process or several, and of the demonstration: each goes on later."""
+"""A disk that fills at any write of a run (one process or several) or of the demonstration; each continues later."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ PRETRAIN = (
 
 
 def contents(disk: SmallDisk, folder: str) -> tuple[dict[str, str], list[dict[str, object]]]:  # noqa: F811
-    """The tensors of every checkpoint of a run, and its metrics but for the seconds."""
+    """The tensors of every checkpoint of a run, and its metrics without the seconds."""
     tensors = {
         name.removeprefix(folder): digest
         for name, digest in disk.files().items()

@@ -1,4 +1,4 @@
-"""A place that results cannot go to is told in a line with status 2: at once where it can be seen, else at the end."""
+"""A path where results cannot be written is reported in a line with status 2: at once if possible, else at the end."""
 
 import errno
 import json

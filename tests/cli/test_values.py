@@ -1,4 +1,4 @@
-"""A value that does not fit is told in terms of what the field takes, for every verb; so is a misspelled flag."""
+"""For every verb, a value that does not fit is answered with what the field takes; so is a misspelled flag."""
 
 import re
 from typing import Any

@@ -16,7 +16,7 @@ LABEL = torch.arange(40) // 10
 
 
 def copies(count: int, noise: float = 0.0) -> torch.Tensor:
-    """Forty vectors, and so many copies of the last but one, each moved a little."""
+    """Forty vectors, and copies of the last but one, each moved a little."""
     chance = torch.Generator().manual_seed(1)
     vector = features()
     copies_of_one = vector[38:39] + noise * torch.randn(count, 12, generator=chance)

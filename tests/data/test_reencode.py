@@ -1,4 +1,4 @@
-"""Smaller copies keep names, proportions and classes, and go on where they stopped."""
+"""Smaller copies keep names, proportions and classes; an interrupted copy continues where it stopped."""
 
 from pathlib import Path
 

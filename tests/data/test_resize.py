@@ -17,16 +17,16 @@ from vantage.views.operations.resampling import interpolation, resample
 @pytest.mark.parametrize("sides", [*itertools.product((1, 2, 5), repeat=2)])
 def test_whole_levels_are_those_of_torchvision(image: tuple[int, int], sides: tuple[int, int]) -> None:
     pixels = torch.randint(0, 256, (3, *image), dtype=torch.uint8)
-    resized = resize(pixels, list(sides))
-    assert resized.shape == (3, *sides) and resized.dtype == torch.uint8
+    result = resize(pixels, list(sides))
+    assert result.shape == (3, *sides) and result.dtype == torch.uint8
     lines = (
         interpolation(torch.zeros(1), torch.tensor([float(source)]), source, target)
         for source, target in zip(image, sides, strict=True)
     )
     exact = resample(pixels[None] * 1.0, next(lines), next(lines).mT)[0]  # torch's own floats are wrong for a column
-    assert (resized - exact).abs().max() < 1.5  # each side is rounded
+    assert (result - exact).abs().max() < 1.5  # each side is rounded
     if sides != (1, 1):  # torch itself fails
-        assert torch.equal(resized, functional.resize(pixels, list(sides), antialias=True))
+        assert torch.equal(result, functional.resize(pixels, list(sides), antialias=True))
 
 
 @pytest.mark.parametrize("side", [2, 3, 40])

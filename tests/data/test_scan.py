@@ -1,4 +1,4 @@
-"""A scan finds what cannot be read, remembers it, and what to do about it is said in so many words."""
+"""A scan finds what cannot be read, remembers it, and says what to do about it."""
 
 from pathlib import Path
 

@@ -19,7 +19,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    "place, count, classes, shape",
+    "path, count, classes, shape",
     [
         pytest.param("cifar10-jpg.tar.gz#train", 50_000, 10, (3, 32, 32), marks=pytest.mark.slow),
         pytest.param("cifar10-jpg.tar.gz#test", 10_000, 10, (3, 32, 32), marks=pytest.mark.slow),
@@ -33,9 +33,9 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
 )
 def test_sets(
-    place: str, count: int, classes: int, shape: tuple[int, ...] | None, shared_data: Path, cache: Path
+    path: str, count: int, classes: int, shape: tuple[int, ...] | None, shared_data: Path, cache: Path
 ) -> None:
-    source = open_source(f"{shared_data}/{place}", cache=cache)
+    source = open_source(f"{shared_data}/{path}", cache=cache)
     assert len(source) == count and len(source.classes) == classes
     for number in itertools.chain(range(3), range(count - 3, count)):
         assert source.image(number).shape == shape if shape else source.image(number).shape[0] == 3

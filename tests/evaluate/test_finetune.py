@@ -173,23 +173,23 @@ def test_finished_samples_are_not_computed_again(tmp_path: Path, monkeypatch: py
     def tune_in(protocol: FineTune, encoder: FrozenEncoder, folder: str) -> Outcome:
         return protocol(encoder, train, test, cpu_work(tmp_path / folder))
 
-    trained = random_encoder(tiny_run())
-    whole = tune_in(protocol, trained, "whole")
+    frozen_encoder = random_encoder(tiny_run())
+    whole = tune_in(protocol, frozen_encoder, "whole")
     monkeypatch.setattr(finetune, "tune", count_calls)
     with pytest.raises(KeyboardInterrupt):
-        tune_in(protocol, trained, "cut")
+        tune_in(protocol, frozen_encoder, "cut")
     stop = 0
     assert (
-        tune_in(protocol, trained, "cut") == whole
+        tune_in(protocol, frozen_encoder, "cut") == whole
         and [schedule.seed for schedule in schedules[2:]] == [schedules[2].seed] * 2
     )
-    more = tune_in(replace(protocol, samples=4), trained, "cut")
+    more = tune_in(replace(protocol, samples=4), frozen_encoder, "cut")
     assert more.details["samples"][:3] == whole.details["samples"] and len(schedules) == 5
-    tune_in(replace(protocol, seed=1), trained, "cut")
+    tune_in(replace(protocol, seed=1), frozen_encoder, "cut")
     tune_in(protocol, random_encoder(tiny_run(), 1), "cut")
     assert len(schedules) == 5 + 3 + 3
     train = images(60, 2)
-    assert tune_in(protocol, trained, "cut") != whole and len(schedules) == 14
+    assert tune_in(protocol, frozen_encoder, "cut") != whole and len(schedules) == 14
 
 
 def test_images_in_memory_and_streamed_ones_are_different_trainings(tmp_path: Path) -> None:

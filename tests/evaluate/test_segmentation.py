@@ -122,7 +122,7 @@ def test_maps_in_memory_cached_or_recomputed_train_the_same_decoder(tmp_path: Pa
 
 def test_a_backbone_sees_images_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     train, test = split_masked(open_masked(write_scenes(tmp_path, 10)))
-    trained, work, counts = random_encoder(SMALL), cpu_work(tmp_path), list[int]()
+    subject, work, counts = random_encoder(SMALL), cpu_work(tmp_path), list[int]()
     honest = MapAt.forward
 
     def count_images(self: MapAt, images: torch.Tensor) -> torch.Tensor:
@@ -130,19 +130,19 @@ def test_a_backbone_sees_images_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
         return honest(self, images)
 
     monkeypatch.setattr(MapAt, "forward", count_images)
-    QUICK(trained, train, test, work)
+    QUICK(subject, train, test, work)
     assert sum(counts) == 2 * 8 + 2 + 2  # both ways, the test images one way, and one of each for the shape
     for other in (replace(QUICK, seed=1), replace(QUICK, width=4, learning_rate=0.01), replace(QUICK, flip=0.2)):
         counts.clear()
-        outcome = other(trained, train, test, work)
+        outcome = other(subject, train, test, work)
         assert not counts
-        assert outcome == other(trained, train, test, cpu_work(tmp_path / f"{other}")) and counts
-    changed_encoder = replace(trained, backbone=copy.deepcopy(trained.backbone))
+        assert outcome == other(subject, train, test, cpu_work(tmp_path / f"{other}")) and counts
+    changed_encoder = replace(subject, backbone=copy.deepcopy(subject.backbone))
     with torch.no_grad():
         next(changed_encoder.backbone.parameters()).add_(0.1)
     different = (
-        (changed_encoder, QUICK), (random_encoder(SMALL, 5), QUICK), (trained, replace(QUICK, depth=1)),
-        (trained, replace(QUICK, size=20)), (replace(trained, view=replace(trained.view, statistics=PLAIN)), QUICK),
+        (changed_encoder, QUICK), (random_encoder(SMALL, 5), QUICK), (subject, replace(QUICK, depth=1)),
+        (subject, replace(QUICK, size=20)), (replace(subject, view=replace(subject.view, statistics=PLAIN)), QUICK),
     )  # fmt: skip
     for number, (encoder, other) in enumerate(different):
         counts.clear()

@@ -180,7 +180,7 @@ def test_several_processes_give_the_results_of_one() -> None:
     tasks = [(Solver(2.0, 1e-4, 50, 0).cross_validate, x, mark, cost, 3) for cost in (0.1, 1.0, 1000.0)]
     assert list(in_parallel(tasks, 1)) == list(in_parallel(tasks, 2))
     assert processes_for(480, 9) == 1 and processes_for(2**22, 100) >= 1
-    assert any(failure for _, failure in in_parallel(tasks, 1))  # told, not warned of
+    assert any(failure for _, failure in in_parallel(tasks, 1))  # reported, without a warning
 
 
 def test_free_memory_limits_the_processes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -101,23 +101,23 @@ def test_a_head_of_other_blocks_would_be_filled_only_partly() -> None:
 )
 def test_outputs_equal_those_of_detectron2(choice: ResNet, tmp_path: Path) -> None:
     """On pixels of 0 to 255 in the order of the settings, with their mean and deviation."""
-    trained = encoder(choice)
+    frozen_encoder = encoder(choice)
     pixels = torch.randint(0, 256, (2, 3, 64, 64), dtype=torch.uint8)
-    settle(trained.backbone, trained.view.finish(pixels))
-    result = export_backbone(trained, "detectron2", tmp_path / "out")
+    settle(frozen_encoder.backbone, frozen_encoder.view.finish(pixels))
+    result = export_backbone(frozen_encoder, "detectron2", tmp_path / "out")
     content = torch.load(result.file, weights_only=True)
     assert content["matching_heuristics"] is True
     settings = yaml.safe_load((tmp_path / "out" / "coco-mask-rcnn-fpn-1x.yaml").read_text())
     model = Network(settings["MODEL"]["RESNETS"], 4)
     model.load_state_dict(content["model"], strict=True)
-    backbone = trained.backbone.double()  # the networks amplify what float32 rounds
+    backbone = frozen_encoder.backbone.double()  # the networks amplify what float32 rounds
     model.double()
     values = (settings["MODEL"][f"PIXEL_{name}"] for name in ("MEAN", "STD"))
     mean, deviation = (torch.tensor(value, dtype=torch.float64)[:, None, None] for value in values)
     assert settings["INPUT"]["FORMAT"] == "RGB"
     with torch.no_grad():
         normalized_pixels = (pixels.double() - mean) / deviation
-        torch.testing.assert_close(normalized_pixels.float(), trained.view.finish(pixels))
+        torch.testing.assert_close(normalized_pixels.float(), frozen_encoder.view.finish(pixels))
         ours = backbone(normalized_pixels)
         torch.testing.assert_close(model(normalized_pixels).mean((2, 3)), ours, rtol=1e-9, atol=1e-9)
         swapped_features = model((pixels.flip(1).double() - mean) / deviation).mean((2, 3))
@@ -202,9 +202,11 @@ def test_networks_that_detectron2_lacks_are_refused(choice: ResNet | Timm, sente
 
 
 def test_other_colors_are_refused(tmp_path: Path) -> None:
-    trained = encoder(ResNet(18))
+    frozen_encoder = encoder(ResNet(18))
     with pytest.raises(UserError, match="reads images as RGB"):
-        export_backbone(replace(trained, view=replace(trained.view, space=Lab())), "detectron2", tmp_path / "out")
+        export_backbone(
+            replace(frozen_encoder, view=replace(frozen_encoder.view, space=Lab())), "detectron2", tmp_path / "out"
+        )
     with pytest.raises(UserError, match="fc.weight is not a parameter of a residual network"):
         weights_there({"fc.weight": torch.zeros(1)})
 

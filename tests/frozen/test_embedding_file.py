@@ -98,7 +98,7 @@ def test_a_killed_process_is_continued_with_the_same_bytes(name: str, tmp_path: 
     assert 16 <= note["rows"] < 92 and note["rows"] % 8 == 0
     with draft.open("ab") as rows:  # what a torn write would leave
         rows.write(b"torn")
-    trained, source = load(tmp_path), images(100, seed=0)
+    frozen_encoder, source = load(tmp_path), images(100, seed=0)
     numbers_read: list[int] = []
     whole = type(source).image
 
@@ -108,9 +108,9 @@ def test_a_killed_process_is_continued_with_the_same_bytes(name: str, tmp_path: 
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(source), "image", count_reads)
-        file = write_embeddings(trained, source, tmp_path / name, cpu_work(tmp_path, batch=8))
+        file = write_embeddings(frozen_encoder, source, tmp_path / name, cpu_work(tmp_path, batch=8))
     assert sorted(numbers_read) == list(range(note["rows"], 100))
-    straight = write_embeddings(trained, source, tmp_path / f"straight-{name}", cpu_work(tmp_path, batch=8))
+    straight = write_embeddings(frozen_encoder, source, tmp_path / f"straight-{name}", cpu_work(tmp_path, batch=8))
     assert file.read_bytes() == straight.read_bytes()
     assert not draft.exists() and not draft.with_name(draft.name + ".json").exists()
 

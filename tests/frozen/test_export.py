@@ -36,12 +36,12 @@ LITTLE += [TinyAlexNet(64, 3, 1 / 32), ResNet(18, width_multiplier=0.125)]
 
 def encoder(backbone: Backbone) -> FrozenEncoder:
     run = replace(tiny_run(), encoders=Shared(Encoder(backbone, LinearHead(8), SplitBatchNorm(2))))
-    trained = random_encoder(run)
+    frozen_encoder = random_encoder(run)
     generator = torch.Generator().manual_seed(1)
-    for tensor in trained.backbone.buffers():  # batch statistics of a trained network are not 0 and 1
+    for tensor in frozen_encoder.backbone.buffers():  # batch statistics of a trained network are not 0 and 1
         if tensor.is_floating_point():
             tensor.add_(0.1 * torch.rand(tensor.shape, generator=generator))
-    return trained
+    return frozen_encoder
 
 
 def model_from(how_to_load: str, folder: Path) -> torch.nn.Module:
@@ -56,15 +56,15 @@ def model_from(how_to_load: str, folder: Path) -> torch.nn.Module:
 
 
 def check(backbone: Backbone, to: Format, folder: Path, channels: int = 3) -> torch.nn.Module:
-    trained = encoder(backbone)
-    result = export_backbone(trained, to, folder / "backbone.safetensors")
+    frozen_encoder = encoder(backbone)
+    result = export_backbone(frozen_encoder, to, folder / "backbone.safetensors")
     model = model_from(result.how, Path.cwd())
     images = torch.randn(2, channels, 64, 64)
     with torch.no_grad():
-        assert torch.equal(model(images), trained.backbone(images))
+        assert torch.equal(model(images), frozen_encoder.backbone(images))
     with safe_open(result.file, framework="pt") as file:
         metadata = file.metadata()
-    assert metadata["encoder"] == trained.digest() and metadata["size"] == "32"
+    assert metadata["encoder"] == frozen_encoder.digest() and metadata["size"] == "32"
     state = model_from(metadata["how"], folder).state_dict()
     assert all(torch.equal(tensor, state[name]) for name, tensor in model.state_dict().items())
     return model
@@ -117,9 +117,9 @@ def test_unsuitable_networks_and_files_are_refused(tmp_path: Path) -> None:
     for to in ("torchvision", "timm", "safetensors"):
         with pytest.raises(UserError, match="TinyBackbone"):
             export(tmp_path, to, tmp_path / "a.safetensors")
-    trained = encoder(ResNet(18))
+    frozen_encoder = encoder(ResNet(18))
     with pytest.raises(UserError, match="end the name a.pth with .safetensors"):
-        export_backbone(trained, "torchvision", tmp_path / "a.pth")
+        export_backbone(frozen_encoder, "torchvision", tmp_path / "a.pth")
     (tmp_path / "a.safetensors").write_text("mine")
     with pytest.raises(UserError, match="exists already"):
-        export_backbone(trained, "torchvision", tmp_path / "a.safetensors")
+        export_backbone(frozen_encoder, "torchvision", tmp_path / "a.safetensors")

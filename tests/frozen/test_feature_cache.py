@@ -62,8 +62,8 @@ def test_a_stopped_computation_resumes_to_the_same_bits(tmp_path: Path, monkeypa
     source = Counting()
     assert torch.equal(features_of(encoder, source, work), expected)
     assert calls == [0, 8, 16, 16, 24, 32] and source.reads == 24
-    (kept,) = (tmp_path / "cache" / "features").iterdir()
-    assert np.array_equal(np.load(kept, allow_pickle=False), expected.numpy())
+    (features_file,) = (tmp_path / "cache" / "features").iterdir()
+    assert np.array_equal(np.load(features_file, allow_pickle=False), expected.numpy())
 
 
 def test_an_unreadable_image_is_named_and_read_once(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_many_features_are_mapped_and_few_are_read(tmp_path: Path) -> None:
     assert torch.equal(loaded_features, mapped_features)
     (file,) = (tmp_path / "cache" / "features").iterdir()
     assert [str(file) in _maps_of(vector) for vector in (loaded_features, mapped_features)] == [False, True]
-    mapped_features[0] = 7.0  # a copy of one's own: the file stays as it is
+    mapped_features[0] = 7.0  # a private copy: the file does not change
     assert torch.equal(features_of(encoder, Counting(), work), loaded_features)
 
 
@@ -102,14 +102,14 @@ def test_features_that_cannot_be_cached_stay_in_memory(tmp_path: Path, monkeypat
     encoder, work = random_encoder(tiny_run()), cpu_work(tmp_path)
     expected = embed(encoder, Counting(), work).vector
     assert torch.equal(features_of(encoder, Counting(), work), expected)
-    (kept,) = (tmp_path / "cache" / "features").iterdir()
-    kept.unlink()
-    with arrays.draft_of(kept).open("wb") as file:
+    (features_file,) = (tmp_path / "cache" / "features").iterdir()
+    features_file.unlink()
+    with arrays.draft_of(features_file).open("wb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        assert torch.equal(features_of(encoder, Counting(), work), expected) and not kept.exists()
+        assert torch.equal(features_of(encoder, Counting(), work), expected) and not features_file.exists()
     with monkeypatch.context() as patch:
         patch.setattr(arrays.shutil, "disk_usage", lambda path: type("Usage", (), {"free": 100}))
-        assert torch.equal(features_of(encoder, Counting(), work), expected) and not kept.exists()
+        assert torch.equal(features_of(encoder, Counting(), work), expected) and not features_file.exists()
     work_without_cache = replace(work, cache=tmp_path / "file")
     work_without_cache.cache.write_text("")
     assert torch.equal(features_of(encoder, Counting(), work_without_cache), expected)

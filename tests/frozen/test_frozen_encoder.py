@@ -53,14 +53,14 @@ def test_frequencies_are_judged_on_their_bands(role: Role | None, tmp_path: Path
     low, high = run.views.split(IMAGENET.normalize().apply(images / 255, torch.empty(4, 0)))  # pyright: ignore
     encoders: list[Any] = list(learner.networks.encoders) * (3 - len(learner.networks.encoders))
     expected = torch.cat([encoder.features(band) for encoder, band in zip(encoders[:2], (low, high), strict=True)], 1)
-    trained = load(tmp_path)
-    assert_close(trained.backbone(trained.view.batch(images)), expected)  # pyright: ignore
-    assert_close(trained.view.finish(images), torch.cat([low, high], 1))
-    assert trained.width == expected.shape[1] and trained.choice is None
+    frozen_encoder = load(tmp_path)
+    assert_close(frozen_encoder.backbone(frozen_encoder.view.batch(images)), expected)  # pyright: ignore
+    assert_close(frozen_encoder.view.finish(images), torch.cat([low, high], 1))
+    assert frozen_encoder.width == expected.shape[1] and frozen_encoder.choice is None
     alone = load(tmp_path, 0)
     assert_close(alone.backbone(alone.view.finish(images)), encoders[0].features(low))
-    assert raw_pixels(run).backbone(trained.view.finish(images)).shape == (4, 6 * 32 * 32)
-    assert random_encoder(run).width == trained.width
+    assert raw_pixels(run).backbone(frozen_encoder.view.finish(images)).shape == (4, 6 * 32 * 32)
+    assert random_encoder(run).width == frozen_encoder.width
 
 
 def test_a_network_that_does_not_exist_is_refused(tmp_path: Path) -> None:

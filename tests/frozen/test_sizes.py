@@ -120,8 +120,8 @@ def test_learned_views_of_any_size_take_no_memory(flow: Flow, tmp_path: Path, mo
     learned_space(file)
     with safe_open(file, framework="pt") as tensors:
         state, metadata = {name: tensors.get_tensor(name) for name in tensors.keys()}, tensors.metadata()
-    about = {**json.loads(metadata["vantage.learned_views"]), "flow": encode(flow)}
-    save_file(state, file, {"vantage.learned_views": json.dumps(about)})
+    learned_views = {**json.loads(metadata["vantage.learned_views"]), "flow": encode(flow)}
+    save_file(state, file, {"vantage.learned_views": json.dumps(learned_views)})
     if max(flow.couplings, getattr(flow.coupling, "layers", 0)) > 1_000:
         monkeypatch.setattr(Flow, "build", lambda flow: pytest.fail("it was built"))
     with pytest.raises(UserError, match="does not hold the flow that it names"):

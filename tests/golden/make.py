@@ -42,7 +42,7 @@ CURVES = ("loss", "gradient norm", "rank")
 
 
 def curves(run: Run, steps: int, dtype: torch.dtype, first: int | None = None) -> dict[str, list[float]]:
-    """Curves of so many steps, or of the `first` of them, with the recipe's own optimizer and rate; keys in groups of
+    """Curves of this many steps, or of the `first` of them, with the recipe's own optimizer and rate; keys in groups of
     four. The rank is that of a step's queries, by the monitor's formula; their products are float64, since a singular
     value near 0 is a square root."""
     run = shrunken.shrink(replace(run, epochs=4), SplitBatchNorm(2))

@@ -20,7 +20,7 @@ def test_what_is_here_is_a_device() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "here", "words"),
+    ("name", "names", "words"),
     [
         ("cuda", ["cpu"], "there is no CUDA device here"),
         ("cuda:7", ["cpu"], "'cuda:7' was asked for: give cpu or auto"),
@@ -35,9 +35,9 @@ def test_what_is_here_is_a_device() -> None:
     ],
 )
 def test_another_name_is_refused_with_what_is_here(
-    name: str, here: list[str], words: str, monkeypatch: pytest.MonkeyPatch
+    name: str, names: list[str], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(devices, "names_here", lambda: here)
+    monkeypatch.setattr(devices, "names_here", lambda: names)
     monkeypatch.setattr(torch.backends.cuda, "is_built", lambda: True)
     with pytest.raises(UserError) as problem:
         devices.device_named(name)
@@ -87,9 +87,12 @@ def test_every_verb_that_takes_a_device_looks_for_it_first(
     monkeypatch.chdir(tmp_path)
     device = [] if "device=" in words else ["--device", "banana"]
     assert main([*words.split(), *device]) == 2
-    said = capsys.readouterr()
-    assert said.err.startswith("vantage: there is no device 'banana' (devices: auto, cpu") and said.err.count("\n") == 1
-    assert said.out == "" and list(tmp_path.iterdir()) == []
+    output = capsys.readouterr()
+    assert (
+        output.err.startswith("vantage: there is no device 'banana' (devices: auto, cpu")
+        and output.err.count("\n") == 1
+    )
+    assert output.out == "" and list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("more", [(), ("--minutes", "5")])

@@ -62,7 +62,7 @@ def test_every_image_is_its_own_cluster_until_all_are_written():
 
 
 def test_images_that_are_there_twice_count_once_on_a_device_too():
-    """A device is not asked how many images differ, but for whether a cluster has become too small."""
+    """The device is not asked how many images differ, only whether a cluster has become too small."""
     stores = [filled_store(ClusteredBank(0.5, clusters=3, smallest=2), 12) for _ in range(2)]
     stores[1].load_state_dict(stores[0].state_dict())
     pretended(stores[1])
@@ -100,7 +100,7 @@ def test_first_clusters_can_be_those_of_initial_rows():
 
 
 def test_a_warm_start_clusters_at_once_whatever_was_to_come_first():
-    """Rows that are there need no passes to be waited for, and labels are followed or made anew from then on."""
+    """Rows that exist already need no passes to wait for; labels are followed or made again from then on."""
     keys = Keys(normalize(torch.randn(12, 3, dtype=torch.float64), dim=1), torch.arange(12))
     online = ClusteredBank(0.5, clusters=3, refresh_every=1, smallest=0, first=2).build(12, 3).double()
     online.begin(keys)

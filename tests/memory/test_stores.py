@@ -46,7 +46,7 @@ def test_a_choice_is_its_own_configuration(choice):
 
 @every_memory
 def test_all_that_changes_is_saved(choice: Memory):
-    """A store loaded from another's state goes on as that one does; nothing else is kept."""
+    """A store loaded from another's state continues as that one does; nothing else is kept."""
     one = choice.build(images=12, width=3)
     for number in range(3):
         one.write(batch(number))

@@ -1,4 +1,4 @@
-"""Plans: every recipe can be sized, more time is never worse, what the user sets wins, and mistakes are told."""
+"""Plans: every recipe can be sized, more time is never worse, what the user sets wins, and mistakes are reported."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -450,7 +450,7 @@ def _head(encoder: Encoder) -> str:
 
 
 def _views(views: ViewMaker) -> tuple[str, ...]:
-    """How each view is made, but for the normalization."""
+    """How each view is made, without the normalization."""
     match views:
         case WithJigsaw():
             operations = (*views.jigsaw.operations, *views.jigsaw.patch_operations)

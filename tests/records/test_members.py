@@ -45,7 +45,7 @@ def test_members_stand_in_order(rows: int, clusters: int, clusterings: int, seed
 @settings(max_examples=40)
 @given(rows=st.integers(1, 60), clusters=st.integers(1, 6), steps=st.integers(1, 12), seed=st.integers(0, 50))
 def test_moved_rows_are_followed(many: int, rows: int, clusters: int, steps: int, seed: int):
-    """Whether the index follows or sorts anew; rows may be named twice, and labels that nobody had may come."""
+    """Whether the index follows or sorts again; rows may be named twice, and labels may be new."""
     label = labels(rows, clusters, 1, seed)
     truth, members, generator = label.clone(), Members(), torch.Generator().manual_seed(seed)
     labels_to_find = (torch.arange(clusters + 3) * 3 - 3)[:, None]

@@ -85,14 +85,14 @@ def sections(browser: Any, names: tuple[str, ...] = SECTIONS) -> np.ndarray:
     """A coarse picture of each section, sections × rows × columns × 3: so coarse that no letter is seen, but whether
     there is text, a picture, a frame, and of what color."""
     with of_width(browser, _WIDTH):
-        time.sleep(0.3)  # the map is drawn anew
+        time.sleep(0.3)  # the map is drawn again
         shots = [browser.find_element("css selector", section).screenshot_as_png for section in names]
     return np.stack([_coarse(Image.open(BytesIO(screenshot))) for screenshot in shots])
 
 
 @contextmanager
 def of_width(browser: Any, width: int) -> Iterator[None]:
-    """A window of so many pixels, without scroll bars."""
+    """A window this many pixels wide, without scroll bars."""
     metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
     browser.execute_cdp_cmd("Emulation.setScrollbarsHidden", {"hidden": True})

@@ -1,5 +1,5 @@
 """A run's folder from a stranger: every verb that opens one refuses it in a line, and none leaves the folder,
-waits for ever or takes memory without end."""
+waits forever or takes unbounded memory."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Files appear whole or not at all, are readable as plainly opened ones are, and a full disk is told in a line."""
+"""Files appear whole or not at all, are readable as plainly opened ones are, and a full disk is reported in a line."""
 
 import errno
 import os

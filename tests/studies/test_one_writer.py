@@ -1,4 +1,4 @@
-"""Two processes with one folder: whoever comes second is told, and nothing of the first is touched."""
+"""Two processes with one folder: the second gets an error, and nothing of the first is touched."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -88,7 +88,7 @@ class SmallDisk:
         temporary: str = "",
         anew: bool = False,
     ) -> CommandResult:
-        """`vantage` with these words, in `root`, where there is so much room.
+        """`vantage` with these words, in `root`, with this much room.
 
         `out` is a file there that standard output goes to, `cache` a folder for the cache, `temporary` the only folder
         for temporary files, and `anew` asks for an interpreter of its own, which several processes need.

@@ -193,7 +193,7 @@ def _instances(path: str) -> None:
 
 
 def _embedding_files(folder: Path) -> dict[str, Target]:
-    """What a stopped embedding goes on from: a finished part, and the note beside a draft."""
+    """What a stopped embedding continues from: a finished part, and the note beside a draft."""
     encoder, work = random_encoder(tiny_run()), Work("cpu", num_workers=1, cache=folder / "cache")
     source = Arrays(np.arange(4 * 6 * 5 * 3, dtype=np.uint8).reshape(4, 6, 5, 3), np.array([0, 1, 2, 0]), "four")
     (part,) = write_embedding_parts(encoder, source, folder / "embedded", work).iterdir()

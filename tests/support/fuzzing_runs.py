@@ -198,7 +198,7 @@ def _elsewhere(folder: Path) -> dict[str, Target]:
 
 
 def _kept_rows(folder: Path) -> dict[str, Target]:
-    """Work that goes on, and caches: damaged, they are made again, with the same outcome."""
+    """Interrupted work and caches: if damaged, they are made again, with the same outcome."""
     network = nn.Linear(3, 2)
     optimizer = torch.optim.SGD(network.parameters(), 0.1, momentum=0.9)
     network(torch.ones(1, 3)).sum().backward()

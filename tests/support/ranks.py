@@ -132,7 +132,7 @@ def sharing() -> dict[str, Any]:
 
 
 def stopping() -> list[str]:
-    """What each process hears where one fails, stops reading, or fails over the last part."""
+    """The message of each process where one fails, stops reading, or fails over the last part."""
     words = []
     for failure in ("first", "reads no further", "last"):
         try:
@@ -177,7 +177,7 @@ def beginning(folder: Path) -> None:
 
 @dataclass(frozen=True)
 class SomePositives:
-    """The other views, but for images above 3: so the halves of a batch have unequally many positives."""
+    """The other views, except for images above 3, so that the halves of a batch have different numbers of positives."""
 
     def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys, step: int) -> Scores:
         """The positives of images 0 to 3."""

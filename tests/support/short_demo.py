@@ -11,7 +11,7 @@ PATCHES = 64
 
 
 def short_plan(*measures: object) -> Run:
-    """In place of the plan for this machine."""
+    """Stands in for the plan for this machine."""
     run = demo.demo_recipe().fit(PATCHES, 16).rescale(16, 1)
     return replace(
         run,

@@ -181,7 +181,7 @@ def shapes(run: Run) -> Shapes:
 
 
 def batches(steps: int, views: int | Shapes, dtype: torch.dtype = torch.float64) -> list[tuple[list[Tensor], Tensor]]:
-    """Views, so many whole images or those of `shapes`, and image numbers of each step; every epoch of three steps is
+    """Views, that many whole images or those of `shapes`, and image numbers of each step; every epoch of three steps is
     a new order of the same images."""
     views = ((3, SIDE, SIDE),) * views if isinstance(views, int) else views
     generator, batch_list = np.random.default_rng(7), []

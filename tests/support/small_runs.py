@@ -63,7 +63,7 @@ def _tiny(encoder: Encoder) -> Encoder:
 
 
 def in_groups(run: Run, groups: int) -> Run:
-    """The run with one encoder, whose BatchNorm has so many groups."""
+    """The run with one encoder, whose BatchNorm has this many groups."""
     assert isinstance(run.encoders, Shared | Momentum)
     encoder = replace(run.encoders.encoder, normalization=SplitBatchNorm(groups))
     return replace(run, encoders=replace(run.encoders, encoder=encoder))
@@ -76,7 +76,7 @@ def train_in_process(recipe: str, images_path: str, folder: Path) -> None:
 
 
 def resume_in_process(folder: Path) -> None:
-    """What a process does that goes on where another was killed."""
+    """What a process does that continues where another was killed."""
     torch.set_num_threads(1)
     with allowing("tiny"):
         resume(folder)

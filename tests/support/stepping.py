@@ -32,7 +32,7 @@ BATCH, SIZE = 8, 40  # from 33 pixels on there is blur
 
 
 def small(run: Run, images: int) -> Run:
-    """A recipe with two convolutions for a backbone and few clusters, for so many images in batches of 8."""
+    """A recipe with two convolutions for a backbone and few clusters, for this many images in batches of 8."""
     run = run.fit(images).rescale(BATCH, 4)
     return replace(
         run,

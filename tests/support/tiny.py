@@ -83,7 +83,7 @@ def tiny_run(role: Role | None = None) -> Run:
 
 
 def kept_run(folder: Path, run: Run, seed: int = 0, images: int = 64) -> Learner:
-    """Write settings and a checkpoint as training on so many images does; every parameter and buffer has been moved off
+    """Write settings and a checkpoint as training on `images` images does; every parameter and buffer is off
     its start."""
     torch.manual_seed(seed)
     learner = Learner(run.encoders, run.branches, images=images, seed=0)

@@ -1,4 +1,4 @@
-"""A run that goes on with another number of processes each time, for `training/test_world_size.py`."""
+"""A run that continues with another number of processes each time, for `training/test_world_size.py`."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ from vantage.views import Flow, RealNVP, Statistics, YDbDr, in_space
 from vantage.views.colors.learned import LAST, write_learned
 
 LEGS = ((1, 4), (2, 11), (4, 17), (1, 24))
-"""Processes, and the step at which they stop: in the middle of an epoch, but for the last."""
+"""Processes, and the step at which they stop: in the middle of an epoch, except for the last."""
 
 
 def runs(folder: Path) -> dict[str, Run]:
@@ -54,7 +54,7 @@ class Stopping(QuietProgress):
 
 
 def leg(folder: Path) -> None:
-    """Every run goes on, here, to the step where so many processes stop."""
+    """Every run continues, in this process, to the step where this number of processes stops."""
     count = processes.count()
     stop = int((folder / "stop").read_text())
     rank, many = str(processes.rank()), str(count)

@@ -36,7 +36,7 @@ say nothing."""
 
 
 def images_per_group(run: Run, count: int, parts: int, monkeypatch: pytest.MonkeyPatch) -> set[int]:
-    """Images that one output of BatchNorm depends on, for each encoder of the run: as one of so many processes has it,
+    """Images that one output of BatchNorm depends on, for each encoder of the run: as one of several processes has it,
     whose others hold the same images."""
     monkeypatch.setattr(processes, "count", lambda: count)
     monkeypatch.setattr(processes, "rank", lambda: 0)

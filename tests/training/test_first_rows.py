@@ -71,6 +71,6 @@ def test_a_run_begins_once_and_goes_on_with_the_same_clusters(tmp_path: Path, mo
         assert first is not None
         tensors, _ = checkpoint.load(first)
         assert bool(tensors["learner.stores.0.begun"]) and int(tensors["learner.stores.0.writes"]) == 6
-        resume(tmp_path / "whole")  # finished: nothing is begun anew
+        resume(tmp_path / "whole")  # finished: nothing is started again
     last = checkpoint.latest(tmp_path / "whole")
     assert last is not None and int(checkpoint.load(last)[0]["learner.stores.0.writes"]) == 12

@@ -1,4 +1,4 @@
-"""Starting from another run: what is taken, what starts anew, and that the start is a run like any other."""
+"""Starting from another run: what is taken over, what starts new, and that the result is a run like any other."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Statistics of one's own images, against NumPy and scikit-image, and as a command."""
+"""Statistics of a user's images, against NumPy and scikit-image, and as a command."""
 
 from pathlib import Path
 

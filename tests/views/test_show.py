@@ -67,7 +67,7 @@ def test_frequencies_jigsaws_and_channels_have_pictures_of_their_own():
 
 @dataclass(frozen=True)
 class Own:
-    """A view maker of one's own."""
+    """A user's own view maker."""
 
     count: int = 1
 

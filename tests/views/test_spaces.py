@@ -55,7 +55,7 @@ def test_a_gray_has_no_hue_and_no_saturation():
 
 
 def test_29_colors_are_recovered():
-    """There by ours and back by scikit-image, but for rounding."""
+    """Converted by ours and back by scikit-image, up to rounding."""
     images = pixels(2).double()
     inverse = {YIQ(): color.yiq2rgb, YUV(): color.yuv2rgb, YDbDr(): color.ydbdr2rgb, HSV(): color.hsv2rgb}
     for space, theirs in inverse.items():

@@ -155,9 +155,9 @@ def test_bad_samples(name: str, tmp_path: Path) -> None:
 
 def test_sets_that_cannot_be_opened(folder: Path, tmp_path: Path) -> None:
     def assert_refused(path: object, message: str) -> None:
-        with pytest.raises(DataError, match=message) as caught:
+        with pytest.raises(DataError, match=message) as error:
             open_source(str(path), cache=tmp_path / "cache")
-        assert "\n" not in str(caught.value)
+        assert "\n" not in str(error.value)
 
     assert_refused(
         f"{folder}/train-{{000000..000009}}.tar", "5 of the 10 files .* do not exist, the first is .*000005.tar"

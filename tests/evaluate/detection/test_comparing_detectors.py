@@ -46,7 +46,7 @@ def labeled(folder: Path) -> str:
 
 @pytest.fixture
 def trainings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str, int, int]]:
-    """Encoders, seeds and numbers of images of the detectors to train, in place of training them."""
+    """Encoders, seeds and numbers of images of the detectors that would be trained; none is."""
     calls: list[tuple[str, int, int]] = []
 
     def judge(self: DetectorProtocol, encoder: FrozenEncoder, train: object, test: object, work: Work) -> Outcome:

@@ -39,7 +39,7 @@ PACE = UnitTimes(0.01, 0.001, 1e-6, 0.5)
 
 
 class Messages(QuietProgress):
-    """Remembers what was told."""
+    """Keeps the messages."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -61,7 +61,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def whole(home: Path) -> tuple[BenefitResult, list[str]]:
-    """A comparison, and what was told meanwhile."""
+    """A comparison, and the messages meanwhile."""
     messages = Messages()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(comparison, "measure_unit_times", lambda *_: PACE)

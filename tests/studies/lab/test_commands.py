@@ -53,7 +53,7 @@ def narrow(part: Any) -> Any:
 
 
 def one_step_training(few: Source) -> Callable[..., int]:
-    """In place of training: networks at the paper's size without memory, and one step on a few images."""
+    """Stands in for training: networks at the paper's size without memory, and one step on a few images."""
 
     def train(run: Run, out: Path, init: object, console: object) -> int:
         with torch.device("meta"):

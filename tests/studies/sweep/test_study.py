@@ -199,7 +199,7 @@ def test_values_and_seeds_can_be_added(
 
 
 class Signalling(QuietProgress):
-    """Asks the process to stop when so many steps are done."""
+    """Asks the process to stop when this many steps are done."""
 
     def __init__(self, at: int) -> None:
         self.at, self.lines = at, []

@@ -95,7 +95,7 @@ def test_any_field_of_a_run_can_be_swept_while_others_are_set(
 
 
 def test_several_values_of_set_are_a_sweep(images_path: str, tmp_path: Path) -> None:
-    """The same sweep as the fields in front, whatever stands between them; one value is one for every run."""
+    """The same sweep as with the fields in front, whatever is between them; a single value holds for all runs."""
     from vantage.cli.analyse.sweep import _sweep_first
 
     front = ["epochs=1,2", "crop.size=8,16", "--data", images_path, "--set", "temperature=0.4", "--out", "o"]

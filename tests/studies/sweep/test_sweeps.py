@@ -122,7 +122,7 @@ def test_steps_are_cumulative(sweep: Sweep) -> None:
     lists = [[view.operations for view in point.run.views.views] for point in points]  # pyright: ignore
     for number, (first, second) in enumerate(lists):
         assert first == second
-        assert len(first) == number + 1  # so many operations, then the normalization
+        assert len(first) == number + 1  # this many operations, then the normalization
         assert isinstance(first[-1], Normalize)
         if number:
             assert first[: number - 1] == lists[number - 1][0][:-1]

@@ -304,7 +304,7 @@ def rows(folder: Path) -> list[dict[str, float]]:
 
 
 class Interrupting(QuietProgress):
-    """Asks for an end, as Ctrl-C does, when a step is told of."""
+    """Interrupts, as Ctrl-C does, when a step is reported."""
 
     def __init__(self, step: int) -> None:
         self.at = step
