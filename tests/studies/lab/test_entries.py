@@ -143,12 +143,12 @@ def test_scale_and_state_are_told() -> None:
     entry = entry_of("jcl-table-1")
     assert "7,500 training images at 32 px; 29,952 images of warm base, 7,488 of each branch" in scale_of(entry)
     assert (
-        completion(entry, {}) == "0 of its seeds are complete"
+        completion(entry, {}) == "0 seeds complete"
         and completion(entry_of("jcl-table-2"), {}) == "not asked on two cores"
     )
     row = {0: 1.0, 1: 1.0}
     numbers = {cell.name: {"linear-cached": row} for cell in entry.runnable_cells if cell.name != "JCL"}
-    assert completion(entry, numbers) == "2 of its seeds are complete; still to run: JCL"
+    assert completion(entry, numbers) == "2 seeds complete; still to run: JCL"
 
 
 @pytest.mark.slow

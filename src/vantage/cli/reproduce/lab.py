@@ -108,7 +108,7 @@ def _list(options: LabOptions, console: Console) -> None:
         )
         for entry in map(_level(options).entry, ENTRIES)
     ]
-    console.results("", rows, ("entry", "what", "state", "time of a seed"))
+    console.results("", rows, ("entry", "question", "state", "time of a seed"))
 
 
 def _make(order: "WorkOrder", options: LabOptions, console: Console) -> bool:

@@ -120,8 +120,9 @@ def completion(entry: Entry, numbers: Numbers) -> str:
     }
     here = [count for count in counts.values() if count] or [0]
     later = [name for name, count in counts.items() if not count and any(here)]
-    partly = f", {max(here)} have begun" if max(here) > min(here) else ""
-    return f"{min(here)} of its seeds are complete{partly}" + (f"; still to run: {'; '.join(later)}" if later else "")
+    complete = f"{min(here)} seed{'s' * (min(here) != 1)} complete"
+    partly = f", {max(here)} begun" if max(here) > min(here) else ""
+    return complete + partly + (f"; still to run: {'; '.join(later)}" if later else "")
 
 
 def _arm(experiment: object) -> object:
