@@ -1,11 +1,14 @@
-"""How much faster two processes train than one, each with one thread, in turn: `python benchmarks/scaling.py`.
+"""How much faster two processes train than one, each with one thread, in turn.
 
-MoCo v2, ResNet-9 of width 16, 32 pixels, at half the recipe's batch of 256 images, at that batch, and at twice it.
+    python benchmarks/scaling.py [--batch-sizes 256]
+
+MoCo v2, ResNet-9 of width 16, 32 pixels, at half the recipe's batch of 256 images, and at that batch.
 Measured in wall time, which needs two idle cores, and in processor time, which a busy machine affects little and which
 excludes the time one process waits for the other. The machine's limit is measured too: two processes that train alone
 on half the batch each, and share only memory and caches.
 """
 
+import argparse
 import json
 import os
 import statistics
@@ -18,7 +21,7 @@ from typing import Any
 
 import torch.multiprocessing as spawning
 from processes import images, meet
-from timing import write_results
+from timing import merge_rows, write_results
 
 from vantage import processes
 from vantage.encoders import ResNet9
@@ -28,7 +31,6 @@ from vantage.training.run import Data, Hardware
 from vantage.training.session import Session, launch
 
 ROUNDS = 4
-BATCH_SIZES = (128, 256, 512)
 STEPS = 24
 CASES = {"one process": (1, True), "two processes": (2, True), "two that never meet": (2, False)}
 """Processes, and whether they train together."""
@@ -36,12 +38,12 @@ CASES = {"one process": (1, True), "two processes": (2, True), "two that never m
 
 def main() -> None:
     """Time steps in turn, and write results/scaling.json after each batch size."""
-    rows: list[dict[str, Any]] = []
-    for batch_size in BATCH_SIZES:
-        for row in compare(times_of_cases(batch_size)):
-            rows.append({"batch_size": batch_size, **row, "load": os.getloadavg()[0]})
-            print(json.dumps(rows[-1]), flush=True)
-        write_results("scaling", rows)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--batch-sizes", nargs="+", type=int, default=[128, 256])
+    for batch_size in parser.parse_args().batch_sizes:
+        rows = [{"batch_size": batch_size, **row} for row in compare(times_of_cases(batch_size))]
+        print(json.dumps(rows, indent=1), flush=True)
+        write_results("scaling", merge_rows("scaling", "batch_size", rows))
 
 
 def times_of_cases(batch_size: int) -> dict[str, list[list[float]]]:
@@ -67,7 +69,7 @@ def compare(seconds: dict[str, list[list[float]]]) -> Iterator[dict[str, Any]]:
             together = [times[number] for times in seconds[name]]
             ratios = [one / two for one, two in zip(alone, together, strict=True)]
             row = {"clock": clock, "case": name, "one_process_s": alone, "two_processes_s": together}
-            yield {**row, "times_as_fast": statistics.median(ratios)}
+            yield {**row, "times_as_fast": statistics.median(ratios), "load": os.getloadavg()[0]}
 
 
 def steps(rank: int, count: int, together: bool, prefix: str, batch_size: int) -> None:
