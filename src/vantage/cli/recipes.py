@@ -5,21 +5,18 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 from vantage.cli.printing.console import Console
 from vantage.cli.reading.arguments import Command, Word, read
-from vantage.composition.codec import allowed_object
+from vantage.cli.reading.recipe_options import find_recipe
 from vantage.composition.fields import settings_in
-from vantage.composition.names import external_part
 from vantage.composition.printing import as_python, in_a_line
-from vantage.composition.suggest import no_such
-from vantage.errors import UserError
 
 if TYPE_CHECKING:
     from vantage.training.run import Run
 
-__all__ = ["find_recipe", "first_line", "recipes"]
+__all__ = ["recipes"]
 
 
 @dataclass(frozen=True)
@@ -44,7 +41,7 @@ def recipes(words: list[str], console: Console) -> int:
     for paper, group in _by_paper(RECIPES).items():
         for number, recipe in enumerate(group):
             heading = "" if number else paper
-            console.result(f"{heading:<13}{recipe.__name__:<29}{first_line(recipe).rstrip('.')}")
+            console.result(f"{heading:<13}{recipe.__name__:<29}{_first_line(recipe).rstrip('.')}")
     console.result("\nother published settings:")
     for line in textwrap.wrap(" ".join(recipe.__name__ for recipe in VARIANTS), 100):
         console.result(line)
@@ -56,7 +53,7 @@ def _by_paper(every: "Iterable[Callable[[int], Run]]") -> "dict[str, list[Callab
     """The recipes by paper: each module holds the recipes of one paper, and names it first."""
     papers: dict[str, list[Callable[[int], Run]]] = {}
     for recipe in every:
-        about = first_line(inspect.getmodule(recipe)).partition(":")[0]
+        about = _first_line(inspect.getmodule(recipe)).partition(":")[0]
         papers.setdefault(re.sub(r" \(.*|\..*", "", about), []).append(recipe)
     return papers
 
@@ -73,23 +70,6 @@ def _show(recipe: "Callable[[int], Run]", size: int, console: Console) -> None:
             console.result(f"{setting.path}={text}\n    {setting.help}")
 
 
-def find_recipe(name: str) -> "Callable[[int], Run]":
-    """The recipe of this name; for MODULE:FUNCTION, that function in an imported module."""
-    from vantage.recipes import RECIPES, VARIANTS
-    from vantage.training.run import Run
-
-    if own := external_part(name):
-        function = allowed_object(*own, "recipe")
-        if not callable(function) or not isinstance(function(224), Run):
-            raise UserError(f"{name} is not a recipe: a recipe takes the size of the views and returns a Run")
-        return cast("Callable[[int], Run]", function)
-    recipes_by_name = {recipe.__name__: recipe for recipe in (*RECIPES, *VARIANTS)}
-    plain = name.replace("-", "_").lower()
-    if plain not in recipes_by_name:
-        raise no_such("recipe", plain, recipes_by_name)
-    return recipes_by_name[plain]
-
-
-def first_line(value: object) -> str:
+def _first_line(value: object) -> str:
     """The first paragraph of a docstring, as one line."""
     return " ".join((inspect.getdoc(value) or "").partition("\n\n")[0].split())

@@ -10,8 +10,7 @@ from vantage.cli.printing.console import INTERRUPTED, Console, paragraphs
 from vantage.cli.reading.arguments import Command, Repeated, Word, read, wants_help
 from vantage.cli.reading.options import ComputeOptions, ImageOptions, absolute, assignments, look_at
 from vantage.cli.reading.out_files import check_folder
-from vantage.cli.reading.recipe_options import view_size, with_named_parts
-from vantage.cli.recipes import find_recipe
+from vantage.cli.reading.recipe_options import find_recipe, view_size, with_named_parts
 from vantage.composition.assignments import assign, read_assignments
 from vantage.composition.fields import settings_in
 from vantage.composition.suggest import did_you_mean

@@ -23,13 +23,13 @@ from vantage.cli.reading.options import (
 )
 from vantage.cli.reading.out_files import check_folder, check_new_run
 from vantage.cli.reading.recipe_options import (
+    find_recipe,
     note_statistics,
     settable,
     view_size,
     with_learned_views,
     with_named_parts,
 )
-from vantage.cli.recipes import find_recipe
 from vantage.composition.assignments import read_assignments
 from vantage.composition.fields import replace_at, settings_in
 from vantage.errors import UserError

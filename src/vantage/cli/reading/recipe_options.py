@@ -1,22 +1,41 @@
-"""Change a recipe by options: another backbone, optimizer or other values, at a size that suits the images."""
+"""Find a recipe by its name, and change it by options: another backbone, other values, a size that suits the images."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import wraps
 from inspect import signature
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from vantage.cli.printing.console import Console
-from vantage.cli.recipes import find_recipe
+from vantage.composition.codec import allowed_object
 from vantage.composition.fields import settings_in
+from vantage.composition.names import external_part
+from vantage.composition.suggest import no_such
 from vantage.errors import UserError
 
 if TYPE_CHECKING:
     from vantage.data import Source
     from vantage.training.run import Run
 
-__all__ = ["note_statistics", "with_learned_views", "settable", "view_size", "with_named_parts"]
+__all__ = ["find_recipe", "note_statistics", "with_learned_views", "settable", "view_size", "with_named_parts"]
+
+
+def find_recipe(name: str) -> "Callable[[int], Run]":
+    """The recipe of this name; for MODULE:FUNCTION, that function in an imported module."""
+    from vantage.recipes import RECIPES, VARIANTS
+    from vantage.training.run import Run
+
+    if own := external_part(name):
+        function = allowed_object(*own, "recipe")
+        if not callable(function) or not isinstance(function(224), Run):
+            raise UserError(f"{name} is not a recipe: a recipe takes the size of the views and returns a Run")
+        return cast("Callable[[int], Run]", function)
+    recipes_by_name = {recipe.__name__: recipe for recipe in (*RECIPES, *VARIANTS)}
+    plain = name.replace("-", "_").lower()
+    if plain not in recipes_by_name:
+        raise no_such("recipe", plain, recipes_by_name)
+    return recipes_by_name[plain]
 
 
 def with_named_parts(recipe: "Callable[[int], Run]", size: int, *, backbone: str = "", optimizer: str = "") -> "Run":

@@ -9,8 +9,7 @@ from vantage.cli.printing.console import Console
 from vantage.cli.reading.arguments import Command, Repeated, Word, read
 from vantage.cli.reading.options import ImageOptions, ReadingOptions
 from vantage.cli.reading.out_files import check_file
-from vantage.cli.reading.recipe_options import settable, view_size, with_learned_views
-from vantage.cli.recipes import find_recipe
+from vantage.cli.reading.recipe_options import find_recipe, settable, view_size, with_learned_views
 from vantage.composition.assignments import assign
 from vantage.storage.files import result_file
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from vantage.cli.printing.console import Console
 from vantage.cli.reading.arguments import Command, Word, read
 from vantage.cli.reading.options import ImageOptions, ReadingOptions
-from vantage.cli.recipes import find_recipe
+from vantage.cli.reading.recipe_options import find_recipe
 from vantage.composition.fields import leaves
 from vantage.composition.fitting import parts_of
 from vantage.errors import UserError
