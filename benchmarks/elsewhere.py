@@ -27,12 +27,11 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from PIL import Image, ImageDraw
-from small_images import write_small_images
 from timing import write_results
 from torch import Tensor, nn
 
 import vantage
-from vantage.data import open_source
+from vantage.data import Source, open_source
 from vantage.data.resident import decode_all
 from vantage.data.sources.masked import MaskedImages, open_masked
 from vantage.data.sources.source import labels_of
@@ -135,6 +134,17 @@ def transfer_rows(data: Path, folder: Path) -> list[dict[str, Any]]:
     table = transfer(folder / "run", sets, KNN(20, 0.1), baselines=True, work=work)
     print(table.markdown(), flush=True)
     return [{"part": "transfer", "protocol": table.protocol, **asdict(row)} for row in table.rows]
+
+
+def write_small_images(source: Source, images: int, path: Path) -> str:
+    """The first images of each class as 32-pixel arrays (64-pixel ones averaged 2 by 2), written to a file."""
+    label, per_class = labels_of(source), images // len(source.classes)
+    numbers = torch.cat([(label == n).nonzero()[:per_class, 0] for n in range(len(source.classes))])
+    originals = [source.image(int(number)) for number in numbers]
+    smaller = [F.interpolate(image[None].float(), (32, 32), mode="area")[0].round().byte() for image in originals]
+    pixels = torch.stack(smaller).permute(0, 2, 3, 1).numpy()
+    np.savez(path, images=pixels, labels=label[numbers].numpy())
+    return str(path)
 
 
 def segmentation_rows(name: str, data: Path, folder: Path, seeds: list[int]) -> list[dict[str, Any]]:
