@@ -1,8 +1,9 @@
 """How much faster two processes train than one, each with one thread, in turn.
 
-    python benchmarks/scaling.py [--batch-sizes 256]
+    python benchmarks/scaling.py [--steps 16x128 16x256 32x256]
 
-MoCo v2, ResNet-9 of width 16, 32 pixels, at half the recipe's batch of 256 images, and at that batch.
+MoCo v2 with ResNet-9 at 32 pixels. A step is named by the network's width and the number of images in a batch, which
+is 256 in the recipe. What the processes exchange hardly grows with the width, so it weighs less in a larger network.
 Measured in wall time, which needs two idle cores, and in processor time, which a busy machine affects little and which
 excludes the time one process waits for the other. The machine's limit is measured too: two processes that train alone
 on half the batch each, and share only memory and caches.
@@ -31,22 +32,24 @@ from vantage.training.run import Data, Hardware
 from vantage.training.session import Session, launch
 
 ROUNDS = 4
-STEPS = 24
+IMAGES = 24 * 256
+"""Images that a round trains on, at width 16; fewer in larger networks."""
 CASES = {"one process": (1, True), "two processes": (2, True), "two that never meet": (2, False)}
 """Processes, and whether they train together."""
 
 
 def main() -> None:
-    """Time steps in turn, and write results/scaling.json after each batch size."""
+    """Time steps in turn, and write results/scaling.json after each kind of step."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--batch-sizes", nargs="+", type=int, default=[128, 256])
-    for batch_size in parser.parse_args().batch_sizes:
-        rows = [{"batch_size": batch_size, **row} for row in compare(times_of_cases(batch_size))]
+    parser.add_argument("--steps", nargs="+", metavar="WIDTHxBATCH", default=["16x128", "16x256", "32x256"])
+    for step in parser.parse_args().steps:
+        width, batch_size = map(int, step.split("x"))
+        rows = [{"step": step, **row} for row in compare(times_of_cases(width, batch_size))]
         print(json.dumps(rows, indent=1), flush=True)
-        write_results("scaling", merge_rows("scaling", "batch_size", rows))
+        write_results("scaling", merge_rows("scaling", "step", rows))
 
 
-def times_of_cases(batch_size: int) -> dict[str, list[list[float]]]:
+def times_of_cases(width: int, batch_size: int) -> dict[str, list[list[float]]]:
     """Wall and processor seconds of a step, those of the slower process, by case and round."""
     seconds: dict[str, list[list[float]]] = {name: [] for name in CASES}
     with tempfile.TemporaryDirectory() as folder:
@@ -54,7 +57,7 @@ def times_of_cases(batch_size: int) -> dict[str, list[list[float]]]:
             for name, (count, together) in CASES.items():
                 prefix = f"{folder}/{turn}-{name}"
                 spawning.spawn(  # pyright: ignore[reportPrivateImportUsage]
-                    steps, (count, together, prefix, batch_size), nprocs=count
+                    steps, (count, together, prefix, width, batch_size), nprocs=count
                 )
                 times = [json.loads(Path(f"{prefix}-{rank}.json").read_text()) for rank in range(count)]
                 seconds[name].append([max(pair) for pair in zip(*times, strict=True)])
@@ -72,14 +75,14 @@ def compare(seconds: dict[str, list[list[float]]]) -> Iterator[dict[str, Any]]:
             yield {**row, "times_as_fast": statistics.median(ratios), "load": os.getloadavg()[0]}
 
 
-def steps(rank: int, count: int, together: bool, prefix: str, batch_size: int) -> None:
+def steps(rank: int, count: int, together: bool, prefix: str, width: int, batch_size: int) -> None:
     """Write the median seconds of a training step in this process, in wall time and in processor time."""
     meet(rank if together else 0, count if together else 1, prefix if together else f"{prefix}-{rank}")
     own_batch, devices = (batch_size, count) if together else (batch_size // count, 1)
-    length = own_batch * STEPS
+    length = own_batch * max(5, IMAGES * 16 // (width * batch_size))
     run = replace(moco_v2(32).fit(length), batch_size=own_batch, data=Data())
     role: Any = run.encoders
-    encoder = replace(role.encoder, backbone=ResNet9(16))
+    encoder = replace(role.encoder, backbone=ResNet9(width))
     run = replace(run, encoders=replace(role, encoder=encoder))
     fabric, run = launch(replace(run, hardware=Hardware("cpu", devices, precision="32-true")), QuietProgress())
     session = Session(run, fabric, images(length, 32))

@@ -17,7 +17,7 @@ from vantage import draws
 from vantage.cli import main
 from vantage.errors import UserError
 from vantage.evaluate import LowShot, LowShotChosen, Outcome, evaluate, few_images, marked_features
-from vantage.evaluate.protocols.svm import samples as lowshot_samples
+from vantage.evaluate.protocols.svm import shared_fits as shared_fits_module
 from vantage.evaluate.protocols.svm.deepest import deepest
 from vantage.evaluate.protocols.svm.shots import Shots, ShotsCurve, read_shots
 from vantage.evaluate.protocols.svm.solver import Solver, in_parallel
@@ -143,7 +143,7 @@ def test_a_stopped_evaluation_resumes(tmp_path: Path, monkeypatch: pytest.Monkey
                 raise KeyboardInterrupt
             yield result
 
-    monkeypatch.setattr(lowshot_samples, "in_parallel", stopping)
+    monkeypatch.setattr(shared_fits_module, "in_parallel", stopping)
     with pytest.raises(KeyboardInterrupt):
         protocol(encoder, train, test, cpu_work(tmp_path / "cut"))
     (file,) = (tmp_path / "cut" / "cache" / "lowshot").iterdir()

@@ -18,8 +18,8 @@ from vantage.data import Arrays, SourceSubset
 from vantage.encoders import Encoder, LinearHead, ResNet, Shared
 from vantage.errors import UserError
 from vantage.evaluate import COSTS, SVM, evaluate, marked_features
+from vantage.evaluate.protocols.svm import shared_fits as module
 from vantage.evaluate.protocols.svm import solver as linear_svm
-from vantage.evaluate.protocols.svm import svm as module
 from vantage.evaluate.protocols.svm.deepest import deepest
 from vantage.evaluate.protocols.svm.solver import Solver, in_parallel, processes_for
 from vantage.frozen.encoder import FrozenEncoder, random_encoder, raw_pixels

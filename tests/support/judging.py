@@ -20,7 +20,7 @@ from vantage.encoders import Shared
 from vantage.encoders.encoder import Encoder
 from vantage.encoders.heads import LinearHead
 from vantage.encoding import Work
-from vantage.evaluate import KNN, FineTune, LinearCached, LinearMoCo, Retrieval
+from vantage.evaluate import KNN, SVM, FineTune, LinearCached, LinearMoCo, LowShotChosen, Retrieval, fit_logistic
 from vantage.evaluate.protocols.finetune import tuning
 from vantage.evaluate.protocols.finetune.tuning import TuningSchedule, tune
 from vantage.evaluate.protocols.linear.crops import Epochs, epochs_of
@@ -29,19 +29,27 @@ from vantage.evaluate.protocols.neighbors.knn import NearestNeighbor
 from vantage.evaluate.protocols.segmentation import segmentation
 from vantage.evaluate.protocols.segmentation.feature_maps import FeatureMaps
 from vantage.evaluate.protocols.segmentation.segmentation import Segmentation
+from vantage.evaluate.protocols.svm.shared_fits import missing_on_all, shared_fits
 from vantage.frozen.embedding import write_embeddings
 from vantage.frozen.encoder import FrozenEncoder, random_encoder
 from vantage.frozen.feature_cache import features_of
 from vantage.learner import Learner
 from vantage.measures.confusion import Confusion
 from vantage.processes.sharing import true_on_all
+from vantage.storage.results import CachedResults
 from vantage.training.probe import knn_so_far
 
-PROTOCOLS = (KNN(5), NearestNeighbor(), Retrieval(3), LinearCached((1e-3, 1e-2)))
+COSTS = (0.1, 1.0)
+
+PROTOCOLS = (
+    KNN(5), NearestNeighbor(), Retrieval(3), SVM(COSTS), LowShotChosen((1, 4), 2, 2, COSTS)
+)  # fmt: skip
 """Protocols that work on features: the same bits."""
 
-TRAINED = (LinearMoCo((3.0, 10.0), 2, batch_size=16), FineTune(1.0, epochs=2, batch_size=25))
-"""Protocols that train on shares of batches: the same to rounding."""
+TRAINED = (
+    LinearMoCo((3.0, 10.0), 2, batch_size=16), FineTune(1.0, epochs=2, batch_size=25), LinearCached((1e-3, 1e-2))
+)  # fmt: skip
+"""Protocols that train on shares of the images: the same to rounding."""
 
 
 def results_of(folder: Path) -> dict[str, Any]:
@@ -61,6 +69,8 @@ def results_of(folder: Path) -> dict[str, Any]:
         outcome = protocol(encoder, train, test, work)
         results[protocol.name] = {"measures": dict(outcome.measures), "losses": outcome.details.get("losses", [])}
     results["tuned"] = tune_copy(encoder, train, work)
+    fitted = fit_logistic(results["features"].double(), labels_of(source), 3, 1e-3, shared=True)
+    results["logistic"] = {"weight": fitted.weight, "bias": fitted.bias}
     results["statistics"] = torch.tensor(statistics_of(encoder, source, work).mean, dtype=torch.float64)
     results["segmentation"] = segment(folder, tiny.cpu_work(folder, 16))
     for name in ("rows.npy", "rows.parquet"):
@@ -136,3 +146,20 @@ def _no_folder(folder: Path) -> Path:
 def judging(folder: Path) -> None:
     """The same on this rank."""
     torch.save(results_of(folder / "shared"), folder / f"{processes.rank()}.pt")
+
+
+def sharing_fits(folder: Path) -> None:
+    """The fits that this rank fits of five, what it receives, and what counts as missing if only the first has some."""
+    own: list[int] = []
+
+    def task(number: int) -> tuple[Any, ...]:
+        own.append(number)
+        return np.multiply, 2.0, [number, number]
+
+    rows = list(shared_fits(task, range(5), np.asarray, (2,), size=10, fits=1))
+    results = CachedResults(folder / f"{processes.rank()}.json")
+    if processes.rank() == 0:
+        results.add("a", 1)
+    missing = missing_on_all(results, ["a", "b"]), missing_on_all(results, ["c", "d"])
+    written = {"own": own, "rows": torch.tensor(np.stack(rows)), "missing": missing}
+    torch.save(written, folder / f"{processes.rank()}.pt")

@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from vantage import processes
 from vantage.data.sources.source import Source
 from vantage.data.splits import check_classes, hold_out_mask, with_labels
 from vantage.encoding import Work
@@ -19,6 +20,7 @@ from vantage.evaluate.protocols.features import LabeledFeatures, labeled_feature
 from vantage.evaluate.result import Outcome
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.accuracy import accuracy, best_classes
+from vantage.processes.sharing import own_slice
 
 __all__ = ["LinearCached", "Logistic", "fit_logistic"]
 
@@ -83,7 +85,7 @@ class LinearCached:
         scale = torch.where(deviation > _FLAT, deviation, 1.0)  # a constant feature becomes 0
         vector = (bank.vector - mean) / scale
         best, choice = self._choose(vector, bank.label, classes, work)
-        model = fit_logistic(vector, bank.label, classes, best, self.iterations)
+        model = fit_logistic(vector, bank.label, classes, best, self.iterations, shared=True)
         return model.predict((query - mean) / scale), choice
 
     def _choose(
@@ -97,7 +99,8 @@ class LinearCached:
         work.progress.start("logistic regressions", len(self.l2))
         # From strong to weak, each starting at the last solution: strong penalties are quick, and solutions lie close.
         for number, index in enumerate(sorted(range(len(self.l2)), key=lambda index: -self.l2[index])):
-            start = fit_logistic(vector[~mask], label[~mask], classes, self.l2[index], self.iterations, start)
+            rows = vector[~mask], label[~mask]
+            start = fit_logistic(*rows, classes, self.l2[index], self.iterations, start, shared=True)
             accuracy_of[index] = accuracy(start.predict(vector[mask]), label[mask], classes).top1
             work.progress.advance(number + 1)
         work.progress.stop()
@@ -134,29 +137,39 @@ def fit_logistic(
     l2: float,
     iterations: int = 200,
     start: Logistic | None = None,
+    *,
+    shared: bool = False,
 ) -> Logistic:
     """Minimize mean cross-entropy + l2/2 · ‖weights‖² by L-BFGS, starting at zero or at an earlier fit.
 
     Loss and gradient are summed over a few thousand images at a time, so the logits of all images are never in memory.
+    If `shared`, every process of a run must call it with the same images: each computes its share of the sums, so the
+    fit differs from that of one process by rounding.
     """
     if start is None:
         start = Logistic(vector.new_zeros(classes, vector.shape[1]), vector.new_zeros(classes))
     weight, bias = (tensor.clone().requires_grad_() for tensor in (start.weight, start.bias))
     parts, most = [weight, bias], _evaluations(iterations)
     optimizer = torch.optim.LBFGS(parts, max_iter=iterations, max_eval=most, **_SOLVER)
+    count, shared = len(vector), shared and len(vector) >= processes.count()
+    rows = own_slice(count) if shared else slice(None)
+    vector, label = vector[rows], label[rows]
+    own_l2 = 0.0 if shared and processes.rank() else l2  # one process adds the penalty
 
     @torch.no_grad()
     def loss_with_gradient() -> Tensor:
-        weight.grad, bias.grad = l2 * weight, torch.zeros_like(bias)
-        loss = l2 / 2 * weight.square().sum()
+        weight.grad, bias.grad = own_l2 * weight, torch.zeros_like(bias)
+        loss = own_l2 / 2 * weight.square().sum()
         for part, target in zip(vector.split(_ROWS), label.split(_ROWS), strict=True):
             logarithm = torch.addmm(bias, part, weight.T).log_softmax(1)
-            loss = loss - logarithm.gather(1, target[:, None]).sum() / len(vector)
+            loss = loss - logarithm.gather(1, target[:, None]).sum() / count
             error = logarithm.exp_()
             error[torch.arange(len(target), device=target.device), target] -= 1
-            error /= len(vector)
+            error /= count
             weight.grad.addmm_(error.T, part)
             bias.grad.add_(error.sum(0))
+        if shared:
+            processes.add_up([loss, weight.grad, bias.grad])
         return loss
 
     optimizer.step(loss_with_gradient)

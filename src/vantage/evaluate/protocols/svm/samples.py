@@ -1,6 +1,6 @@
 """Linear SVMs on samples of a few images of each class: the work of both low-shot protocols.
 
-n: images   m: test images   r: images of a sample   c: classes   v: values of C   d: width of the features
+n: images   m: test images   r: images of a sample   c: classes   v: values of C   d: width of the features   w: d + 2
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import sklearn
 import torch
-from jaxtyping import Float, Int, Int8
+from jaxtyping import Float, Float64, Int, Int8
 from torch import Tensor
 
 from vantage import draws
@@ -18,7 +18,8 @@ from vantage.data.sources.source import Source, cache_key
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate.protocols.svm.deepest import MarkedFeatures, deepest, marked_features
-from vantage.evaluate.protocols.svm.solver import Machine, Solver, in_parallel, processes_for
+from vantage.evaluate.protocols.svm.shared_fits import missing_on_all, shared_fits
+from vantage.evaluate.protocols.svm.solver import Machine, Solver
 from vantage.evaluate.protocols.svm.svm import check_classes, how_of
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.average_precision import average_precision
@@ -101,7 +102,8 @@ def evaluate_samples(
     facts += (sklearn.__version__, work.resolved_device().type)
     results = CachedResults(work.cache / "lowshot" / f"{hash_of(fact.encode() for fact in facts)}.json")
     pairs = [(k, sample) for k in plan.shots for sample in range(plan.samples)]
-    missing = [pair for pair in pairs if _key(pair) not in results]
+    absent = missing_on_all(results, [_key(pair) for pair in pairs])
+    missing = [pair for pair in pairs if _key(pair) in absent]
     classes = len(train_features.classes)
     machines = _machines(plan, train_features, missing)
     query, count = test_features.vector.double(), (len(pairs) - len(missing)) * classes
@@ -128,9 +130,17 @@ def _key(pair: tuple[int, int]) -> str:
 def _machines(plan: SamplePlan, features: MarkedFeatures, pairs: Sequence[tuple[int, int]]) -> Iterator[list[Machine]]:
     """The SVMs of every sample and class, in order."""
     triples = [(k, sample, number) for k, sample in pairs for number in range(len(features.classes))]
-    largest = max(plan.shots) * (1 + plan.negatives) * features.vector.shape[1]
-    processes = processes_for(largest, len(triples) * len(plan.costs)) if triples else 1
-    return in_parallel((plan.task(features, *triple) for triple in triples), processes)
+    width, machines = features.vector.shape[1], 1 if plan.choice else len(plan.costs)
+    size = max(plan.shots) * (1 + plan.negatives) * width
+    for rows in shared_fits(
+        lambda triple: plan.task(features, *triple), triples, _rows_of, (machines, width + 2),
+        size=size, fits=len(plan.costs),
+    ):  # fmt: skip
+        yield [Machine.of_row(row) for row in rows]
+
+
+def _rows_of(machines: list[Machine]) -> Float64[np.ndarray, "v w"]:
+    return np.stack([machine.row() for machine in machines])
 
 
 def _precisions(machines: list[Machine], query: Float[Tensor, "m d"], mark: Int8[Tensor, "m"]) -> list[float]:

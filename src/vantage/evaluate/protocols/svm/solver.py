@@ -2,7 +2,7 @@
 
 Nothing here needs torch: worker processes import this module, and should not wait for torch.
 
-n: images   k: images that are not left out   r: images of a sample   d: width of the features
+n: images   k: images that are not left out   r: images of a sample   d: width of the features   w: d + 2
 """
 
 import os
@@ -42,6 +42,15 @@ class Machine:
     def score(self, vector: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n"]:
         """Signed distance from the hyperplane, times the length of the weights."""
         return vector @ self.weight + self.bias
+
+    def row(self) -> Float[np.ndarray, "w"]:
+        """Everything above as one row of numbers."""
+        return np.array([*self.weight, self.bias, self.converged])
+
+    @classmethod
+    def of_row(cls, row: Float[np.ndarray, "w"]) -> "Machine":
+        """The machine of such a row."""
+        return cls(row[:-2], float(row[-2]), bool(row[-1]))
 
 
 @dataclass(frozen=True)

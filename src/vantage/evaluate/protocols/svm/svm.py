@@ -18,7 +18,8 @@ from vantage.data.sources.source import Source, cache_key
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate.protocols.svm.deepest import EPSILON, MarkedFeatures, deepest, marked_features
-from vantage.evaluate.protocols.svm.solver import Machine, Solver, in_parallel, processes_for
+from vantage.evaluate.protocols.svm.shared_fits import missing_on_all, shared_fits
+from vantage.evaluate.protocols.svm.solver import Machine, Solver
 from vantage.evaluate.result import Outcome
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.average_precision import average_precision
@@ -131,15 +132,18 @@ class SVM:
         if len(costs) == 1:
             return [[(0.0, 0)] for _ in features.classes]
         results, numbers = CachedResults(work.cache / "svm" / f"{key}.json"), range(len(features.classes))
-        missing = [(number, cost) for number in numbers if str(number) not in results for cost in costs]
+        missing = missing_on_all(results, [str(number) for number in numbers])
+        pairs = [(int(number), cost) for number in missing for cost in costs]
         total = len(numbers) * len(costs)
         vector, column = features.vector.numpy(), mark.T.contiguous().numpy()
-        tasks = ((self.solver.cross_validate, vector, column[number], cost, self.folds) for number, cost in missing)
-        row: list[Any] = []
-        work.progress.start("SVMs on folds", total, total - len(missing))
-        fits = in_parallel(tasks, processes_for(vector.size, len(missing) * self.folds))
-        for count, ((number, _), fit) in enumerate(zip(missing, fits, strict=True), total - len(missing) + 1):
-            row.append(fit)
+        row: list[list[float]] = []
+        work.progress.start("SVMs on folds", total, total - len(pairs))
+        fits = shared_fits(
+            lambda pair: (self.solver.cross_validate, vector, column[pair[0]], pair[1], self.folds),
+            pairs, np.array, (2,), size=vector.size, fits=self.folds,
+        )  # fmt: skip
+        for count, ((number, _), fit) in enumerate(zip(pairs, fits, strict=True), total - len(pairs) + 1):
+            row.append(fit.tolist())
             work.progress.advance(count, features.classes[number])
             if len(row) == len(costs):
                 results.add(str(number), row)
@@ -152,11 +156,13 @@ class SVM:
     ) -> list[Machine]:
         """The SVM of each class."""
         vector, column = features.vector.numpy(), mark.T.contiguous().numpy()
-        tasks = ((self.solver.fit, vector, one, cost) for one, cost in zip(column, costs, strict=True))
         machines: list[Machine] = []
         work.progress.start("SVMs", len(costs))
-        for machine in in_parallel(tasks, processes_for(vector.size, len(costs))):
-            machines.append(machine)
+        for row in shared_fits(
+            lambda number: (self.solver.fit, vector, column[number], costs[number]),
+            range(len(costs)), Machine.row, (vector.shape[1] + 2,), size=vector.size, fits=1,
+        ):  # fmt: skip
+            machines.append(Machine.of_row(row))
             work.progress.advance(len(machines))
         work.progress.stop()
         return machines
