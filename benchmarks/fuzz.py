@@ -19,7 +19,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 
-from fuzzed import Target
+from fuzz_targets import Target
 from fuzzing import memory_folder, targets, try_one
 from timing import merge_rows, write_results
 

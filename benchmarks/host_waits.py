@@ -3,7 +3,7 @@
     python benchmarks/host_waits.py [--recipes moco_v2 infomin] [--places] [--json FILE] [--before FILE]
 
 A step is `Session.step`: views of whole images on the device or of crops made by workers, both passes, the optimizer
-and all stores. It runs on a simulated GPU; `tests/support/pretended.py` defines what counts as a wait, by torch's own
+and all stores. It runs on a simulated GPU; `tests/support/pretend_gpu.py` defines what counts as a wait, by torch's own
 tags. Two epochs of six steps are run and the second is counted: by then there are clusters, and everything that is read
 once per run has been read. Steps in which k-means makes new clusters, or splits one to replace one that became too
 small, are counted as all others. `--json` writes the rows; `--before` adds columns with the rows of an earlier version
@@ -21,7 +21,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 
-from pretended import Pretend, Wait
+from pretend_gpu import Pretend, Wait
 from stepping import SIZE, Stepping, Views, small
 from timing import write_results
 

@@ -28,7 +28,7 @@ import torch.multiprocessing as spawning
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 
 from annotated import small_coco
-from judging import scenes
+from shared_evaluations import scenes
 from timing import merge_rows, write_results
 
 from vantage import processes

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fuzzed import Target
+from fuzz_targets import Target
 from fuzzing import memory_folder, open_images, targets, try_one
 
 from vantage.data import Arrays, open_source

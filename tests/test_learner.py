@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import ranks
-import shrunken
+import small_recipes
 import torch
 from references import losses as reference
 from torch import Tensor
@@ -51,14 +51,14 @@ def test_two_processes_equal_one(runs: tuple[dict[str, Any], list[dict[str, Any]
 
 
 def first_step(run, step: int = 0, learner: Learner | None = None) -> tuple[Learner, Any, list[Tensor], Tensor]:
-    learner = learner or shrunken.learner(run)
-    views, image = shrunken.batches(step + 1, shrunken.shapes(run))[step]
+    learner = learner or small_recipes.learner(run)
+    views, image = small_recipes.batches(step + 1, small_recipes.shapes(run))[step]
     return learner, learner(views, image, step), views, image
 
 
 def test_simclr_is_nt_xent():
     """Two branches, one per direction, at half the weight; symmetric in the views; the gradient reaches both."""
-    run = shrunken.shrink(simclr(32), BatchNorm())
+    run = small_recipes.shrink(simclr(32), BatchNorm())
     learner, step, views, image = first_step(run)
     joint = torch.stack(views, 1).flatten(0, 1)
     vectors = learner.networks.network(joint).unflatten(0, (-1, 2))  # pyright: ignore
@@ -73,7 +73,7 @@ def test_simclr_is_nt_xent():
 
 
 def test_moco_is_its_loop_and_follows_slowly():
-    run = shrunken.shrink(moco_v2(32), None)
+    run = small_recipes.shrink(moco_v2(32), None)
     learner, step, views, image = first_step(run)
     fast, slow = learner.networks.network, learner.networks.slow  # pyright: ignore
     queue, store = learner.store(0).vector.clone(), learner.store(0)  # pyright: ignore
@@ -88,11 +88,11 @@ def test_moco_is_its_loop_and_follows_slowly():
 
 
 def test_full_softmax_over_a_bank_is_its_loop():
-    run = shrunken.shrink(instance_discrimination_full(32), None)
+    run = small_recipes.shrink(instance_discrimination_full(32), None)
     learner, step, views, image = first_step(run)
     features = learner.networks.network(views[0])  # pyright: ignore
     numbers = image.tolist()
-    others = [[j for j in range(shrunken.IMAGES) if j != number] for number in numbers]
+    others = [[j for j in range(small_recipes.IMAGES) if j != number] for number in numbers]
     bank = learner.store(0).vector  # pyright: ignore
     expected = reference.instance_discrimination(features, bank, numbers, others, 0.1)
     assert_close(step.loss, expected, rtol=0, atol=1e-10)
@@ -101,14 +101,14 @@ def test_full_softmax_over_a_bank_is_its_loop():
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.__name__)
 def test_a_copy_loaded_from_the_state_continues_bit_by_bit(recipe):
     """The state_dict is the run's: nothing that matters is outside of it."""
-    run = shrunken.shrink(recipe(32), SplitBatchNorm(2))
-    one = shrunken.learner(run)
+    run = small_recipes.shrink(recipe(32), SplitBatchNorm(2))
+    one = small_recipes.learner(run)
     optimizer = torch.optim.SGD([p for p in one.parameters() if p.requires_grad], lr=0.1)
 
     def go(learner: Learner, optimizer: torch.optim.Optimizer, steps: range) -> list[float]:
         losses = []
         for number in steps:
-            views, image = shrunken.batches(number + 1, shrunken.shapes(run))[number]
+            views, image = small_recipes.batches(number + 1, small_recipes.shapes(run))[number]
             learner.before_step(number)
             step = learner(views, image, number)
             optimizer.zero_grad()
@@ -120,7 +120,7 @@ def test_a_copy_loaded_from_the_state_continues_bit_by_bit(recipe):
 
     go(one, optimizer, range(2))
     torch.manual_seed(99)
-    two = Learner(run.encoders, run.branches, images=shrunken.IMAGES, seed=run.seed).double()
+    two = Learner(run.encoders, run.branches, images=small_recipes.IMAGES, seed=run.seed).double()
     two.load_state_dict(one.state_dict())
     other = torch.optim.SGD([p for p in two.parameters() if p.requires_grad], lr=0.1)
     assert go(one, optimizer, range(2, 5)) == go(two, other, range(2, 5))
@@ -132,24 +132,24 @@ def test_a_copy_loaded_from_the_state_continues_bit_by_bit(recipe):
 
 def test_a_positive_is_never_among_its_own_negatives():
     """A perfect encoder's loss goes to 0; it would stay above log 2 if keys were written first."""
-    run = shrunken.shrink(moco_v2(32), None)
+    run = small_recipes.shrink(moco_v2(32), None)
     sharp = replace(run.branches[0], estimator=replace(run.branches[0].estimator, temperature=0.01))  # pyright: ignore
-    learner = shrunken.learner(replace(run, branches=(sharp,)))
+    learner = small_recipes.learner(replace(run, branches=(sharp,)))
     learner.store(0).vector.copy_(-torch.ones(10, 6).double() / 6**0.5)  # pyright: ignore
-    views, image = shrunken.batches(1, 1)[0]
+    views, image = small_recipes.batches(1, 1)[0]
     loss = learner([views[0], views[0]], image, 0).loss
     assert float(loss.detach()) < 0.69
 
 
 def test_weights_follow_the_step_and_losses_add_up():
-    run = shrunken.shrink(simclr(32), None)
+    run = small_recipes.shrink(simclr(32), None)
     one, two = run.branches
-    learner = shrunken.learner(run)
-    views, image = shrunken.batches(1, 2)[0]
+    learner = small_recipes.learner(run)
+    views, image = small_recipes.batches(1, 2)[0]
 
     def loss(*weights: float) -> float:
         branches = tuple(replace(b, weight=Constant(w)) for b, w in zip((one, two), weights, strict=True))
-        other = Learner(run.encoders, branches, images=shrunken.IMAGES, seed=0).double()
+        other = Learner(run.encoders, branches, images=small_recipes.IMAGES, seed=0).double()
         other.load_state_dict(learner.state_dict())
         return float(other(views, image, 0).loss.detach())
 
@@ -157,9 +157,9 @@ def test_weights_follow_the_step_and_losses_add_up():
 
 
 def test_negatives_differ_from_step_to_step_but_not_from_call_to_call():
-    run = shrunken.shrink([r for r in RECIPES if r.__name__ == "instance_discrimination"][0](32), None)
-    learner = shrunken.learner(run)
-    views, image = shrunken.batches(1, 1)[0]
+    run = small_recipes.shrink([r for r in RECIPES if r.__name__ == "instance_discrimination"][0](32), None)
+    learner = small_recipes.learner(run)
+    views, image = small_recipes.batches(1, 1)[0]
     losses = [float(learner(views, image, step).loss.detach()) for step in (0, 0, 1)]
     assert losses[0] == losses[1] != losses[2]
 
@@ -170,9 +170,9 @@ def test_seeds_belong_to_images_not_to_places():
 
 
 def test_misfits_are_refused():
-    run = shrunken.shrink(simclr(32), None)
+    run = small_recipes.shrink(simclr(32), None)
     with pytest.raises(UserError, match="at least one Branch"):
         Learner(run.encoders, (), images=3, seed=0)
-    views, image = shrunken.batches(1, 1)[0]
+    views, image = small_recipes.batches(1, 1)[0]
     with pytest.raises(UserError, match="need 2 views, but 1"):
-        shrunken.learner(run)(views, image, 0)
+        small_recipes.learner(run)(views, image, 0)

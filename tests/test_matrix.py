@@ -17,7 +17,7 @@ import jaxtyping
 import pytest
 import synthetic
 import torch
-from shrunken import BATCH, IMAGES, TwoLayers, batches, fill, shrink
+from small_recipes import BATCH, IMAGES, TwoLayers, batches, fill, shrink
 from torch import Tensor
 
 import vantage

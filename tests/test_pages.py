@@ -20,7 +20,7 @@ import pytest
 import torch
 from PIL import Image
 from safetensors.torch import save_file
-from sharded import samples, write_shard
+from tar_shards import samples, write_shard
 from torchvision.models import resnet18
 
 import vantage

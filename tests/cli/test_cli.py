@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from tiny import kept_run, tiny_run
+from tiny import saved_run, tiny_run
 
 import vantage
 from vantage import Run
@@ -223,7 +223,7 @@ def test_any_field_is_set_by_its_path(
 def test_a_run_starts_from_another(
     training: TrainingStub, images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    kept_run(tmp_path / "first", tiny_run())
+    saved_run(tmp_path / "first", tiny_run())
     words = ["pretrain", "ring_moco", "--data", images, "--out", tmp_path / "run", "--init", tmp_path / "first"]
     assert run_of(training, *words).recipe == "ring_moco" and training.init == str(tmp_path / "first")
     assert main([*map(str, words[:2]), "--data", "nowhere", "--init", str(tmp_path / "nothing")]) == 2

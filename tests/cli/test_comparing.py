@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from tiny import TinyMaps, images, kept_run, tiny_run
+from tiny import TinyMaps, images, saved_run, tiny_run
 
 from vantage.cli import main
 from vantage.cli.compare import _in_own_words, _settable
@@ -133,7 +133,7 @@ def test_sentences_of_a_protocol_name_the_options_that_compare_has() -> None:
 
 def test_images_with_masks_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
-    kept_run(tmp_path / "run", tiny_run(Momentum(Encoder(TinyMaps(), LinearHead(8)))))
+    saved_run(tmp_path / "run", tiny_run(Momentum(Encoder(TinyMaps(), LinearHead(8)))))
     for number in range(5):
         mask = np.zeros((16, 16), np.uint8)
         mask[4:12, 4:12] = 1
@@ -155,7 +155,7 @@ def test_transfer_takes_the_settings_of_a_result_too(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
-    kept_run(tmp_path / "run", tiny_run())
+    saved_run(tmp_path / "run", tiny_run())
     source = images(15, 0, 3)
     pixels = np.stack([source.image(number).permute(1, 2, 0).numpy() for number in range(15)])
     np.savez(tmp_path / "images.npz", images=pixels, labels=np.arange(15) % 3)

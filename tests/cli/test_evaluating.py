@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny import images, kept_run, tiny_run
+from tiny import images, saved_run, tiny_run
 
 from vantage.cli import main
 from vantage.evaluate import PROTOCOLS
@@ -33,7 +33,7 @@ def test_it_tells_where_the_result_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
-    kept_run(tmp_path / "run", tiny_run())
+    saved_run(tmp_path / "run", tiny_run())
     source = images(12, 0)
     pixels = np.stack([source.image(number).permute(1, 2, 0).numpy() for number in range(12)])
     np.savez(tmp_path / "images.npz", images=pixels, labels=np.arange(12) % 3)
@@ -46,7 +46,7 @@ def test_it_tells_where_the_result_is(
 
 
 def test_images_in_one_folder_have_no_classes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    kept_run(tmp_path / "run", tiny_run())
+    saved_run(tmp_path / "run", tiny_run())
     np.savez(tmp_path / "images.npz", images=np.zeros((6, 8, 8, 3), np.uint8))
     words = ["evaluate", "knn", str(tmp_path / "run"), "--data", str(tmp_path / "images.npz"), "--k", "2"]
     assert main(["--import", "tiny", *words]) == 2
@@ -57,7 +57,7 @@ def test_images_in_one_folder_have_no_classes(tmp_path: Path, capsys: pytest.Cap
 def test_a_missing_device_is_reported_before_images_are_read(
     verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    kept_run(tmp_path / "run", tiny_run())
+    saved_run(tmp_path / "run", tiny_run())
     more = ["--out", str(tmp_path / "x.npy")] if verb == "embed" else []
     words = [*verb.split(), str(tmp_path / "run"), "--data", str(tmp_path / "nowhere"), "--device", "cuda:99", *more]
     assert main(["--import", "tiny", *words]) == 2

@@ -19,7 +19,7 @@ from full_disk import ENOUGH, CommandResult, Room, SmallDisk
 from PIL import Image
 from safetensors.torch import load
 from small_runs import write_images
-from tiny import kept_run, tiny_run
+from tiny import saved_run, tiny_run
 
 from vantage.encoders import Convolutions, Encoder, LinearHead, ResNet, Shared
 
@@ -78,8 +78,8 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Images, runs and the cache, which are elsewhere."""
     folder = tmp_path_factory.mktemp("outside")
     shutil.copy(write_images(folder / "images.npz"), folder / "others.npz")
-    kept_run(folder / "run", tiny_run(Shared(Encoder(Convolutions((4, 8)), LinearHead(8)))))
-    kept_run(folder / "large", tiny_run(Shared(Encoder(ResNet(18), LinearHead(8)))))
+    saved_run(folder / "run", tiny_run(Shared(Encoder(Convolutions((4, 8)), LinearHead(8)))))
+    saved_run(folder / "large", tiny_run(Shared(Encoder(ResNet(18), LinearHead(8)))))
     outcome = {"measures": {"mAP": 20.0}, "details": {"shots": {"1": [10.0, 30.0]}}}
     (folder / "lowshot.json").write_text(json.dumps({"protocol": "lowshot", "version": 1, "outcomes": {"a": outcome}}))
     torch.save({"conv1.weight": torch.zeros(300, 30)}, folder / "weights.pth")

@@ -6,7 +6,7 @@ from shutil import copytree, rmtree
 import numpy as np
 import pytest
 from PIL import Image
-from tiny import kept_run, tiny_run
+from tiny import saved_run, tiny_run
 
 from vantage import UserError
 from vantage.cli import main
@@ -75,7 +75,7 @@ MISTAKES = [
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two runs, one without a checkpoint, some images without classes, a folder of words and one of a single image."""
     folder = tmp_path_factory.mktemp("place")
-    kept_run(folder / "runs" / "first", tiny_run())
+    saved_run(folder / "runs" / "first", tiny_run())
     copytree(folder / "runs" / "first", folder / "runs" / "second")
     copytree(folder / "runs" / "first", folder / "runs" / "unfinished")
     rmtree(folder / "runs" / "unfinished" / "checkpoint")

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tiny import images, kept_run, tiny_run
+from tiny import images, saved_run, tiny_run
 
 from vantage.cli import main
 
@@ -30,7 +30,7 @@ WORKING = [words for words in COMMANDS if "segmentation" not in words and "detec
 @pytest.fixture(scope="module")
 def paths(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("places")
-    kept_run(folder / "run", tiny_run())
+    saved_run(folder / "run", tiny_run())
     source = images(15, 0, 3)
     pixels = torch.stack([source.image(number) for number in range(15)]).permute(0, 2, 3, 1).numpy()
     np.savez(folder / "images.npz", images=pixels, labels=np.arange(15) % 3)

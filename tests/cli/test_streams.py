@@ -8,7 +8,7 @@ from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 
 import pytest
-from tiny import kept_run, tiny_run
+from tiny import saved_run, tiny_run
 
 import vantage
 from vantage.cli import main
@@ -32,7 +32,7 @@ def test_a_mistake_keeps_its_status() -> None:
 
 
 def test_what_is_written_does_not_depend_on_notes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    kept_run(tmp_path / "run", tiny_run())
+    saved_run(tmp_path / "run", tiny_run())
     words = f"--import tiny embed {tmp_path}/run --data photographs:test --out {tmp_path}/new/folder/rows.npy"
     with full_disk():
         assert main(words.split()) == 0

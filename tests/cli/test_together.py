@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from annotated import small_coco
-from tiny import images, kept_run, tiny_run
+from tiny import images, saved_run, tiny_run
 
 from vantage.cli import main
 from vantage.encoders import Convolutions, Encoder, LinearHead, ResNet, Shared
@@ -28,7 +28,7 @@ TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "
 @pytest.fixture
 def run_and_images(tmp_path: Path) -> tuple[str, str]:
     """The folder of a run, and a file of labeled images."""
-    kept_run(tmp_path / "run", tiny_run(Shared(Encoder(Convolutions(widths=(4, 8)), LinearHead(8)))))
+    saved_run(tmp_path / "run", tiny_run(Shared(Encoder(Convolutions(widths=(4, 8)), LinearHead(8)))))
     source = images(60, 0)
     pixels = np.stack([source.image(number).permute(1, 2, 0).numpy() for number in range(60)])
     np.savez(tmp_path / "images.npz", images=pixels, labels=np.arange(60) % 3)
@@ -108,7 +108,7 @@ def test_torchrun_trains_a_detector(
 ):
     """Two processes share the images of its steps and those it is judged on, with the losses of one."""
     monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
-    kept_run(tmp_path / "run", replace(tiny_run(), encoders=Shared(Encoder(ResNet(18), LinearHead(8)))))
+    saved_run(tmp_path / "run", replace(tiny_run(), encoders=Shared(Encoder(ResNet(18), LinearHead(8)))))
     train, test = small_coco(tmp_path), small_coco(tmp_path, "val", 4, seed=1)
     sizes = "sizes=Sizes((32,), 32, 48, (8, 16, 24, 32, 48), regions=8, proposals=8)"
     short = (sizes, "steps=2", "batch_size=2", "precise_batches=1", "learning_rate=0.001")

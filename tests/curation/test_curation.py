@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from planted import features
+from known_curves import features
 
 from vantage.curation.duplicates import groups, leaks, near_duplicates
 from vantage.curation.mistakes import mistakes

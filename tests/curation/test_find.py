@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from PIL import Image
-from tiny import images, kept_run, tiny_run
+from tiny import images, saved_run, tiny_run
 
 from vantage.cli import main
 
@@ -18,7 +18,7 @@ from vantage.cli import main
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run, and labeled images: two equal ones with hostile names, and one with a wrong label."""
     folder = tmp_path_factory.mktemp("find")
-    kept_run(folder / "run", tiny_run())
+    saved_run(folder / "run", tiny_run())
     source = images(30, 0, noise=12.0)
     for number in range(30):
         class_folder = folder / "photos" / f"class {source.label(number)}"

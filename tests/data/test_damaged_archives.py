@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from good_files import tar
-from sharded import png
+from tar_shards import png
 
 from vantage.data import Parquet, open_source
 from vantage.data.sources import parquet

@@ -2,7 +2,7 @@
 
 import pytest
 import ranks
-import shrunken
+import small_recipes
 import torch
 from references import memory as reference
 from torch import Tensor, nn
@@ -13,8 +13,8 @@ from vantage.errors import UserError
 from vantage.schedules import Constant
 from vantage.schedules import Linear as Line
 
-PLAIN = Encoder(shrunken.TwoLayers(False), LinearHead(6))
-NORMALIZED = Encoder(shrunken.TwoLayers(), LinearHead(6), SplitBatchNorm(2))
+PLAIN = Encoder(small_recipes.TwoLayers(False), LinearHead(6))
+NORMALIZED = Encoder(small_recipes.TwoLayers(), LinearHead(6), SplitBatchNorm(2))
 
 
 def views(count: int = 2, rows: int = 8) -> dict[int, Tensor]:
@@ -49,7 +49,7 @@ def test_per_view_has_a_network_for_each_view():
     assert_close(keys[1], networks.encoders[1](views()[1]))
     assert len(networks.encoders) == 2
     with pytest.raises(UserError, match="make them equal"):
-        PerView((PLAIN, Encoder(shrunken.TwoLayers(False), LinearHead(5)))).build()
+        PerView((PLAIN, Encoder(small_recipes.TwoLayers(False), LinearHead(5)))).build()
     with pytest.raises(UserError, match="no encoders"):
         PerView(())
 
@@ -128,7 +128,7 @@ def test_keys_are_shuffled_one_by_one_if_asked():
     keys = apart.keys(five, {}, 7)
     rows = [five[number][image] for image in range(8) for number in five]  # the keys of an image lie side by side
     order = torch.randperm(40, generator=torch.Generator().manual_seed(7)).tolist()
-    straight = Encoder(shrunken.TwoLayers(), LinearHead(6), BatchNorm()).build()
+    straight = Encoder(small_recipes.TwoLayers(), LinearHead(6), BatchNorm()).build()
     straight.load_state_dict(apart.slow.state_dict())
     encoded_halves = [straight(torch.stack([rows[position] for position in half])) for half in (order[:20], order[20:])]
     expected: dict[int, Tensor] = dict(zip(order, torch.cat(encoded_halves).detach(), strict=True))
@@ -142,7 +142,7 @@ def test_keys_are_shuffled_one_by_one_if_asked():
 
 
 def test_without_groups_on_one_process_a_shuffle_would_change_nothing():
-    networks = Momentum(Encoder(shrunken.TwoLayers(), LinearHead(6), BatchNorm())).build()
+    networks = Momentum(Encoder(small_recipes.TwoLayers(), LinearHead(6), BatchNorm())).build()
     assert_close(networks.keys({1: views()[1]}, {}, 1)[1], networks.slow(views()[1]))
 
 
@@ -151,7 +151,7 @@ def test_joint_encoding_keeps_the_views_of_an_image_in_one_group():
     networks = Shared(NORMALIZED).build()
     whole = networks.queries(views())
     for half in (slice(0, 4), slice(4, 8)):
-        single = Shared(Encoder(shrunken.TwoLayers(), LinearHead(6), BatchNorm())).build()
+        single = Shared(Encoder(small_recipes.TwoLayers(), LinearHead(6), BatchNorm())).build()
         single.load_state_dict(networks.state_dict())
         part = single.queries({n: view[half] for n, view in views().items()})
         for number in range(2):

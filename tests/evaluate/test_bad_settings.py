@@ -4,8 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from mapped import mapped_run
 from tiny import cpu_work, images
+from tiny_maps import mapped_run
 
 from vantage.errors import UserError
 from vantage.evaluate import KNN, SVM, FineTune, LinearCached, LinearMoCo, LinearMulti, LowShotChosen

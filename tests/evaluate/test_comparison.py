@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from tiny import ALLOW, cpu_work, images, kept_run, tiny_run
+from tiny import ALLOW, cpu_work, images, saved_run, tiny_run
 
 from vantage.composition.changes import changes
 from vantage.composition.codec import allowing
@@ -48,7 +48,7 @@ def runs(folder: Path, **seeds: tuple[int, ...]) -> list[Path]:
         for seed in some:
             folders.append(folder / f"{recipe}-{seed}")
             run = replace(tiny_run(), recipe=recipe, seed=seed, epochs=200 + len(recipe))
-            kept_run(folders[-1], replace(run, monitoring=Monitoring(log_every=seed + 1)), seed)
+            saved_run(folders[-1], replace(run, monitoring=Monitoring(log_every=seed + 1)), seed)
     return folders
 
 
@@ -111,7 +111,7 @@ def test_records_are_read_and_broken_ones_are_replaced(tmp_path: Path) -> None:
 
 def test_published_protocols_and_two_rows_of_one_recipe(tmp_path: Path) -> None:
     folders = runs(tmp_path, good=(0,))
-    kept_run(tmp_path / "longer", replace(tiny_run(), recipe="good", epochs=999), 5)
+    saved_run(tmp_path / "longer", replace(tiny_run(), recipe="good", epochs=999), 5)
     table = compare_protocols([*folders, tmp_path / "longer"], tmp_path, NearestNeighbor(), Retrieval(3))
     assert [row.name for row in table.rows][:2] == ["good (good-0)", "good (longer)"]
     assert [column.measure for column in table.columns] == ["top-1", "precision at 3"]
@@ -122,7 +122,7 @@ def test_runs_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
     folders = runs(tmp_path, good=(0,))
     with pytest.raises(UserError, match="named twice"):
         compare_protocols([*folders, *folders], tmp_path, NearestNeighbor())
-    kept_run(tmp_path / "again", replace(tiny_run(), recipe="good", epochs=204), 9)
+    saved_run(tmp_path / "again", replace(tiny_run(), recipe="good", epochs=204), 9)
     with pytest.raises(UserError, match="second run with the same settings and the same seed"):
         compare_protocols([*folders, tmp_path / "again"], tmp_path, NearestNeighbor())
     with pytest.raises(UserError, match="0 runs by 1 protocols"):

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tiny import cpu_work, images, kept_run, tiny_run
+from tiny import cpu_work, images, saved_run, tiny_run
 
 from vantage.data import open_source
 from vantage.data.sources.source import SourceSubset
@@ -19,7 +19,7 @@ from vantage.training import settings
 
 @pytest.fixture
 def run_folder(tmp_path: Path) -> Path:
-    kept_run(tmp_path / "run", tiny_run())
+    saved_run(tmp_path / "run", tiny_run())
     return tmp_path / "run"
 
 

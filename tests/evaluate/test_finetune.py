@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 import torch.nn.functional as F
-from tiny import TinyBackbone, cpu_work, images, kept_run, tiny_run
+from tiny import TinyBackbone, cpu_work, images, saved_run, tiny_run
 from torch import Tensor, nn
 
 from vantage import draws
@@ -77,7 +77,7 @@ def test_it_equals_plain_torch(tmp_path: Path) -> None:
 
 
 def test_it_learns_and_leaves_the_run_as_it_was(tmp_path: Path) -> None:
-    kept_run(tmp_path / "run", tiny_run())
+    saved_run(tmp_path / "run", tiny_run())
     before = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
     train, test = images(90, 0, noise=110), images(45, 1, noise=110)
     protocol = FineTune(fraction=1.0, epochs=5, batch_size=9, backbone_learning_rate=0.05, head_learning_rate=0.2)

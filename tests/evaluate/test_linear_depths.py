@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from mapped import Mapped, mapped_run, plainly, two_run
 from tiny import cpu_work, images, tiny_run
+from tiny_maps import Mapped, mapped_run, plainly, two_run
 from torch import Tensor, nn
 
 from vantage import draws

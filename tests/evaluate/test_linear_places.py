@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from mapped import mapped_run
 from tiny import cpu_work, images
+from tiny_maps import mapped_run
 from torchvision.transforms.v2 import functional
 
 from vantage.cli import main

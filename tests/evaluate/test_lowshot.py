@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from multilabel_images import Several, several
 from references.average_precision import by_loop
-from several import Several, several
 from sklearn.model_selection import StratifiedKFold
-from tiny import cpu_work, images, kept_run, tiny_run
+from tiny import cpu_work, images, saved_run, tiny_run
 
 from vantage import draws
 from vantage.cli import main
@@ -174,7 +174,7 @@ def test_samples_that_cannot_be_drawn_are_refused(tmp_path: Path) -> None:
 def two_runs(tmp_path: Path) -> list[Path]:
     folders = [tmp_path / "one", tmp_path / "two"]
     for seed, folder in enumerate(folders):
-        kept_run(folder, tiny_run(), seed)
+        saved_run(folder, tiny_run(), seed)
         protocol = LowShot((1, 4), samples=2, negatives=2, costs=(1.0,))
         evaluate(folder, protocol, images(60, 0), images(30, 1), baselines=True, work=cpu_work(tmp_path))
     return folders

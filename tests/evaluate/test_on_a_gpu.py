@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from mapped import mapped_run, two_run
+from multilabel_images import several
 from PIL import Image
-from several import several
 from test_bad_sets import BY_CLASS, BY_CLASS_NAME
 from tiny import cpu_work, images, tiny_run
+from tiny_maps import mapped_run, two_run
 
 from vantage.data.sources.masked import open_masked, split_masked
 from vantage.data.sources.source import Source

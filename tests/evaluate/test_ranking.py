@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from tiny import cpu_work, kept_run, tiny_run
+from tiny import cpu_work, saved_run, tiny_run
 from torch import nn
 
 from vantage.data import Source, SourceSubset, labels_of, open_source
@@ -133,7 +133,7 @@ def test_a_trained_network_ranks_above_a_random_one_on_pixels(networks: Networks
 
 @pytest.mark.slow
 def test_a_trained_network_ranks_above_a_random_one_in_a_table_of_sets(networks: Networks, tmp_path: Path) -> None:
-    learner = kept_run(tmp_path / "run", RUN)
+    learner = saved_run(tmp_path / "run", RUN)
     learner.networks.encoders[0].get_submodule("backbone").load_state_dict(networks.supervised.backbone.state_dict())
     state = {f"learner.{name}": value for name, value in learner.state_dict().items()}
     checkpoint.save(tmp_path / "run", 9, state, {})

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mapped import mapped_run, two_run
-from several import several
-from tiny import cpu_work, images, kept_run, tiny_run
+from multilabel_images import several
+from tiny import cpu_work, images, saved_run, tiny_run
+from tiny_maps import mapped_run, two_run
 
 from vantage.data.sources.source import Source
 from vantage.evaluate import (
@@ -96,7 +96,7 @@ def test_decoding_and_measuring_report_progress(protocol: Any, tmp_path: Path) -
 
 
 def test_results_of_resident_and_of_streamed_images_have_different_files(tmp_path: Path) -> None:
-    kept_run(tmp_path / "run", tiny_run())
+    saved_run(tmp_path / "run", tiny_run())
     for resident in (0, 2**20):
         work = replace(cpu_work(tmp_path), resident_bytes=resident)
         evaluate(tmp_path / "run", LinearMoCo((0.1,), 1, 20), images(40, 0), images(12, 1), work=work)

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from tiny import cpu_work, images, kept_run, tiny_run
+from tiny import cpu_work, images, saved_run, tiny_run
 
 from vantage.data import Arrays
 from vantage.evaluate import Accuracy
@@ -18,13 +18,13 @@ from vantage.training.run import Data
 
 def test_with_labels_the_held_out_images_are_looked_up_beside_both_baselines(tmp_path: Path) -> None:
     run, source = replace(tiny_run(), data=Data(hold_out=0.25)), images(120, 0)
-    kept_run(tmp_path, run)
+    saved_run(tmp_path, run)
     result = sanity_check(tmp_path, source, cpu_work(tmp_path))
     assert result.beats_baselines is not None and result.picture is None
     assert result.lines[0].startswith("kNN on 30 held-out training images: moco_v2 ")
     assert "raw pixels" in result.lines[0] and "random encoder" in result.lines[0]
     assert len(list((tmp_path / "evaluations").glob("knn-v1-*.json"))) == 1
-    kept_run(tmp_path, replace(run, data=Data()))
+    saved_run(tmp_path, replace(run, data=Data()))
     assert "kNN on 12 of the images that were trained on" in sanity_check(tmp_path, source, cpu_work(tmp_path)).lines[0]
 
 
@@ -37,7 +37,7 @@ def test_what_is_held_out_and_what_is_trained_on_are_all_images() -> None:
 
 
 def test_without_labels_there_are_ranks_and_a_picture(tmp_path: Path) -> None:
-    kept_run(tmp_path, tiny_run())
+    saved_run(tmp_path, tiny_run())
     source = Arrays(np.stack([images(30, 0).image(n).permute(1, 2, 0).numpy() for n in range(30)]), None, "plain")
     result = sanity_check(tmp_path, source, cpu_work(tmp_path))
     assert result.beats_baselines is None and "of 12 dimensions (effective rank; random encoder " in result.lines[0]

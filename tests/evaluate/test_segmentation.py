@@ -11,7 +11,7 @@ import pytest
 import torch
 from PIL import Image
 from references import segmentation as reference
-from tiny import TinyMaps, cpu_work, kept_run, tiny_run
+from tiny import TinyMaps, cpu_work, saved_run, tiny_run
 
 from vantage.cli import main
 from vantage.data.sources.masked import open_masked, split_masked
@@ -181,7 +181,7 @@ def test_incomplete_maps_are_not_cached(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.slow
 def test_the_command_line_evaluates_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    kept_run(tmp_path / "run", RUN)
+    saved_run(tmp_path / "run", RUN)
     path, test = write_scenes(tmp_path / "one", 8), write_scenes(tmp_path / "two", 4, seed=1)
     (tmp_path / "names.txt").write_text("ground\nred\ngreen\n")
     quick_options = [
@@ -222,7 +222,7 @@ def test_the_command_line_evaluates_a_run(tmp_path: Path, capsys: pytest.Capture
 
 
 def test_the_training_set_is_refused_as_test_set(tmp_path: Path) -> None:
-    kept_run(tmp_path / "run", RUN)
+    saved_run(tmp_path / "run", RUN)
     train = open_masked(write_scenes(tmp_path / "one", 6))
     with pytest.raises(UserError, match="test images are the training images"):
         evaluate(tmp_path / "run", QUICK, train, train, work=cpu_work(tmp_path))

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-import judging
 import pytest
 import ranks
+import shared_evaluations
 import torch
 from torch.testing import assert_close
 
@@ -17,7 +17,7 @@ def test_two_processes_judge_as_one_does(tmp_path: Path) -> None:
     for folder in ("alone", "shared"):
         (tmp_path / folder).mkdir()
     torch.set_num_threads(1)
-    one, two = judging.results_of(tmp_path / "alone"), ranks.spawn(judging.judging, tmp_path)
+    one, two = shared_evaluations.results_of(tmp_path / "alone"), ranks.spawn(shared_evaluations.evaluate_all, tmp_path)
     for mine in two:
         assert mine.keys() == one.keys()
         for name in one:
@@ -32,7 +32,7 @@ def test_two_processes_judge_as_one_does(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_each_svm_is_fitted_by_one_process(tmp_path: Path) -> None:
-    both = ranks.spawn(judging.sharing_fits, tmp_path)
+    both = ranks.spawn(shared_evaluations.sharing_fits, tmp_path)
     assert [each["own"] for each in both] == [[0, 2, 4], [1, 3]]
     for each in both:
         assert each["rows"].tolist() == [[2.0 * number, 2.0 * number] for number in range(5)]

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from multilabel_images import Several, several
 from references.average_precision import by_loop
-from several import Several, several
 from sklearn.metrics import average_precision_score
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.svm import LinearSVC
-from tiny import cpu_work, images, kept_run, tiny_run
+from tiny import cpu_work, images, saved_run, tiny_run
 
 from vantage.data import Arrays, SourceSubset
 from vantage.encoders import Encoder, LinearHead, ResNet, Shared
@@ -220,7 +220,7 @@ def test_invalid_settings_are_refused() -> None:
 
 
 def test_the_record_holds_the_list(tmp_path: Path) -> None:
-    kept_run(tmp_path / "run", tiny_run())
+    saved_run(tmp_path / "run", tiny_run())
     result = evaluate(tmp_path / "run", SVM(costs="vissl"), several(60, 0), several(40, 1), work=cpu_work(tmp_path))
     (file,) = (tmp_path / "run" / "evaluations").iterdir()
     record = json.loads(file.read_text())

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from tiny import cpu_work, images, kept_run, tiny_run
+from tiny import cpu_work, images, saved_run, tiny_run
 
 from vantage.cli import main
 from vantage.encoders.backbones import ResNet
@@ -38,7 +38,7 @@ def write_set(file: Path, count: int, seed: int, classes: int = 3) -> str:
 
 @pytest.fixture
 def run_folder(tmp_path: Path) -> Path:
-    kept_run(tmp_path / "run", tiny_run())
+    saved_run(tmp_path / "run", tiny_run())
     return tmp_path / "run"
 
 
@@ -233,7 +233,7 @@ def test_a_mean_needs_every_set() -> None:
 
 @pytest.mark.slow
 def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    kept_run(tmp_path / "run", replace(tiny_run(), encoders=Shared(Encoder(ResNet(18, small=True), LinearHead(8)))))
+    saved_run(tmp_path / "run", replace(tiny_run(), encoders=Shared(Encoder(ResNet(18, small=True), LinearHead(8)))))
     train, test = write_set(tmp_path / "a.npz", 24, 0), write_set(tmp_path / "b.npz", 12, 1)
     start = ["evaluate", "transfer", str(tmp_path / "run")]
     words = [*start, "--sets", f"one={train},{test}", f"two={test}", "--by", "knn", "--set", "k=3", "--quiet"]

@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from planted import BATCH, WIDTH, curve
+from known_curves import BATCH, WIDTH, curve
 
 from vantage.facts.verdict import still_improving, verdict
 from vantage.training.monitor import SMALLEST_DEVIATION, smallest_rank

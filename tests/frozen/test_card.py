@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from planted import curve
+from known_curves import curve
 from safetensors.torch import save_file
-from tiny import kept_run, tiny_run
+from tiny import saved_run, tiny_run
 from torchvision.models import resnet18
 
 import vantage
@@ -31,7 +31,7 @@ def run_of(backbone: vantage.Backbone) -> Run:
 
 def finished_run(folder: Path, run: Run) -> Path:
     """A run's folder with everything that a card tells."""
-    kept_run(folder, run)
+    saved_run(folder, run)
     rows = [json.dumps(row) + "\n" for row in curve(run.epochs)]
     (folder / "metrics.jsonl").write_text("".join(rows))
     hardware = {"processor": "one", "cores": 1, "threads": 1, "gpus": []}

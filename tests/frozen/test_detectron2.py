@@ -11,7 +11,7 @@ import pytest
 import torch
 from references.detectron2_network import Detector, Network, match_names
 from test_export import encoder
-from tiny import kept_run, tiny_run
+from tiny import saved_run, tiny_run
 
 from vantage.encoders.backbones import ResNet, Timm
 from vantage.encoders.encoder import Encoder
@@ -172,7 +172,7 @@ def test_the_files_say_what_the_settings_say() -> None:
 
 
 def test_a_run_is_exported_to_a_folder(tmp_path: Path) -> None:
-    kept_run(tmp_path, replace(tiny_run(), encoders=Shared(Encoder(ResNet(18), LinearHead(8)))))
+    saved_run(tmp_path, replace(tiny_run(), encoders=Shared(Encoder(ResNet(18), LinearHead(8)))))
     result = export(tmp_path, "detectron2", tmp_path / "there")
     names = {path.name for path in (tmp_path / "there").iterdir()}
     assert {"weights.pth", "weights-to-res4.pth", "train_net.py", "coco-mask-rcnn-fpn-1x-frozen.yaml"} <= names

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
-from tiny import cpu_work, images, kept_run, tiny_run
+from tiny import cpu_work, images, saved_run, tiny_run
 
 from vantage.errors import UserError
 from vantage.frozen import embedding as embedding_file
@@ -88,7 +88,7 @@ with vantage.allowing("tiny"):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["rows.npy", "rows.parquet"])
 def test_a_killed_process_is_continued_with_the_same_bytes(name: str, tmp_path: Path) -> None:
-    kept_run(tmp_path, tiny_run())
+    saved_run(tmp_path, tiny_run())
     process = subprocess.run(
         [sys.executable, "-c", KILLED_PROGRAM, str(Path(__file__).parents[1] / "support"), str(tmp_path), name]
     )

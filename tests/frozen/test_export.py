@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors import safe_open
-from tiny import kept_run, tiny_run
+from tiny import saved_run, tiny_run
 
 from vantage.encoders import Convolutions, ResNet9, TinyAlexNet
 from vantage.encoders.backbones import Backbone, ResNet, Timm
@@ -97,7 +97,7 @@ def test_networks_for_little_compute_load_with_equal_outputs(backbone: Backbone,
 
 def test_a_run_is_exported(tmp_path: Path) -> None:
     run = replace(tiny_run(), encoders=Shared(Encoder(ResNet(18, small=True), LinearHead(8))))
-    learner = kept_run(tmp_path, run).eval()
+    learner = saved_run(tmp_path, run).eval()
     result = export(tmp_path, "torchvision", tmp_path / "out" / "backbone.safetensors")
     images = torch.randn(2, 3, 32, 32)
     with torch.no_grad():
@@ -113,7 +113,7 @@ def test_unsuitable_networks_and_files_are_refused(tmp_path: Path) -> None:
             export_backbone(encoder(ResNet(18, width_multiplier=0.125)), to, tmp_path / "a.safetensors")
         with pytest.raises(UserError, match=f"{to} has no network for TinyAlexNet"):
             export_backbone(encoder(TinyAlexNet(64, 3, 1 / 32)), to, tmp_path / "a.safetensors")
-    kept_run(tmp_path, tiny_run())
+    saved_run(tmp_path, tiny_run())
     for to in ("torchvision", "timm", "safetensors"):
         with pytest.raises(UserError, match="TinyBackbone"):
             export(tmp_path, to, tmp_path / "a.safetensors")

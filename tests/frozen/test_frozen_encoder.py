@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from tiny import TinyBackbone, kept_run, tiny_run
+from tiny import TinyBackbone, saved_run, tiny_run
 from torch.testing import assert_close
 
 from vantage.encoders.encoder import Encoder
@@ -35,7 +35,7 @@ ROLES = [None, Shared(ENCODER), PerView((ENCODER, Encoder(TinyBackbone(20), Line
 
 @pytest.mark.parametrize("role", ROLES, ids=["Momentum", "Shared", "PerView"])
 def test_the_trained_network_comes_back(role: Role | None, tmp_path: Path) -> None:
-    learner = kept_run(tmp_path, tiny_run(role)).eval()
+    learner = saved_run(tmp_path, tiny_run(role)).eval()
     views = torch.randn(4, 3, 32, 32)
     for number, network in enumerate(learner.networks.encoders):
         encoder = load(tmp_path, number)
@@ -48,7 +48,7 @@ def test_the_trained_network_comes_back(role: Role | None, tmp_path: Path) -> No
 def test_frequencies_are_judged_on_their_bands(role: Role | None, tmp_path: Path) -> None:
     """Each encoder sees the band that it was trained on, one encoder for both sees them one after the other."""
     run = replace(tiny_run(role), views=frequency_views(32, sigma=1.5))
-    learner = kept_run(tmp_path, run).eval()
+    learner = saved_run(tmp_path, run).eval()
     images = torch.randint(0, 256, (4, 3, 32, 32), dtype=torch.uint8)
     low, high = run.views.split(IMAGENET.normalize().apply(images / 255, torch.empty(4, 0)))  # pyright: ignore
     encoders: list[Any] = list(learner.networks.encoders) * (3 - len(learner.networks.encoders))
@@ -64,13 +64,13 @@ def test_frequencies_are_judged_on_their_bands(role: Role | None, tmp_path: Path
 
 
 def test_a_network_that_does_not_exist_is_refused(tmp_path: Path) -> None:
-    kept_run(tmp_path, tiny_run())
+    saved_run(tmp_path, tiny_run())
     with pytest.raises(UserError, match="network 1 was asked for, but the run trained 1"):
         load(tmp_path, 1)
 
 
 def test_a_run_without_checkpoint_is_refused(tmp_path: Path) -> None:
-    kept_run(tmp_path, tiny_run())
+    saved_run(tmp_path, tiny_run())
     (tmp_path / "checkpoint").rename(tmp_path / "elsewhere")
     with pytest.raises(UserError, match="holds no checkpoint yet"):
         load(tmp_path)
@@ -78,7 +78,7 @@ def test_a_run_without_checkpoint_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", ["flip", "truncate", "empty", "gone", "facts"])
 def test_a_damaged_checkpoint_is_refused(damage: str, tmp_path: Path) -> None:
-    kept_run(tmp_path, tiny_run())
+    saved_run(tmp_path, tiny_run())
     newest = checkpoint.latest(tmp_path)
     assert newest is not None
     tensors = newest / "tensors.safetensors"
@@ -99,7 +99,7 @@ def test_a_damaged_checkpoint_is_refused(damage: str, tmp_path: Path) -> None:
 
 
 def test_a_pickle_instead_of_tensors_is_not_executed(tmp_path: Path) -> None:
-    kept_run(tmp_path, tiny_run())
+    saved_run(tmp_path, tiny_run())
     newest = checkpoint.latest(tmp_path)
     assert newest is not None
     tensors, trace = newest / "tensors.safetensors", tmp_path / "trace"
@@ -119,7 +119,7 @@ def test_a_pickle_instead_of_tensors_is_not_executed(tmp_path: Path) -> None:
 def test_settings_of_another_architecture_are_refused(tmp_path: Path) -> None:
     from vantage.training import settings
 
-    kept_run(tmp_path, tiny_run())
+    saved_run(tmp_path, tiny_run())
     settings.write(tiny_run(Shared(Encoder(TinyBackbone(5), LinearHead(8)))), tmp_path)
     with pytest.raises(UserError, match="does not fit"):
         load(tmp_path)

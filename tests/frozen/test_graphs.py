@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tiny import images, kept_run, tiny_run
+from tiny import images, saved_run, tiny_run
 from torch import nn
 
 import vantage
@@ -125,7 +125,7 @@ def test_what_cannot_be_written_is_refused_in_words(tmp_path: Path, monkeypatch:
 def test_the_command_exports_a_run_with_two_networks_and_says_how_it_was_checked(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    kept_run(tmp_path / "run", two_halves())
+    saved_run(tmp_path / "run", two_halves())
     write_pixels(tmp_path / "images.npy", images(8, seed=1))
     assert main(["export", str(tmp_path / "run"), "--to", "torch", "--data", str(tmp_path / "images.npy")]) == 0
     output = capsys.readouterr()

@@ -12,7 +12,7 @@ import pytest
 import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
-from tiny import images, kept_run, tiny_run
+from tiny import images, saved_run, tiny_run
 from torch import Tensor
 
 from vantage.cli import main
@@ -209,7 +209,7 @@ def test_names_that_are_none_are_refused(word: str, message: str):
 def test_verbs_that_take_a_run_take_weights(weights: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     word, data = f"timm:{SMALL}={tmp_path}/weights.safetensors", str(weights / "images.npz")
     (tmp_path / "weights.safetensors").write_bytes((weights / "timm.safetensors").read_bytes())
-    kept_run(tmp_path / "run", tiny_run())
+    saved_run(tmp_path / "run", tiny_run())
 
     def run(*words: str) -> str:
         assert main(["--import", "tiny", *words]) == 0, capsys.readouterr().err

@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils import Tags
 from sklearn.utils.estimator_checks import estimator_checks_generator
 from sklearn.utils.validation import check_is_fitted, validate_data
-from tiny import images, kept_run, tiny_run
+from tiny import images, saved_run, tiny_run
 
 import vantage
 from vantage import VantageEncoder
@@ -35,7 +35,7 @@ LABELS = [SOURCE.label(number) for number in range(len(SOURCE))]
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("run")
-    kept_run(folder, replace(tiny_run(), encoders=Shared(Encoder(Convolutions((4, 8)), LinearHead(8)))))
+    saved_run(folder, replace(tiny_run(), encoders=Shared(Encoder(Convolutions((4, 8)), LinearHead(8)))))
     return folder
 
 

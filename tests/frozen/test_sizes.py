@@ -10,7 +10,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 from small_runs import small_run, write_images
-from tiny import ALLOW, TinyBackbone, images, kept_run, tiny_run
+from tiny import ALLOW, TinyBackbone, images, saved_run, tiny_run
 
 from vantage.composition.codec import allowing, encode
 from vantage.encoders import Convolutions, Encoder, LinearHead, Momentum, Role, Shared, SplitBatchNorm
@@ -58,7 +58,7 @@ def _kibibytes(field: str) -> int:
     ids=["a GiB", "more than there is", "the largest number", "a wide network"],
 )
 def test_a_network_of_any_size_takes_no_memory(role: Role, tmp_path: Path) -> None:
-    kept_run(tmp_path, tiny_run())
+    saved_run(tmp_path, tiny_run())
     settings.write(tiny_run(role), tmp_path)
     with allowing(*ALLOW):
         assert memory_growth(lambda: load(tmp_path)) < GIBIBYTE / 8
@@ -68,7 +68,7 @@ def test_a_network_of_any_size_takes_no_memory(role: Role, tmp_path: Path) -> No
 def test_a_queue_of_any_length_takes_no_memory(tmp_path: Path) -> None:
     """Also where provenance names more images than a bank could hold."""
     run = tiny_run()
-    kept_run(tmp_path, run)
+    saved_run(tmp_path, run)
     for length in (GIBIBYTE // 64, 10**15):
         settings.write(replace(run, branches=(replace(run.branches[0], memory=Queue(length)),)), tmp_path)
         with allowing(*ALLOW):
@@ -140,7 +140,7 @@ def test_learned_views_of_any_size_take_no_memory(flow: Flow, tmp_path: Path, mo
 def test_settings_ask_for_no_more_than_a_machine_has(
     part: str, name: str, value: int, message: str, tmp_path: Path
 ) -> None:
-    kept_run(tmp_path, tiny_run())
+    saved_run(tmp_path, tiny_run())
     content = json.loads((tmp_path / "settings.json").read_text())
 
     def edit(node: object) -> None:

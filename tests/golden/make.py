@@ -22,7 +22,7 @@ from torch import Tensor
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 
-import shrunken
+import small_recipes
 
 from vantage.encoders import SplitBatchNorm
 from vantage.recipes import RECIPES
@@ -45,12 +45,12 @@ def curves(run: Run, steps: int, dtype: torch.dtype, first: int | None = None) -
     """Curves of this many steps, or of the `first` of them, with the recipe's own optimizer and rate; keys in groups of
     four. The rank is that of a step's queries, by the monitor's formula; their products are float64, since a singular
     value near 0 is a square root."""
-    run = shrunken.shrink(replace(run, epochs=4), SplitBatchNorm(2))
-    learner = shrunken.learner(run, dtype)
+    run = small_recipes.shrink(replace(run, epochs=4), SplitBatchNorm(2))
+    learner = small_recipes.learner(run, dtype)
     rows: dict[str, list[float]] = {name: [] for name in CURVES}
     optimizer = run.optimizer.build(learner)
-    steps_per_epoch = shrunken.IMAGES // shrunken.BATCH
-    for step, (views, image) in enumerate(shrunken.batches(steps, shrunken.shapes(run), dtype)[:first]):
+    steps_per_epoch = small_recipes.IMAGES // small_recipes.BATCH
+    for step, (views, image) in enumerate(small_recipes.batches(steps, small_recipes.shapes(run), dtype)[:first]):
         for group in optimizer.param_groups:
             # Warm-up of ten epochs would fill so short a run: the rate is that of a run of 20 epochs.
             group["lr"] = run.learning_rate(step, steps_per_epoch, 20)

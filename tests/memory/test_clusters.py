@@ -7,7 +7,7 @@ import synthetic
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from pretended import Pretend, Pretended, pretended, values
+from pretend_gpu import Pretend, Pretended, pretended, values
 from references import clusters as reference
 from torch import Tensor
 from torch.nn.functional import normalize

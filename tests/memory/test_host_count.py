@@ -1,7 +1,7 @@
 """What the host knows of a saved number without reading it."""
 
 import torch
-from pretended import Pretend, Pretended
+from pretend_gpu import Pretend, Pretended
 
 from vantage.memory.host_count import HostCount
 

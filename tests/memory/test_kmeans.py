@@ -5,7 +5,7 @@ import synthetic
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from pretended import Pretend, Pretended, values
+from pretend_gpu import Pretend, Pretended, values
 from references import clusters as reference
 from sklearn.cluster import KMeans
 from torch.testing import assert_close

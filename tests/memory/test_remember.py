@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-import shrunken
+import small_recipes
 import synthetic
 import torch
 from references import losses as reference
@@ -47,11 +47,11 @@ def test_each_and_mean():
 def test_jcl_is_its_loop_and_remembers_means():
     """The whole recipe: five keys of a slow network, Eq. 8 over the queue, the plain mean enqueued, no gradient to
     keys."""
-    run = shrunken.shrink(jcl(32), None)
+    run = small_recipes.shrink(jcl(32), None)
     estimator = JCL(0.2, Constant(4.0))
     run = replace(run, branches=(replace(run.branches[0], estimator=estimator),))
-    learner = shrunken.learner(run)
-    views, image = shrunken.batches(1, learner.views)[0]
+    learner = small_recipes.learner(run)
+    views, image = small_recipes.batches(1, learner.views)[0]
     fast, slow, store = learner.networks.network, learner.networks.slow, learner.store(0)  # pyright: ignore
     queue = store.vector.clone()  # pyright: ignore
     step = learner(views, image, 0)

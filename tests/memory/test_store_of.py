@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-import shrunken
+import small_recipes
 import torch
 
 from vantage.branch import owners
@@ -15,15 +15,15 @@ from vantage.training.trial import trial
 
 @pytest.mark.parametrize("recipe", [interclr, pirl], ids=lambda recipe: recipe.__name__)
 def test_both_branches_share_one_store(recipe):
-    run = shrunken.shrink(recipe(32), None)
-    learner = shrunken.learner(run)
+    run = small_recipes.shrink(recipe(32), None)
+    learner = small_recipes.learner(run)
     assert learner.store(1) is learner.store(0) and list(learner.stores) == ["0"]
     apart = replace(run, branches=(run.branches[0], replace(run.branches[1], memory=run.branches[0].memory)))
-    twice = shrunken.learner(apart)
+    twice = small_recipes.learner(apart)
     assert len(twice.stores) == 2
     twice.store(0).load_state_dict(learner.store(0).state_dict())
     twice.store(1).load_state_dict(learner.store(0).state_dict())
-    for step, (views, image) in enumerate(shrunken.batches(3, shrunken.shapes(run))):
+    for step, (views, image) in enumerate(small_recipes.batches(3, small_recipes.shapes(run))):
         step_loss, other = learner(views, image, step), twice(views, image, step)
         assert torch.equal(step_loss.loss, other.loss), "one bank says what two equal ones say"
         learner.after_step([step_loss.fresh], step)
@@ -31,7 +31,7 @@ def test_both_branches_share_one_store(recipe):
 
 
 def test_a_missing_store_is_refused():
-    base = shrunken.shrink(instance_discrimination(32), None)
+    base = small_recipes.shrink(instance_discrimination(32), None)
     (branch,) = base.branches
     for branches in (
         (replace(branch, memory=StoreOf(0)),),

@@ -1,4 +1,4 @@
-"""Ranks and draws among the columns of all processes, here on one that has them all; `memory/test_dealt_banks.py` has
+"""Ranks and draws among the columns of all processes, here on one that has them all; `memory/test_sharded_banks.py` has
 several."""
 
 import pytest

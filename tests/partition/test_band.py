@@ -7,7 +7,7 @@ import synthetic
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from pretended import Pretend, Pretended, values
+from pretend_gpu import Pretend, Pretended, values
 from references import losses as reference
 from references import ranks as ranking
 from torch import Tensor

@@ -133,9 +133,9 @@ def _height(run: Run) -> int:
 @pytest.mark.parametrize("speed", [30.0, 3_000.0])
 def test_the_time_is_kept_with_room_to_judge(minutes: float, speed: float) -> None:
     result = make_plan(LARGE, minutes, measure=Pace(speed))
-    judging = 4 + min(7_000, result.images) / 3 / result.images_per_second
-    assert result.seconds + judging <= 60 * minutes
-    assert result.seconds + judging >= 0.8 * 60 * minutes or result.run.epochs == 1_000
+    evaluation_seconds = 4 + min(7_000, result.images) / 3 / result.images_per_second
+    assert result.seconds + evaluation_seconds <= 60 * minutes
+    assert result.seconds + evaluation_seconds >= 0.8 * 60 * minutes or result.run.epochs == 1_000
     assert result.seconds <= 60 * result.run.monitoring.minutes <= result.seconds + 1
 
 
@@ -158,8 +158,8 @@ def test_a_set_that_is_too_large_for_the_time_is_made_smaller() -> None:
 @pytest.mark.parametrize("speed", [70.0, 130.0, 330.0, 520.0])
 def test_whole_epochs_leave_little_of_the_time(speed: float) -> None:
     result = make_plan(LARGE, 5.0, measure=Pace(speed))
-    judging = 4 + min(7_000, result.images) / 3 / result.images_per_second
-    assert 0.8 * 300 <= result.seconds + judging <= 300 and result.run.epochs >= 5
+    evaluation_seconds = 4 + min(7_000, result.images) / 3 / result.images_per_second
+    assert 0.8 * 300 <= result.seconds + evaluation_seconds <= 300 and result.run.epochs >= 5
 
 
 def test_what_ten_times_the_time_cannot_pay_for_is_not_measured() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import shrunken
+import small_recipes
 import synthetic
 import tiny
 import torch
@@ -34,15 +34,15 @@ from vantage.views import Lab
 
 def test_cmc_is_its_loop():
     """Each modality against the other's bank, over the same drawn rows; the sum of both, not the mean."""
-    run = shrunken.shrink(cmc_softmax(32), None)
-    learner = shrunken.learner(run)
-    views, image = shrunken.batches(1, shrunken.shapes(run))[0]
+    run = small_recipes.shrink(cmc_softmax(32), None)
+    learner = small_recipes.learner(run)
+    views, image = small_recipes.batches(1, small_recipes.shapes(run))[0]
     step = learner(views, image, 0)
     networks: Any = learner.networks.encoders
     lightness, color = (network(view) for network, view in zip(networks, views, strict=True))
     of_color, of_lightness = (learner.store(number) for number in range(2))
     query = Keys(lightness, image, seed=synthetic.query_seeds(run.seed, 0, image))
-    columns = Sample(7).blindly(query, shrunken.IMAGES).tolist()
+    columns = Sample(7).blindly(query, small_recipes.IMAGES).tolist()
     pairs: Any = ((lightness, of_color), (color, of_lightness))
     expected = sum(reference.instance_discrimination(q, bank.vector, image.tolist(), columns, 0.1) for q, bank in pairs)
     assert_close(step.loss, expected, rtol=0, atol=1e-10)
@@ -62,13 +62,13 @@ def with_modalities_swapped(run: Run) -> Run:
 
 @pytest.mark.parametrize("recipe", [cmc, cmc_softmax, ring_cmc, cave_cmc, ring_cmc_clusters], ids=lambda r: r.__name__)
 def test_19_swapping_the_modalities_leaves_the_loss_unchanged(recipe):
-    run = shrunken.shrink(recipe(32), None)
-    learner, mirror = shrunken.learner(run), shrunken.learner(with_modalities_swapped(run))
+    run = small_recipes.shrink(recipe(32), None)
+    learner, mirror = small_recipes.learner(run), small_recipes.learner(with_modalities_swapped(run))
     for mine, theirs in zip(mirror.networks.encoders, reversed(list(learner.networks.encoders)), strict=True):
         mine.load_state_dict(theirs.state_dict())
     for number in range(2):
         mirror.store(number).load_state_dict(learner.store(number).state_dict())
-    for step, (views, image) in enumerate(shrunken.batches(4, shrunken.shapes(run))):
+    for step, (views, image) in enumerate(small_recipes.batches(4, small_recipes.shapes(run))):
         step_loss, other = learner(views, image, step), mirror(views[::-1], image, step)
         assert_close(step_loss.loss, other.loss, rtol=0, atol=1e-12)
         learner.after_step([step_loss.fresh], step)
@@ -76,10 +76,10 @@ def test_19_swapping_the_modalities_leaves_the_loss_unchanged(recipe):
 
 
 def test_each_direction_has_a_normalizer_of_its_own():
-    run = shrunken.shrink(cmc(32), None)
+    run = small_recipes.shrink(cmc(32), None)
     assert all(isinstance(branch.estimator, NCE) for branch in run.branches)
-    learner = shrunken.learner(run)
-    views, image = shrunken.batches(1, shrunken.shapes(run))[0]
+    learner = small_recipes.learner(run)
+    views, image = small_recipes.batches(1, small_recipes.shapes(run))[0]
     learner(views, image, 0)
     constants = [float(learner.estimators[str(number)].log_normalizer) for number in range(2)]  # pyright: ignore
     assert constants[0] != constants[1] and all(abs(value) < 20 for value in constants)
@@ -138,7 +138,7 @@ def test_one_network_is_exported(trained_run: tuple[Path, str], tmp_path: Path):
 
 def test_a_network_of_two_channels_loads_elsewhere(tmp_path: Path):
     run = cmc(32)
-    tiny.kept_run(tmp_path / "run", run)
+    tiny.saved_run(tmp_path / "run", run)
     file = export(tmp_path / "run", "torchvision", tmp_path / "color.safetensors", network=1)
     assert "Conv2d(2, 64" in file.how
     names: dict[str, Any] = {}

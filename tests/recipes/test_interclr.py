@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-import shrunken
+import small_recipes
 import synthetic
 import torch
 from hypothesis import given
@@ -29,15 +29,15 @@ RECIPES = (interclr, interclr_moco, local_aggregation)
 
 def learner_after(run: Run, steps: int = 4) -> Learner:
     """A learner whose banks were written in `steps` steps of 8 of 24 images: clusters are made after three."""
-    learner = shrunken.learner(run)
-    for step, (views, image) in enumerate(shrunken.batches(steps, learner.views)):
+    learner = small_recipes.learner(run)
+    for step, (views, image) in enumerate(small_recipes.batches(steps, learner.views)):
         with torch.no_grad():
             learner.after_step([learner(views, image, step).fresh], step)
     return learner
 
 
 def queries_and_keys(learner: Learner, step: int) -> tuple[list[Tensor], Tensor, dict[int, Tensor]]:
-    views, image = shrunken.batches(step + 1, learner.views)[step]
+    views, image = small_recipes.batches(step + 1, learner.views)[step]
     return views, image, learner.networks.queries({0: views[0]})
 
 
@@ -50,7 +50,7 @@ def bank(learner: Learner, branch: int) -> OnlineStore | ReclusteredStore:
 @pytest.mark.parametrize("recipe", [interclr, interclr_moco], ids=lambda recipe: recipe.__name__)
 def test_interclr_is_its_loop(recipe):
     """λ times the mean over images of the intra loss and 1 − λ times that of MarginNCE, with labels of before."""
-    run = shrunken.shrink(recipe(32), None)
+    run = small_recipes.shrink(recipe(32), None)
     learner = learner_after(run)
     views, image, queries = queries_and_keys(learner, 4)
     result, store, step = learner(views, image, 4), bank(learner, 1), 4
@@ -72,7 +72,7 @@ def test_interclr_is_its_loop(recipe):
     inter = torch.stack(reference.info_nce(near, far, temperature, -0.5)).mean()
     if recipe is interclr:
         own_bank = learner.store(0).vector  # pyright: ignore
-        columns = Sample(7).blindly(query, shrunken.IMAGES).tolist()
+        columns = Sample(7).blindly(query, small_recipes.IMAGES).tolist()
         columns = [[j for j in row if j != own] for row, own in zip(columns, image.tolist(), strict=True)]
         intra = reference.instance_discrimination(query.vector, own_bank, image.tolist(), columns, temperature)
     else:
@@ -87,7 +87,7 @@ def test_interclr_is_its_loop(recipe):
 
 
 def test_local_aggregation_is_its_loop():
-    run = shrunken.shrink(local_aggregation(32), None)
+    run = small_recipes.shrink(local_aggregation(32), None)
     learner = learner_after(run)
     views, image, queries = queries_and_keys(learner, 4)
     store, query = bank(learner, 0), queries[0]
@@ -107,12 +107,12 @@ def test_local_aggregation_is_its_loop():
 @pytest.mark.parametrize("recipe", [interclr, interclr_moco], ids=lambda recipe: recipe.__name__)
 @pytest.mark.parametrize("weight", [0.0, 1.0])
 def test_22_lambda_leaves_one_branch(recipe, weight: float):
-    run = shrunken.shrink(recipe(32), None)
+    run = small_recipes.shrink(recipe(32), None)
     intra, inter = run.branches
     both = (replace(intra, weight=Constant(weight)), replace(inter, weight=Constant(1 - weight)))
-    (one,) = shrunken.only(run, 0 if weight else 1).branches
+    (one,) = small_recipes.only(run, 0 if weight else 1).branches
     learner = learner_after(replace(run, branches=both))
-    alone = Learner(run.encoders, (replace(one, weight=Constant(1.0)),), shrunken.IMAGES, run.seed).double()
+    alone = Learner(run.encoders, (replace(one, weight=Constant(1.0)),), small_recipes.IMAGES, run.seed).double()
     alone.networks.load_state_dict(learner.networks.state_dict())
     alone.store(0).load_state_dict(learner.store(0 if weight else 1).state_dict())
     views, image, _ = queries_and_keys(learner, 4)
@@ -168,8 +168,8 @@ def test_24_as_many_draws_as_the_pool_has_leave_no_chance():
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.__name__)
 def test_one_cluster_for_all_ends_and_teaches_nothing_between_images(recipe):
-    run = shrunken.shrink(recipe(32), None)
-    learner = learner_after(shrunken.only(run, len(run.branches) - 1))
+    run = small_recipes.shrink(recipe(32), None)
+    learner = learner_after(small_recipes.only(run, len(run.branches) - 1))
     bank(learner, 0).label.zero_()
     views, image, _ = queries_and_keys(learner, 4)
     loss = learner(views, image, 4).loss

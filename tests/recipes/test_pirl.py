@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import shrunken
+import small_recipes
 import synthetic
 import torch
 from references import losses as reference
@@ -30,7 +30,7 @@ from vantage.training.run import Run
 
 
 def views_of(run: Run) -> tuple[list[Tensor], Tensor]:
-    return shrunken.batches(1, shrunken.shapes(run))[0]
+    return small_recipes.batches(1, small_recipes.shapes(run))[0]
 
 
 def with_weights(run: Run, *weights: float) -> Run:
@@ -48,7 +48,7 @@ def gradients(learner: Learner, views: list[Tensor], image: Tensor) -> tuple[Ste
 
 def learner_like(run: Run, other: Learner) -> Learner:
     """A learner of `run` with what it shares with another: networks, and the first store in all of its own."""
-    learner, state = shrunken.learner(run), other.state_dict()
+    learner, state = small_recipes.learner(run), other.state_dict()
     mine = learner.state_dict()
     for name in mine:
         store, _, rest = name.partition(".")[2].partition(".")
@@ -60,15 +60,15 @@ def learner_like(run: Run, other: Learner) -> Learner:
 
 def test_pirl_is_its_loop():
     """Half the cross-entropy of the image and half of its jigsaw: the same own row, the same drawn rows."""
-    run = shrunken.shrink(pirl(32), None)
-    learner, (views, image) = shrunken.learner(run), views_of(run)
+    run = small_recipes.shrink(pirl(32), None)
+    learner, (views, image) = small_recipes.learner(run), views_of(run)
     step, actual = gradients(learner, views, image)
     network: Any = learner.networks.encoders[0]
     features = torch.stack([network.backbone(views[1][:, position]) for position in range(9)], 1)
     each = torch.cat([network.jigsaw.patch(features[:, position]) for position in range(9)], 1)
     queries = (network(views[0]), normalize(network.jigsaw.joined(each), dim=1))
     query_keys = Keys(queries[0], image, seed=synthetic.query_seeds(run.seed, 0, image))
-    columns = Sample(7).blindly(query_keys, shrunken.IMAGES).tolist()
+    columns = Sample(7).blindly(query_keys, small_recipes.IMAGES).tolist()
     banks: list[Any] = [learner.store(number) for number in range(2)]
     losses = [
         reference.instance_discrimination(query, bank.vector, image.tolist(), columns, 0.07)
@@ -82,8 +82,8 @@ def test_pirl_is_its_loop():
 
 
 def test_only_whole_images_are_remembered():
-    run = shrunken.shrink(pirl(32), None)
-    learner, (views, image) = shrunken.learner(run), views_of(run)
+    run = small_recipes.shrink(pirl(32), None)
+    learner, (views, image) = small_recipes.learner(run), views_of(run)
     banks: list[Any] = [learner.store(number) for number in range(2)]
     before = [bank.vector.tolist() for bank in banks]
     step = learner(views, image, 0)
@@ -96,9 +96,9 @@ def test_only_whole_images_are_remembered():
 
 
 def test_19_without_the_jigsaw_it_is_instance_discrimination():
-    run = with_weights(shrunken.shrink(pirl(32), SplitBatchNorm(2)), 1.0, 0.0)
-    learner, (views, image) = shrunken.learner(run), views_of(run)
-    plain = shrunken.shrink(instance_discrimination(32), SplitBatchNorm(2))
+    run = with_weights(small_recipes.shrink(pirl(32), SplitBatchNorm(2)), 1.0, 0.0)
+    learner, (views, image) = small_recipes.learner(run), views_of(run)
+    plain = small_recipes.shrink(instance_discrimination(32), SplitBatchNorm(2))
     plain = replace(plain, branches=(replace(plain.branches[0], estimator=run.branches[0].estimator),))
     step, actual = gradients(learner, views, image)
     other, expected = gradients(learner_like(plain, learner), views[:1], image)
@@ -109,10 +109,10 @@ def test_19_without_the_jigsaw_it_is_instance_discrimination():
 
 
 def test_19_without_the_image_it_is_the_jigsaw_only():
-    run = with_weights(shrunken.shrink(pirl(32), None), 0.0, 1.0)
-    learner, (views, image) = shrunken.learner(run), views_of(run)
+    run = with_weights(small_recipes.shrink(pirl(32), None), 0.0, 1.0)
+    learner, (views, image) = small_recipes.learner(run), views_of(run)
     step, actual = gradients(learner, views, image)
-    only, expected = gradients(learner_like(shrunken.only(run, 1), learner), views, image)
+    only, expected = gradients(learner_like(small_recipes.only(run, 1), learner), views, image)
     assert_close(step.loss, only.loss, rtol=0, atol=1e-12)
     for name, gradient in actual.items():
         assert_close(gradient, expected[name], rtol=0, atol=1e-12)
@@ -121,10 +121,10 @@ def test_19_without_the_image_it_is_the_jigsaw_only():
 
 @pytest.mark.parametrize("share", [0.0, 0.5])
 def test_19_infomins_jigsaw_has_mocos_key_and_without_it_is_moco(share: float):
-    run = with_weights(shrunken.shrink(infomin(32), SplitBatchNorm(2)), 1 - share, share)
-    learner, (views, image) = shrunken.learner(run), views_of(run)
+    run = with_weights(small_recipes.shrink(infomin(32), SplitBatchNorm(2)), 1 - share, share)
+    learner, (views, image) = small_recipes.learner(run), views_of(run)
     step, actual = gradients(learner, views, image)
-    plain = shrunken.shrink(moco_v2(32), SplitBatchNorm(2))
+    plain = small_recipes.shrink(moco_v2(32), SplitBatchNorm(2))
     plain = replace(plain, branches=(replace(plain.branches[0], estimator=run.branches[0].estimator),))
     other, expected = gradients(learner_like(plain, learner), views[:2], image)
     if share == 0.0:

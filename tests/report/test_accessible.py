@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import seen
-from made import finished_run, hostile_images, record_result
-from seen import wait_for
+import screenshots
+from runs_with_metrics import finished_run, hostile_images, record_result
+from screenshots import wait_for
 from tiny import cpu_work, tiny_run
 
 from vantage.report import write_report
@@ -16,7 +16,8 @@ from vantage.report import write_report
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
-        not (seen.CHROMIUM and seen.DRIVER), reason="needs Chromium and chromedriver, and they are not installed"
+        not (screenshots.CHROMIUM and screenshots.DRIVER),
+        reason="Chromium or chromedriver is not installed",
     ),
 ]
 
@@ -37,7 +38,7 @@ return [...document.querySelectorAll("a[href], button, input, select, summary, [
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     pytest.importorskip("selenium.webdriver", reason="needs selenium, of the extra dev")
-    with seen.chromium(tmp_path_factory.mktemp("profile")) as driver:
+    with screenshots.chromium(tmp_path_factory.mktemp("profile")) as driver:
         yield driver
 
 
@@ -60,7 +61,7 @@ def tab(request: pytest.FixtureRequest, browser: Any, tmp_path_factory: pytest.T
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [380, 1280, 2560])
 def test_every_heading_picture_control_and_letter_serves_its_reader(tab: Any, width: int, scheme: str) -> None:
-    with seen.of_width(tab, width), seen.in_scheme(tab, scheme):
+    with screenshots.of_width(tab, width), screenshots.in_scheme(tab, scheme):
         assert tab.execute_script(WALK) == []
 
 
@@ -105,7 +106,7 @@ def test_the_keyboard_reaches_every_control_and_a_ring_shows_where_it_is(tab: An
 def test_a_table_of_results_is_read_on_a_phone_without_scrolling(tab: Any) -> None:
     cell = "document.querySelector('#results td')"
     for width, is_narrow in ((380, True), (1280, False)):
-        with seen.of_width(tab, width):
+        with screenshots.of_width(tab, width):
             table = "const one = document.querySelector('#results table'); "
             assert tab.execute_script(table + "return one.scrollWidth <= one.parentElement.clientWidth")
             content = tab.execute_script(f"return getComputedStyle({cell}, '::before').content")

@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-import seen
+import screenshots
 from PIL import Image
-from seen import wait_for
+from screenshots import wait_for
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
-        not (seen.CHROMIUM and seen.DRIVER), reason="needs Chromium and chromedriver, and they are not installed"
+        not (screenshots.CHROMIUM and screenshots.DRIVER),
+        reason="Chromium or chromedriver is not installed",
     ),
 ]
 
@@ -26,13 +27,13 @@ ALIKE = 6.0
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     pytest.importorskip("selenium.webdriver", reason="needs selenium, of the extra dev")
-    with seen.chromium(tmp_path_factory.mktemp("profile")) as driver:
+    with screenshots.chromium(tmp_path_factory.mktemp("profile")) as driver:
         yield driver
 
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return seen.page_of_two_runs(tmp_path_factory.mktemp("page"))
+    return screenshots.page_of_two_runs(tmp_path_factory.mktemp("page"))
 
 
 @pytest.fixture
@@ -108,14 +109,14 @@ def test_the_keyboard_reaches_the_map_and_the_list(tab: Any) -> None:
 
 @pytest.mark.parametrize("width", [380, 2560])
 def test_no_width_needs_scrolling_sideways(tab: Any, width: int) -> None:
-    with seen.of_width(tab, width):
+    with screenshots.of_width(tab, width):
         assert tab.execute_script("return document.documentElement.scrollWidth") <= width
 
 
 def test_it_is_light_or_dark_and_the_map_is_drawn(tab: Any) -> None:
     means = {}
     for scheme in ("light", "dark"):
-        with seen.in_scheme(tab, scheme):
+        with screenshots.in_scheme(tab, scheme):
             shot = Image.open(BytesIO(tab.get_screenshot_as_png())).convert("L")
         means[scheme] = np.asarray(shot, dtype=float).mean()
     assert means["light"] > 200 and means["dark"] < 70
@@ -124,9 +125,9 @@ def test_it_is_light_or_dark_and_the_map_is_drawn(tab: Any) -> None:
 
 
 def test_sections_look_as_they_should(tab: Any) -> None:
-    assert max(seen.changes(tab).values()) < ALIKE
-    with seen.with_style(tab, "body { font: 17px/1.5 'DejaVu Serif', serif !important }"):
-        assert max(seen.changes(tab).values()) < ALIKE
+    assert max(screenshots.changes(tab).values()) < ALIKE
+    with screenshots.with_style(tab, "body { font: 17px/1.5 'DejaVu Serif', serif !important }"):
+        assert max(screenshots.changes(tab).values()) < ALIKE
 
 
 @pytest.mark.parametrize(
@@ -141,14 +142,14 @@ def test_sections_look_as_they_should(tab: Any) -> None:
     ],
 )
 def test_a_section_that_is_broken_is_seen(tab: Any, rules: str, section: str) -> None:
-    with seen.with_style(tab, rules):
-        assert seen.changes(tab, section)[section] > ALIKE
+    with screenshots.with_style(tab, rules):
+        assert screenshots.changes(tab, section)[section] > ALIKE
 
 
 def test_it_prints_on_white_paper_and_cuts_no_picture(tab: Any) -> None:
     pdfium = pytest.importorskip("pypdfium2", reason="needs pypdfium2, of the extra dev")
-    with seen.in_scheme(tab, "dark"):
-        paper = pdfium.PdfDocument(seen.pdf_of(tab))
+    with screenshots.in_scheme(tab, "dark"):
+        paper = pdfium.PdfDocument(screenshots.pdf_of(tab))
     sheets = [paper[number] for number in range(len(paper))]
     assert 3 <= len(sheets) <= 12
     assert "Healthy:" in sheets[0].get_textpage().get_text_range()

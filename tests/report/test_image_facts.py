@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from planted import features
+from known_curves import features
 
 from vantage.curation.neighbors import neighbors_of
 from vantage.report.image_facts import best_and_worst, spectrum

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from made import HOSTILE, finished_run, hostile_images
+from known_curves import features
 from PIL import Image
-from planted import features
+from runs_with_metrics import HOSTILE, finished_run, hostile_images
 from tiny import cpu_work, images, tiny_run
 
 from vantage.report import layout, write

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made import HOSTILE, finished_run, hostile_images, record_result
-from planted import curve
+from known_curves import curve
+from runs_with_metrics import HOSTILE, finished_run, hostile_images, record_result
 from small_runs import IMAGES, small_run, write_images
 from tiny import cpu_work, tiny_run
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import torch
-from made import finished_run
+from runs_with_metrics import finished_run
 from small_runs import IMAGES, small_run, write_images
 
 from vantage.data import SourceSubset, open_source

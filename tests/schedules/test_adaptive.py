@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import shrunken
+import small_recipes
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -66,7 +66,7 @@ def test_rings_values():
 
 
 def adaptive_run(keep: Schedule, recipe=ring_moco) -> Run:
-    run = replace(shrunken.shrink(recipe(32), None), monitoring=Monitoring(knn_every=1))
+    run = replace(small_recipes.shrink(recipe(32), None), monitoring=Monitoring(knn_every=1))
     rules = [(Ring(keep, Constant(0.25)), *branch.negatives[1:]) for branch in run.branches]
     return replace(run, branches=tuple(replace(b, negatives=r) for b, r in zip(run.branches, rules, strict=True)))
 
@@ -76,12 +76,12 @@ def test_a_learner_uses_the_present_number(recipe):
     """Each step's loss is that of the ring whose share is the value reached so far, one value for all branches."""
     choice = FollowsLoss(0.9, 0.3, 0.1, 2)
     role = adaptive_run(Constant(1.0), recipe).encoders
-    learner = shrunken.learner(adaptive_run(choice, recipe))
+    learner = small_recipes.learner(adaptive_run(choice, recipe))
     assert len(learner.adapted) == 1 and isinstance(learner.adapted[0], AdaptiveState)
     losses, values_used = [], []
-    for step, (views, image) in enumerate(shrunken.batches(8, shrunken.shapes(adaptive_run(choice, recipe)))):
+    for step, (views, image) in enumerate(small_recipes.batches(8, small_recipes.shapes(adaptive_run(choice, recipe)))):
         (value,) = learner.adaptive_values()
-        with_constant = Learner(role, adaptive_run(Constant(value), recipe).branches, shrunken.IMAGES, 0).double()
+        with_constant = Learner(role, adaptive_run(Constant(value), recipe).branches, small_recipes.IMAGES, 0).double()
         with_constant.load_state_dict({n: t for n, t in learner.state_dict().items() if not n.startswith("adapted")})
         result = learner(views, image, step)
         assert torch.equal(result.loss, with_constant(views, image, step).loss)
@@ -95,11 +95,11 @@ def test_a_learner_uses_the_present_number(recipe):
 
 
 def test_accuracies_move_the_other_kind_only():
-    learner = shrunken.learner(adaptive_run(FollowsAccuracy(0.9, 0.3, 0.1, 1)))
+    learner = small_recipes.learner(adaptive_run(FollowsAccuracy(0.9, 0.3, 0.1, 1)))
     for accuracy in (10.0, 20.0, 20.0, 15.0, 30.0):
         learner.after_validation(accuracy)
     assert_close(learner.adaptive_values(), [0.9 - 0.1 + 0.1 - 0.1], rtol=0, atol=1e-12)
-    views, image = shrunken.batches(1, 2)[0]
+    views, image = small_recipes.batches(1, 2)[0]
     learner.after_step([learner(views, image, 0).fresh], 0)
     assert_close(learner.adaptive_values(), [0.8], rtol=0, atol=1e-12)
 

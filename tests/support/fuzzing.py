@@ -22,12 +22,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
-from fuzzed import Target
+from fuzz_targets import Target
 from fuzzing_runs import of_runs
 from good_files import SET, VOC, coco, tar
 from PIL import Image
 from safetensors.torch import save
-from sharded import png
+from tar_shards import png
 from tiny import tiny_run
 
 from vantage.composition.assignments import assign

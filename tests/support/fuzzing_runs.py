@@ -12,11 +12,11 @@ from typing import Any
 
 import mutations
 import torch
-from fuzzed import Damage, Target
+from fuzz_targets import Damage, Target
 from good_files import tar
-from sharded import png
 from small_runs import small_run, write_images
-from tiny import ALLOW, TinyBackbone, images, kept_run, tiny_run
+from tar_shards import png
+from tiny import ALLOW, TinyBackbone, images, saved_run, tiny_run
 from torch import nn
 
 from vantage.cli.evaluate.protocols import protocol_named
@@ -59,7 +59,7 @@ def of_runs(folder: Path) -> dict[str, Target]:
 
 
 def _a_run(run: Path) -> dict[str, Target]:
-    kept_run(run, tiny_run())
+    saved_run(run, tiny_run())
     with allowing(*ALLOW):
         whole = read_settings(run)
     row = {"epoch": 1, "step": 4, "loss": 2.5, "accuracy": 0.5, "alignment": 0.5, "uniformity": -2.0, "deviation": 0.9}
@@ -140,7 +140,7 @@ def _a_checkpoint(folder: Path) -> dict[str, Target]:
 def _results(folder: Path) -> dict[str, Target]:
     run = folder / "judged"
     (run / "evaluations").mkdir(parents=True)
-    kept_run(run, tiny_run())
+    saved_run(run, tiny_run())
     with allowing(*ALLOW):
         encoder = load(run)
     work = Work("cpu", num_workers=1, cache=folder / "cache")

@@ -4,7 +4,7 @@ import io
 import json
 import tarfile
 
-from sharded import png, samples
+from tar_shards import png, samples
 
 VOC = b"""<?xml version="1.0" encoding="UTF-8"?>
 <annotation><filename>1.jpg</filename><size><width>40</width><height>40</height></size>

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
-from shrunken import SIDE, TwoLayers, shrink
+from small_recipes import SIDE, TwoLayers, shrink
 
 from vantage import processes
 from vantage.composition.fitting import parts_of

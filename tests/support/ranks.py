@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import shrunken
+import small_recipes
 import small_runs
 import synthetic
 import torch
@@ -38,12 +38,12 @@ STEPS = 5
 
 def train(run: Any, wrap: bool) -> dict[str, Any]:
     """A few steps of plain gradient descent: every loss, gradient, parameter and store."""
-    learner = shrunken.learner(run)
+    learner = small_recipes.learner(run)
     module = DistributedDataParallel(learner, broadcast_buffers=False) if wrap else learner
     parameters = [p for p in learner.parameters() if p.requires_grad]
     optimizer = torch.optim.SGD(parameters, lr=0.3, momentum=0.9)
     losses, gradients, keys = [], [], []
-    for step, (views, image) in enumerate(shrunken.batches(STEPS, shrunken.shapes(run))):
+    for step, (views, image) in enumerate(small_recipes.batches(STEPS, small_recipes.shapes(run))):
         learner.before_step(step)
         result = module([processes.own_rows(view) for view in views], processes.own_rows(image), step)
         optimizer.zero_grad()
@@ -65,11 +65,11 @@ def cases() -> dict[str, Any]:
     """Every recipe with BatchNorm in two groups, some without BatchNorm and with BatchNorm in one, made small."""
     runs = {}
     for recipe in RECIPES:
-        runs[f"{recipe.__name__}-grouped"] = shrunken.shrink(recipe(32), SplitBatchNorm(2))
+        runs[f"{recipe.__name__}-grouped"] = small_recipes.shrink(recipe(32), SplitBatchNorm(2))
     for recipe in JOINT:
-        runs[f"{recipe.__name__}-plain"] = shrunken.shrink(recipe(32), None)
-        runs[f"{recipe.__name__}-joint"] = shrunken.shrink(recipe(32), BatchNorm())
-    runs["adaptive"] = adaptive(shrunken.shrink(ring_moco(32), None))
+        runs[f"{recipe.__name__}-plain"] = small_recipes.shrink(recipe(32), None)
+        runs[f"{recipe.__name__}-joint"] = small_recipes.shrink(recipe(32), BatchNorm())
+    runs["adaptive"] = adaptive(small_recipes.shrink(ring_moco(32), None))
     return runs
 
 

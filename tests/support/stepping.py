@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import torch
-from pretended import DEVICE, Pretend, Pretended, Wait, pretended, values
+from pretend_gpu import DEVICE, Pretend, Pretended, Wait, pretended, values
 from small_runs import small_networks
 from torch import Tensor
 from torch.nn.functional import normalize

@@ -82,7 +82,7 @@ def tiny_run(role: Role | None = None) -> Run:
     return replace(moco_v2(32), encoders=role)
 
 
-def kept_run(folder: Path, run: Run, seed: int = 0, images: int = 64) -> Learner:
+def saved_run(folder: Path, run: Run, seed: int = 0, images: int = 64) -> Learner:
     """Write settings and a checkpoint as training on `images` images does; every parameter and buffer is off
     its start."""
     torch.manual_seed(seed)

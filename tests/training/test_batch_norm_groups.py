@@ -8,7 +8,7 @@ import normalizing
 import pytest
 import ranks
 import torch
-from shrunken import TwoLayers
+from small_recipes import TwoLayers
 from small_runs import small_run, write_images
 from torch import Tensor, nn
 from torch.testing import assert_close

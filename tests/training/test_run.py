@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from shrunken import TwoLayers
+from small_recipes import TwoLayers
 
 from vantage import Data, Hardware, Monitoring, Run, moco_v2, ring_ir, ring_moco, simclr
 from vantage.encoders import BatchNorm, Encoder, LinearHead, Momentum, Shared

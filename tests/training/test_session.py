@@ -110,11 +110,11 @@ class Recorder:
 
     def __init__(self, feed: Feed) -> None:
         self.feed, self.steps = feed, feed.steps
-        self.made: list[tuple[Batch, list[Tensor]]] = []
+        self.batches: list[tuple[Batch, list[Tensor]]] = []
 
     def views_of(self, batch: Batch, generator: torch.Generator) -> list[Tensor]:
         views = self.feed.views_of(batch, generator)
-        self.made.append((batch, views))
+        self.batches.append((batch, views))
         return views
 
 
@@ -147,7 +147,7 @@ def test_a_batch_in_parts_has_the_gradient_of_the_whole(accumulate: int, images_
     monkeypatch.setattr(one.optimizer, "step", step)
     batch = next(iter(recorder.feed.batches(0, 0)))
     loss = one.step(batch, 0)
-    parts = recorder.made
+    parts = recorder.batches
     assert len(parts) == accumulate and all(len(part.image) == 8 // accumulate for part, _ in parts)
     assert torch.equal(torch.cat([part.image for part, _ in parts]), batch.image)
     assert torch.equal(torch.cat([part.pixels[0] for part, _ in parts]), batch.pixels[0])

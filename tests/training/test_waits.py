@@ -1,12 +1,12 @@
 """A training step never waits for its device, but at most twice where there are clusters, and computes there what it
-computes on the CPU: every recipe, on the pretended device of `pretended.py`, without a GPU."""
+computes on the CPU: every recipe, on the pretended device of `pretend_gpu.py`, without a GPU."""
 
 from collections.abc import Iterable
 from typing import Any
 
 import pytest
 import torch
-from pretended import DEVICE, Pretend, Pretended, pretended, values
+from pretend_gpu import DEVICE, Pretend, Pretended, pretended, values
 from stepping import BATCH, SIZE, Stepping, Views, pictures, small
 from torch import Tensor
 from torch.testing import assert_close

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-import traveling
+import world_sizes
 from torch import Tensor
 from torch.testing import assert_close
 
@@ -19,8 +19,8 @@ def test_a_run_goes_on_with_any_number_of_processes(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
     (tmp_path / "staying").mkdir()
     (tmp_path / "traveling").mkdir()
-    traveling.travel(tmp_path / "traveling")
-    for name, run in traveling.runs(tmp_path / "staying").items():
+    world_sizes.travel(tmp_path / "traveling")
+    for name, run in world_sizes.runs(tmp_path / "staying").items():
         train(run, tmp_path / "staying" / name)
         (losses, state), (ours, our_state) = (ending(tmp_path / place / name) for place in ("staying", "traveling"))
         assert len(losses) == 4 and len(set(losses)) == 4

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-import shrunken
+import small_recipes
 import torch
 
 import vantage
@@ -78,11 +78,11 @@ def test_small_views_of_simclr_are_queries_in_both_directions_and_never_keys() -
 
 def test_small_views_like_the_whole_one_leave_the_loss() -> None:
     """Where a small view is the whole one, every query asks the same, so the mean over them is the base's loss."""
-    base = shrunken.shrink(vantage.moco_v2(32), None)
+    base = small_recipes.shrink(vantage.moco_v2(32), None)
     run = vantage.with_small_crops(base, 3, 32, (0.2, 1.0))
-    (views, image), *_ = shrunken.batches(1, 2)
-    alone = shrunken.learner(base)(views, image, 0)
-    several = shrunken.learner(run)([*views, *[views[0]] * 3], image, 0)
+    (views, image), *_ = small_recipes.batches(1, 2)
+    alone = small_recipes.learner(base)(views, image, 0)
+    several = small_recipes.learner(run)([*views, *[views[0]] * 3], image, 0)
     torch.testing.assert_close(several.loss, alone.loss, atol=1e-12, rtol=0)
 
 

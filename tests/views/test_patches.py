@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
-from shrunken import TwoLayers
+from small_recipes import TwoLayers
 
 from vantage.branch import Branch
 from vantage.encoders import Encoder, LinearHead, Shared

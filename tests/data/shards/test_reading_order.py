@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from sharded import COUNTS, write_shards
+from tar_shards import COUNTS, write_shards
 
 from vantage.composition.fields import differences
 from vantage.data import Shards, Source, SourceSubset, StreamedImages, open_source

@@ -10,7 +10,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sharded import COUNTS, Files, png, samples, write_shard, write_shards
+from tar_shards import COUNTS, Files, png, samples, write_shard, write_shards
 
 from vantage.data import Folder, Shards, Source, decode, labels_of, open_source
 from vantage.data.sources.shards import shards

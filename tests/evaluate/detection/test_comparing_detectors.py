@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from annotated import small_coco, write_voc
-from tiny import ALLOW, images, kept_run, tiny_run
+from tiny import ALLOW, images, saved_run, tiny_run
 
 from vantage.cli import main
 from vantage.composition.codec import allowing
@@ -72,7 +72,7 @@ def test_a_stopped_comparison_resumes_with_the_missing_trial(
     tmp_path: Path, trainings: list[tuple[str, int, int]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     run, out = str(tmp_path / "run"), tmp_path / "table.csv"
-    kept_run(Path(run), tiny_run())
+    saved_run(Path(run), tiny_run())
     train, test = small_coco(tmp_path / "a"), small_coco(tmp_path / "b", "val", 3, 1)
     words = [
         "--import",
@@ -106,7 +106,7 @@ def test_a_stopped_comparison_resumes_with_the_missing_trial(
 @pytest.mark.usefixtures("any_network")
 def test_evaluate_and_compare_share_their_results(tmp_path: Path, trainings: list[tuple[str, int, int]]) -> None:
     run, protocol = tmp_path / "run", Detection(steps=2, batch_size=2, precise_batches=1, sizes=SIZES, seed=1)
-    kept_run(run, tiny_run())
+    saved_run(run, tiny_run())
     train, test = small_coco(tmp_path / "a"), small_coco(tmp_path / "b", "val", 3, 1)
     work = Work("cpu", num_workers=2, cache=tmp_path / "cache")
     with allowing(*ALLOW):
@@ -135,7 +135,7 @@ def test_evaluate_and_compare_share_their_results(tmp_path: Path, trainings: lis
 def test_mistakes_are_reported_before_anything_is_trained(
     words: str, sentence: str, tmp_path: Path, trainings: list[tuple[str, int, int]], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    kept_run(tmp_path / "tiny", tiny_run())
+    saved_run(tmp_path / "tiny", tiny_run())
     write_voc(tmp_path / "voc", {"1": [("person", (1, 1, 9, 9), 0)], "2": []}, "train")
     paths: dict[str, Callable[[], str]] = {
         "LABELED": lambda: labeled(tmp_path),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from annotated import coco_content, small_coco, write_coco, write_voc
-from tiny import cpu_work, images, kept_run, tiny_run
+from tiny import cpu_work, images, saved_run, tiny_run
 
 from vantage.cli import main
 from vantage.encoders import Encoder, LinearHead, ResNet, Shared
@@ -42,7 +42,7 @@ RUN = dataclasses.replace(tiny_run(), encoders=Shared(Encoder(ResNet(18), Linear
 
 
 def plain_run(folder: Path) -> None:
-    """Settings and a checkpoint with initial weights; those of `kept_run` are too far off for a detector to learn."""
+    """Settings and a checkpoint with initial weights; those of `saved_run` are too far off for a detector to learn."""
     learner = Learner(RUN.encoders, RUN.branches, images=64, seed=0)
     settings.write(RUN, folder)
     checkpoint.save(folder, 7, {f"learner.{name}": value for name, value in learner.state_dict().items()}, {})
@@ -95,7 +95,7 @@ def test_the_command_line_evaluates_and_records_a_run(
 def test_mistakes_on_the_command_line_are_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], message: str
 ) -> None:
-    kept_run(tmp_path / "run", RUN)
+    saved_run(tmp_path / "run", RUN)
     file = small_coco(tmp_path / "data")
     words = [word.format(file=file, folder=tmp_path / "data") for word in words]
     assert main(["evaluate", "detection", str(tmp_path / "run"), *words]) == 2
@@ -122,7 +122,7 @@ def test_unsuitable_images_and_settings_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="none of the 1 training images has boxes"):
         protocol(random_network(), SelectedImages(source, empty), source, work)
     with pytest.raises(UserError, match="too few to hold out"):
-        kept_run(tmp_path / "run", RUN)
+        saved_run(tmp_path / "run", RUN)
         evaluate(tmp_path / "run", protocol, voc)
 
 

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-import detecting
 import pytest
 import ranks
+import shared_detectors
 import torch
 from torch.testing import assert_close
 
@@ -14,9 +14,9 @@ def test_two_processes_train_a_detector_as_one_does(tmp_path: Path) -> None:
     """Losses, gradients and statistics in float64, but for torchvision's float32 labels; a whole protocol as far as
     float32 goes."""
     torch.set_num_threads(1)
-    one, two = detecting.results_of(tmp_path / "alone"), ranks.spawn(detecting.shared, tmp_path)
+    one, two = shared_detectors.results_of(tmp_path / "alone"), ranks.spawn(shared_detectors.shared, tmp_path)
     for mine in two:
-        for protocol in detecting.PROTOCOLS:
+        for protocol in shared_detectors.PROTOCOLS:
             expected, ours = one[protocol.name], mine[protocol.name]
             assert len(ours["boxes"]) == len(expected["boxes"]) and any(len(box) for box, *_ in ours["boxes"])
             for part in ("losses", "gradients", "statistics"):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny import cpu_work, images, kept_run, tiny_run
+from tiny import cpu_work, images, saved_run, tiny_run
 
 from vantage.data import SourceSubset, labels_of
 from vantage.data.splits import hold_out_mask, train_and_test
@@ -55,7 +55,7 @@ class Messages(QuietProgress):
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a run."""
     folder = tmp_path_factory.mktemp("benefit")
-    kept_run(folder / "run", tiny_run())
+    saved_run(folder / "run", tiny_run())
     return folder
 
 
@@ -164,7 +164,7 @@ def test_the_learning_rate_is_chosen_on_images_held_out(home: Path) -> None:
 
 @pytest.mark.slow
 def test_other_weights_and_leaks_are_told(home: Path, tmp_path: Path) -> None:
-    kept_run(tmp_path / "other", tiny_run(), seed=5)
+    saved_run(tmp_path / "other", tiny_run(), seed=5)
     train = SourceSubset(SOURCE, range(48))
     test = SourceSubset(SOURCE, [*range(48, 60), 0, 1])
     plan, messages = BenefitPlan((0.01, 0.02, 1.0), (0, 1), BUDGET), Messages()

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tiny import images, kept_run, tiny_run
+from tiny import images, saved_run, tiny_run
 
 from vantage.cli import main
 from vantage.studies.benefit import comparison, timing
@@ -18,7 +18,7 @@ QUICK = "--shares 25 100 --seeds 0 1 --epochs 1 --batch-size 16 --learning-rates
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run, and images."""
     folder = tmp_path_factory.mktemp("command")
-    kept_run(folder / "run", tiny_run())
+    saved_run(folder / "run", tiny_run())
     source = images(36, 0)
     pixels = torch.stack([source.image(number) for number in range(36)]).permute(0, 2, 3, 1).numpy()
     np.savez(folder / "images.npz", images=pixels, labels=np.arange(36) % 3)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from pretended import DEVICE, Pretend, Pretended, pretended, values
+from pretend_gpu import DEVICE, Pretend, Pretended, pretended, values
 from torch import Tensor, nn
 
 WAITS: dict[str, Callable[[Tensor], object]] = {

@@ -1,11 +1,11 @@
-"""What each process does for `memory/test_dealt_banks.py`: banks whose rows are dealt out, and whole ones."""
+"""What each process does for `memory/test_sharded_banks.py`: banks whose rows are sharded, and whole ones."""
 
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import ranks
-import shrunken
+import small_recipes
 import torch
 
 from vantage import processes
@@ -31,10 +31,10 @@ def with_dealt_bank(run: Run) -> Run:
 
 def cases() -> dict[str, Run]:
     """Every recipe that has a bank, made small, and what no recipe has."""
-    runs = {recipe.__name__: shrunken.shrink(recipe(32), None) for recipe in RECIPES}
-    own = shrunken.shrink(instance_discrimination(32), None)
+    runs = {recipe.__name__: small_recipes.shrink(recipe(32), None) for recipe in RECIPES}
+    own = small_recipes.shrink(instance_discrimination(32), None)
     (bank,) = own.branches
-    (near,) = shrunken.shrink(local_aggregation(32), None).branches
+    (near,) = small_recipes.shrink(local_aggregation(32), None).branches
     others: dict[str, Branch] = {
         "subset, draw": replace(bank, negatives=(Subset(9), Sample(6))),
         "few of a subset": replace(bank, negatives=(Subset(2), Sample(6))),
@@ -74,15 +74,15 @@ def rows_held() -> list[int]:
 def assert_refused() -> list[str]:
     """What is said of parts that need a whole bank."""
     words = []
-    run = with_dealt_bank(shrunken.shrink(instance_discrimination(32), None))
+    run = with_dealt_bank(small_recipes.shrink(instance_discrimination(32), None))
     (branch,) = run.branches
     for other in (
         replace(branch, negatives=(OtherImages(),), estimator=NCE(0.1)),
         replace(branch, negatives=(_Own(),)),
         replace(branch, positives=_First()),
     ):
-        learner = shrunken.learner(replace(run, branches=(other,)))
-        views, image = shrunken.batches(1, shrunken.shapes(run))[0]
+        learner = small_recipes.learner(replace(run, branches=(other,)))
+        views, image = small_recipes.batches(1, small_recipes.shapes(run))[0]
         try:
             learner([processes.own_rows(view) for view in views], processes.own_rows(image), 0)
             words.append("")

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import numpy as np
+from known_curves import curve
 from PIL import Image
-from planted import curve
-from tiny import kept_run
+from tiny import saved_run
 
 from vantage.data import Source, open_source
 from vantage.storage.files import write_json
@@ -30,7 +30,7 @@ def hostile_images(folder: Path, count: int = 24, size: int = 20) -> Source:
 def finished_run(folder: Path, run: Run, source: Source, rows: list | None = None) -> Path:
     """A run's folder as training leaves it: settings, checkpoint, metrics and provenance."""
     folder.mkdir(parents=True, exist_ok=True)
-    kept_run(folder, run, images=len(source))
+    saved_run(folder, run, images=len(source))
     lines = [json.dumps(row) + "\n" for row in (curve(run.epochs) if rows is None else rows)]
     (folder / "metrics.jsonl").write_text("".join(lines))
     record = {

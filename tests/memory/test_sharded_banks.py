@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-import dealt
 import pytest
 import ranks
+import sharded_banks
 from torch.testing import assert_close
 
 
@@ -13,9 +13,9 @@ from torch.testing import assert_close
 @pytest.mark.parametrize("count", [2, 4])
 def test_a_dealt_bank_equals_a_whole_one(tmp_path: Path, count: int) -> None:
     """Losses, gradients, parameters and stores of every recipe with a bank, over several steps, in float64."""
-    several = ranks.spawn(dealt.every_case, tmp_path, count)
-    for name, run in dealt.cases().items():
-        one = dealt.train(run)
+    several = ranks.spawn(sharded_banks.every_case, tmp_path, count)
+    for name, run in sharded_banks.cases().items():
+        one = sharded_banks.train(run)
         for rank, results in enumerate(several):
             equals(results[name], one, name)
             assert ("state" in results[name]) == (rank == 0)

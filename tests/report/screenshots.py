@@ -1,6 +1,6 @@
 """The page of two runs in headless Chromium, as it looks there and on paper.
 
-    PYTHONPATH=src:tests:tests/report python tests/report/seen.py
+    PYTHONPATH=src:tests:tests/report python tests/report/screenshots.py
 
 writes `sections.png` anew, the reference of `test_browser.py`: to be done, and looked at, where the page changes on
 purpose.
@@ -18,8 +18,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from made import finished_run, hostile_images
 from PIL import Image
+from runs_with_metrics import finished_run, hostile_images
 from tiny import cpu_work, tiny_run
 
 from vantage import allowing

@@ -143,7 +143,7 @@ def _no_folder(folder: Path) -> Path:
     return folder / "file"
 
 
-def judging(folder: Path) -> None:
+def evaluate_all(folder: Path) -> None:
     """The same on this rank."""
     torch.save(results_of(folder / "shared"), folder / f"{processes.rank()}.pt")
 
