@@ -1,4 +1,4 @@
-"""Compare several processes with one: `python benchmarks/processes.py recipes`, `… protocols`.
+"""Compare several processes with one: `python benchmarks/processes.py recipes [NAME …]`, `… protocols [NAME …]`.
 
 recipes: every recipe and variant, scaled down, trains some steps on 1, 2 and 4 gloo processes in float64, each with its
 share of the same batches. Reports the largest difference of a loss from one process, relative to the largest loss, and
@@ -168,10 +168,12 @@ def meet(rank: int, count: int, meeting: str) -> None:
         dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=count)
 
 
-def compute(rank: int, count: int, folder: str, kind: str) -> None:
-    """Compute every cell as one of the processes; the first process writes the results."""
+def compute(rank: int, count: int, folder: str, kind: str, names: list[str]) -> None:
+    """Compute every cell, or those named, as one of the processes; the first process writes the results."""
     meet(rank, count, f"{folder}/meeting-{count}")
     for name, cell in cells(kind).items():
+        if names and name not in names:
+            continue
         start, result = time.perf_counter(), cell(Path(folder))
         if rank == 0:
             print(f"{count} {name} {time.perf_counter() - start:.1f} s", flush=True)
@@ -180,12 +182,12 @@ def compute(rank: int, count: int, folder: str, kind: str) -> None:
     processes.leave()
 
 
-def equality(kind: str) -> list[dict[str, Any]]:
+def equality(kind: str, names: list[str]) -> list[dict[str, Any]]:
     """Losses and measures of several processes, compared with those of one."""
     results: dict[int, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory() as folder:
         for count in COUNTS:
-            spawning.spawn(compute, (count, folder, kind), nprocs=count)  # pyright: ignore[reportPrivateImportUsage]
+            spawning.spawn(compute, (count, folder, kind, names), nprocs=count)  # pyright: ignore[reportPrivateImportUsage]
             lines = (Path(folder) / f"{count}.jsonl").read_text().splitlines()
             results[count] = {row["name"]: row for row in map(json.loads, lines)}
     rows: list[dict[str, Any]] = []
@@ -216,8 +218,9 @@ def main() -> None:
     """Measure, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=["recipes", "protocols"])
+    parser.add_argument("names", nargs="*", help="only these; other rows of the results file stay as they are")
     options = parser.parse_args()
-    write_results("processes", merge_rows("processes", "what", equality(options.what)))
+    write_results("processes", merge_rows("processes", "name", equality(options.what, options.names)))
 
 
 if __name__ == "__main__":
