@@ -118,6 +118,15 @@ def test_published_protocols_and_two_rows_of_one_recipe(tmp_path: Path) -> None:
     assert all(row.cell(0).deviation is None for row in table.rows)
 
 
+def test_rows_of_one_recipe_in_folders_of_one_name_keep_their_own_numbers(tmp_path: Path) -> None:
+    folders = [tmp_path / "one" / "run", tmp_path / "two" / "run"]
+    for seed, folder in enumerate(folders):
+        saved_run(folder, replace(tiny_run(), recipe="good", epochs=200 + seed, seed=seed))
+    table = compare_protocols(folders, tmp_path, ByName((("good", (40.0, 50.0)),)))
+    assert [row.name for row in table.rows][:2] == [f"good ({folder.resolve()})" for folder in folders]
+    assert [row.cell(0).values for row in table.rows][:2] == [(40.0,), (50.0,)]
+
+
 def test_runs_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
     folders = runs(tmp_path, good=(0,))
     with pytest.raises(UserError, match="named twice"):

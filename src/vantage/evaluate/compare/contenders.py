@@ -61,13 +61,18 @@ def _group_by_settings(runs: Sequence[tuple[Path, FrozenEncoder]]) -> list[Conte
         elif any(encoder.run.seed == other.encoder.run.seed for other in members):
             raise UserError(f"{folder} is a second run with the same settings and the same seed: name one of them")
         members.append(ContenderEncoder(folder, encoder, encoder))
-    recipes = [members[0].encoder.name for _, members in groups]
-    rows: list[Contender] = []
-    for (_, members), recipe in zip(groups, recipes, strict=True):
-        alone = recipes.count(recipe) == 1
-        name = recipe if alone else f"{recipe} ({members[0].folder.resolve().name})"
-        rows.append(Contender(name, tuple(members), True))
-    return rows
+    firsts = [members[0] for _, members in groups]
+    return [Contender(_name(members[0], firsts), tuple(members), True) for _, members in groups]
+
+
+def _name(first: ContenderEncoder, firsts: Sequence[ContenderEncoder]) -> str:
+    """The name of the row of `first`: its recipe; where other rows have the same, with the name of its folder; where
+    that is the same too, with the folder's whole path."""
+    recipe, folder = first.encoder.name, first.folder.resolve()
+    same = [other.folder.resolve() for other in firsts if other is not first and other.encoder.name == recipe]
+    if not same:
+        return recipe
+    return f"{recipe} ({folder if folder.name in {other.name for other in same} else folder.name})"
 
 
 def _baselines(rows: Sequence[Contender], network: int | None) -> Iterator[Contender]:
