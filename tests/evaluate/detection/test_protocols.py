@@ -116,6 +116,9 @@ def test_unsuitable_images_and_settings_are_refused(tmp_path: Path) -> None:
         InstanceSegmentation(steps=1, sizes=SIZES)(random_network(), voc, voc, work)
     with pytest.raises(UserError, match=r"0 classes of the training images have any \(none\)"):
         KeypointDetection(steps=1, sizes=SIZES)(random_network(), voc, voc, work)
+    write_voc(tmp_path / "voc", {"1": [("person", (1, 1, 9, 9), 0)], "2": []}, "val")
+    with pytest.raises(UserError, match="the images have no keypoints"):  # before anything is trained
+        KeypointDetection(steps=1, sizes=SIZES).task(source, open_annotated(f"{tmp_path}/voc#val"))
     with pytest.raises(UserError, match="built on ResNets"):
         protocol(random_encoder(tiny_run()), source, source, work)
     empty = [number for number in range(len(source)) if not len(source.instances(number))]

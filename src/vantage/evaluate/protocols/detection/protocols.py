@@ -11,6 +11,7 @@ from vantage.evaluate.protocols.detection.cascade import Cascade
 from vantage.evaluate.protocols.detection.detector_protocol import DetectorProtocol
 from vantage.evaluate.protocols.detection.networks import FourthStage, Pyramid
 from vantage.evaluate.protocols.detection.outputs import Boxes, Keypoints, Masks, Output
+from vantage.evaluate.protocols.detection.scoring import check_points
 from vantage.evaluate.protocols.detection.sources.annotated import AnnotatedSource
 from vantage.evaluate.protocols.detection.sources.selections import OfClasses, with_keypoints
 
@@ -44,11 +45,11 @@ class Detection(DetectorProtocol):
 
 @dataclass(frozen=True)
 class DetectionC4(DetectorProtocol):
-    """Object detection: Faster R-CNN on the fourth stage, the fifth as head (C4), with one more BatchNorm behind it.
+    """Object detection: Faster R-CNN on the fourth stage, the fifth as head (C4), with one more BatchNorm after it.
 
     As MoCo, InfoMin and InterCLR train it on PASCAL VOC: --schedule voc --data VOC2007#trainval,VOC2012#trainval
-    --test VOC2007#test; means of five runs (--seed). Frozen as in Ring: --set
-    frozen_stages=5 --set new_norm=False. VOC's own AP (11 recalls) stands beside COCO's.
+    --test VOC2007#test; means of five runs (--seed). Frozen as in Ring: --set frozen_stages=5 --set new_norm=False.
+    VOC's own AP (11 recalls) stands beside COCO's.
     """
 
     name: ClassVar[str] = "detection-c4"
@@ -122,7 +123,7 @@ class KeypointDetection(DetectorProtocol):
 
     def prepare(self, train: AnnotatedSource, test: AnnotatedSource) -> tuple[Output, AnnotatedSource, AnnotatedSource]:
         """Keypoints, and the images of both sides with the class that has them. Raises `UserError` for several such
-        classes, or none, and for test images of other classes."""
+        classes, or none, for test images of other classes, and for keypoints other than COCO's 17."""
         train, test = with_keypoints(train), with_keypoints(test)
         if len(train.classes) != 1:
             raise UserError(
@@ -131,6 +132,8 @@ class KeypointDetection(DetectorProtocol):
             )
         if test.classes != train.classes:
             test = OfClasses(test, train.classes)
+        check_points(train)  # before hours of training: other keypoints cannot be scored
+        check_points(test)
         return Keypoints(len(train.keypoints[train.classes[0]])), train, test
 
 

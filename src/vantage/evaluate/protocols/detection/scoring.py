@@ -20,7 +20,7 @@ from vantage.errors import UserError
 from vantage.evaluate.protocols.detection.sources.annotated import AnnotatedSource, RunLengths
 from vantage.evaluate.protocols.detection.sources.masks import coco_tools
 
-__all__ = ["Detections", "Kind", "Precision", "precision_of"]
+__all__ = ["Detections", "Kind", "Precision", "check_points", "precision_of"]
 
 Kind = Literal["bbox", "segm", "keypoints"]
 """What is compared, by pycocotools' names: boxes, masks or keypoints."""
@@ -86,23 +86,19 @@ def precision_of(source: AnnotatedSource, detections: Sequence[Detections], kind
     """Compare the detections in each image of a source, in order, with its annotations: by boxes, masks or keypoints.
 
     Crowds and difficult instances are ignored, whether detected or not; as in COCO, a crowd may be detected any number
-    of times. Keypoints are compared by COCO's deviations, which are for its 17 points. Raises `UserError` for other
-    numbers of points, where there is nothing to detect, and where pycocotools is not installed.
+    of times. Raises `UserError` for results of another number of images, for keypoints other than COCO's 17
+    (`check_points`), where there is nothing to detect, and where pycocotools is not installed.
     """
     if len(detections) != len(source):
         raise UserError(f"there are results for {len(detections)} images, but the source has {len(source)}")
-    points = {len(names) for names in source.keypoints.values()}
-    if kind == "keypoints" and points != {_COCO_POINTS}:
-        raise UserError(
-            f"the images have {' or '.join(map(str, sorted(points))) or 'no'} keypoints, but average precision of"
-            " keypoints is defined by how precisely people mark COCO's 17: give images with those"
-        )
+    if kind == "keypoints":
+        check_points(source)
     truth = list(_truth(source, kind))
-    if not any(not one["iscrowd"] and not one["difficult"] for one in truth):
+    if all(one["iscrowd"] or one["difficult"] for one in truth):
         raise UserError("no test image shows anything to detect (crowds and difficult instances do not count)")
     with contextlib.redirect_stdout(io.StringIO()):
-        results = _set(source, list(_results(detections, kind)))
-        evaluator = coco_tools("cocoeval").COCOeval(_set(source, truth), results, kind)
+        results = _coco_of(source, list(_results(detections, kind)))
+        evaluator = coco_tools("cocoeval").COCOeval(_coco_of(source, truth), results, kind)
         _ignore_difficult(evaluator)
         evaluator.evaluate()
         evaluator.accumulate()
@@ -112,6 +108,16 @@ def precision_of(source: AnnotatedSource, detections: Sequence[Detections], kind
     each = (table[:, :, number] for number in range(len(source.classes)))
     means = (_per_cent(part[part > -1].mean() if (part > -1).any() else -1) for part in each)
     return Precision(measures, dict(zip(source.classes, means, strict=True)))
+
+
+def check_points(source: AnnotatedSource) -> None:
+    """Raises `UserError` for keypoints other than COCO's 17, by whose deviations detections are compared."""
+    points = {len(names) for names in source.keypoints.values()}
+    if points != {_COCO_POINTS}:
+        raise UserError(
+            f"the images have {' or '.join(map(str, sorted(points))) or 'no'} keypoints, but average precision of"
+            " keypoints is defined by how precisely people mark COCO's 17: give images with those"
+        )
 
 
 def _truth(source: AnnotatedSource, kind: Kind) -> Iterator[dict[str, Any]]:
@@ -163,8 +169,8 @@ def _results(detections: Sequence[Detections], kind: Kind) -> Iterator[dict[str,
             yield result
 
 
-def _set(source: AnnotatedSource, annotations: list[dict[str, Any]]) -> Any:
-    """The annotations in pycocotools' form of a file."""
+def _coco_of(source: AnnotatedSource, annotations: list[dict[str, Any]]) -> Any:
+    """The annotations as pycocotools holds those of a file."""
     coco = coco_tools("coco").COCO()
     coco.dataset = {
         "images": [
