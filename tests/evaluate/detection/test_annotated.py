@@ -2,6 +2,7 @@
 
 import copy
 import json
+import os
 import tarfile
 from pathlib import Path
 
@@ -10,11 +11,13 @@ import pytest
 import torch
 from annotated import coco_content, small_coco, write_coco, write_voc
 
+from vantage.data.sources.source import cache_key
 from vantage.errors import DataError, UserError
 from vantage.evaluate.protocols.detection import (
     VOC_CLASSES,
     AnnotatedSource,
     CocoImages,
+    JoinedImages,
     OfClasses,
     SelectedImages,
     VocImages,
@@ -49,6 +52,16 @@ def test_a_coco_file_is_read_by_ids_and_its_images_are_located(tmp_path: Path) -
             assert instances.points is not None and bool((instances.points[row, :, 2] == 2).all()) == (
                 one["category_id"] == 7
             )
+
+
+def test_selections_notice_a_replaced_image(tmp_path: Path) -> None:
+    file = small_coco(tmp_path)
+    source = open_annotated(file)
+    views = [SelectedImages(source, [0, 1]), JoinedImages([source, source]), OfClasses(source, ("person", "box"))]
+    keys = [cache_key(view) for view in views]
+    image = next((tmp_path / "train").iterdir())
+    os.utime(image, (1, 1))
+    assert all(cache_key(view) != key for view, key in zip(views, keys, strict=True))
 
 
 def test_run_lengths_round_trip() -> None:

@@ -101,7 +101,7 @@ def decompress(counts: str) -> list[int]:
         value, bits = value | (code & 31) << bits, bits + 5
         if code & 32:
             continue
-        value -= (code & 16) << bits - 4 if code & 16 else 0
+        value -= (code & 16) << bits - 4
         runs.append(value + (runs[-2] if len(runs) > 2 else 0))
         value = bits = 0
     if bits:

@@ -15,7 +15,7 @@ from vantage.evaluate.protocols.detection.sources.voc import VocImages
 
 __all__ = ["open_annotated", "split_annotated"]
 
-_HELD_OUT = 0xDE7E
+_HELD_OUT = 0xDE7E  # mixed into the seed of the split
 
 
 def open_annotated(path: str | Path, max_pixels: int = MAX_PIXELS) -> AnnotatedSource:
@@ -37,7 +37,8 @@ def open_annotated(path: str | Path, max_pixels: int = MAX_PIXELS) -> AnnotatedS
 def split_annotated(
     source: AnnotatedSource, share: float = 0.2, seed: int = 0
 ) -> tuple[AnnotatedSource, AnnotatedSource]:
-    """Training and test images of one source: `share` of all images is for testing, drawn with `seed`."""
+    """Training and test images of one source: `share` of all images is for testing, drawn with `seed`. Raises
+    `UserError` where that leaves one side without images."""
     count = round(share * len(source))
     if not 0 < count < len(source):
         raise UserError(f"{len(source)} images are too few to hold out {share:.0%} of them: name test images")

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Int, UInt8
 from torch import Tensor
 
+from vantage.data.sources.source import stamp_of
 from vantage.errors import DataError, UserError
 from vantage.evaluate.protocols.detection.sources.annotated import AnnotatedSource, Instances, RunLengths
 from vantage.storage.cache import hash_of
@@ -71,6 +72,10 @@ class SelectedImages(_SourceView):
         """A hash of the whole source's fingerprint and of the selected numbers."""
         return hash_of([self.source.fingerprint().encode(), self.numbers.numpy().tobytes()])
 
+    def stamp(self) -> str:
+        """The stamp of the whole source."""
+        return stamp_of(self.source)
+
 
 class JoinedImages(_SourceView):
     """Several annotated sources of the same classes in sequence, such as trainval of VOC 2007 and of 2012."""
@@ -89,6 +94,10 @@ class JoinedImages(_SourceView):
     def fingerprint(self) -> str:
         """A hash of the parts' fingerprints."""
         return hash_of(part.fingerprint().encode() for part in self.parts)
+
+    def stamp(self) -> str:
+        """A hash of the parts' stamps."""
+        return hash_of(stamp_of(part).encode() for part in self.parts)
 
 
 class OfClasses:
@@ -149,6 +158,10 @@ class OfClasses:
     def fingerprint(self) -> str:
         """A hash of the source's fingerprint and of the classes."""
         return hash_of([self.source.fingerprint().encode(), "\n".join(self.classes).encode()])
+
+    def stamp(self) -> str:
+        """The stamp of the source."""
+        return stamp_of(self.source)
 
 
 def join(parts: Sequence[AnnotatedSource]) -> AnnotatedSource:
