@@ -230,6 +230,8 @@ def test_names_may_be_last_parts_but_not_ambiguous(tmp_path: Path) -> None:
     source, file = Named(images(6, 0), range(6)), tmp_path / "list.txt"
     file.write_text("5.jpg\nclass 0/1.jpg\n")
     assert images_named_in(source, file).tolist() == [0, 5]
+    file.write_text("5.jpg\nclass 1/5.jpg\n")  # both names of one image
+    assert images_named_in(source, file).tolist() == [5]
     for text, sentence in (
         ("1.jpg\n", "1 of the 1 names"),
         ("x.jpg\n5.jpg\n", "such as 'x.jpg'"),

@@ -29,7 +29,7 @@ from vantage.storage.results import CachedResults
 
 __all__ = ["FineTune", "mean_and_spread", "images_named_in", "share_of_each_class"]
 
-_SHARE = 0x5E41  # what a seed is for
+_SHARE = 0x5E41  # mixed into the seed of the share
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,10 @@ class FineTune:
     """Fine-tuning on a share of the labels, or on all (InterCLR, arXiv 2008.11702, appendix B; SimCLR's lists).
 
     A copy of the backbone and a linear classifier on its features are trained together: SGD with momentum .9, the
-    classifier at a hundred times the learning rate of the backbone, both times .2 after 60 % and 80 % of the epochs;
-    random resized crop and flip in training, the middle of the resized image in testing. BatchNorm is trained, over the
-    whole batch. The checkpoint stays unchanged. The paper takes 1 % or 10 % of ImageNet's labels and reports top-5. A
-    random encoder (--baselines) trained the same way is supervised learning from scratch.
+    classifier at a hundred times the learning rate of the backbone, both rates multiplied by .2 after 60 % and after
+    80 % of the epochs; random resized crop and flip in training, the middle of the resized image in testing. BatchNorm
+    is trained, over the whole batch. The checkpoint stays unchanged. The paper takes 1 % or 10 % of ImageNet's labels
+    and reports top-5. A random encoder (--baselines) trained the same way is supervised learning from scratch.
     """
 
     name: ClassVar[str] = "finetune"
@@ -192,7 +192,7 @@ def images_named_in(source: Source, file: Path) -> Int[Tensor, "k"]:
         )
     if not names:
         raise UserError(f"{file} names no image: write one name per line")
-    return torch.tensor(sorted(numbers[0] for numbers in matches))
+    return torch.tensor(sorted({numbers[0] for numbers in matches}))
 
 
 def _bytes(names: str) -> bytes:
