@@ -11,7 +11,7 @@ import pytest
 import torch
 from PIL import Image
 from references import segmentation as reference
-from tiny import TinyMaps, cpu_work, saved_run, tiny_run
+from tiny import TinyMaps, cpu_work, images, saved_run, tiny_run
 
 from vantage.cli import main
 from vantage.data.sources.masked import open_masked, split_masked
@@ -228,6 +228,8 @@ def test_the_training_set_is_refused_as_test_set(tmp_path: Path) -> None:
         evaluate(tmp_path / "run", QUICK, train, train, work=cpu_work(tmp_path))
     with pytest.raises(UserError, match="other classes"):
         evaluate(tmp_path / "run", QUICK, train, train.with_classes(("a", "b")), work=cpu_work(tmp_path))
+    with pytest.raises(UserError, match="needs images with masks"):
+        evaluate(tmp_path / "run", QUICK, train, images(6, 0), work=cpu_work(tmp_path))
     assert load(tmp_path / "run").digest()
 
 

@@ -90,10 +90,11 @@ class Segmentation(OwnTask):
         images = _with_masks(train)
         if test is None:
             return Task(self, *split_masked(images), f"a fifth of the same {len(images)} images, drawn with seed 0")
-        if test.classes != train.classes:
+        test_images = _with_masks(test)
+        if test_images.classes != images.classes:
             raise UserError("the test masks have other classes than the training masks: open both with the same list")
-        check_apart(train, test)
-        return Task(self, images, _with_masks(test), "a set of its own")
+        check_apart(images, test_images)
+        return Task(self, images, test_images, "a set of its own")
 
     def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Train a decoder on `train`, count pixels on `test`. Both must be `MaskedImages`."""
@@ -143,8 +144,8 @@ class Segmentation(OwnTask):
         state = StateFile(work.cache / "decoders" / f"{hash_of(map(str.encode, facts))}.safetensors")
         parts = {"decoder": decoder}
         last = state.read()
-        finished_epochs = same_on_all(last.facts["epochs"] if last else 0)
-        start = last.facts["epochs"] if finished_epochs and last and restore(parts, optimizer, last.tensors) else 0
+        is_same = same_on_all(last.facts["epochs"] if last else 0)
+        start = last.facts["epochs"] if is_same and last and restore(parts, optimizer, last.tensors) else 0
         work.progress.start(f"decoder, {maps.encoder.name}", self.epochs, start)
         for epoch in range(start, self.epochs):
             loss = torch.zeros(())
