@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 from known_curves import curve
 from safetensors.torch import save_file
 from tiny import saved_run, tiny_run
@@ -17,7 +18,7 @@ from vantage.encoders import Encoder, LinearHead, ResNet, ResNet9, Shared
 from vantage.errors import UserError
 from vantage.frozen.encoder import load
 from vantage.frozen.export.backbone import export
-from vantage.frozen.export.card import LICENSE
+from vantage.frozen.export.card import LICENSE, card_of
 from vantage.storage.files import write_json
 from vantage.training.run import Run
 
@@ -109,6 +110,15 @@ def test_cards_of_a_folder_for_detectron2_and_of_weights_from_elsewhere(tmp_path
     elsewhere = Path(f"torchvision:resnet18={weights}")
     text = export(elsewhere, "timm", tmp_path / "timm.safetensors").card.read_text()
     assert "These weights come from elsewhere." in text and "No evaluation of this backbone is recorded" in text
+
+
+def test_weights_in_a_file_below_a_run_are_not_that_run(tmp_path: Path) -> None:
+    run = finished_run(tmp_path / "run", run_of(ResNet9(2)))
+    file = run / "exports" / "other.safetensors"
+    file.parent.mkdir()
+    save_file({"weight": torch.zeros(1)}, file)
+    card = card_of(replace(load(run), checkpoint=file), "onnx", "")
+    assert "These weights come from elsewhere." in card and "f1n9" not in card
 
 
 def test_an_export_that_is_refused_leaves_no_card(tmp_path: Path) -> None:

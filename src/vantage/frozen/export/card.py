@@ -44,8 +44,9 @@ def card_of(encoder: FrozenEncoder, to: str, how: str, check: Check | None = Non
 
 def _facts(encoder: FrozenEncoder) -> RunFacts | None:
     """What the run's folder says; none for weights from elsewhere and for baselines."""
-    folder = encoder.checkpoint.parent.parent if encoder.checkpoint else None
-    return facts_of([folder])[0] if folder and (folder / "settings.json").exists() else None
+    if encoder.checkpoint is None or not encoder.checkpoint.is_dir():  # weights from elsewhere are one file
+        return None
+    return facts_of([encoder.checkpoint.parent.parent])[0]
 
 
 def _use(encoder: FrozenEncoder, to: str, how: str, check: Check | None) -> list[str]:
