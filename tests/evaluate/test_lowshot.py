@@ -154,7 +154,7 @@ def test_a_stopped_evaluation_resumes(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_samples_that_cannot_be_drawn_are_refused(tmp_path: Path) -> None:
     encoder, train, test = random_encoder(tiny_run()), images(60, 0), images(30, 1)
-    sentence = r"20 images are with 0 and 40 without it: choose --shots 1 2, or fewer --negatives"
+    sentence = r"20 images show 0 and 40 do not: choose --shots 1 2, or fewer --negatives"
     with pytest.raises(UserError, match=sentence):
         LowShot(costs=FEW)(encoder, train, test, cpu_work(tmp_path))
     with pytest.raises(UserError, match="give more images"):

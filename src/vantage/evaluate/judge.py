@@ -79,8 +79,8 @@ def judge_once(
     A baseline's outcome may also be in the record of the encoder that it was judged `beside`.
     """
     empty = result_of(task, encoder, {}, work)
-    records = sorted((home_of(folder) / "evaluations").glob(f"{empty.protocol}-v{empty.version}-*.json"))
-    records = records if path is None else [path]
+    pattern = f"{empty.protocol}-v{empty.version}-*.json"
+    records = [path] if path is not None else sorted((home_of(folder) / "evaluations").glob(pattern))
     outcome = find_outcome(records, encoder.name, empty)
     if outcome is None and beside is not None and beside is not encoder:
         outcome = find_outcome(records, encoder.name, result_of(task, beside, {}, work))

@@ -34,7 +34,7 @@ class Conversion(NamedTuple):
     """Its tensors."""
 
     prefix: str
-    """What was taken off the front of their names."""
+    """The prefix that was removed from their names."""
 
     left_out: tuple[str, ...]
     """Tensors beside those of the network, such as MoCo's key network and queue."""
@@ -50,7 +50,7 @@ def convert(file: Path, out: Path, key: str = "") -> Conversion:
     exists or does not end with .safetensors.
     """
     if out.suffix != ".safetensors":
-        raise UserError(f"{out.name} is to hold safetensors: end the name with .safetensors")
+        raise UserError(f"{out.name} would hold safetensors: end the name with .safetensors")
     if out.exists():
         raise UserError(f"{out} exists already: remove it, or choose another name")
     tensors = _tensors(_load(file), file, key)

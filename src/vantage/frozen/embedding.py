@@ -78,8 +78,8 @@ def write_embeddings(encoder: FrozenEncoder, source: Source, file: Path, work: W
     try:
         write_on_first(write, parts)
     except OSError as problem:
-        then = f"Finished rows are kept in {draft.name}: make" if draft.exists() else "Make"
-        then += " room and run the same again"
+        then = f"Finished rows are kept in {draft.name}: free" if draft.exists() else "Free"
+        then += " some space and run the same again"
         raise not_written("embeddings", file, problem, then) from problem
     return file
 

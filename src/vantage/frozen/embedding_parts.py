@@ -1,7 +1,8 @@
 """Embeddings of very many images: a folder of Parquet files, which Spark, DuckDB, polars and pyarrow read as one table.
 
-Each file holds the embeddings of as many images and appears whole, so that a stopped run goes on after the files that
-are there. Of several processes, each writes every so-many-th file by itself: none waits for another.
+All files but the last hold equally many images. A file appears only when it is complete, so a stopped run continues
+after the files that are there. Several processes take the files in turn: each writes its own, and none waits for
+another.
 """
 
 import contextlib
@@ -29,7 +30,7 @@ from vantage.storage.strangers import check_content
 __all__ = ["PART_IMAGES", "check_folder", "write_embedding_parts"]
 
 PART_IMAGES = 100_000
-"""Images of a part, unless the caller sets another number: 0.8 GB of 2,048 numbers."""
+"""Images of a part, unless the caller sets another number: 0.8 GB if an image has 2,048 features."""
 
 
 def write_embedding_parts(
@@ -39,7 +40,7 @@ def write_embedding_parts(
 
     The files have the columns and the metadata of `write_embeddings`; the metadata also hold the numbers of the first
     image and of the one after the last. Parts that are there are kept, so if killed and called again with the same
-    encoder, images, view, batch size and size of parts, it goes on, within a part too, and ends with the same bytes.
+    encoder, images, view, batch size and size of parts, it continues, within a part too, and ends with the same bytes.
     Drafts lie beside the folder. Raises `UserError` for a folder with other files, and if the disk is full;
     `UnreadableImage` as `write_embeddings`.
     """
@@ -59,16 +60,17 @@ def write_embedding_parts(
         try:
             _write(encoder, SourceSubset(source, images), folder, names[number], part_facts, work)
         except OSError as problem:
-            then = "What is finished is kept: mend this and run the same again"
+            then = "Finished parts and rows are kept: correct this and run the same again"
             raise not_written(names[number], folder, problem, then) from problem
-    if all((folder / name).exists() for name in names):  # nobody writes any more
+    if all((folder / name).exists() for name in names):  # no other process is still writing
         with contextlib.suppress(OSError):
             _drafts(folder).rmdir()
     return folder
 
 
 def _turn() -> tuple[int, int]:
-    """The number of this process, and how many write: those that have met, or else those that torchrun started."""
+    """The number of this process, and how many write: those connected to each other, or else those that torchrun
+    started."""
     if processes.count() > 1:
         return processes.rank(), processes.count()
     return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))

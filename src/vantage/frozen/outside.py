@@ -1,10 +1,10 @@
 """Networks with weights from elsewhere, named like runs: `torchvision:resnet18=FILE`, `timm:NAME=FILE`.
 
-FILE holds safetensors, as `vantage.encoders.weights` reads them. What was never trained here has the form of a run all
-the same, so whatever takes a run takes it: the backbone, no head, and the view in which its library evaluates it.
+FILE holds safetensors, as `vantage.encoders.weights` reads them. Such a network was not trained here, but it has the
+form of a run, so whatever takes a run takes it: the backbone, no head, and the view in which its library evaluates it.
 
 * torchvision's residual networks: 224 pixels, the middle of a resize to 256, normalized by ImageNet's statistics. This
-  is how torchvision evaluates its first weights of each network, and MoCo and JCL their own.
+  is how torchvision evaluates its first weights of each network, and how MoCo and JCL evaluate theirs.
 * timm's models: the size, the share of it that is cropped, and the statistics that timm has for the name; the middle of
   an image is seen. Images are resized bilinearly, where timm is bicubic for many models.
 """
@@ -53,7 +53,7 @@ class OutsideWeights:
         return f"{self.library}:{self.network} ({self.file.name})"
 
     def run(self) -> Run:
-        """What it is in the form of a run: its architecture, its evaluation view, and MoCo v2's augmentations for
+        """The network in the form of a run: its architecture, its evaluation view, and MoCo v2's augmentations for
         analyses that need some. Raises `UserError` where its library has no such network."""
         backbone = self._choice()
         with torch.device("meta"):
@@ -73,8 +73,8 @@ class OutsideWeights:
         choice = backbone_named(self.network, 224)
         if not isinstance(choice, ResNet):
             raise UserError(
-                f"torchvision:{self.network} is none of its residual networks, the only ones taken: name another"
-                " network, or timm:NAME=FILE"
+                f"torchvision:{self.network} is not a residual network, the only kind that is taken from torchvision:"
+                " name another network, or timm:NAME=FILE"
             )
         return choice
 
@@ -132,7 +132,7 @@ def outside_weights(run: Path | str) -> OutsideWeights | None:
 
 
 def _refuse_other_library(word: str) -> None:
-    """Raises `UserError` for a word written like weights of a library that is none of the two."""
+    """Raises `UserError` for a word written like weights of any library but the two."""
     library, colon, rest = word.partition(":")
     if colon and "=" in rest and library.isidentifier():
         raise no_such("library of weights", library, _LIBRARIES, "libraries")

@@ -34,7 +34,7 @@ _KINDS: tuple[tuple[str, Any, str], ...] = (
     ("batch_size", Integral, "a whole number, at least 1"),
     ("num_workers", Integral, "a whole number, at least 1"),
 )
-"""The type of each setting that is given."""
+"""The type that each setting must have if it is given, and what to give."""
 
 
 class VantageEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):

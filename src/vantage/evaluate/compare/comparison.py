@@ -47,7 +47,7 @@ class ComparisonCell:
 
     @property
     def _spread(self) -> tuple[float, ...]:
-        numbers = self.values if len(self.values) > 1 else (*self.trials, ())[0]
+        numbers = self.trials[0] if self.trials and len(self.values) == 1 else self.values
         return numbers if len(numbers) > 1 else ()
 
 

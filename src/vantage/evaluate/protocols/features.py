@@ -29,7 +29,7 @@ class LabeledFeatures:
     """Label of each, from 0."""
 
     classes: int
-    """How many classes the source knows, seen or not."""
+    """Number of classes of the source, whether or not an image shows them."""
 
     @property
     def count(self) -> int:

@@ -54,17 +54,17 @@ def available_sets(
     A set is taken from the folder `root`/NAME: its parts `train` and `test` (or `val`), or all of it; COCO from
     `root`/COCO/annotations/instances_*.json. Otherwise, where `download` allows it, from torchvision.
     """
-    here, absent = [], []
+    available, missing = [], []
     for one in suite:
         folder = root / one.name if root is not None else None
         if folder is not None and folder.is_dir():
-            here.append(replace(one, **_paths(folder)))
+            available.append(replace(one, **_paths(folder)))
         elif one.train and download:
-            here.append(one)
+            available.append(one)
         else:
             how = " or allow its download (--download)" if one.train else ""
-            absent.append(f"{one.name}: no folder {folder or one.name}; put it there (--root){how}")
-    return here, absent
+            missing.append(f"{one.name}: no folder {folder or one.name}; put it there (--root){how}")
+    return available, missing
 
 
 def _paths(folder: Path) -> dict[str, str]:

@@ -69,17 +69,17 @@ class TransferTable:
         """A header, a line for each set, and each encoder's mean over sets, where it has a result on all of them."""
         encoders = list(dict.fromkeys(row.encoder for row in self.rows))
         names = list(dict.fromkeys(row.name for row in self.rows))
-        value = {(row.name, row.encoder): row for row in self.rows}
+        row_of = {(row.name, row.encoder): row for row in self.rows}
         lines = [["set", *encoders, "measure", "training images", "test images"]]
         for name in names:
-            rows = [value.get((name, encoder)) for encoder in encoders]
+            rows = [row_of.get((name, encoder)) for encoder in encoders]
             first = next(row for row in rows if row is not None)
             cells = ["" if row is None else f"{row.value:.2f}" for row in rows]
             lines.append([name, *cells, first.measure, str(first.train_images), str(first.test_images)])
         means = []
         for encoder in encoders:
-            every = [value[name, encoder].value for name in names if (name, encoder) in value]
-            means.append(f"{sum(every) / len(every):.2f}" if len(every) == len(names) else "")
+            values = [row_of[name, encoder].value for name in names if (name, encoder) in row_of]
+            means.append(f"{sum(values) / len(values):.2f}" if len(values) == len(names) else "")
         return [*lines, ["mean", *means, "", "", ""]] if len(names) > 1 else lines
 
     def markdown(self) -> str:
@@ -96,6 +96,6 @@ class TransferTable:
         return "\n".join([Table(head, tuple(lines)).markdown(), "", *below]) + "\n"
 
     def comma_separated(self) -> str:
-        """The lines alone."""
+        """The cells alone, as comma-separated values."""
         head, *lines = self.cells()
         return csv_text(head, lines)

@@ -53,7 +53,8 @@ def transfer(
     (`available_sets`) that cannot be opened, or has only one class, is named in the table with the reason, and so is
     any set that the protocol cannot evaluate. Unreadable images are left out, up to 1 % of a set; with more, or with
     any where `on_bad_image` is "stop", the set cannot be used. Finished results are kept under
-    `run_folder`/evaluations/transfer, a file for each set and encoder, and read there by the same library versions.
+    `run_folder`/evaluations/transfer, a file for each set and encoder, and are read from there as long as the versions
+    of the libraries stay the same.
 
     Raises `UserError` where the run has no usable checkpoint, where two sets have one name, and where no set can be
     evaluated; `DataError` for one of `sets` that is not at its path.
@@ -93,7 +94,7 @@ def _rows(
             for encoder in encoders:
                 encoder_of_set = replace(encoder, view=replace(encoder.view, statistics=statistics))
                 yield _row(one.name, task, encoder_of_set, run_folder, work)
-        except WriteError:  # nor could the results of the other sets be kept
+        except WriteError:  # the results of the other sets could not be written either
             raise
         except UserError as problem:
             reasons[one.name] = str(problem)
@@ -103,7 +104,7 @@ def _rows(
 def _row(name: str, task: Task, encoder: FrozenEncoder, run_folder: Path, work: Work) -> TransferRow:
     """One encoder on one set: evaluated, or read from the record of an earlier evaluation."""
     result = result_of(task, encoder, {}, work)
-    images = cache_key(task.train) + cache_key(task.test)  # which follow the files' time stamps
+    images = cache_key(task.train) + cache_key(task.test)  # they change when an image file does
     key = hash_of([name.encode(), encoder.name.encode(), result.file_name.encode(), images.encode()])
     path = home_of(run_folder) / "evaluations" / "transfer" / f"{result.protocol}-v{result.version}-{key[:12]}.json"
 
@@ -152,10 +153,10 @@ def _readable(path: str, on_bad_image: OnBadImage, what: str, work: Work) -> Sou
     """The images at a path that can be read."""
     source = open_source(path)
     with counting(work.progress, f"looking at the {what}") as progress:
-        bad = scan(source, work.num_workers, work.cache, progress=progress)
-    if bad.bad:
-        work.progress.line(f"{what}: {bad.summary()}")
-    return readable(source, bad, on_bad_image)
+        result = scan(source, work.num_workers, work.cache, progress=progress)
+    if result.bad:
+        work.progress.line(f"{what}: {result.summary()}")
+    return readable(source, result, on_bad_image)
 
 
 def _measure_statistics(encoder: FrozenEncoder, train: Source, work: Work) -> Statistics:

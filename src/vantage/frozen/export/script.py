@@ -24,10 +24,9 @@ def check_width(choice: ResNet, library: str) -> None:
 
 def plain_name(choice: ResNet) -> str | None:
     """The name that torchvision and timm have for a published ResNet; none for others."""
-    names = {(50, 1, 64): "resnet50", (50, 32, 4): "resnext50_32x4d", (50, 1, 128): "wide_resnet50_2"}
-    names |= {(101, 1, 64): "resnet101", (101, 32, 8): "resnext101_32x8d", (101, 64, 4): "resnext101_64x4d"}
-    names |= {(101, 1, 128): "wide_resnet101_2"}
-    names |= {(depth, 1, 64): f"resnet{depth}" for depth in (18, 34, 152)}
+    names = {(depth, 1, 64): f"resnet{depth}" for depth in (18, 34, 50, 101, 152)}
+    names |= {(depth, 1, 128): f"wide_resnet{depth}_2" for depth in (50, 101)}
+    names |= {(50, 32, 4): "resnext50_32x4d", (101, 32, 8): "resnext101_32x8d", (101, 64, 4): "resnext101_64x4d"}
     return names.get((choice.depth, choice.groups, choice.width_per_group))
 
 

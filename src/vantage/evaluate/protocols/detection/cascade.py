@@ -5,7 +5,7 @@ boxes are the same for all classes, the gradient that reaches the features is di
 the three heads and boxes those of the last. Masks are learned on the regions of the first head, and predicted on the
 last boxes.
 
-r: regions of all images   k: classes and the background   c: channels
+r: regions of all images   k: classes and the background   c: channels   d: width of a region's features
 """
 
 from dataclasses import dataclass, field

@@ -56,7 +56,7 @@ class DetectorProtocol(OwnTask):
     """Whether training images without boxes are kept; the papers leave them out. In testing they always count."""
     shapes_apart: bool = True
     """Whether landscape and portrait images are trained on in separate steps, as Detectron2 does on each GPU, so that
-    images need less padding. One step of a pass may hold both."""
+    images need less padding. The last of every 16 steps may hold both."""
     precise_batches: int = 200
     """Training batches, at most as many as steps, over which BatchNorm averages its statistics before testing."""
     sizes: Sizes = field(default_factory=Sizes)
@@ -98,13 +98,13 @@ class DetectorProtocol(OwnTask):
             detector = self.network_on.build(encoder, len(train.classes), output, sizes)
         facts = (encoder.digest(), cache_key(images), repr((self, output)), device.type, torch.__version__, "2")
         state_file = work.cache / "detectors" / f"{hash_of(fact.encode() for fact in facts)}.safetensors"
-        train_detector = DetectorTraining(
+        training = DetectorTraining(
             schedule, self.seed, self.precise_batches, state_file, shapes_apart=self.shapes_apart
         )
-        losses = train_detector(detector, images, output, work, encoder.name)
+        losses = training(detector, images, output, work, encoder.name)
         detections = detect(detector, test, output, work, encoder.name)
         measures, details = average_precisions(test, detections, output)
-        train_detector.forget()
+        training.forget()
         labels = {label for number in range(len(images)) for label in images.instances(number).label.tolist()}
         details |= {
             "steps": schedule.steps,
@@ -113,7 +113,9 @@ class DetectorProtocol(OwnTask):
             "rate": schedule.learning_rate,
             "shorter sides in training": list(sizes.short_sides),
             "training images left out": len(train) - len(images),
-            "classes without training boxes": [n for number, n in enumerate(train.classes) if number not in labels],
+            "classes without training boxes": [
+                name for number, name in enumerate(train.classes) if number not in labels
+            ],
             "detections": sum(len(one.label) for one in detections),
             "losses": _mean_in_parts(losses),
         }
@@ -160,24 +162,21 @@ def average_precisions(
     test: AnnotatedSource, detections: list[Detections], output: Output
 ) -> tuple[dict[str, float], dict[str, object]]:
     """What papers report first: of masks or keypoints, then of boxes; of VOC's images also by VOC's own definition."""
-    measures, details = _report(precision_of(test, detections, "bbox"), output, "box ")
+    measures, details = _report(precision_of(test, detections, "bbox"), "" if isinstance(output, Boxes) else "box ")
     if isinstance(output, Masks):
-        values, more = _report(precision_of(test, detections, "segm"), Boxes(), "mask ", always=True)
+        values, more = _report(precision_of(test, detections, "segm"), "mask ")
         measures, details = values | measures, details | more
     if isinstance(output, Keypoints):
-        values, more = _report(precision_of(test, detections, "keypoints"), Boxes(), "keypoint ", always=True)
+        values, more = _report(precision_of(test, detections, "keypoints"), "keypoint ")
         measures, details = values | measures, details | more
     if is_voc(test):
-        values, more = _report(voc_precision_of(test, detections), Boxes(), "VOC07 ", always=True)
+        values, more = _report(voc_precision_of(test, detections), "VOC07 ")
         measures, details = measures | values, details | more
     return measures, details
 
 
-def _report(
-    precision: Precision, output: Output, prefix: str, always: bool = False
-) -> tuple[dict[str, float], dict[str, object]]:
-    """The three numbers that papers report, and everything behind them. Of boxes alone they have no prefix."""
-    prefix = "" if isinstance(output, Boxes) and not always else prefix
+def _report(precision: Precision, prefix: str) -> tuple[dict[str, float], dict[str, object]]:
+    """The three numbers that papers report, and everything behind them, each name with the prefix."""
     measures = {f"{prefix}{name}": precision.measures[name] or 0.0 for name in ("AP", "AP50", "AP75")}
     of_class = {name: value for name, value in precision.of_class.items() if value is not None}
     return measures, {f"{prefix}measures": precision.measures, f"{prefix}AP of each class shown": of_class}
@@ -186,4 +185,5 @@ def _report(
 def _mean_in_parts(losses: list[float], most: int = 100) -> list[float]:
     """The mean loss of each of at most `most` equal parts of the training."""
     size = -(-len(losses) // most) or 1
-    return [sum(losses[at : at + size]) / len(losses[at : at + size]) for at in range(0, len(losses), size)]
+    parts = (losses[start : start + size] for start in range(0, len(losses), size))
+    return [sum(part) / len(part) for part in parts]

@@ -35,9 +35,9 @@ class Example:
     label: Int[Tensor, "n"]
     """Class counted from 1; 0 is the background."""
     masks: Bool[Tensor, "n h w"] | None = None
-    """Pixels of each."""
+    """Pixels of each instance."""
     points: Float[Tensor, "n k 3"] | None = None
-    """Column, row, visibility."""
+    """Column, row and visibility of each keypoint."""
 
     def target(self, device: torch.device) -> dict[str, Tensor]:
         """The target in the form of torchvision's detectors."""

@@ -24,7 +24,7 @@ from vantage.processes.sharing import gather_parts, own_slice
 
 __all__ = ["SharedSteps"]
 
-_OF_RPN, _OF_MASKS, _OF_POINTS = ("loss_objectness", "loss_rpn_box_reg"), "loss_mask", "loss_keypoint"
+_RPN_LOSSES, _MASK_LOSS, _POINT_LOSS = ("loss_objectness", "loss_rpn_box_reg"), "loss_mask", "loss_keypoint"
 
 
 class SharedSteps:
@@ -66,8 +66,8 @@ class SharedSteps:
         """What the images of this process add to the sum of the joint losses."""
         regions, objects = self._regions.counts.tolist()
         region_counts = dict.fromkeys(losses, regions)
-        region_counts |= dict.fromkeys(_OF_RPN, float(self._anchors.counts[0])) | {_OF_MASKS: objects}
-        region_counts |= {_OF_POINTS: float(self._points.count)} if self._points else {}
+        region_counts |= dict.fromkeys(_RPN_LOSSES, float(self._anchors.counts[0])) | {_MASK_LOSS: objects}
+        region_counts |= {_POINT_LOSS: float(self._points.count)} if self._points else {}
         region_counts |= self._cascade.region_counts if self._cascade else {}
         counts = torch.tensor([region_counts[name] for name in losses], dtype=torch.float64)
         weights = (counts / processes.total(counts).clamp(min=1)).tolist()

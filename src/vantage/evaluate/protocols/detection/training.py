@@ -69,8 +69,8 @@ class DetectorTraining:
         optimizer = _optimizer(detector.model)
         state, parts, losses = StateFile(self.state_file, self.minutes), {"model": detector.model}, list[float]()
         last = state.read()
-        finished_steps = same_on_all(len(last.facts["losses"]) if last else 0)
-        if finished_steps and last and restore(parts, optimizer, last.tensors):
+        is_same = same_on_all(len(last.facts["losses"]) if last else 0)
+        if is_same and last and restore(parts, optimizer, last.tensors):
             losses = last.facts["losses"]
         start = len(losses)
         work.progress.start(f"training a detector, {name}", schedule.steps, start)

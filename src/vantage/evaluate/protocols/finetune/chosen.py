@@ -74,8 +74,8 @@ class FineTuneChosen:
             self._single(rate, self.seed)
 
     def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
-        """Choose and train on images of `train`, evaluate on `test`. The cache keeps every finished training, so a
-        stopped evaluation continues."""
+        """Choose and train on images of `train`, evaluate on `test`. The cache keeps every finished training
+        run, so a stopped evaluation continues."""
         train, label = with_labels(train)
         check_classes(label, with_labels(test)[1], test.classes)
         outcomes: list[Outcome] = []
@@ -94,7 +94,7 @@ class FineTuneChosen:
             _, best = min(zip(top1[-1], self.head_learning_rates, strict=True), key=lambda pair: (-pair[0], pair[1]))
             rates.append(best)
             outcomes.append(replace(single, head_learning_rate=best)(encoder, train, test, work))
-        by = f"top-1 on {count} of the {outcomes[0].train_images} training images, held out of other copies"
+        by = f"top-1, on {count} of the {outcomes[0].train_images} training images, of copies trained on the others"
         choice: dict[str, Any] = {
             "head_rate": rates,
             "by": by,
@@ -110,7 +110,7 @@ class FineTuneChosen:
         return Outcome(measures, outcomes[0].train_images, outcomes[0].test_images, choice, details, how)
 
     def _single(self, rate: float, seed: int) -> FineTune:
-        """One training on one sample."""
+        """One training run on one sample."""
         return FineTune(
             self.fraction, "", 1, self.epochs, self.batch_size, self.backbone_learning_rate, rate, self.weight_decay,
             self.smallest_area, seed,

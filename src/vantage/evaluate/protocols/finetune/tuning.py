@@ -31,7 +31,7 @@ from vantage.storage.state import State, StateFile, restore, tensors_of
 
 __all__ = ["TuningSchedule", "Divergence", "TunedCopy", "tune"]
 
-_START, _STEP = 0x7E5A, 0x7E5B  # what a seed is for
+_START, _STEP = 0x7E5A, 0x7E5B  # mixed into the seeds of initial weights and of a step
 
 
 class Divergence(UserError):
@@ -46,7 +46,7 @@ class TuningSchedule:
     """Passes over the images."""
 
     batch_size: int
-    """Most images of a step."""
+    """Maximum number of images in a step."""
 
     learning_rates: tuple[float, float]
     """Learning rates of backbone and classifier."""
@@ -178,7 +178,7 @@ def _images_of_a_step(images: int, most: int) -> int:
 
 
 class _Training:
-    """Everything that changes during a training."""
+    """Everything that changes in the course of a training run."""
 
     def __init__(self, schedule: TuningSchedule, encoder: FrozenEncoder, classes: int, device: torch.device) -> None:
         self.schedule, self.losses = schedule, list[float]()
@@ -230,7 +230,7 @@ class _Training:
         """The modules that are trained."""
         return {"backbone": self.backbone, "head": self.head}
 
-    def restore(self, before: State) -> None:
+    def restore(self, earlier: State) -> None:
         """Continue from a cached state."""
-        if restore(self.parts, self.optimizer, before.tensors):
-            self.losses = before.facts["losses"]
+        if restore(self.parts, self.optimizer, earlier.tensors):
+            self.losses = earlier.facts["losses"]

@@ -23,10 +23,10 @@ from vantage.views.operations.share import ShareGenerator
 
 __all__ = ["Epoch", "Epochs", "report_progress", "epochs_of"]
 
-_ORDER, _VIEWS = 0x11EA, 0x11EB  # what a seed is used for
+_ORDER, _VIEWS = 0x11EA, 0x11EB  # mixed into the seeds of the order and of the views
 
 Epoch = Iterator[tuple[Int[Tensor, "b"], Float[Tensor, "m c s s"]]]
-"""Numbers of the images, batch by batch, with the views of those that `share_of` gives this process."""
+"""Numbers of the images, batch by batch, with the views of those that `own_slice` gives this process."""
 
 
 @dataclass(frozen=True)
@@ -63,22 +63,22 @@ def epochs_of(source: Source, view: TrainingView, batch: int, seed: int, work: W
 
     def from_stream(epoch: int) -> Epoch:
         def crop(number: int) -> UInt8[Tensor, "3 s s"]:
-            of_image = torch.Generator().manual_seed(image_seed(seed, epoch, number))
-            return view.crop_one(source.image(number), of_image)
+            image_generator = torch.Generator().manual_seed(image_seed(seed, epoch, number))
+            return view.crop_one(source.image(number), image_generator)
 
         parts = order(epoch)
         crops = in_threads(crop, (rows[own_slice(len(rows))].tolist() for rows in parts), work.num_workers)
         for step, (rows, part) in enumerate(zip(parts, crops, strict=True)):
             yield rows, view.finish(part.to(device, non_blocking=True), generator(epoch, step, len(rows)))
 
-    one_by_one = Epochs(from_stream, "image by image: streamed")
+    streamed = Epochs(from_stream, "image by image: streamed")
     if not fits(source, budget=work.resident_bytes):
-        return one_by_one
+        return streamed
     try:
-        with counting(work.progress, "decoding images") as report:
-            pixels = decode_all(source, num_workers=work.num_workers, progress=report).to(device)
+        with counting(work.progress, "decoding images") as progress:
+            pixels = decode_all(source, num_workers=work.num_workers, progress=progress).to(device)
     except DataError:  # images of several sizes
-        return one_by_one
+        return streamed
     return Epochs(from_memory, "batch by batch: images in memory")
 
 

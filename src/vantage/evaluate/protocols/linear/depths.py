@@ -27,7 +27,7 @@ from vantage.views.evaluation import EvaluationView, Straight
 __all__ = ["LinearRing", "example_of", "statistics_of"]
 
 _MOST = 10_000
-"""Most images from which mean and deviation are computed."""
+"""Maximum number of images from which mean and deviation are computed."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class LinearRing(LinearTraining):
     """Learning rates trained side by side, for a batch of 256; the paper's is .01. With one rate nothing is held out;
     among several, a tenth of the training images decides."""
     smallest_area: float = 0.2
-    """Least share of the image that a crop takes."""
+    """Smallest share of the image that a crop covers."""
 
     def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Train on `train`, score on `test`."""
@@ -85,7 +85,10 @@ def _with_statistics(
 
 def statistics_of(encoder: FrozenEncoder, source: Source, work: Work) -> Statistics:
     """Mean and standard deviation of each channel over the labeled images, cropped and converted as in testing; over
-    10,000 of them, evenly spread, if there are more."""
+    10,000 of them, evenly spread, if there are more.
+
+    Raises `UserError` where no image has a label, and where a channel is constant.
+    """
     source, _ = with_labels(source)
     count = min(len(source), _MOST)
     numbers = [number * len(source) // count for number in range(count)]

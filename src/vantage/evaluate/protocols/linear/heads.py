@@ -1,6 +1,6 @@
 """Linear classifiers trained side by side on the same features, one for each learning rate.
 
-r: learning rates   b: images of a batch   n: images   d: width of the features   c: classes   t: guesses an image
+r: learning rates   b: images of a batch   n: images   d: width of the features   c: classes   t: guesses per image
 
 Each ends as if it had been trained alone: it has its own weights, its own momentum and its own steps of plain SGD.
 They share only the features, which are the expensive part. The gradient is written out (softmax minus the one-hot

@@ -1,6 +1,6 @@
 """Logistic regression on cached features: fast, but without the random crops of the published protocols.
 
-n: images   q: test images   d: width of the features   c: classes   t: guesses an image
+n: images   q: test images   d: width of the features   c: classes   t: guesses per image
 """
 
 import math
@@ -55,7 +55,7 @@ class LinearCached:
     l2: tuple[float, ...] = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
     """Penalties to choose from; with only one, nothing is held out."""
     iterations: int = 200
-    """Most iterations of L-BFGS in each fit."""
+    """Maximum number of iterations of L-BFGS in each fit."""
     seed: int = 0
     """Seed of the choice of images that are held out."""
 
@@ -80,7 +80,7 @@ class LinearCached:
         self, bank: LabeledFeatures, query: Float[Tensor, "q d"], classes: int, work: Work
     ) -> tuple[Int[Tensor, "q t"], dict[str, float | int | str | list[float]]]:
         """The five likeliest classes of each query (fewer if there are fewer), best first, by a classifier fitted to
-        features that are at hand; and the penalty chosen."""
+        the features in `bank`; and the penalty, with how it was chosen."""
         mean, deviation = bank.vector.mean(0), bank.vector.std(0, correction=0)
         scale = torch.where(deviation > _FLAT, deviation, 1.0)  # a constant feature becomes 0
         vector = (bank.vector - mean) / scale
@@ -177,5 +177,5 @@ def fit_logistic(
 
 
 def _evaluations(iterations: int) -> int:
-    """Most passes of one fit over all images: torch's own default."""
+    """Maximum number of passes of one fit over all images: torch's own default."""
     return iterations * 5 // 4

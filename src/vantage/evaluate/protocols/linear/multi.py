@@ -84,7 +84,7 @@ class LinearMulti(_LinearAtDepths):
     epochs: int = 100
     """Passes over the training images (OpenSelfSup's code: 90)."""
     smallest_area: float = 0.08
-    """Least share of the image that a crop takes."""
+    """Smallest share of the image that a crop covers."""
 
     def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Train on `train`, score on `test`."""

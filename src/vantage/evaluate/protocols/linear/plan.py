@@ -71,7 +71,7 @@ class LinearPlan:
 
     @property
     def facts(self) -> str:
-        """All of it as text, for the key of the saved state."""
+        """All fields as text, for the key of the saved state."""
         values = {one.name: getattr(self, one.name) for one in fields(self)}
         return repr(values | {"start": self.start.__name__})
 
@@ -141,14 +141,6 @@ class LinearTraining:
         """A plan with these settings: training images are seen through `view`, and learning rates are multiplied by
         `decay` before each epoch of `milestones`."""
         return LinearPlan(
-            self.learning_rates,
-            self.epochs,
-            self.batch_size,
-            view,
-            self.seed,
-            milestones,
-            decay,
-            start,
-            descent,
-            normalize,
-        )
+            self.learning_rates, self.epochs, self.batch_size, view, self.seed,
+            milestones, decay, start, descent, normalize,
+        )  # fmt: skip

@@ -29,9 +29,9 @@ class LinearMoCo(LinearTraining):
     """Linear classification as MoCo's code does it (arXiv 1911.05722, §4.1).
 
     Pooled features, no BatchNorm, weights from N(0, .01²), biases 0; SGD with momentum .9 and no weight decay, the
-    learning rate times .1 at epochs 60 and 80 of 100; random resized crop and flip in training, the center of the
-    resized image in testing (`FrozenEncoder.view`: 224 of 256 at the paper's size, the whole image up to 96 pixels).
-    The backbone stays in evaluation mode, which is checked.
+    learning rate multiplied by .1 at epochs 60 and 80 of 100; random resized crop and flip in training, the center of
+    the resized image in testing (`FrozenEncoder.view`: 224 of 256 at the paper's size, the whole image up to 96
+    pixels). The backbone stays in evaluation mode, which is checked.
 
     The code's learning rate is 30, and JCL's on ImageNet-100 is 10. `learning_rates=(30.0,)` is the code's protocol,
     without a choice; the other rates are for features of another scale, such as those of small images.
@@ -45,7 +45,7 @@ class LinearMoCo(LinearTraining):
     epochs: int = 100
     """Passes over the training images; the learning rate falls after 60 % and 80 % of them."""
     smallest_area: float = 0.08
-    """Least share of the image that a crop takes."""
+    """Smallest share of the image that a crop covers."""
 
     def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Train on `train`, score on `test`."""
@@ -70,7 +70,7 @@ class LinearPyContrast(LinearTraining):
     epochs: int = 60
     """Passes over the training images; the learning rate falls after 3/6, 4/6 and 5/6 of them."""
     smallest_area: float = 0.2
-    """Least share of the image that a crop takes."""
+    """Smallest share of the image that a crop covers."""
 
     def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Train on `train`, score on `test`."""
@@ -96,7 +96,7 @@ class LinearCMC(LinearTraining):
     epochs: int = 60
     """Passes over the training images; the learning rate falls after 3/6, 4/6 and 5/6 of them."""
     smallest_area: float = 0.2
-    """Least share of the image that a crop takes."""
+    """Smallest share of the image that a crop covers."""
 
     def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Train on `train`, score on `test`."""

@@ -1,7 +1,7 @@
 """Linear classifiers on a frozen backbone, for every learning rate and every depth at once: the core that all linear
 protocols share.
 
-n: images   b: images of a batch   d: width of the features   c: classes   r: learning rates   t: guesses an image
+n: images   b: images of a batch   d: width of the features   c: classes   r: learning rates   t: guesses per image
 
 All rates are trained side by side on the same features, in two sets of classifiers: one on all training images, the
 other without a tenth of each class, which is held out. The second set chooses the rate (and the depth) by its accuracy
@@ -95,7 +95,7 @@ class LinearGuesses:
     train_images: int
     """Number of labeled training images."""
     held_out_images: int
-    """How many of them were held out of the second set of classifiers."""
+    """How many of them the second set of classifiers was not trained on."""
     how: Mapping[str, Any]
     """Everything that the plan fixes, and how crops were drawn."""
 
@@ -104,7 +104,7 @@ class LinearGuesses:
         """The criterion of the choice."""
         if not self.held_out_images:
             return "the protocol"
-        return f"accuracy on {self.held_out_images} training images held out of other classifiers with the same rates"
+        return f"accuracy, on {self.held_out_images} training images held out, of other classifiers with the same rates"
 
 
 def train_and_guess(
@@ -187,16 +187,16 @@ def _train(
 
 
 def _accuracies(
-    by: Classifiers, encoder: FrozenEncoder, source: Source, label: Int[Tensor, "n"], work: Work
+    classifiers: Classifiers, encoder: FrozenEncoder, source: Source, label: Int[Tensor, "n"], work: Work
 ) -> tuple[list[float], ...]:
     """For each depth, the accuracy of each learning rate; empty if there are no images."""
     if not len(label):
         return ()
-    correct = [torch.zeros(len(heads.bias), dtype=torch.int64) for heads in by.heads]
+    correct = [torch.zeros(len(heads.bias), dtype=torch.int64) for heads in classifiers.heads]
     start = 0
     for part in features_in_parts(encoder, source, work):
         target = label[start : start + len(part)].to(part.device)
-        for count, (heads, features) in zip(correct, by.inputs(part), strict=True):
+        for count, (heads, features) in zip(correct, classifiers.inputs(part), strict=True):
             count += heads.count_correct(features, target).cpu()
         start += len(part)
     return tuple((100.0 * count.double() / len(label)).tolist() for count in correct)
@@ -207,10 +207,10 @@ def _best(rates: tuple[float, ...], accuracies: list[float]) -> int:
 
 
 def _guess(
-    by: Classifiers, best: list[int], encoder: FrozenEncoder, test: Source, work: Work
+    classifiers: Classifiers, best: list[int], encoder: FrozenEncoder, test: Source, work: Work
 ) -> tuple[Int[Tensor, "n t"], ...]:
     guesses: list[list[Tensor]] = [[] for _ in best]
     for part in features_in_parts(encoder, test, work):
-        for of_depth, index, (heads, features) in zip(guesses, best, by.inputs(part), strict=True):
+        for of_depth, index, (heads, features) in zip(guesses, best, classifiers.inputs(part), strict=True):
             of_depth.append(heads.predict(index, features).cpu())
     return tuple(torch.cat(of_depth) for of_depth in guesses)

@@ -1,6 +1,6 @@
 """Nearest neighbors in the training set vote for the class of a test image.
 
-n: training images   q: test images   d: width of the features   t: guesses an image
+n: training images   q: test images   d: width of the features   t: guesses per image
 """
 
 import math
@@ -29,10 +29,10 @@ __all__ = ["KNN", "NearestNeighbor"]
 class KNN:
     """The k nearest training images vote on the class (instance discrimination, arXiv 1805.01978, §3.4).
 
-    The weight of a vote is exp(cosine / temperature).
-    The paper's values are k = 200 and temperature .07; its code for CIFAR-10 uses .1. It reads the 128 numbers that
-    training compares; here the backbone's features are read, which are what remains of a run, so the numbers
-    differ. Nothing is chosen by test labels. Raises `UserError` for a training set with fewer than k labeled images.
+    The weight of a vote is exp(cosine / temperature). The paper's values are k = 200 and temperature .07; its code for
+    CIFAR-10 uses .1. The paper compares the 128 outputs of the head; here the backbone's features are compared, since
+    these are what remains of a run, so the numbers differ. Nothing is chosen by test labels. Raises `UserError` for a
+    training set with fewer than k labeled images.
     """
 
     name: ClassVar[str] = "knn"
@@ -97,8 +97,8 @@ class NearestNeighbor:
         self, bank: Float[Tensor, "n d"], label: Int[Tensor, "n"], query: Float[Tensor, "q d"]
     ) -> Int[Tensor, "q"]:
         """Label of the training image with the highest cosine."""
-        hits = [label[near[:, 0]] for _, near in nearest(bank, query, 1)]
-        return torch.cat(hits) if hits else label.new_empty(0)
+        labels = [label[rows[:, 0]] for _, rows in nearest(bank, query, 1)]
+        return torch.cat(labels) if labels else label.new_empty(0)
 
 
 def _classes(bank: LabeledFeatures, query: LabeledFeatures) -> int:

@@ -20,7 +20,7 @@ _FRAME, _GAP, _BADGE = 5, 12, 18
 
 
 def rows_of(test: Source, count: int) -> list[int]:
-    """Numbers of `count` test images, spread evenly over their set."""
+    """Numbers of `count` test images, spread evenly over their set. Raises `UserError` for a count below 1."""
     if count < 1:
         raise UserError(f"a picture of {count} images shows nothing: give --rows 1 or more")
     count = min(count, len(test))
@@ -36,6 +36,8 @@ def retrieval_picture(
     A neighbor of the same class has a solid green frame and a check mark in the corner, one of another class a dashed
     red frame and a cross, so that no one needs to distinguish colors. Without labels there are neither frames nor
     marks. Under each image stands its class, or its name if it has none; under a neighbor its cosine too.
+
+    Raises `UserError` for a side below 16 or above 1,024.
     """
     if not 16 <= side <= 1024:
         raise UserError(f"side is {side} pixels (--side); it must be between 16 and 1024")

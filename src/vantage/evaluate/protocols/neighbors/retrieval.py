@@ -96,7 +96,8 @@ def neighbors(encoder: FrozenEncoder, train: Source, test: Source, k: int, work:
 
 def queries(source: Source, share: float = 0.2, seed: int = 0) -> tuple[Source, Source]:
     """One source divided in two: images to search, and images to look up. A labeled source is divided as by
-    `vantage.data.splits.split`; otherwise `share` of all images, drawn with `seed`, are looked up."""
+    `vantage.data.splits.split`; otherwise `share` of all images, drawn with `seed`, are looked up. Raises
+    `UserError` for too few images."""
     if bool((labels_of(source) >= 0).any()):
         return split(source, share, seed)
     generator = torch.Generator().manual_seed(draws.mix(seed, 0x5917))

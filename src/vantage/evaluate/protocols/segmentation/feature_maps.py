@@ -33,7 +33,7 @@ class Squares:
         self.key = hash_of([cache_key(source).encode(), f"{size}".encode(), b"squares 1"])
 
         def compute(numbers: Int[Tensor, "b"]) -> UInt8[Tensor, "b 4 s s"]:
-            return torch.cat(list(in_threads(self._both, iter([numbers.tolist()]), work.num_workers)))
+            return torch.cat(list(in_threads(self._image_with_mask, iter([numbers.tolist()]), work.num_workers)))
 
         file = work.cache / "squares" / f"{self.key}.npy"
         with counting(work.progress, "images as squares") as progress:
@@ -54,7 +54,7 @@ class Squares:
             indices |= set(self.masks(numbers).unique().tolist())
         return sorted(indices)
 
-    def _both(self, number: int) -> UInt8[Tensor, "4 s s"]:
+    def _image_with_mask(self, number: int) -> UInt8[Tensor, "4 s s"]:
         mask = mask_for(self.source, number, image := self.source.image(number))
         square = [self.size, self.size]
         small = functional.resize(mask[None], square, interpolation=functional.InterpolationMode.NEAREST_EXACT)

@@ -14,6 +14,7 @@ from vantage.encoders.depths import GRIDS, AtDepth, grid_pool, maps
 from vantage.encoding import Work, in_evaluation
 from vantage.errors import UserError
 from vantage.evaluate.protocols.features import finite_features
+from vantage.evaluate.protocols.linear.depths import example_of
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.views.evaluation import Straight
 
@@ -46,8 +47,7 @@ def deepest(encoder: FrozenEncoder) -> tuple[FrozenEncoder, str]:
     own features are longer than that, as raw pixels are, is used with its own features.
     """
     view = encoder.view if isinstance(encoder.view, Straight) else Straight(encoder.view)
-    device = next(encoder.backbone.parameters(), torch.empty(0)).device
-    example = torch.zeros(1, len(view.channels), view.size, view.size, device=device)
+    example = example_of(encoder)
     pooled_features = replace(encoder, view=view), f"pooled features: {encoder.width} numbers"
     try:
         with torch.no_grad(), in_evaluation(encoder.backbone):

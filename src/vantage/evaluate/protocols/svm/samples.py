@@ -28,7 +28,7 @@ from vantage.storage.results import CachedResults
 
 __all__ = ["SamplePlan", "SampleResults", "evaluate_samples", "few_images"]
 
-_DRAW = 0x10E5  # what a seed is for
+_DRAW = 0x10E5  # mixed into the seed of a sample
 
 
 def few_images(mark: Int8[Tensor, "n"], k: int, negatives: int, seed: int) -> Int[Tensor, "r"]:
@@ -102,8 +102,8 @@ def evaluate_samples(
     facts += (sklearn.__version__, work.resolved_device().type)
     results = CachedResults(work.cache / "lowshot" / f"{hash_of(fact.encode() for fact in facts)}.json")
     pairs = [(k, sample) for k in plan.shots for sample in range(plan.samples)]
-    absent = missing_on_all(results, [_key(pair) for pair in pairs])
-    missing = [pair for pair in pairs if _key(pair) in absent]
+    missing_keys = missing_on_all(results, [_key(pair) for pair in pairs])
+    missing = [pair for pair in pairs if _key(pair) in missing_keys]
     classes = len(train_features.classes)
     machines = _machines(plan, train_features, missing)
     query, count = test_features.vector.double(), (len(pairs) - len(missing)) * classes
@@ -152,10 +152,7 @@ def _precisions(machines: list[Machine], query: Float[Tensor, "m d"], mark: Int8
 
 def _check_enough(plan: SamplePlan, features: MarkedFeatures) -> None:
     """Raises `UserError` where a class has too few images for the largest k."""
-    most = [
-        min(int((one == 1).sum()), int((one == -1).sum()) // plan.negatives if plan.negatives else len(one))
-        for one in features.mark.T
-    ]
+    most = [min(int((mark == 1).sum()), int((mark == -1).sum()) // plan.negatives) for mark in features.mark.T]
     least = min(most)
     if least >= max(plan.shots):
         return
@@ -164,7 +161,7 @@ def _check_enough(plan: SamplePlan, features: MarkedFeatures) -> None:
     possible = " ".join(str(k) for k in plan.shots if k <= least)
     raise UserError(
         f"samples need {max(plan.shots)} images with each class and {plan.negatives * max(plan.shots)} without it, but"
-        f" {positive} images are with {features.classes[number]} and {negative} without it: "
+        f" {positive} images show {features.classes[number]} and {negative} do not: "
         + (f"choose --shots {possible}" if possible else "give more images")
         + ", or fewer --negatives"
     )

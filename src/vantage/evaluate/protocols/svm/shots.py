@@ -24,7 +24,7 @@ _IMPLICIT_SETTINGS = {"positive_weight": 2.0, "iterations": 2000, "tolerance": 1
 
 @dataclass(frozen=True)
 class ShotsCurve:
-    """One encoder."""
+    """The results of one encoder."""
 
     name: str
     """Its name in the table."""

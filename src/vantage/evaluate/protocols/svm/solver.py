@@ -44,7 +44,7 @@ class Machine:
         return vector @ self.weight + self.bias
 
     def row(self) -> Float[np.ndarray, "w"]:
-        """Everything above as one row of numbers."""
+        """Weights, bias and convergence as one row of numbers."""
         return np.array([*self.weight, self.bias, self.converged])
 
     @classmethod
@@ -64,7 +64,7 @@ class Solver:
     """Tolerance at which it stops."""
 
     iterations: int
-    """Most passes over the images."""
+    """Maximum number of passes over the images."""
 
     seed: int
     """Seed of the order in which it visits images."""

@@ -69,7 +69,7 @@ class SVM:
     positive_weight: float = 2.0
     """Weight of the errors on images that show the class; 1 for the others."""
     iterations: int = 2000
-    """Most passes of the solver over the images."""
+    """Maximum number of passes of the solver over the images."""
     tolerance: float = 1e-4
     """Tolerance at which the solver stops."""
     seed: int = 0
