@@ -105,8 +105,8 @@ def precision_of(source: AnnotatedSource, detections: Sequence[Detections], kind
         evaluator.summarize()
     measures = {name: _per_cent(value) for name, value in zip(_NAMES[kind], evaluator.stats, strict=False)}
     table = evaluator.eval["precision"][:, :, :, 0, -1]  # thresholds, recalls, classes, of all sizes, most detections
-    each = (table[:, :, number] for number in range(len(source.classes)))
-    means = (_per_cent(part[part > -1].mean() if (part > -1).any() else -1) for part in each)
+    of_class = (table[:, :, number] for number in range(len(source.classes)))
+    means = (_per_cent(part[part > -1].mean() if (part > -1).any() else -1) for part in of_class)
     return Precision(measures, dict(zip(source.classes, means, strict=True)))
 
 

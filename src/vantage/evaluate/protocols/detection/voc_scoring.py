@@ -66,8 +66,8 @@ def voc_precision_of(source: AnnotatedSource, detections: Sequence[Detections]) 
         raise UserError("no test image shows anything to detect (difficult instances do not count)")
     mean = torch.stack(present).mean(0)
     measures: dict[str, float | None] = {"AP": mean.mean().item(), "AP50": mean[0].item(), "AP75": mean[5].item()}
-    each = (None if table is None else table.mean().item() for table in tables)
-    return Precision(measures, dict(zip(source.classes, each, strict=True)))
+    of_class = (None if table is None else table.mean().item() for table in tables)
+    return Precision(measures, dict(zip(source.classes, of_class, strict=True)))
 
 
 def _of_class(source: AnnotatedSource, detections: Sequence[Detections], label: int) -> Float[Tensor, "t"] | None:

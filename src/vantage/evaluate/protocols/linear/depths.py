@@ -98,10 +98,10 @@ def statistics_of(encoder: FrozenEncoder, source: Source, work: Work) -> Statist
     crops = in_threads(lambda number: plain.crop(source.image(number)), parts, work.num_workers)
     sums = torch.zeros(3, 3, dtype=torch.float64)
     with counting(work.progress, "mean and deviation") as progress:
-        each = parts_in_order(
+        all_sums = parts_in_order(
             (_sums(plain.finish(part).double()) for part in crops), len(starts), (3, 3), torch.float64
         )
-        for start, part in zip(starts, each, strict=True):
+        for start, part in zip(starts, all_sums, strict=True):
             sums += part[0]
             progress(min(count, start + work.batch_size), count)
     pixels, total, squares = sums

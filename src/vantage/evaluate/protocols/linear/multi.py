@@ -129,12 +129,14 @@ class LinearPlaces(_LinearAtDepths):
 
 def _outcome_of(guesses: LinearGuesses, depths: tuple[Depth, ...], rates: tuple[float, ...]) -> Outcome:
     """All depths, with the best on held-out images first (the deepest, if several tie)."""
-    each = [accuracy(guess, guesses.label, guesses.classes) for guess in guesses.guess]
+    accuracies = [accuracy(guess, guesses.label, guesses.classes) for guess in guesses.guess]
     names = [depth.name for depth in depths]
-    accuracy_of_depth = [max(accuracies) for accuracies in guesses.held_out] or [0.0]
+    accuracy_of_depth = [max(of_rates) for of_rates in guesses.held_out] or [0.0]
     best = max(range(len(accuracy_of_depth)), key=lambda number: (accuracy_of_depth[number], number))
-    measures = each[best].measures() | {f"{name} top-1": one.top1 for name, one in zip(names, each, strict=True)}
-    measures["best on the test images top-1"] = max(one.top1 for one in each)
+    measures = accuracies[best].measures() | {
+        f"{name} top-1": one.top1 for name, one in zip(names, accuracies, strict=True)
+    }
+    measures["best on the test images top-1"] = max(one.top1 for one in accuracies)
     choice: dict[str, float | int | str | list[float]] = {
         "depth": names[best],
         "rate": guesses.learning_rate[best],
@@ -145,7 +147,7 @@ def _outcome_of(guesses: LinearGuesses, depths: tuple[Depth, ...], rates: tuple[
         "depths": [depth._asdict() for depth in depths],
         "rates": list(rates),
         "rate of each depth": list(guesses.learning_rate),
-        "held_out_accuracy by depth and rate": [list(accuracies) for accuracies in guesses.held_out],
-        "top-5 of each depth": [one.top5 for one in each],
+        "held_out_accuracy by depth and rate": [list(of_rates) for of_rates in guesses.held_out],
+        "top-5 of each depth": [one.top5 for one in accuracies],
     }
     return Outcome(measures, guesses.train_images, len(guesses.label), choice, details, guesses.how)

@@ -52,12 +52,12 @@ class MapAt(nn.Module):
         """
         if isinstance(self.backbone, Pixels):
             return F.adaptive_avg_pool2d(images, max(1, images.shape[2] // 8))
-        each = maps(self.backbone, images)
-        if not -len(each) <= self.depth < len(each):
+        all_maps = maps(self.backbone, images)
+        if not -len(all_maps) <= self.depth < len(all_maps):
             raise UserError(
-                f"depth is {self.depth}, but the backbone has {len(each)} maps: give −1 or 0 to {len(each) - 1}"
+                f"depth is {self.depth}, but the backbone has {len(all_maps)} maps: give −1 or 0 to {len(all_maps) - 1}"
             )
-        return each[self.depth].float()
+        return all_maps[self.depth].float()
 
 
 def enlarge(score: Float[Tensor, "b k y x"], height: int, width: int) -> Float[Tensor, "b k {height} {width}"]:

@@ -86,21 +86,21 @@ def _images_and_network(backbone: _Backbone, weights: str, freeze: bool) -> Sett
 
 def _c4(backbone: _Backbone, freeze: bool) -> Settings:
     head = "Res5ROIHeads" if freeze else "Res5ROIHeadsExtraNorm"
-    here = {
+    model = {
         "BACKBONE": {"NAME": "build_resnet_backbone"},
         "RESNETS": {"OUT_FEATURES": ["res4"]},
         "RPN": {"PRE_NMS_TOPK_TEST": 6000, "POST_NMS_TOPK_TEST": 1000},
         "ROI_HEADS": {"NAME": head},
         "MASK_ON": False,
     }
-    return _merge(_images_and_network(backbone, backbone.weights_c4, freeze), {"MODEL": here})
+    return _merge(_images_and_network(backbone, backbone.weights_c4, freeze), {"MODEL": model})
 
 
 def _fpn(backbone: _Backbone, freeze: bool, plain_heads: bool = False) -> Settings:
     plain = freeze or plain_heads
     norm, norm_of_heads = "" if freeze else "SyncBN", "" if plain else "SyncBN"
     box = {"NUM_CONV": 0, "NUM_FC": 2} if plain else {"NUM_CONV": 4, "NUM_FC": 1}
-    here = {
+    model = {
         "BACKBONE": {"NAME": "build_resnet_fpn_backbone"},
         "RESNETS": {"OUT_FEATURES": _PYRAMID},
         "FPN": {"IN_FEATURES": _PYRAMID, "NORM": norm},
@@ -122,7 +122,7 @@ def _fpn(backbone: _Backbone, freeze: bool, plain_heads: bool = False) -> Settin
         },
         "MASK_ON": False,
     }
-    return _merge(_images_and_network(backbone, backbone.weights, freeze), {"MODEL": here})
+    return _merge(_images_and_network(backbone, backbone.weights, freeze), {"MODEL": model})
 
 
 _MASK: Settings = {"MODEL": {"MASK_ON": True}}
