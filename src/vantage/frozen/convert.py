@@ -71,7 +71,7 @@ def _load(file: Path) -> Any:
         reason = next((line.strip() for line in str(problem).splitlines() if "GLOBAL" in line or "global" in line), "")
         raise UserError(
             f"{file} is refused: it is damaged, or holds more than tensors, which would have to run code"
-            f" ({(reason or str(problem) or type(problem).__name__)[:160]}). Nothing of it was run. If you trust it,"
+            f" ({(reason or str(problem) or type(problem).__name__)[:160]}). None of it was run. If you trust it,"
             " save its state_dict alone with torch.save, and convert that"
         ) from problem
 
@@ -89,7 +89,7 @@ def _tensors(content: Any, file: Path, key: str) -> dict[str, Tensor]:
         tensors = {name: value for name, value in content.items() if isinstance(value, Tensor)}
         if tensors and all(isinstance(name, str) for name in tensors):
             return tensors
-        raise UserError(f"{file} has no tensors at its top: name where they are with --key ({_list_keys(content)})")
+        raise UserError(f"{file} has no tensors at its top level: name their key with --key ({_list_keys(content)})")
     raise UserError(f"{file} holds no dict of tensors, but {type(content).__name__}")
 
 

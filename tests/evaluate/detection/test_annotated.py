@@ -163,7 +163,7 @@ def _bad(change: str) -> tuple[dict, str]:
             message = "is of category 5, which is not in the file"
         case "twice":
             content["categories"][0]["name"] = "box"
-            message = "two categories alike"
+            message = "two categories the same name"
         case "size":
             one["segmentation"] = {"size": [72, 64], "counts": [72 * 64]}
             message = "belongs to another image"

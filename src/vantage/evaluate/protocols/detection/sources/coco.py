@@ -51,7 +51,7 @@ class CocoImages:
         self._label = {category["id"]: number for number, category in enumerate(categories)}
         self._of_image = _by_image(file, content, self._label)
         if len(set(self.classes)) < len(self.classes):
-            raise DataError(f"{file} names two categories alike: give each its own name")
+            raise DataError(f"{file} gives two categories the same name: give each its own")
         if not content["annotations"]:
             raise DataError(f"{file} has no annotations, so there is nothing to detect: name a file with annotations")
         names = [str(image["file_name"]) for image in self._images]
