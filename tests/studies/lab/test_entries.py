@@ -144,7 +144,7 @@ def test_scale_and_state_are_told() -> None:
     assert "7,500 training images at 32 px; 29,952 images of warm base, 7,488 of each branch" in scale_of(entry)
     assert (
         completion(entry, {}) == "0 seeds complete"
-        and completion(entry_of("jcl-table-2"), {}) == "not asked on two cores"
+        and completion(entry_of("jcl-table-2"), {}) == "not asked at this level"
     )
     row = {0: 1.0, 1: 1.0}
     numbers = {cell.name: {"linear-cached": row} for cell in entry.runnable_cells if cell.name != "JCL"}
@@ -188,7 +188,7 @@ def test_a_toy_is_made_and_judged_from_the_command_line(tmp_path: Path, capsys: 
     assert "optimal critic: seed 0, toy" in capsys.readouterr().out
     assert main([*words, "--page", str(tmp_path / "claims.md")]) == 0
     output = capsys.readouterr()
-    assert "to be done: 0 trainings of 0 images in all and 2 measurements" in output.err
+    assert "to be done: 0 training runs of 0 images in all and 2 measurements" in output.err
     assert "CNCE's bias is at least as large as NCE's" in output.out
     assert "undecided" in output.out  # two seeds decide nothing
     assert (tmp_path / "smoke-results" / "cnce-appendix-c.json").exists() and (tmp_path / "claims.md").exists()

@@ -13,8 +13,8 @@ from vantage.encoding import Work
 from vantage.frozen.encoder import random_encoder
 from vantage.recipes import moco_v2
 from vantage.records import Keys
+from vantage.studies.analyse.networks import untrained_networks
 from vantage.studies.lab import measures
-from vantage.studies.lab.maker import _random_networks
 from vantage.studies.lab.measures import AugmentationSimilarity, FalseByBand, JointKeys, Subject
 from vantage.studies.lab.sets import Split
 from vantage.studies.lab.two_cores import base
@@ -29,7 +29,7 @@ def subject_of(tmp_path: Path) -> Subject:
     run = base(moco_v2(32)).run
     encoder, work = random_encoder(run), Work("cpu", cache=tmp_path)
     split = Split(source, source, source)
-    return Subject(encoder, lambda: _random_networks(run, 8), split, 0, work, lambda *_: split)
+    return Subject(encoder, lambda: untrained_networks(run, 8, run.seed), split, 0, work, lambda *_: split)
 
 
 def with_vectors(monkeypatch: pytest.MonkeyPatch, table: Tensor) -> None:

@@ -165,7 +165,9 @@ def test_costs_are_told_before(order: WorkOrder) -> None:
     maker = order.maker()
     todo = missing_pieces(maker, order.entries, (1,))
     cost = estimate_workload(maker, todo, speed=1_000.0)
-    assert cost.runs == 2 and cost.views == 2 * 80 and cost.seconds > 0 and "2 trainings of 160 images" in cost.words()
+    assert (
+        cost.runs == 2 and cost.views == 2 * 80 and cost.seconds > 0 and "2 training runs of 160 images" in cost.words()
+    )
     from vantage.recipes import instance_discrimination, jcl
 
     assert (forward_passes(instance_discrimination(32)), forward_passes(moco_v2(32)), forward_passes(jcl(32))) == (

@@ -1,6 +1,6 @@
 """The vectors that images have under a run's own augmentations, through the encoder and its head.
 
-n: images   a: augmentations of each   g: images of a part   d: width of the vectors   s: side of a crop in pixels
+n: images   a: augmentations of each   g: images of a part   d: width of the vectors
 """
 
 from collections.abc import Iterator

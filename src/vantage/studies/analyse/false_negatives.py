@@ -1,6 +1,6 @@
 """How many of the negatives that a rule chooses are of the query's class.
 
-b: queries   m: images   n: keys scored
+b: queries   m: images   c: clusterings   d: width of the vectors
 """
 
 from collections.abc import Sequence

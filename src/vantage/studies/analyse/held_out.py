@@ -5,12 +5,13 @@ be too high, since the critic was trained on them. Here the critic, cosine / τ,
 views and negatives, so the mean estimates a lower bound of I(v₁; v₂) in nats, which with K negatives is at most
 log(K + 1).
 
-b: pairs   c: columns of a tile   d: width   n: images
+b: pairs   d: width of the vectors   n: images
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import fmean, stdev
 
 import torch
@@ -147,10 +148,10 @@ class HeldOutInformation:
         image, count = draw_numbers(len(source), self.images, self.seed), self.negative_count(len(source))
         pairings = [pairing(branch) for branch in model.branches]
         by_branch: list[list[float]] = [[] for _ in pairings]
+        encode = partial(_encode_views, model, source, image, pairings, work)
+        needs_second_draw = any(not each.same_draw for each in pairings)
         for number in range(self.draws):
-            encode = _ViewEncoder(model, source, image, pairings, work)
             first = encode(draws.mix(self.seed, _DRAW, number, 0))
-            needs_second_draw = any(not each.same_draw for each in pairings)
             other = encode(draws.mix(self.seed, _DRAW, number, 1)) if needs_second_draw else first
             order = draws.mix(self.seed, _ORDER, number)
             for branch, each, estimates in zip(model.branches, pairings, by_branch, strict=True):
@@ -204,39 +205,29 @@ class _ViewVectors:
     keys: dict[int, Float[Tensor, "n d"]]
 
 
-class _ViewEncoder:
-    """Encodes the views of some images with a run's networks, as queries and as keys."""
+@torch.no_grad()
+def _encode_views(
+    model: TrainedNetworks, source: Source, image: Int[Tensor, "n"], pairings: Sequence[Pairing], work: Work, seed: int
+) -> _ViewVectors:
+    """The views of some images in one draw, as queries and as keys by a run's networks: crops depend on the seed and
+    the image, everything else on the seed and the part."""
+    maker, device = model.run.views, work.resolved_device()
+    networks = model.learner.to(device).networks
+    queries: dict[int, list[Tensor]] = {view: [] for view in sorted({each.query for each in pairings})}
+    keys: dict[int, list[Tensor]] = {view: [] for view in sorted({each.key for each in pairings})}
 
-    def __init__(
-        self, model: TrainedNetworks, source: Source, image: Int[Tensor, "n"], pairings: Iterable[Pairing], work: Work
-    ) -> None:
-        pairings = tuple(pairings)
-        self.model, self.source, self.work = model, source, work
-        self.query_views = sorted({each.query for each in pairings})
-        self.key_views = sorted({each.key for each in pairings})
-        self.parts = [part.tolist() for part in image.split(_PART)]
+    def crop(number: int) -> tuple[Tensor, ...]:
+        return maker.crop(source.image(number), torch.Generator().manual_seed(draws.mix(seed, number, 0)))
 
-    @torch.no_grad()
-    def __call__(self, seed: int) -> _ViewVectors:
-        """The vectors of one draw of the views: crops depend on the seed and the image, everything else on the seed and
-        the part."""
-        maker, device = self.model.run.views, self.work.resolved_device()
-        networks = self.model.learner.to(device).networks
-        queries: dict[int, list[Tensor]] = {number: [] for number in self.query_views}
-        keys: dict[int, list[Tensor]] = {number: [] for number in self.key_views}
-
-        def crop(number: int) -> tuple[Tensor, ...]:
-            return maker.crop(self.source.image(number), torch.Generator().manual_seed(draws.mix(seed, number, 0)))
-
-        for number, crops in enumerate(prefetch(crop, self.parts, self.work.num_workers, 1)):
-            generator = torch.Generator().manual_seed(draws.mix(seed, number, 1))
-            images = tuple(torch.stack(same).to(device) for same in zip(*crops, strict=True))
-            views = maker.finish(images, generator)
-            for batch in _split(views, self.work.batch_size):
-                vectors = networks.queries({n: batch[n] for n in self.query_views})
-                _append(queries, vectors)
-                _append(keys, networks.keys({n: batch[n] for n in self.key_views}, vectors, seed))
-        return _ViewVectors(*({n: torch.cat(parts) for n, parts in each.items()} for each in (queries, keys)))
+    parts = [part.tolist() for part in image.split(_PART)]
+    for number, crops in enumerate(prefetch(crop, parts, work.num_workers, 1)):
+        generator = torch.Generator().manual_seed(draws.mix(seed, number, 1))
+        images = tuple(torch.stack(same).to(device) for same in zip(*crops, strict=True))
+        for batch in _split(maker.finish(images, generator), work.batch_size):
+            vectors = networks.queries({view: batch[view] for view in queries})
+            _append(queries, vectors)
+            _append(keys, networks.keys({view: batch[view] for view in keys}, vectors, seed))
+    return _ViewVectors(*({view: torch.cat(parts) for view, parts in each.items()} for each in (queries, keys)))
 
 
 def _split(views: list[Tensor], size: int) -> Iterator[list[Tensor]]:

@@ -28,7 +28,7 @@ __all__ = ["Labels", "Labelings", "Labeling", "churn", "mutual_information", "pu
 
 
 def purity(label: Int[Tensor, "n"], true: Int[Tensor, "n"]) -> float:
-    """Share of images of the most frequent class of their cluster, 0 to 1; 1 if every image is its own cluster."""
+    """Share of images that are of the most frequent class in their cluster, 0 to 1; 1 if each image is a cluster."""
     pair, times = torch.stack([label, true]).unique(dim=1, return_counts=True)
     largest = torch.zeros(int(label.max()) + 1, dtype=torch.int64).scatter_reduce_(0, pair[0], times, "amax")
     return int(largest.sum()) / len(label)
@@ -155,9 +155,9 @@ class Labelings:
         """The table as text, with the meaning of its columns."""
         return [
             *align(self.table()),
-            "purity: share of images of the most frequent class of their cluster; information: mutual information with "
-            "the class over the mean entropy; by chance: the same labels dealt to images by chance",
-            "churn: 1 − adjusted Rand index of the labels of two checkpoints that many steps apart",
+            "purity: share of images that are of the most frequent class in their cluster; information: mutual"
+            " information with the class, divided by the mean of both entropies; by chance: with the labels permuted",
+            "churn: 1 − adjusted Rand index of the labels of the last two checkpoints, which are churn_steps apart",
         ]
 
     def figure(self) -> "Figure":

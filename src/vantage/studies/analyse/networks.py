@@ -19,7 +19,7 @@ from vantage.training import checkpoint, settings
 from vantage.training.feed import training_part
 from vantage.training.run import Run
 
-__all__ = ["TrainedNetworks", "trained_networks", "random_networks"]
+__all__ = ["TrainedNetworks", "random_networks", "trained_networks", "untrained_networks"]
 
 _LEARNER = "learner."
 
@@ -29,7 +29,7 @@ class TrainedNetworks:
     """A run's learner in evaluation mode, without gradients, and where it comes from."""
 
     name: str
-    """Its name in tables and pictures: the run's folder, or "random encoder"."""
+    """Its name in tables and pictures: the run's folder, the name of weights from elsewhere, or "random encoder"."""
 
     run: Run
     """Its settings."""
@@ -38,16 +38,16 @@ class TrainedNetworks:
     """Networks, stores and estimators, on the CPU at first; an analysis moves them to its device, in place."""
 
     images: int
-    """Number of images that it was trained on."""
+    """Number of images that it was trained on; without a meaning for weights from elsewhere."""
 
     step: int
     """Number of optimizer steps so far."""
 
     folder: Path | None = None
-    """Folder of the run; None for a random encoder."""
+    """Folder of the run; None for a random encoder and for weights from elsewhere."""
 
     checkpoint: Path | None = None
-    """The file with its tensors; None for a random encoder."""
+    """Its checkpoint; None where there is no folder."""
 
     fingerprint: str = ""
     """Fingerprint of the images it started on; empty if the folder has no record of it."""
@@ -106,13 +106,14 @@ class TrainedNetworks:
         return source
 
     def check_images(self, source: Source) -> None:
-        """Raises `UserError` unless these are the images that the run was trained on, which number its stores."""
+        """Raises `UserError` unless these are the images that the run was trained on, by which its stores are
+        numbered."""
         fingerprint, own = source.fingerprint(), self.fingerprint
         if len(source) != self.images or (own and fingerprint != own):
             raise UserError(
                 f"{self.name} was trained on {self.images:,} images (fingerprint {own[:8] or 'unknown'}), but"
-                f" these are {len(source):,} ({fingerprint[:8]}): name the images it was trained on, which its memory"
-                " counts"
+                f" these are {len(source):,} ({fingerprint[:8]}): name the images it was trained on, by which its"
+                " memory is numbered"
             )
 
     def _with(self, values: list[float]) -> tuple[Branch, ...]:
@@ -121,7 +122,8 @@ class TrainedNetworks:
 
 
 def trained_networks(run_folder: Path) -> TrainedNetworks:
-    """The networks of a run's newest checkpoint. Nothing in the folder is executed.
+    """The networks of a run's newest checkpoint, or those with weights from elsewhere (`torchvision:NAME=FILE`).
+    Nothing in a folder is executed.
 
     Raises `UserError` where there is no checkpoint, where it is damaged or altered, or where it does not fit the
     settings.
@@ -145,7 +147,12 @@ def trained_networks(run_folder: Path) -> TrainedNetworks:
 
 def random_networks(like: TrainedNetworks, seed: int = 0) -> TrainedNetworks:
     """A baseline with the same architecture, freshly initialized from `seed`, to show what training adds."""
-    return TrainedNetworks("random encoder", like.run, _new_learner(like.run, like.images, seed), like.images, 0)
+    return untrained_networks(like.run, like.images, seed)
+
+
+def untrained_networks(run: Run, images: int, seed: int) -> TrainedNetworks:
+    """The networks of a run on a number of images before its first step, initialized from `seed`."""
+    return TrainedNetworks("random encoder", run, _new_learner(run, images, seed), images, 0)
 
 
 def _load_learner(run: Run, images: int, file: Path) -> tuple[Learner, int]:

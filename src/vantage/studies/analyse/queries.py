@@ -1,6 +1,6 @@
 """Queries made as in a run, and the negatives that rules leave them, in tiles.
 
-b: queries   m: keys in the pool   n: keys scored
+b: queries
 """
 
 from collections.abc import Iterator

@@ -4,7 +4,7 @@ Z is the estimate for one pair (u, v₁) with its negatives. The theorem is abou
 pair, which falls as the percentile w_ℓ rises. The total variance, over pairs as well, need not fall with it; in the
 Gaussian toy it rises.
 
-b: pairs   r: draws of all negatives of a pair   k: negatives
+b: pairs   r: draws of all negatives of a pair
 """
 
 from dataclasses import dataclass
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Spread", "SpreadRow", "SpreadToy", "estimates_by_count"]
 
-_AT_ONCE = 2**22
-"""Negatives scored at once."""
+_AT_ONCE = 2**22  # negatives scored at once
 
 
 @dataclass(frozen=True)

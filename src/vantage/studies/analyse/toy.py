@@ -1,6 +1,6 @@
 """The Gaussian toy with trained critics, one for each percentile (arXiv 2010.02037, appendix B, Table 5).
 
-b: pairs   d: width
+b: pairs
 """
 
 import math

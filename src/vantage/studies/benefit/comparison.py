@@ -127,7 +127,7 @@ class _Comparison:
 
     def result(self, seconds: float | None) -> BenefitResult:
         """Train the missing classifiers, and return all results."""
-        budget = self._budget_before() if seconds is not None else self.plan.budget
+        budget = self._previous_budget() if seconds is not None else self.plan.budget
         results = None if budget is None else self._open(budget)
         missing = [job for job in self.jobs if results is None or _key(job) not in results]
         if missing:
@@ -139,7 +139,7 @@ class _Comparison:
         cells = sorted((results[_key(job)] for job in self.jobs), key=lambda cell: cell.labels)
         return BenefitResult(tuple(cells), tuple(way.name for way in self.ways), images, budget)
 
-    def _budget_before(self) -> Budget | None:
+    def _previous_budget(self) -> Budget | None:
         """The budget of the results that the folder already holds; None where there are none."""
         try:
             return (
@@ -179,7 +179,7 @@ class _Comparison:
             f" {duration(total)}, until {clock(total)}"
         )
         if seconds is None and total > _LONG:
-            self.progress.line("for less, --minutes 60 makes the trainings shorter; or give fewer --seeds or --shares")
+            self.progress.line("to save time, give --minutes 60 for shorter trainings, or fewer --seeds or --shares")
         return budget
 
     def _leak_numbers(self) -> tuple[int, ...]:
@@ -192,7 +192,7 @@ class _Comparison:
             return
         seconds = estimate_seconds(jobs, self.unit_times, budget, len(self.data.train), len(self.data.test))
         expected_seconds = 0.0
-        self.progress.start("seconds as expected", max(1, round(sum(seconds.values()))))
+        self.progress.start("expected seconds", max(1, round(sum(seconds.values()))))
         try:
             for job in jobs:
                 start, rows = time.monotonic(), self._rows(job.share, job.seed)

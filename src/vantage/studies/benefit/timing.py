@@ -21,7 +21,7 @@ __all__ = ["Job", "UnitTimes", "estimate_seconds", "fit_budget", "measure_unit_t
 
 _TRAINING_SECONDS = 2.0  # length of the training that measures the speed
 _ENCODING_IMAGES = 128  # images with which encoding is timed
-_PASSES = 40  # typical number of passes until a linear classifier is fitted
+_PASSES = 40  # typical number of passes until a linear classifier has converged
 _LEAST, _MOST = 5, 200  # limits for the epochs that follow from minutes
 
 
@@ -136,7 +136,7 @@ def fit_budget(
     if (least := total(_LEAST)) > seconds:
         raise UserError(
             f"the minutes do not suffice: with {_LEAST} epochs {len(jobs)} classifiers take about"
-            f" {least / 60:,.1f} more; give more minutes, or fewer seeds or shares"
+            f" {least / 60:,.1f} more minutes; give more minutes, or fewer seeds or shares"
         )
     low, high = _LEAST, _MOST
     while low < high:

@@ -87,7 +87,7 @@ def _others(result: BenefitResult) -> list[str]:
 
 
 def _percent(part: int, whole: int) -> str:
-    """Such as 1.4 %, and less than 0.1 % in place of 0."""
+    """A share such as 1.4 %; "less than 0.1 %" where it would be rounded to 0."""
     return "less than 0.1 %" if 0 < part / whole < 0.0005 else f"{100 * part / whole:.1f} %"
 
 
@@ -122,9 +122,10 @@ def _how(result: BenefitResult) -> list[str]:
         " differences, paired by subset and by test image.",
         f"{images.train:,} training images; {images.test:,} test images ({images.split}), whose labels only score.",
         f"Fine-tuned and from scratch: {budget.epochs} epochs or more, at least {10 * budget.epochs} steps, batches"
-        f" of {budget.batch_size}, the same crops; learning rate out of {rates}, by a fifth held out of each subset.",
-        f"Frozen and raw pixels: logistic regression (linear-cached), penalty out of {penalties}, by a tenth held out"
-        " of each subset.",
+        f" of {budget.batch_size}, the same crops; the learning rate is the best of {rates} on a fifth held out of"
+        " each subset.",
+        f"Frozen and raw pixels: logistic regression (linear-cached); the penalty is the best of {penalties} on a tenth"
+        " held out of each subset.",
     ]
 
 

@@ -1,6 +1,6 @@
-"""Ways to use a number of labels, with and without pretraining, and the classifiers that they give.
+"""Ways to make a classifier from a number of labels, with and without pretraining.
 
-n: training images   k: those of a subset   m: test images   t: guesses an image
+n: training images   k: those of a subset   m: test images   t: guesses for each image
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,6 +1,6 @@
 """InterCLR's measures of a cell: how close images of one class are, and how well its clusters match the classes.
 
-n: images   a: augmentations of each   d: width of the vectors
+n: images   a: augmentations of each   d: width of the vectors   k: neighbors
 """
 
 from dataclasses import dataclass

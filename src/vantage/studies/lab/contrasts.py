@@ -1,7 +1,4 @@
-"""Statistics for a handful of seeds: paired differences with intervals, equivalence, exact sign flips, and a verdict.
-
-n: seeds
-"""
+"""Statistics for a handful of seeds: paired differences with intervals, equivalence, sign flips, and a verdict."""
 
 import math
 from collections.abc import Callable, Sequence

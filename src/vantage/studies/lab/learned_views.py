@@ -62,7 +62,7 @@ class LearnedViewsCell:
     """Passes over the images in training by contrast."""
 
     training_images: int = 7_500
-    """Training images at most, equally many of each class."""
+    """Maximum number of training images, equally many of each class."""
 
     set_name: str = "tiny-imagenet-50"
     """Name of the image set."""
@@ -102,7 +102,7 @@ class LearnedViewsCell:
     def _learned_space(self, space: ColorSpace, seed: int, source: Source, folder: Path, work: Work) -> ColorSpace:
         preset = next(each for each in LEARNINGS if each.__name__ == self.learning.replace("-", "_"))
         learning = preset(_SIZE, (Convolutions(_SMALL, 1), Convolutions(_SMALL, 2)))
-        own = self.labels if self.learning == "supervised" else len(source)
+        images = self.labels if self.learning == "supervised" else len(source)
         learning = replace(
             learning,
             space=space,
@@ -112,7 +112,7 @@ class LearnedViewsCell:
             batch_size=_BATCH,
             labeled_batch_size=_BATCH,
             labels=min(self.labels, len(source)),
-            epochs=max(1, round(self.steps * _BATCH / (0.9 * min(own, len(source))))),
+            epochs=max(1, round(self.steps * _BATCH / (0.9 * min(images, len(source))))),
             seed=seed,
             device=str(work.resolved_device()),
         )

@@ -6,24 +6,22 @@ from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass, replac
 from functools import partial
 from typing import Any
 
-import torch
-
 from vantage.composition.codec import encode
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.frozen.encoder import load, random_encoder, raw_pixels
-from vantage.learner import Learner
 from vantage.progress import Progress, QuietProgress
 from vantage.storage.cache import digest
+from vantage.storage.metrics import last_numbers
 from vantage.storage.provenance import hardware, versions
-from vantage.studies.analyse.networks import TrainedNetworks, trained_networks
+from vantage.studies.analyse.networks import TrainedNetworks, trained_networks, untrained_networks
 from vantage.studies.lab.entry import Arm, Cell, Entry, Untrained, versions_of
 from vantage.studies.lab.experiments import Measure, OfOtherSets, OnSets, Toy
 from vantage.studies.lab.measures import Subject
 from vantage.studies.lab.sets import ImageSets, Split
 from vantage.studies.lab.store import LabFolder
 from vantage.training import loop
-from vantage.training.run import Data, Run
+from vantage.training.run import Data
 
 __all__ = ["Maker", "Piece", "arm_chain", "composition"]
 
@@ -180,7 +178,7 @@ class Maker:
             else:
                 outcome = loop.train(run, folder, self.progress, source=source, **self._start(arm, seed))
             if outcome.finished:
-                seconds = float(learned_seconds(folder))
+                (seconds,) = last_numbers(folder, "seconds")
                 self.lab.finish(key, self._run_dependencies(arm, seed), seconds)
             return outcome.finished
 
@@ -206,7 +204,7 @@ class Maker:
         def networks() -> TrainedNetworks:
             if experiment.pixels:
                 raise UserError("raw pixels have no head")
-            return _random_networks(run, len(split.train))
+            return untrained_networks(run, len(split.train), run.seed)
 
         return piece.measure(Subject(encoder, networks, split, piece.seed, self.work, self._split))
 
@@ -229,20 +227,6 @@ def encode_measure(measure: Measure) -> dict[str, Any]:
         protocols = measure.protocols  # pyright: ignore[reportAttributeAccessIssue]
         settings["protocols"] = [[one.name, one.version, asdict(one)] for one in protocols]
     return {"measure": measure.name, "version": measure.version, "settings": settings}
-
-
-def learned_seconds(folder: Any) -> float:
-    """How long a finished training took, in seconds."""
-    from vantage.storage.metrics import last_numbers
-
-    return last_numbers(folder, "seconds")[0]
-
-
-def _random_networks(run: Run, images: int) -> TrainedNetworks:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(run.seed)
-        learner = Learner(run.encoders, run.branches, images, run.seed).eval().requires_grad_(False)
-    return TrainedNetworks("random encoder", run, learner, images, 0)
 
 
 def _ignores_seed(experiment: Any) -> bool:

@@ -1,6 +1,6 @@
 """What is measured on a cell's network: accuracies by evaluation protocols, and analyses of its vectors.
 
-n: images   a: augmentations of each   d: width of the vectors   m: keys
+n: images   a: augmentations of each   d: width of the vectors
 """
 
 from collections.abc import Callable
@@ -162,7 +162,8 @@ class JointKeys:
 
 @dataclass(frozen=True)
 class FalseByBand:
-    """Share of negatives of the query's class, and their share of the softmax, by similarity to the query.
+    """How many of the negatives are of the query's class, and what share of the softmax they have, in bands of their
+    similarity to the query.
 
     Keys are one augmentation of every training image, queries another one of some images; an image is not compared with
     itself.
@@ -183,16 +184,16 @@ class FalseByBand:
     def __call__(self, subject: Subject) -> dict[str, float]:
         """The shares in percent, for each band and for all keys."""
         train, networks = subject.split.train, subject.networks()
-        label, asking = labels_of(train), draw_numbers(len(train), self.images, subject.seed)
+        label, image = labels_of(train), draw_numbers(len(train), self.images, subject.seed)
         branch = networks.run.branches[0]
-        query = queries(networks, train, asking, branch.query, subject.seed, subject.work).vector
+        query = queries(networks, train, image, branch.query, subject.seed, subject.work).vector
         key = queries(
             networks, train, torch.arange(len(train)), branch.pool_views[0], subject.seed + 1, subject.work
         ).vector
         cosine = (query @ key.T).double().cpu()
-        cosine[torch.arange(len(asking)), asking] = -torch.inf
+        cosine[torch.arange(len(image)), image] = -torch.inf
         descending, place = cosine.sort(1, descending=True)
-        same = (label[place] == label[asking][:, None]).double()[:, :-1]  # the own image comes last
+        same = (label[place] == label[image][:, None]).double()[:, :-1]  # the own image comes last
         weight = (descending[:, :-1] / self.temperature).softmax(1)
         numbers = {"false negatives, all": 100 * float(same.mean())}
         for low, high in zip(self.edges, self.edges[1:], strict=False):

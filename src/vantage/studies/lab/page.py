@@ -112,7 +112,7 @@ def scale_of(entry: Entry) -> str:
 def completion(entry: Entry, numbers: Numbers) -> str:
     """How many seeds are complete, in words."""
     if not entry.runnable_cells:
-        return "not asked on two cores"
+        return "not asked at this level"
     counts = {
         cell.name: min((len(row) for row in numbers.get(cell.name, {}).values()), default=0)
         for cell in entry.runnable_cells

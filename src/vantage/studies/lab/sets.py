@@ -1,6 +1,6 @@
 """The image sets of the lab by name: which parts are for training and for testing, and a small set without files.
 
-n: images
+h, w: height and width in pixels
 """
 
 from collections.abc import Mapping

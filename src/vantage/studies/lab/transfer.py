@@ -30,7 +30,7 @@ class TransferAccuracy:
 
     @property
     def version(self) -> int:
-        """That of the protocol counts."""
+        """The version of the protocol."""
         return self.protocol.version
 
     @property
@@ -59,7 +59,7 @@ class FewShotAccuracy:
 
     @property
     def version(self) -> int:
-        """That of the protocol counts."""
+        """The version of the protocol."""
         return self.protocol.version
 
     def __call__(self, subject: Subject) -> dict[str, float]:
@@ -94,7 +94,7 @@ class FineTunedAccuracy:
 
     @property
     def version(self) -> int:
-        """That of the protocol counts."""
+        """A number that changes with the version of the protocol."""
         return 1 + self.protocols[0].version
 
     def __call__(self, subject: Subject) -> dict[str, float]:

@@ -95,7 +95,8 @@ class Workload:
     def words(self, jobs: int = 1) -> str:
         """The work in one line."""
         return (
-            f"{self.runs} trainings of {self.views:,} images in all and {self.pieces} measurements: about"
+            f"{self.runs} training run{'s' * (self.runs != 1)} of {self.views:,} images in all and {self.pieces}"
+            f" measurement{'s' * (self.pieces != 1)}: about"
             f" {duration(self.seconds / jobs)} with {jobs} process{'es' * (jobs > 1)}"
         )
 
@@ -131,7 +132,7 @@ def estimate_workload(maker: Maker, pieces: Sequence[Piece], speed: float | None
             if not maker.lab.is_trained(key):
                 runs[key] = (arm, len(maker.split(arm).train))
     views = {key: arm.run.epochs * (images - images % arm.run.batch_size) for key, (arm, images) in runs.items()}
-    speed = speed or (measure_speed() if runs or pieces else 1.0)
+    speed = speed or (measure_speed() if pieces else 1.0)
     work = sum(views[key] * forward_passes(arm.run) for key, (arm, _) in runs.items())
     work += sum(_measuring_passes(piece.cell) for piece in pieces)
     return Workload(len(pieces), len(runs), sum(views.values()), work / speed)

@@ -3,7 +3,7 @@
 InfoMin (Tian et al., arXiv 2005.10243, section 4.1, appendix B.4) describes the set, but it was never published. Here,
 all random numbers of a clip are a function of (seed, epoch, index of its digit).
 
-b: clips   t: frames   s: side of the canvas in pixels   d: side of a digit
+b: clips   t: frames   s: side of the canvas in pixels   d: side of a digit   n, w: images of a set, and their side
 """
 
 from dataclasses import dataclass
@@ -47,8 +47,8 @@ class Scene:
     def __post_init__(self) -> None:
         if not 1 <= self.seen <= self.last or self.speed < 0 or self.canvas < 1:
             raise UserError(
-                f"{self} cannot be shown: the frames seen must be at least 1 and come no later than the last, speed"
-                " not negative and the canvas not empty"
+                f"{self} is no scene: give 1 seen frame or more, a last frame that is not before them, a speed of 0 or"
+                " more, and a canvas of 1 pixel or more"
             )
 
 
@@ -76,7 +76,9 @@ class Clips:
         """Frames are made on the device of the two image sets. Raises `UserError` if these do not fit the canvas."""
         digit, room = digits.pixels.shape[-1], backgrounds.pixels.shape[-1] - scene.canvas
         if digits.pixels.shape[1] != 1 or backgrounds.pixels.shape[1] != 3:
-            raise UserError("digits have one channel and backgrounds three: make them by digits_of and backgrounds_of")
+            raise UserError(
+                "digits have one channel and backgrounds three: load them by load_digits and load_backgrounds"
+            )
         if digit > scene.canvas or room < 0:
             raise UserError(
                 f"a canvas of {scene.canvas} pixels cannot hold digits of {digit}, or be cropped from backgrounds of"

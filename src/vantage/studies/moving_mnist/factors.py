@@ -1,6 +1,6 @@
 """The factors of a frame: the digit, its position, the background, and the crop of the background.
 
-b: clips   n: images in the set   k: random numbers
+b: clips   n: images in the set   s: any shape
 """
 
 from collections.abc import Sequence

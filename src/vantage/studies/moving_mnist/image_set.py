@@ -1,6 +1,6 @@
 """Digits and backgrounds in memory, from any source of labeled images.
 
-n: images   s: side in pixels   h, w: height and width in pixels
+n: images   c: channels   s: side in pixels   h, w: height and width in pixels
 """
 
 from collections.abc import Callable
@@ -98,7 +98,7 @@ def _rows_of_first_classes(source: Source, classes: int, what: str) -> tuple[Int
         )
     if len(names) < classes:
         raise DataError(
-            f"the {what} are of {len(names)} classes, and {classes} are needed: name another place, or ask for fewer"
+            f"the {what} are of {len(names)} classes, and {classes} are needed: name other images, or ask for fewer"
         )
     label = labels_of(source)
     missing = [names[n] for n in range(classes) if not bool((label == n).any())]

@@ -1,6 +1,6 @@
 """Straight motion in a square, reflected at its walls.
 
-b: clips   t: frames
+b: clips   t: frames   s: any shape
 """
 
 import torch

@@ -1,6 +1,6 @@
 """A picture of clips and second views that share some of their factors.
 
-b: clips   s: side of a frame in pixels
+s: side of a frame in pixels
 """
 
 import torch

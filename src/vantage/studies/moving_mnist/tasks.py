@@ -1,6 +1,6 @@
 """Three tasks on single frames: which digit, which background, and where the digit is.
 
-n: frames   f: features of a frame   o: outputs for a task   w: axes of one right answer
+n: frames   o: outputs for a task   w: axes of one right answer
 """
 
 from dataclasses import dataclass

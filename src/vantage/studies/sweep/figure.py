@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = ["sweep_figure", "write_sweep"]
 
-_CORNERS = ((-6, 5, "right"), (6, 5, "left"), (6, -12, "left"), (-6, -12, "right"))  # neighbors in turn
+# Offsets and alignments of labels, used in turn so that neighbors do not collide.
+_CORNERS = ((-6, 5, "right"), (6, 5, "left"), (6, -12, "left"), (-6, -12, "right"))
 _STYLES = {RAW: ":", RANDOM: "--"}
 
 

@@ -21,7 +21,7 @@ class NestedProgress:
         self.whole.advance(self.before + completed, f"{self.name}  {note}")
 
     def line(self, text: str) -> None:
-        """Nothing."""
+        """Do nothing: lines would interrupt the bar of the whole task."""
 
     def warn(self, text: str) -> None:
         """Show a warning with the name of this part."""

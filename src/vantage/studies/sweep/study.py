@@ -32,6 +32,7 @@ from vantage.training.writer import only_writer
 
 __all__ = ["Study", "run_study"]
 
+_IGNORED_FIELDS = ("data", "hardware", "monitoring", "seed")  # of the base, in the identity of a sweep
 _TRIAL_IMAGES = 16  # images that views are tried on before anything is trained
 
 
@@ -93,16 +94,13 @@ class _StudyRun:
         self.protocols = [[protocol.name, protocol.version, asdict(protocol)] for protocol in plan.protocols]  # pyright: ignore
         for point in self.points:
             _try(point, train)
-        self.rows, self.new_folder = stored_rows(folder, self._identity()), not folder.exists()
+        self.rows = stored_rows(folder, self._identity())
 
     def _identity(self) -> dict[str, Any]:
         """The settings that must be equal for rows to belong in one table; values and seeds may be added."""
         plan = self.plan
         settings = {name: value for name, value in asdict(plan.sweep).items() if name != "values"}  # pyright: ignore
-        base = {
-            name: setting for name, setting in encode(plan.base).items() if name not in ("data", "hardware", "seed")
-        }
-        base.pop("monitoring")
+        base = {name: setting for name, setting in encode(plan.base).items() if name not in _IGNORED_FIELDS}
         return {
             "sweep": plan.sweep.name,
             "settings": settings,
@@ -148,8 +146,6 @@ class _StudyRun:
         if runs.exists():
             runs.rmdir()
         self.rows.file.unlink(missing_ok=True)
-        if self.new_folder:
-            self.folder.rmdir()
 
     def _measure(self, point: SweepPoint, seed: int, steps_before: int, steps: int) -> bool:
         """Train one value with one seed and store its row; returns whether the training finished."""

@@ -234,8 +234,8 @@ def _write_settings(learning: ViewLearning, folder: Path, source: Source, resumi
     earlier = read_provenance(folder) if resuming else []
     if earlier and earlier[0]["data"] != origin["data"]:
         raise UserError(
-            f"the learning in {folder} began on {earlier[0]['data']['images']:,} images, and {learning.data.path} holds"
-            f" {len(source):,} or other ones: give the same images back"
+            f"the learning in {folder} began on {earlier[0]['data']['images']:,} images, and these are {len(source):,}"
+            " or others: give the same images back"
         )
     if not resuming:
         record = {"schema": _SCHEMA, "learning": encode(learning)}

@@ -1,7 +1,4 @@
-"""Numbers about a view learning: means over an epoch, the objective on held-out images, and channel statistics.
-
-b: images   h, w: height and width in pixels
-"""
+"""Numbers about a view learning: means over an epoch, the objective on held-out images, and channel statistics."""
 
 import itertools
 from collections.abc import Mapping

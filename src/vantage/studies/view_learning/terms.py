@@ -3,7 +3,7 @@
 The views are channels of ĝ(X): one channel, and the two others. g minimizes the weighted sum of the terms: Eq. 2 is
 `SharedInformation` alone, Eq. 3 both terms, and the paper's "supervised" is `LabelInformation` alone.
 
-b: images   d: width of the vectors   f: width of the features   c: classes   h, w: height and width in pixels
+b: images   d: width of the vectors   h, w: height and width in pixels
 """
 
 import math

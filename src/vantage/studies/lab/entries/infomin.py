@@ -13,8 +13,6 @@ from vantage.studies.lab.two_cores import floors, gate
 __all__ = ["ENTRIES"]
 
 LINEAR = "linear-cached"
-_QUOTED = "rows of other papers' networks, which are not trained here"
-_ONCE = "ImageNet for 100 to 800 epochs"
 
 _TABLE_1 = paper(
     "top-1 / top-5",
