@@ -163,6 +163,7 @@ def test_chance_is_the_best_guess_without_looking() -> None:
     assert errors["background"] == pytest.approx(200 / 3, abs=10)
     assert errors["location"] == pytest.approx(13.77, abs=1.0)
     assert ContrastiveRow(SharedFactors(digit=True)).work(bench) == 9 * 32 * 4 + 150
+    assert chance(replace(bench, test_frames=301)) == errors  # no more frames than digits
 
 
 def test_features_are_those_of_the_last_frames() -> None:

@@ -42,7 +42,7 @@ class Bench:
     """Evaluation of frozen networks."""
 
     test_frames: int
-    """Test frames per task; 0 means one per test digit."""
+    """Number of test frames, at most one per test digit; 0 means one per test digit."""
 
     information_clips: int
     """Number of test clips for I_NCE."""
@@ -154,7 +154,8 @@ class SupervisedRow:
 
 def chance(bench: Bench) -> dict[str, float]:
     """The errors of constant answers: the most common training class, and the center."""
-    _, factors, _ = bench.test.factors(0, torch.arange(bench.test_frames or len(bench.test)), SharedFactors(digit=True))
+    frames = min(bench.test_frames or len(bench.test), len(bench.test))
+    _, factors, _ = bench.test.factors(0, torch.arange(frames), SharedFactors(digit=True))
     digit = DigitClass().answer(factors, bench.test)
     background = BackgroundClass().answer(factors, bench.test)
     middle = torch.zeros(len(factors), 2, device=digit.device)
