@@ -332,8 +332,9 @@ def test_12_the_rows_are_means_and_variances_of_the_estimates() -> None:
         assert (row.bias, row.conditional, row.total) == pytest.approx(
             reference.bias_and_variances(slow, truth.tolist()), rel=1e-9
         )
-    with pytest.raises(UserError, match="at least 2 pairs"):
-        replace(SPREAD, draws=1)
+    for fields in ({"draws": 1}, {"lower": ()}, {"pool": 0}, {"negatives": ()}):
+        with pytest.raises(UserError, match="at least 2 pairs"):
+            replace(SPREAD, **fields)
 
 
 # What people see

@@ -128,10 +128,11 @@ class SpreadToy:
     """Seed of pairs, pool and draws."""
 
     def __post_init__(self) -> None:
-        if self.draws < 2 or self.pairs < 2 or not self.negatives or min(self.negatives) < 1:
+        if min(self.draws, self.pairs) < 2 or min(self.negatives, default=0) < 1 or not self.lower or self.pool < 1:
             raise UserError(
-                f"variances of {self.pairs} pairs with {self.draws} draws of {self.negatives} negatives:"
-                " give at least 2 pairs, 2 draws and 1 negative"
+                f"variances of {self.pairs} pairs with {self.draws} draws of {self.negatives} negatives from a pool of"
+                f" {self.pool}, above the percentiles {self.lower}: give at least 2 pairs, 2 draws, 1 negative, a pool"
+                " of 1 and 1 percentile"
             )
 
     def __call__(self) -> Spread:
