@@ -280,6 +280,8 @@ def test_misfits_are_reported_before_training(images_path: str, tmp_path: Path) 
         result_of(replace(study_of(images_path), information=HeldOutInformation(negatives=30)), folder)
     with pytest.raises(UserError, match="give at least one, and each only once"):
         replace(study_of(images_path), seeds=(1, 1))
+    with pytest.raises(UserError, match=r"protocols of the sweep are \[\]: give at least one"):
+        replace(study_of(images_path), protocols=())
     assert not folder.exists()
 
 

@@ -27,6 +27,7 @@ from vantage.studies.sweep import (
 )
 from vantage.training.run import Run
 from vantage.views import Channels, ColorJitter, Frequencies, Patches, RandomResizedCrop, WithJigsaw
+from vantage.views.augmentation import Augmentation, Views
 from vantage.views.operations.color import Normalize
 
 SWEEPS: tuple[Sweep, ...] = (
@@ -206,6 +207,12 @@ CASES: list[tuple[Callable[[], object], str]] = [
 def test_values_that_do_not_fit_are_reported(wrong: Callable[[], object], message: str) -> None:
     with pytest.raises(UserError, match=message):
         wrong()
+
+
+def test_the_ladder_needs_no_operation_in_the_views_that_it_replaces() -> None:
+    base = vantage.moco_v2(64)
+    bare = Views(tuple(replace(view, operations=()) for view in parts_of(base.views) if isinstance(view, Augmentation)))
+    assert Ladder().points(replace(base, views=bare))[-1].run == Ladder().points(base)[-1].run
 
 
 def test_a_sweep_of_a_sweep() -> None:

@@ -86,8 +86,8 @@ class Ladder:
                 f"the ladder replaces views that are augmentations of one image, and those of {base.recipe} are not:"
                 " choose a recipe such as moco_v2"
             )
-        last = base.views.views[-1].operations[-1]
-        statistics = Statistics(last.mean, last.std) if isinstance(last, Normalize) else IMAGENET
+        last = base.views.views[-1].operations[-1:]
+        statistics = Statistics(last[0].mean, last[0].std) if last and isinstance(last[0], Normalize) else IMAGENET
         views = infomin_views(base.views.views[0].crop.size, base.views.count, statistics)
         return _steps(self.name, replace(base, views=views), self.values)
 

@@ -62,8 +62,11 @@ class Study:
     """Whether the folder of a run is removed once its row is written."""
 
     def __post_init__(self) -> None:
-        if not self.seeds or len(set(self.seeds)) < len(self.seeds) or not self.protocols:
+        if not self.seeds or len(set(self.seeds)) < len(self.seeds):
             raise UserError(f"the seeds of the sweep are {self.seeds}: give at least one, and each only once")
+        names = [protocol.name for protocol in self.protocols]
+        if not names or len(set(names)) < len(names):
+            raise UserError(f"the protocols of the sweep are {names}: give at least one, and each name only once")
 
 
 def run_study(
