@@ -15,7 +15,7 @@ from torch.testing import assert_close
 from vantage import draws
 from vantage.composition.codec import allowing
 from vantage.errors import UserError
-from vantage.estimators import TableEstimator
+from vantage.estimators import InfoNCE, TableEstimator
 from vantage.studies.analyse import Gaussian, TrainedNetworks, trained_networks
 from vantage.studies.analyse.held_out import HeldOutInformation, Pairing, nce_of_pairs, pairing
 
@@ -118,6 +118,16 @@ def test_a_slow_network_answers_and_one_draw_makes_the_pair(runs: dict[str, Trai
         query, key = networks.get_submodule("network")(views[0]), networks.get_submodule("slow")(views[1])
     expected = reference.of_pairs(query.tolist(), key.tolist(), list(range(20)), 19, 0.1)
     assert estimate.nats == pytest.approx(sum(expected) / 20, abs=1e-5)
+
+
+def test_a_temperature_may_be_a_whole_number(runs: dict[str, TrainedNetworks]) -> None:
+    one, source = runs["moco_v2"], images(9, seed=0, size=SIZE)
+    whole, fraction = (
+        replace(one, run=replace(one.run, branches=(replace(one.run.branches[0], estimator=InfoNCE(temperature)),)))
+        for temperature in (1, 1.0)
+    )
+    information = HeldOutInformation(draws=1)
+    assert information(whole, source, work()) == information(fraction, source, work())
 
 
 def test_too_few_held_out_images_are_refused(runs: dict[str, TrainedNetworks]) -> None:

@@ -166,9 +166,10 @@ class HeldOutInformation:
 
 def _temperature(branch: Branch) -> float:
     temperature = getattr(branch.estimator, "temperature", None)
-    if not isinstance(temperature, float):
+    if not isinstance(temperature, float | int):
         raise UserError(
-            f"the critic of {type(branch.estimator).__name__} is unknown, since it has no temperature: give it one"
+            f"the critic of {type(branch.estimator).__name__} is unknown, since it has no temperature: give it a"
+            " field `temperature`"
         )
     return temperature
 
