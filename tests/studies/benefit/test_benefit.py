@@ -18,7 +18,7 @@ from vantage.frozen.encoder import load, random_encoder, raw_pixels
 from vantage.progress import QuietProgress
 from vantage.storage.files import write_json
 from vantage.studies.benefit import BenefitPlan, BenefitResult, Budget, comparison, measure_benefit
-from vantage.studies.benefit.encoders import count_pretraining_images
+from vantage.studies.benefit.encoders import count_pretraining_images, encoders_by_name
 from vantage.studies.benefit.timing import Job, UnitTimes, estimate_seconds, fit_budget
 from vantage.studies.benefit.ways import (
     FROZEN,
@@ -186,6 +186,13 @@ def test_other_weights_and_leaks_are_told(home: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="other is named twice"):
         measure_benefit(home / "run", train, test, tmp_path / "new", plan, others=[tmp_path / "other"] * 2, work=own)
     assert not (tmp_path / "new").exists()
+
+
+def test_others_with_one_name_are_told_apart_from_one_named_twice(home: Path, tmp_path: Path) -> None:
+    paths = [shutil.copytree(home / "run", tmp_path / part / "other") for part in "ab"]
+    assert list(encoders_by_name(home / "run", paths[:1])) == ["other"]
+    with pytest.raises(UserError, match="two of the others are called other, .*/b/other and an earlier one"):
+        encoders_by_name(home / "run", paths)
 
 
 def test_images_of_pretraining_are_counted(home: Path, tmp_path: Path) -> None:

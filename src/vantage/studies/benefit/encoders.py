@@ -15,15 +15,21 @@ __all__ = ["count_pretraining_images", "encoders_by_name"]
 
 def encoders_by_name(run: Path, others: Sequence[Path]) -> dict[str, FrozenEncoder]:
     """Other weights by their names in tables: their own names, or those of their folders. Raises `UserError` where one
-    is named twice."""
-    names = {}
+    is named twice, and where two have the same name."""
+    encoders: dict[str, FrozenEncoder] = {}
+    paths = {run.resolve()}
     for path in others:
+        if path.resolve() in paths:
+            raise UserError(f"{path} is named twice: name each run and each file once")
+        paths.add(path.resolve())
         encoder = load(path)
         name = encoder.name if outside_weights(path) else path.resolve().name
-        if name in names or path.resolve() == run.resolve():
-            raise UserError(f"{path} is named twice: name each run and each file once")
-        names[name] = encoder
-    return names
+        if name in encoders:
+            raise UserError(
+                f"two of the others are called {name}, {path} and an earlier one: rename a folder or a file"
+            )
+        encoders[name] = encoder
+    return encoders
 
 
 def count_pretraining_images(run: Path, encoder: FrozenEncoder, images: Source, test: Source) -> int | None:
