@@ -384,6 +384,13 @@ def test_labels_are_required_only_where_a_term_needs_them(path, tmp_path) -> Non
     assert isinstance(learn(small(unsupervised, without_labels, epochs=1), tmp_path / "some"), LearnedViews)
 
 
+def test_too_few_images_of_a_kind_are_named(path, tmp_path) -> None:
+    with pytest.raises(UserError, match="too few held-out images: a step takes 2, found 1 among 60 images: give more"):
+        learn(small(unsupervised, path, validation=0.02), tmp_path)
+    with pytest.raises(UserError, match="too few training images: a step takes 90, .* or set a smaller batch_size"):
+        learn(small(unsupervised, path, batch_size=90), tmp_path)
+
+
 def test_networks_that_do_not_fit_the_views_are_refused(path, tmp_path) -> None:
     settings = small(unsupervised, path, channels=((0, 1), (2,)))
     with pytest.raises(UserError, match="2 and 1 channels of 8 pixels"):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from vantage.data.sources.source import Source
 from vantage.encoding import Work
-from vantage.errors import UserError
+from vantage.errors import DataError, UserError
 from vantage.storage.results import ResultsFile
 from vantage.studies.moving_mnist.clips import Clips, Scene
 from vantage.studies.moving_mnist.contrast import ClipContrast
@@ -122,7 +122,7 @@ class InfoMinTable4:
         for part, count in (("digits", self.digit_classes), ("backgrounds", self.background_classes)):
             train, test = (sources[name].classes[:count] for name in (part, f"test_{part}"))
             if train != test:
-                raise UserError(
+                raise DataError(
                     f"the {part} have the classes {', '.join(train[:4])} …, but the test {part} have"
                     f" {', '.join(test[:4])} …: the two must be parts of one set"
                 )

@@ -23,6 +23,7 @@ from vantage.views.augmentation import Views
 __all__ = ["LearningImages", "Stream", "images_of"]
 
 _ORDER, _LABELED, _HELD_OUT, _VIEWS = range(4)  # uses of the seed
+_KINDS = {_ORDER: "training", _LABELED: "labeled training", _HELD_OUT: "held-out"}
 
 
 class Stream:
@@ -129,9 +130,10 @@ def _stream(
     most = learning.labeled_batch_size if salt == _LABELED else learning.batch_size
     batch = most if salt == _ORDER else min(most, len(numbers))
     if batch < 2 or batch > len(numbers):
+        remedy = "give more images, or set a smaller batch_size" if salt == _ORDER else "give more of them"
         raise UserError(
-            f"a step of this learning takes {batch} images, and {len(numbers)} of the {len(source)} images are there"
-            " for it: give more images, or set a smaller batch_size"
+            f"too few {_KINDS[salt]} images: a step takes {max(2, batch)}, found {len(numbers)} among {len(source):,}"
+            f" images: {remedy}"
         )
     seed = draws.mix(learning.seed, salt)
     views = Views((learning.view,))
