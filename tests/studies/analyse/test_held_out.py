@@ -15,7 +15,7 @@ from torch.testing import assert_close
 from vantage import draws
 from vantage.composition.codec import allowing
 from vantage.errors import UserError
-from vantage.estimators import InfoNCE, TableEstimator
+from vantage.estimators import TableEstimator
 from vantage.studies.analyse import Gaussian, TrainedNetworks, trained_networks
 from vantage.studies.analyse.held_out import HeldOutInformation, Pairing, nce_of_pairs, pairing
 
@@ -120,16 +120,6 @@ def test_a_slow_network_answers_and_one_draw_makes_the_pair(runs: dict[str, Trai
     assert estimate.nats == pytest.approx(sum(expected) / 20, abs=1e-5)
 
 
-def test_a_temperature_may_be_a_whole_number(runs: dict[str, TrainedNetworks]) -> None:
-    one, source = runs["moco_v2"], images(9, seed=0, size=SIZE)
-    whole, fraction = (
-        replace(one, run=replace(one.run, branches=(replace(one.run.branches[0], estimator=InfoNCE(temperature)),)))
-        for temperature in (1, 1.0)
-    )
-    information = HeldOutInformation(draws=1)
-    assert information(whole, source, work()) == information(fraction, source, work())
-
-
 def test_too_few_held_out_images_are_refused(runs: dict[str, TrainedNetworks]) -> None:
     with pytest.raises(UserError, match="with 30 negatives needs 31 held-out images or more, found 30"):
         HeldOutInformation(negatives=30)(runs["moco_v2"], images(30, seed=0, size=SIZE), work())
@@ -167,3 +157,20 @@ def test_critics_without_a_temperature_are_refused(runs: dict[str, TrainedNetwor
         HeldOutInformation(draws=1)(
             replace(one, run=replace(one.run, branches=(branch,))), images(9, seed=0, size=SIZE), work()
         )
+
+
+@dataclass(frozen=True)
+class Whole(Cold):
+    """An estimator of somebody's own whose temperature is a whole number."""
+
+    temperature: float | int = 1
+
+
+def test_a_temperature_may_be_a_whole_number(runs: dict[str, TrainedNetworks]) -> None:
+    one, source = runs["moco_v2"], images(9, seed=0, size=SIZE)
+    whole, fraction = (
+        replace(one, run=replace(one.run, branches=(replace(one.run.branches[0], estimator=Whole(temperature)),)))
+        for temperature in (1, 1.0)
+    )
+    information = HeldOutInformation(draws=1)
+    assert information(whole, source, work()) == information(fraction, source, work())
