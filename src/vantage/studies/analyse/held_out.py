@@ -171,7 +171,7 @@ def _temperature(branch: Branch) -> float:
             f"the critic of {type(branch.estimator).__name__} is unknown, since it has no temperature: give it a"
             " field `temperature`"
         )
-    return temperature
+    return float(temperature)
 
 
 def nce_of_pairs(
