@@ -3,14 +3,14 @@
 They follow PIL as called by timm's RandAugment, which InfoMin's code used, but on whole batches of floats. Where PIL
 works in gray levels of 255 (posterize, solarize, equalize, autocontrast), pixels are rounded to them.
 
-m: images, each with its own level   c: channels   h, w: height and width in pixels
+m: images, each with its own level   r: some of them   c: channels   h, w: height and width in pixels
 """
 
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torchvision.transforms.v2 import functional as vision
 
@@ -46,6 +46,10 @@ class Strength(NamedTuple):
     def across(self, images: Float[Tensor, "m c h w"]) -> Float[Tensor, "m 1 1 1"]:
         """The level, in a shape that broadcasts over images."""
         return self.level.to(images, non_blocking=True)[:, None, None, None]
+
+    def rows(self, which: Int[Tensor, "r"]) -> "Strength":
+        """Those of some images."""
+        return Strength(*(field[which] for field in self))
 
 
 @runtime_checkable

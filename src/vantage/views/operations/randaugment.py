@@ -1,10 +1,10 @@
 """RandAugment: a few changes of an image, drawn at random, at one common strength.
 
-b: images   n: changes of an image
+b: images   m: some of them   n: changes of an image
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int64
@@ -26,8 +26,8 @@ from vantage.views.operations.changes import (
     SolarizeAdd,
     Strength,
 )
-from vantage.views.operations.operation import check_probability, coin, put_back, select
-from vantage.views.operations.warps import Rotate, Shear, Translate
+from vantage.views.operations.operation import check_probability, coin
+from vantage.views.operations.warps import Rotate, Shear, Translate, Warp, warp_jointly
 
 __all__ = ["CHANGES", "SHAPE_CHANGES", "RandAugment", "RandDraw"]
 
@@ -110,15 +110,30 @@ class RandAugment:
 
     def apply(self, images: Float[Tensor, "b c h w"], parameters: RandDraw) -> Float[Tensor, "b c h w"]:
         """The images in [0, 1], changed as `parameters` say."""
+        images = images.clone()
         for column in range(parameters.change.shape[1]):
             changes = torch.where(parameters.on[:, column], parameters.change[:, column], -1)
-            for number in changes.unique().tolist():
-                if number < 0:
-                    continue
-                rows = (changes == number).nonzero()[:, 0]
-                strength = Strength(
-                    parameters.level[rows, column], parameters.sign[rows, column], parameters.cubic[rows, column]
-                )
-                where = rows.to(images.device, non_blocking=True)
-                images = put_back(images, where, self.changes[number](select(images, where), strength))
+            strength = Strength(*(field[:, column] for field in parameters[2:]))
+            for numbers in self._groups():
+                rows = torch.isin(changes, torch.tensor(numbers)).nonzero()[:, 0]
+                if len(rows):
+                    where = rows.to(images.device, non_blocking=True)
+                    part = self._change(numbers, changes[rows], images.index_select(0, where), strength.rows(rows))
+                    images.index_copy_(0, where, part)
         return images
+
+    def _groups(self) -> list[list[int]]:
+        """Numbers of the changes made in one call: all warps with one fill, any other change alone."""
+        groups: dict[Any, list[int]] = {}
+        for number, change in enumerate(self.changes):
+            groups.setdefault(change.fill if isinstance(change, Warp) else number, []).append(number)
+        return list(groups.values())
+
+    def _change(
+        self, numbers: list[int], change: Int64[Tensor, "m"], images: Float[Tensor, "m c h w"], strength: Strength
+    ) -> Float[Tensor, "m c h w"]:
+        """Images changed by those of a group that `change` names."""
+        if len(numbers) == 1:
+            return self.changes[numbers[0]](images, strength)
+        warps = [warp for number in numbers if isinstance(warp := self.changes[number], Warp)]
+        return warp_jointly(warps, torch.searchsorted(torch.tensor(numbers), change), images, strength)

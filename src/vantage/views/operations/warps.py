@@ -7,10 +7,12 @@ m: images, each with its own level   c: channels   h, w: height and width in pix
 """
 
 import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
@@ -19,14 +21,41 @@ from vantage.views.operations.changes import Strength
 from vantage.views.operations.cubic import sample_cubic
 from vantage.views.operations.operation import put_back, select
 
-__all__ = ["Rotate", "Shear", "Translate"]
+__all__ = ["Rotate", "Shear", "Translate", "Warp", "warp_jointly"]
 
 FILL = (124, 116, 104)
 """Gray levels of 255 that fill what comes from outside: ImageNet's mean, as in InfoMin's code."""
 
 
+class Warp(ABC):
+    """A geometric change: each pixel of the result is taken from the position that a matrix maps it to."""
+
+    fill: tuple[int, int, int]
+    """Red, green and blue of what comes from outside, from 0 to 255."""
+
+    @abstractmethod
+    def matrix(self, strength: Strength, height: int, width: int) -> Float[Tensor, "m 2 3"]:
+        """For each image, the matrix from a pixel of the result, (across, down, 1), to its position in the image; both
+        in pixels from the upper left corner."""
+
+    def __call__(self, images: Float[Tensor, "m c h w"], strength: Strength) -> Float[Tensor, "m c h w"]:
+        """The changed images."""
+        return _warp(images, self.matrix(strength, *images.shape[-2:]), strength, self.fill)
+
+
+def warp_jointly(
+    warps: Sequence[Warp], which: Int[Tensor, "m"], images: Float[Tensor, "m c h w"], strength: Strength
+) -> Float[Tensor, "m c h w"]:
+    """Each image changed by the warp whose number is in `which`, all in one call. The warps must have one fill."""
+    matrix = torch.empty(len(which), 2, 3)
+    for number, warp in enumerate(warps):
+        rows = (which == number).nonzero()[:, 0]
+        matrix[rows] = warp.matrix(strength.rows(rows), *images.shape[-2:])
+    return _warp(images, matrix, strength, warps[0].fill)
+
+
 @dataclass(frozen=True)
-class Rotate:
+class Rotate(Warp):
     """Rotated about the center."""
 
     degrees: float = 30.0
@@ -35,19 +64,17 @@ class Rotate:
     fill: tuple[int, int, int] = FILL
     """Red, green and blue of what comes from outside, from 0 to 255."""
 
-    def __call__(self, images: Float[Tensor, "m c h w"], strength: Strength) -> Float[Tensor, "m c h w"]:
-        """The rotated images."""
-        height, width = images.shape[-2:]
+    def matrix(self, strength: Strength, height: int, width: int) -> Float[Tensor, "m 2 3"]:
+        """A rotation."""
         angle = strength.level * strength.sign * math.radians(self.degrees)
         cosine, sine = angle.cos(), angle.sin()
         across = width / 2 - cosine * width / 2 + sine * height / 2
         down = height / 2 - sine * width / 2 - cosine * height / 2
-        rows = torch.stack((cosine, -sine, across, sine, cosine, down), 1).view(-1, 2, 3)
-        return _warp(images, rows, strength, self.fill)
+        return torch.stack((cosine, -sine, across, sine, cosine, down), 1).view(-1, 2, 3)
 
 
 @dataclass(frozen=True)
-class Shear:
+class Shear(Warp):
     """Rows (or columns) shifted in proportion to their distance from the upper left corner."""
 
     axis: int
@@ -62,15 +89,15 @@ class Shear:
     def __post_init__(self) -> None:
         _check_axis(self, self.axis)
 
-    def __call__(self, images: Float[Tensor, "m c h w"], strength: Strength) -> Float[Tensor, "m c h w"]:
-        """The sheared images."""
+    def matrix(self, strength: Strength, height: int, width: int) -> Float[Tensor, "m 2 3"]:
+        """A shear."""
         rows = _identity(strength)
         rows[:, self.axis, 1 - self.axis] = strength.level * strength.sign * self.most
-        return _warp(images, rows, strength, self.fill)
+        return rows
 
 
 @dataclass(frozen=True)
-class Translate:
+class Translate(Warp):
     """Shifted along the width or the height."""
 
     axis: int
@@ -85,11 +112,11 @@ class Translate:
     def __post_init__(self) -> None:
         _check_axis(self, self.axis)
 
-    def __call__(self, images: Float[Tensor, "m c h w"], strength: Strength) -> Float[Tensor, "m c h w"]:
-        """The shifted images."""
+    def matrix(self, strength: Strength, height: int, width: int) -> Float[Tensor, "m 2 3"]:
+        """A shift."""
         rows = _identity(strength)
-        rows[:, self.axis, 2] = strength.level * strength.sign * self.most * images.shape[3 - self.axis]
-        return _warp(images, rows, strength, self.fill)
+        rows[:, self.axis, 2] = strength.level * strength.sign * self.most * (width, height)[self.axis]
+        return rows
 
 
 def _check_axis(part: object, axis: int) -> None:
@@ -104,8 +131,8 @@ def _identity(strength: Strength) -> Float[Tensor, "m 2 3"]:
 def _warp(
     images: Float[Tensor, "m c h w"], rows: Float[Tensor, "m 2 3"], strength: Strength, fill: tuple[int, int, int]
 ) -> Float[Tensor, "m c h w"]:
-    """Each pixel of the result is taken from the position that the matrix `rows` maps it to, in pixels from the upper
-    left corner of the image. Positions outside are filled; near the edge, the edge is repeated."""
+    """The images at the positions of the matrices `rows` (`Warp.matrix`). Positions outside are filled; near the edge,
+    the edge is repeated."""
     height, width = images.shape[-2:]
     rows = rows.to(images, non_blocking=True)
     down, across = (torch.arange(side, device=images.device, dtype=images.dtype) + 0.5 for side in (height, width))

@@ -161,19 +161,26 @@ def fit_logistic(
         weight.grad, bias.grad = own_l2 * weight, torch.zeros_like(bias)
         loss = own_l2 / 2 * weight.square().sum()
         for part, target in zip(vector.split(_ROWS), label.split(_ROWS), strict=True):
-            logarithm = torch.addmm(bias, part, weight.T).log_softmax(1)
-            loss = loss - logarithm.gather(1, target[:, None]).sum() / count
-            error = logarithm.exp_()
-            error[torch.arange(len(target), device=target.device), target] -= 1
-            error /= count
-            weight.grad.addmm_(error.T, part)
-            bias.grad.add_(error.sum(0))
+            loss = loss + _add_gradient(weight, bias, part, target, count)
         if shared:
             processes.add_up([loss, weight.grad, bias.grad])
         return loss
 
     optimizer.step(loss_with_gradient)
     return Logistic(weight.detach(), bias.detach())
+
+
+def _add_gradient(weight: Tensor, bias: Tensor, vector: Tensor, label: Tensor, count: int) -> Tensor:
+    """What some of `count` images add to the mean cross-entropy; its gradient is added to that of the parameters."""
+    assert weight.grad is not None and bias.grad is not None
+    logarithm = torch.addmm(bias, vector, weight.T).log_softmax(1)
+    loss = -logarithm.gather(1, label[:, None]).sum() / count
+    error = logarithm.exp_()
+    error[torch.arange(len(label), device=label.device), label] -= 1
+    error /= count
+    weight.grad.addmm_(error.T, vector)
+    bias.grad.add_(error.sum(0))
+    return loss
 
 
 def _evaluations(iterations: int) -> int:
