@@ -4,7 +4,8 @@
 
 RUN was trained by `vantage pretrain --minutes` on the training images; `race.py` writes the runs and images used here.
 Every classifier is kept in the work folder, so a stopped call can be continued. Each row is one way to use the labels
-at one number of labels, over all seeds. One row per set holds the verdict; rows of other sets stay in the results file.
+at one number of labels, over all seeds; one row holds the verdict. Rows of other sets, and of other numbers of labels,
+stay in the results file: many labels may be tried with fewer seeds (`--shares`, `--seeds`).
 """
 
 import argparse
@@ -31,7 +32,7 @@ def main() -> None:
     folder = options.work / options.name
     images = ["--data", options.data, "--test", options.test, "--out", str(folder)]
     assert vantage_command(["benefit", options.run, *images, *verb_options]) == 0
-    print(write_results("benefit", merge_rows("benefit", "set", rows_of(options.name, folder))))
+    print(write_results("benefit", merge_rows("benefit", "part", rows_of(options.name, folder))))
 
 
 def rows_of(name: str, folder: Path) -> list[dict[str, Any]]:
@@ -40,13 +41,16 @@ def rows_of(name: str, folder: Path) -> list[dict[str, Any]]:
         cells = list(csv.DictReader(file))
     about = json.loads((folder / "benefit.json").read_text())
     verdict = (folder / "benefit.md").read_text().split("\n\n")[:2]
-    rows = [{"set": name, "verdict": [part.strip("*") for part in verdict], "budget": about["budget"]}]
-    for labels, way in dict.fromkeys((cell["labels"], cell["way"]) for cell in cells):
-        group = [cell for cell in cells if (cell["labels"], cell["way"]) == (labels, way)]
+    pairs = dict.fromkeys((int(cell["labels"]), cell["way"]) for cell in cells)
+    whole = {"part": f"{name}, {min(pairs)[0]:,} to {max(pairs)[0]:,} labels", "set": name}
+    rows = [whole | {"verdict": [part.strip("*") for part in verdict], "budget": about["budget"]}]
+    for labels, way in pairs:
+        group = [cell for cell in cells if (int(cell["labels"]), cell["way"]) == (labels, way)]
         top1, seconds = ([float(cell[column]) for cell in group] for column in ("top-1 (%)", "seconds"))
         numbers = {"top-1": round(fmean(top1), 2), "deviation": round(stdev(top1), 2), "seeds": len(group)}
         rates = sorted(float(cell["learning_rate"]) for cell in group if cell["learning_rate"])
-        row = {"set": name, "labels": int(labels), "way": way, **numbers, "seconds": round(fmean(seconds), 1)}
+        part = {"part": f"{name}, {labels:,} labels", "set": name}
+        row = part | {"labels": labels, "way": way, **numbers, "seconds": round(fmean(seconds), 1)}
         rows.append(row | ({"learning rates": rates} if rates else {}))
     return rows
 
