@@ -148,5 +148,5 @@ def test_unusable_settings_are_reported() -> None:
         Clips(small_stock(4, 1, 28), small_stock(4, 3, 32))
     with pytest.raises(UserError, match="share at least one"):
         SharedFactors()
-    with pytest.raises(UserError, match="no later than the last"):
+    with pytest.raises(UserError, match="none later than the last frame"):
         Scene(seen=21)

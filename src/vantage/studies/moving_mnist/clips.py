@@ -47,7 +47,7 @@ class Scene:
     def __post_init__(self) -> None:
         if not 1 <= self.seen <= self.last or self.speed < 0 or self.canvas < 1:
             raise UserError(
-                f"{self} is no scene: give 1 seen frame or more, a last frame that is not before them, a speed of 0 or"
+                f"{self} cannot be made: show 1 frame or more, but none later than the last frame; take a speed of 0 or"
                 " more, and a canvas of 1 pixel or more"
             )
 
