@@ -23,7 +23,7 @@ import sklearn.datasets
 import torch
 import view_peers
 from PIL import Image
-from timing import interleave, measured_peak, speedup, write_results
+from timing import interleave, measured_peak, merge_rows, speedup, write_results
 from torch.utils.data import DataLoader, Dataset
 
 from vantage.views import Augmentation, Views, infomin_views, moco_v2_views, simclr_views
@@ -154,7 +154,7 @@ def measure(setting: str, cases: dict[str, Case], rounds: int) -> list[dict]:
 
 
 def main() -> None:
-    """Run all settings and write results/views.json."""
+    """Run the settings of each size, and write results/views.json; rows of other sizes stay."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--sizes", type=int, nargs="+", default=[32, 64, 224], choices=[32, 64, 224])
@@ -166,7 +166,7 @@ def main() -> None:
     for size in options.sizes:
         for name, views in recipes(size).items():
             rows += measure(f"{name}, {size} px", cases(name, views, size), options.rounds)
-    print("written:", write_results("views", rows))
+    print("written:", write_results("views", merge_rows("views", "setting", rows)))
 
 
 if __name__ == "__main__":
