@@ -39,8 +39,8 @@ class FineTune:
     A copy of the backbone and a linear classifier on its features are trained together: SGD with momentum .9, the
     classifier at a hundred times the learning rate of the backbone, both rates multiplied by .2 after 60 % and after
     80 % of the epochs; random resized crop and flip in training, the middle of the resized image in testing. BatchNorm
-    is trained, over the whole batch. The checkpoint stays unchanged. The paper takes 1 % or 10 % of ImageNet's labels
-    and reports top-5. A random encoder (--baselines) trained the same way is supervised learning from scratch.
+    is trained, over the whole batch. The paper takes 1 % or 10 % of ImageNet's labels and reports top-5. A random
+    encoder (--baselines) trained the same way is supervised learning from scratch.
     """
 
     name: ClassVar[str] = "finetune"

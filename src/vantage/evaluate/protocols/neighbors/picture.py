@@ -49,13 +49,8 @@ def retrieval_picture(
     draw.fontmode = "L"
     write(draw, (_GAP, 6), title, whole.width - 2 * _GAP, "black")
     for column in range(columns):
-        write(
-            draw,
-            (_column_start(column, steps[0]), top - LINE - 4),
-            str(column) if column else "looked up",
-            side,
-            "gray",
-        )
+        heading = str(column) if column else "looked up"
+        write(draw, (_column_start(column, steps[0]), top - LINE - 4), heading, side, "gray")
     for row, number in enumerate(rows):
         height = top + row * steps[1]
         paste(whole, _inside(_column_start(0, steps[0]), height), test.image(number), side)
