@@ -32,6 +32,13 @@ def test_a_collapse_is_what_the_monitor_warns_of_at_the_end() -> None:
     assert result.kind == "healthy" and "5 earlier epochs" in result.reasons[-1]
 
 
+def test_a_single_warning_is_one_epoch() -> None:
+    rows = curve()
+    rows[0]["warning"] = "nearly one point"
+    reason = verdict(rows, WIDTH, BATCH, 20).reasons[-1]
+    assert reason == "1 earlier epoch showed signs of a collapse, from which the run recovered."
+
+
 def test_a_collapse_outweighs_missing_epochs() -> None:
     assert of(curve(5, deviation=0.01))[0] == "collapsed"
 
@@ -39,7 +46,7 @@ def test_a_collapse_outweighs_missing_epochs() -> None:
 def test_missing_epochs_are_too_few() -> None:
     assert of(curve(), epochs=21) == (
         "under-trained",
-        "20 of 21 epochs are done; `vantage resume` goes on.",
+        "20 of 21 epochs are done; `vantage resume` trains the rest.",
     )
     kind, reason = of(curve(2), epochs=2)
     assert kind == "under-trained" and "2 epochs, too few" in reason
@@ -65,10 +72,11 @@ def test_a_baseline_that_is_as_good_shows() -> None:
 
 
 def test_without_an_epoch_there_is_no_verdict() -> None:
-    assert of([])[0] == "no verdict"
+    assert of([]) == ("no verdict", "no epoch of this run is over, so there is nothing to judge yet.")
     old = curve()
-    del old[-1]["deviation"]
-    assert of(old)[0] == "no verdict"
+    del old[-1]["deviation"], old[-1]["rank"]
+    kind, reason = of(old)
+    assert kind == "no verdict" and "did not record deviation, rank" in reason
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ class LabeledResult:
     test_images: int
     """Labeled test images."""
     version: int
-    """Version of the protocol's meaning."""
+    """Version of the protocol; results of different versions cannot be compared."""
     encoder: str
     """Digest of the backbone that was judged (`FrozenEncoder.digest`)."""
 
@@ -53,7 +53,7 @@ class LabeledResult:
 
 
 def recorded_results(folder: Path) -> list[LabeledResult]:
-    """The results in a run's evaluations, by protocol and checkpoint. Files that are no records are passed over."""
+    """The results in a run's evaluations, by protocol and checkpoint. Files that are not records are skipped."""
     records = [
         record for record in map(_read_record, sorted((folder / "evaluations").glob("*.json"))) if record is not None
     ]
@@ -102,12 +102,22 @@ def _read_record(path: Path) -> dict[str, Any] | None:
     """A record of an evaluation, or None for any other file."""
     try:
         record = json.loads(path.read_text())
-        assert isinstance(record["settings"], dict) and isinstance(record["version"], int)
-        assert isinstance(record["checkpoint"], str) and isinstance(record["encoder"], str)
-        for outcome in record["outcomes"].values():
-            measures = outcome["measures"]
-            assert measures and all(isinstance(value, int | float) for value in measures.values())
-            assert isinstance(outcome["test_images"], int)
-        return record if isinstance(record["protocol"], str) else None
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, AssertionError, RecursionError):
+        return record if _is_record(record) else None
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
+
+
+def _is_record(record: Any) -> bool:
+    """Whether this is a record of an evaluation; another value of JSON may raise an error instead."""
+    kinds = {"protocol": str, "settings": dict, "version": int, "checkpoint": str, "encoder": str}
+    return all(isinstance(record[name], kind) for name, kind in kinds.items()) and all(
+        outcome["measures"]
+        and all(map(_is_number, outcome["measures"].values()))
+        and isinstance(outcome["test_images"], int)
+        for outcome in record["outcomes"].values()
+    )
+
+
+def _is_number(value: Any) -> bool:
+    """Whether this is a number that can be shown: a whole number of JSON may be larger than any float."""
+    return isinstance(value, float) or isinstance(value, int) and abs(value) < 1 << 63

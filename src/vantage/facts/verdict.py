@@ -15,7 +15,7 @@ STEADY_SHARE = 0.5
 """Share of its average pace at which a curve still counts as improving."""
 
 LARGEST = 1e300
-"""Value of a measure from which on it is not looked at, NaN and infinity included."""
+"""Values of this size or more are ignored, and so are NaN and infinity."""
 
 CEILING = 0.99
 """Contrastive accuracy above which a rise no longer matters."""
@@ -60,9 +60,12 @@ def verdict(
        as good in a recorded evaluation;
     4. *healthy*: none of these.
     """
-    if not rows or any(name not in rows[-1] for name in ("loss", "accuracy", "deviation", "rank")):
+    if not rows:
         return RunVerdict("no verdict", ("no epoch of this run is over, so there is nothing to judge yet.",))
     last = dict(rows[-1])
+    if missing := [name for name in ("loss", "accuracy", "deviation", "rank") if name not in last]:
+        reason = f"the version that trained this run did not record {', '.join(missing)}, so it cannot be judged."
+        return RunVerdict("no verdict", (reason,))
     collapse = warning({name: float(last[name]) for name in ("deviation", "rank")}, width)
     if collapse:
         return RunVerdict("collapsed", (f"{collapse}.", *_spread(last, width)))
@@ -79,7 +82,7 @@ def verdict(
 
 
 def chance(batch_size: int) -> float:
-    """Contrastive accuracy of vectors that know nothing: one of the images that are compared at once."""
+    """Contrastive accuracy of vectors that carry no information: 1 / the number of images compared at once."""
     return 1 / max(1, batch_size)
 
 
@@ -106,13 +109,14 @@ def _spread(last: Mapping[str, Any], width: int) -> tuple[str, ...]:
 
 def _recoveries(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     early = sum(bool(row.get("warning")) for row in rows[:-1])
-    return [f"{early} earlier epochs came with a warning of a collapse, from which the run recovered."] if early else []
+    epochs = f"{early} earlier epoch{'s' * (early > 1)}"
+    return [f"{epochs} showed signs of a collapse, from which the run recovered."] if early else []
 
 
 def _missing_epochs(last: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], epochs: int) -> list[str]:
     epoch = int(last.get("epoch", len(rows)))
     if epoch < epochs:
-        return [f"{epoch:,} of {epochs:,} epochs are done; `vantage resume` goes on."]
+        return [f"{epoch:,} of {epochs:,} epochs are done; `vantage resume` trains the rest."]
     if epoch < FEWEST_EPOCHS:
         return [f"it trained for {epoch} epoch{'s' * (epoch > 1)}, too few for any curve to level off."]
     return []
