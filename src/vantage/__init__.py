@@ -66,7 +66,7 @@ ROOMS = (
     "frozen",
     "frozen.scikit_learn",
 )
-"""The modules whose public names are names of `vantage`, from the lowest layer up."""
+"""The modules whose public names are names of `vantage`: the recipes, then the others from the lowest layer up."""
 
 _MODULES = frozenset(module.name for module in iter_modules(__path__))  # noqa: F405
 

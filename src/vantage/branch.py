@@ -36,7 +36,7 @@ class BranchLoss(NamedTuple):
 
 @dataclass(frozen=True)
 class Branch:
-    """One contrast: one view asks, others answer, and some of their keys are remembered."""
+    """One contrast: one view gives the queries, others give the keys, and some of these are remembered."""
 
     memory: Memory | StoreOf
     """Which keys are remembered between steps; `StoreOf(n)` reads what branch n remembers."""
@@ -51,13 +51,13 @@ class Branch:
     """What compares positives with negatives."""
 
     weight: Schedule = Constant(1.0)
-    """Share of this branch in the whole loss, by step."""
+    """Weight of this branch in the sum of the losses, by step."""
 
     query: int = 0
-    """Number of the view that asks."""
+    """Number of the view that gives the queries."""
 
     keys: tuple[int, ...] = (1,)
-    """Numbers of the views that answer."""
+    """Numbers of the views that give the keys."""
 
     pool: tuple[int, ...] | None = None
     """Numbers of the views whose keys are remembered (or, without memory, compared with); `None`: the views of
@@ -85,7 +85,8 @@ class Branch:
     def contrast(
         self, query: Keys, keys: tuple[Keys, ...], pool: Pool, step: int, state: TableEstimator | None = None
     ) -> BranchLoss:
-        """The loss of these queries against the pool. `state` is the estimator that an `EstimatorChoice` built.
+        """The loss of these queries against the pool. `state` is the estimator that an `EstimatorChoice` built; without
+        it, such a choice raises `UserError`.
 
         If the pool keeps clusters, queries get those of their images.
         """
@@ -106,7 +107,7 @@ class Branch:
 def _with_clusters(query: Keys, pool: Pool) -> Keys:
     if pool.cluster is None or query.cluster is not None:
         return query
-    words = "a query's cluster is looked up by its image, but the memory keeps no row for each: use a bank"
+    words = "a query's cluster is looked up by its image, but the memory keeps no row for each image: use a bank"
     return replace(query, cluster=pool.cluster[pool.row_of(query, words)])
 
 
@@ -119,7 +120,10 @@ def _mean(losses: Float[Tensor, "b"], positive: Scores) -> Float[Tensor, ""]:
 
 
 def owners(branches: tuple[Branch, ...]) -> list[int]:
-    """For each branch, the number of the one whose store it reads: its own, unless it has `StoreOf` another."""
+    """For each branch, the number of the one whose store it reads: its own, unless it has `StoreOf` another.
+
+    Raises `UserError` unless that one comes earlier and has a memory of its own.
+    """
     numbers: list[int] = []
     for number, branch in enumerate(branches):
         if not isinstance(branch.memory, StoreOf):

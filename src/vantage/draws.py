@@ -1,11 +1,11 @@
 """Random numbers that are a function of their purpose, not of when they are drawn.
 
 A draw for a query depends on its seed (made from the run's seed, the step and the image's number) and on nothing
-else, so tiles of a table, processes and devices draw alike, and a resumed run needs no generator.
+else, so all tiles of a table, processes and devices draw the same numbers, and a resumed run needs no generator.
 
 The generator is the finalizer of SplitMix64 (Steele, Lea & Flood, OOPSLA 2014) on 64-bit integers that wrap around.
 
-b: queries   k: draws for each
+b: queries   k: draws for each   n: columns
 """
 
 import numpy as np
@@ -15,14 +15,14 @@ from torch import Tensor
 
 __all__ = ["bits", "bits_at", "integers", "mix", "query_seeds", "uniforms"]
 
-_STEP = -7046029254386353131  # 0x9E3779B97F4A7C15, the golden ratio of 2**64, as a signed number
+_STEP = -7046029254386353131  # 0x9E3779B97F4A7C15, 2**64 divided by the golden ratio, as a signed number
 _FIRST = -4658895280553007687  # 0xBF58476D1CE4E5B9
 _SECOND = -7723592293110705685  # 0x94D049BB133111EB
 _WORD = (1 << 64) - 1
 
 
 def mix(*numbers: int) -> int:
-    """One well-mixed seed in [0, 2⁶³) of several integers; their order matters."""
+    """One well-mixed seed in [0, 2⁶³) made from several integers; their order matters."""
     state = 0
     for number in numbers:
         state = (state + (number & _WORD) + 0x9E3779B97F4A7C15) & _WORD
@@ -58,7 +58,7 @@ def bits(seed: Int[Tensor, "b"], count: int, salt: int = 0, first: int = 0) -> I
 
 
 def bits_at(seed: int, column: Int64[np.ndarray, "n"], salt: int = 0) -> UInt64[np.ndarray, "n"]:
-    """Some columns of `bits` for one seed, without the others: the same integers, as NumPy's without sign."""
+    """Some columns of `bits` for one seed, without the others: the same integers, as unsigned integers of NumPy."""
     number = column.astype(np.uint64)
     number += np.uint64(1 + (salt << 40))
     number *= np.uint64(_STEP & _WORD)
@@ -78,6 +78,6 @@ def uniforms(seed: Int[Tensor, "b"], count: int, salt: int = 0) -> Float[Tensor,
 def integers(seed: Int[Tensor, "b"], count: int, below: int | Int[Tensor, "b 1"], salt: int = 0) -> Int[Tensor, "b k"]:
     """`count` integers in [0, below) for each seed, with replacement; `below` may differ from seed to seed.
 
-    Their bias is below `below` / 2⁶³: nothing that could be seen.
+    Their bias is below `below` / 2⁶³, too small to be noticed.
     """
     return _shift(bits(seed, count, salt), 1).remainder(below)

@@ -18,12 +18,12 @@ class DataError(UserError):
 
 
 class WriteError(UserError):
-    """A file that could not be written: the disk is full, or the place is not writable. It ends any work, since what is
-    made next could not be kept either."""
+    """A file that could not be written: the disk is full, or its folder is not writable. It ends any work, since later
+    results could not be saved either."""
 
 
 class TimeTooShort(UserError):
-    """A time in which nothing can be learned on this machine: so many `minutes` would be enough."""
+    """Too little time to learn anything on this machine; `minutes` would be enough."""
 
     def __init__(self, message: str, minutes: int) -> None:
         super().__init__(message)
@@ -43,5 +43,5 @@ class UnreadableImage(DataError):
 
 
 def _one_line(text: str) -> str:
-    """A name of a file may hold line breaks, and so may what a library says."""
+    """The text without its line breaks, which names of files and messages of libraries may hold."""
     return " ".join(line.strip() for line in text.splitlines() if line.strip())

@@ -5,7 +5,10 @@ they need not have unit length. Gradients reach every tensor that requires one.
 
 * Without `negatives` the other images of the batch are the negatives, in both views, and the loss is the mean of both
   directions: SimCLR's NT-Xent.
-* With `negatives` (such as a queue) `z1` asks, `z2` answers, and only these rows are negatives: MoCo.
+* With `negatives` (such as a queue) the rows of `z1` are the queries, those of `z2` their positives, and only the rows
+  of `negatives` are negatives: MoCo.
+
+A batch of one image without `negatives` raises `UserError`.
 
 b: images   k: keys of an image   m: negatives   d: width
 """

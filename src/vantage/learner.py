@@ -86,8 +86,8 @@ class Learner(nn.Module):
     """
 
     def __init__(self, role: Role, branches: tuple[Branch, ...], images: int, seed: int) -> None:
-        """Builds from torch's default generator: seed it first. Raises `UserError` for parts that do not fit
-        together."""
+        """Draws the initial weights from torch's default generator: seed it first. Raises `UserError` for parts that do
+        not fit together."""
         super().__init__()
         if not branches:
             raise UserError("a run without branches has nothing to learn: give at least one Branch")
@@ -183,13 +183,13 @@ class Learner(nn.Module):
         return state
 
     def before_step(self, step: int) -> None:
-        """Once before the forward passes of an optimizer step: a slow encoder may follow."""
+        """Once before the forward passes of an optimizer step: a momentum encoder may move."""
         self.networks.before_step(step)
 
     @torch.no_grad()
     def after_step(self, fresh: list[Fresh], step: int) -> None:
-        """Once after an optimizer step, with the fresh keys of each of its batches: a slow encoder may follow, stores
-        are written, numbers adapt. Running statistics become those of all processes."""
+        """Once after an optimizer step, with the fresh keys of each of its batches: a momentum encoder may move,
+        stores are written, numbers adapt. Running statistics become those of all processes."""
         average_statistics(self.networks)
         self.networks.after_step(step)
         self._adapt(torch.stack([part.loss for part in fresh]).mean().neg(), accuracy=False)

@@ -15,7 +15,7 @@ from vantage.errors import UserError
 __all__ = ["assign", "changes_in", "read_assignments", "split_values"]
 
 _EARLIER = {old: new for fields in RENAMED_FIELDS.values() for old, new in fields.items() if new is not None}
-"""Names of today by the names that fields had in earlier versions."""
+"""Present names of fields by their names in earlier versions."""
 
 
 def assign(value: Any, texts: Sequence[str], **limits: Any) -> Any:
@@ -53,7 +53,10 @@ def changes_in(
     may_set: Callable[[str], bool] = lambda path: True,
     name: str = "",
 ) -> dict[str, Any]:
-    """New values by full path, from one path and the text of its value, after the changes `earlier`."""
+    """New values by full path, from one path and the text of its value, after the changes `earlier`.
+
+    The other arguments, and what is raised, are those of `read_assignments`.
+    """
     settings = {setting.path: setting for setting in settings_in(value, changes=earlier) if may_set(setting.path)}
     changes: dict[str, Any] = {}
     for setting, position in _targets(settings, path, name):
@@ -102,8 +105,8 @@ def _targets(settings: Mapping[str, Setting], path: str, name: str) -> list[tupl
 
 
 def _suggestion(path: str, settings: Mapping[str, Setting]) -> str:
-    """A suggestion for a path that is not there: its fields by their names of today, else the most similar path."""
-    today = ".".join(_EARLIER.get(part, part) for part in path.split("."))
-    if today != path and any(full == today or full.endswith(f".{today}") for full in settings):
-        return f"; did you mean {today}?"
+    """A suggestion for a path that does not exist: its fields by their present names, else the most similar path."""
+    present = ".".join(_EARLIER.get(part, part) for part in path.split("."))
+    if present != path and any(full == present or full.endswith(f".{present}") for full in settings):
+        return f"; did you mean {present}?"
     return did_you_mean(path, settings)

@@ -5,7 +5,6 @@ a frozen dataclass that Vantage offers, or one that is defined in a module which
 Every value is checked against the annotation of its field.
 """
 
-import difflib
 import importlib
 import json
 import math
@@ -19,6 +18,7 @@ from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type
 
 from vantage.composition.conformance import fits
 from vantage.composition.names import RENAMED_FIELDS, external_part, is_part, name_of, part_named, public_name
+from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
 
 __all__ = ["allowed_object", "allowed_part", "allowing", "decode", "encode"]
@@ -63,8 +63,8 @@ def encode(value: Any, path: str = "run") -> Any:
 
 
 def _is_written(field: Field[Any], value: Any) -> bool:
-    """Whether a field is written. One that came later, marked `metadata={"later": True}`, is left out at its default,
-    so that what does not use it is written, and keyed, as it was before."""
+    """Whether a field is written. One that was added later, marked `metadata={"later": True}`, is left out at its
+    default, so that parts that do not use it are written, and hashed, as before."""
     return field.init and not (field.metadata.get("later") and getattr(value, field.name) == field.default)
 
 
@@ -88,7 +88,7 @@ def decode(data: Any, annotation: Any, path: str = "") -> Any:
 
 
 def _in_64_bits(value: Any, path: str) -> Any:
-    """The value; a whole number must be one that tensors and files of numbers take."""
+    """The value; a whole number must fit in 64 bits, as tensors and files of numbers need."""
     if type(value) is int and not -(2**63) <= value < 2**63:
         raise UserError(f"{path}: expected a whole number of at most 64 bits, found one of {value.bit_length()} bits")
     return value
@@ -103,7 +103,7 @@ def _float(data: Any, path: str) -> float:
 
 def _one_of(data: Any, annotation: Any, path: str) -> Any:
     if isinstance(data, dict) and _PART in data:
-        # Decoded once, so that the message names the mistake inside the part, and not that no choice fits.
+        # Decoded once, so that the message names the mistake inside the part and does not say that no choice fits.
         return _part(data, annotation, path)
     for choice in get_args(annotation):
         try:
@@ -129,12 +129,11 @@ def _part(data: Mapping[str, Any], annotation: Any, path: str) -> Any:
     kind = _find(data[_PART], path)
     hints = get_type_hints(kind)
     by_name = {f.name: f for f in fields(kind) if f.init}
-    data = _with_todays_names(kind.__name__, data)
+    data = _with_present_names(kind.__name__, data)
     for name in data:
         if name not in by_name and name != _PART:
-            near = difflib.get_close_matches(name, by_name, 1)
-            hint = f"did you mean {near[0]}?" if near else f"its fields are {', '.join(by_name) or 'none'}"
-            raise UserError(f"{_below(path, name)}: {kind.__name__} has no field {name!r}; {hint}")
+            hint = did_you_mean(name, by_name, f"; its fields are {', '.join(by_name) or 'none'}")
+            raise UserError(f"{_below(path, name)}: {kind.__name__} has no field {name!r}{hint}")
     for name, f in by_name.items():
         if name not in data and f.default is MISSING and f.default_factory is MISSING:
             raise UserError(f"{_below(path, name)}: {kind.__name__} needs this field, and it is missing")
@@ -146,8 +145,8 @@ def _part(data: Mapping[str, Any], annotation: Any, path: str) -> Any:
     return part if _is_a(part, annotation) else _refuse(data[_PART], annotation, path)
 
 
-def _with_todays_names(part: str, data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The fields by their names of today; where the data hold the old and the new name, the new one counts."""
+def _with_present_names(part: str, data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The fields by their present names; where the data hold the old and the new name, the new one counts."""
     new_names = RENAMED_FIELDS.get(part, {})
     names = {name: new_names.get(name, name) for name in data}
     return {new: data[name] for name, new in names.items() if new is not None and (new == name or new not in data)}
@@ -159,10 +158,10 @@ def _find(name: Any, path: str) -> type:
     own = external_part(name) if isinstance(name, str) else None
     if own is not None and own[0].partition(".")[0] != "vantage":
         return allowed_part(*own, where)
-    today = public_name(name) if own is not None or isinstance(name, str) and name.isidentifier() else ""
-    if not today:
+    present = public_name(name) if own is not None or isinstance(name, str) and name.isidentifier() else ""
+    if not present:
         raise UserError(f"{where}: expected the name of a part, such as Queue, found {name!r}")
-    kind = part_named(today)
+    kind = part_named(present)
     if kind is None:
         raise UserError(f"{where}: this version has no part {name}; read it with the version that wrote it")
     return kind

@@ -96,7 +96,7 @@ def _tree(text: str, annotation: Any, path: str) -> ast.expr:
         raise UserError(f"{path}: the value has {deepest} brackets within brackets; at most {DEEPEST} are read")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of odd escapes in text
+            warnings.simplefilter("ignore")  # about odd escapes in text
             return ast.parse(_with_dots(text), mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         _refuse(text, annotation, path)
@@ -120,7 +120,7 @@ def _read(node: ast.expr, annotation: Any, path: str, text: str = "") -> Any:
 
 
 def _matches(node: ast.expr, kind: Any) -> bool:
-    """Whether a node is of the form that one of several annotations takes."""
+    """Whether a node has the form that an annotation takes."""
     if get_origin(kind) is Literal:
         return _word(node) in get_args(kind)
     if get_origin(kind) is tuple:

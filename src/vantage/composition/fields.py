@@ -1,4 +1,4 @@
-"""A composition of parts as flat fields, each with its dotted path, so that any field can be shown and replaced.
+"""A composition of parts as a flat list of fields, each with its dotted path, so that any can be shown and replaced.
 
 A path names fields and positions in tuples: `branches.0.estimator.temperature`.
 """
@@ -110,7 +110,9 @@ def _is_for_parts(annotation: Any) -> bool:
 def differences(before: Any, after: Any, path: str = "") -> list[tuple[str, Any, Any]]:
     """Where two compositions of dataclasses and tuples differ: (path, before, after) for each leaf."""
     if type(before) is type(after) and is_dataclass(before):
-        names = [f.name for f in fields(before) if f.compare]  # a file may lie elsewhere, its content may not differ
+        names = [
+            f.name for f in fields(before) if f.compare
+        ]  # the path of a part's file is not compared, its content is
         pairs = [(name, getattr(before, name), getattr(after, name)) for name in names]
     elif isinstance(before, tuple) and isinstance(after, tuple) and len(before) == len(after):
         pairs = [(str(n), a, b) for n, (a, b) in enumerate(zip(before, after, strict=True))]

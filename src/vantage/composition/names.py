@@ -10,7 +10,16 @@ from typing import Any
 
 from vantage.errors import UserError
 
-__all__ = ["RENAMED_FIELDS", "RENAMED_PARTS", "RENAMED_TENSORS", "is_part", "name_of", "part_named", "public_name"]
+__all__ = [
+    "RENAMED_FIELDS",
+    "RENAMED_PARTS",
+    "RENAMED_TENSORS",
+    "external_part",
+    "is_part",
+    "name_of",
+    "part_named",
+    "public_name",
+]
 
 STUDIES = (
     "vantage.evaluate",
@@ -20,7 +29,7 @@ STUDIES = (
     "vantage.studies.reproduce",
     "vantage.studies.sweep",
 )
-"""Rooms with parts that `vantage` itself does not offer."""
+"""Packages with parts that `vantage` itself does not offer."""
 
 RENAMED_PARTS = {
     "ColourJitter": "ColorJitter",
@@ -72,7 +81,7 @@ RENAMED_FIELDS: dict[str, dict[str, str | None]] = {
         "labelled_batch": "labeled_batch_size",
     },
 }
-"""Former names of fields, by the part's name of today; `None` for a field that no longer exists."""
+"""Former names of fields, by the part's present name; `None` for a field that no longer exists."""
 
 RENAMED_TENSORS = {"log_normaliser": "log_normalizer", "told": "updates"}
 """Former names of parameters and buffers, by the last part of the name."""
@@ -105,15 +114,17 @@ def name_of(kind: type) -> str:
     if kind.__module__.partition(".")[0] != "vantage":
         return f"{kind.__module__}:{kind.__name__}"
     if part_named(kind.__name__) is not kind:
-        raise UserError(f"{kind.__name__} cannot be saved: it is not a public part; list it in its room's __init__")
+        raise UserError(
+            f"{kind.__name__} cannot be saved: it is not a public part; list it in the __init__ of its package"
+        )
     return kind.__name__
 
 
 def public_name(name: str) -> str:
-    """The name of today for a name in settings: `Queue`, or `vantage.memory.queue:Queue` as in earlier versions."""
+    """The present name for a name in settings: `Queue`, or `vantage.memory.queue:Queue` as in earlier versions."""
     module, _, own = name.rpartition(":")
-    today = RENAMED_PARTS.get(own, own)
-    return today if isinstance(today, str) else today.get(module, own)
+    present = RENAMED_PARTS.get(own, own)
+    return present if isinstance(present, str) else present.get(module, own)
 
 
 def external_part(name: str) -> tuple[str, str] | None:
