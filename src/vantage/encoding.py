@@ -93,8 +93,9 @@ def encode_batches(
     Batches begin at multiples of `work.batch_size` counted from `start`, so that a continued run multiplies the same
     matrices. Several processes share the batches, and each gets all of them, bit for bit as one process computes them
     if their networks are equal; all must ask for them, and read to the end. With `alone` this process makes every batch
-    and waits for no other. The network is moved to the device in place; its mode stays as it is. Raises `UnreadableImage`
-    for an image that cannot be decoded, with its name, and `UserError` for views that take too much memory.
+    and waits for no other. The network is moved to the device in place; its mode stays as it is. Raises
+    `UnreadableImage` for an image that cannot be decoded, with its name, and `UserError` for views that take too
+    much memory.
     """
     device = work.resolved_device()
     network = _on_device(network, view, min(work.batch_size, len(source)), device)

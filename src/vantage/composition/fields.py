@@ -110,9 +110,7 @@ def _is_for_parts(annotation: Any) -> bool:
 def differences(before: Any, after: Any, path: str = "") -> list[tuple[str, Any, Any]]:
     """Where two compositions of dataclasses and tuples differ: (path, before, after) for each leaf."""
     if type(before) is type(after) and is_dataclass(before):
-        names = [
-            f.name for f in fields(before) if f.compare
-        ]  # the path of a part's file is not compared, its content is
+        names = [f.name for f in fields(before) if f.compare]  # the path of a part's file may differ
         pairs = [(name, getattr(before, name), getattr(after, name)) for name in names]
     elif isinstance(before, tuple) and isinstance(after, tuple) and len(before) == len(after):
         pairs = [(str(n), a, b) for n, (a, b) in enumerate(zip(before, after, strict=True))]
