@@ -244,6 +244,14 @@ def test_names_may_be_last_parts_but_not_ambiguous(tmp_path: Path) -> None:
         images_named_in(source, tmp_path / "missing.txt")
 
 
+def test_two_images_of_one_whole_name_are_ambiguous(tmp_path: Path) -> None:
+    source, file = SourceSubset(images(6, 0), range(6)), tmp_path / "list.txt"
+    source.name = lambda number: ["a.jpg", "b.jpg", "a.jpg"][number % 3]  # type: ignore[method-assign]
+    file.write_text("a.jpg\n")
+    with pytest.raises(UserError, match="1 of the 1 names"):
+        images_named_in(source, file)
+
+
 def test_raw_pixels_and_a_last_batch_of_one_image_are_no_trouble(tmp_path: Path) -> None:
     label = torch.tensor([0, 1, 0])
     for encoder in (raw_pixels(tiny_run()), random_encoder(tiny_run())):

@@ -33,7 +33,7 @@ __all__ = ["BranchInformation", "HeldOutInformation", "Pairing", "nce_of_pairs",
 _PART = 256  # images whose views are finished together, independent of the network's batch size
 _ROWS = 1024  # pairs of a tile
 _MAX_NEGATIVES = 4_095  # used where no number is given
-_DRAW, _ORDER = 0x4E1D, 0x4E1E  # what a seed is for
+_DRAW, _ORDER = 0x4E1D, 0x4E1E  # distinguish the random numbers of two purposes
 
 
 @dataclass(frozen=True)

@@ -179,11 +179,13 @@ def images_named_in(source: Source, file: Path) -> Int[Tensor, "k"]:
         raise UserError(
             f"cannot read names of images from {file}: {getattr(problem, 'strerror', None) or problem}"
         ) from problem
-    whole = {source.name(number): number for number in range(len(source))}
+    whole: dict[str, list[int]] = {}
     last: dict[str, list[int]] = {}
-    for name, number in whole.items():
+    for number in range(len(source)):
+        name = source.name(number)
+        whole.setdefault(name, []).append(number)
         last.setdefault(name.rpartition("/")[2], []).append(number)
-    matches = [[whole[name]] if name in whole else last.get(name, []) for name in names]
+    matches = [whole.get(name) or last.get(name, []) for name in names]
     bad = [name for name, numbers in zip(names, matches, strict=True) if len(numbers) != 1]
     if bad:
         raise UserError(

@@ -100,7 +100,7 @@ class JoinedImages(_SourceView):
         return hash_of(stamp_of(part).encode() for part in self.parts)
 
 
-class OfClasses:
+class OfClasses(_SourceView):
     """An annotated source with other classes: labels are indices in `classes`, and other instances are left out.
 
     Raises `UserError` where an instance of the source has a class that is not among them, unless `leave_out` is set.
@@ -111,6 +111,7 @@ class OfClasses:
         self.source, self.classes = source, tuple(classes)
         self.keypoints = {name: points for name, points in source.keypoints.items() if name in self.classes}
         self.has_masks = source.has_masks
+        self._origin = [(source, number) for number in range(len(source))]
         index = {name: number for number, name in enumerate(self.classes)}
         self._label = torch.tensor([index.get(name, -1) for name in source.classes] or [-1])
         if not leave_out:
@@ -125,28 +126,9 @@ class OfClasses:
         for number in range(len(self.source)):
             yield from set(self.source.instances(number).label.tolist())
 
-    def __len__(self) -> int:
-        return len(self.source)
-
-    def image(self, number: int) -> UInt8[Tensor, "3 h w"]:
-        """One image as RGB; raises `UnreadableImage`."""
-        return self.source.image(number)
-
-    def label(self, number: int) -> int | None:
-        """None: an image shows any number of classes."""
-        return None
-
-    def name(self, number: int) -> str:
-        """The image's name in the source."""
-        return self.source.name(number)
-
-    def size(self, number: int) -> tuple[int, int]:
-        """Height and width of an image in pixels."""
-        return self.source.size(number)
-
     def instances(self, number: int) -> Instances:
         """The instances of these classes in an image."""
-        instances = self.source.instances(number)
+        instances = super().instances(number)
         selection = instances.of((self._label[instances.label] >= 0).nonzero().flatten())
         return replace(selection, label=self._label[selection.label])
 
