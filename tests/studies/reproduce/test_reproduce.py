@@ -99,7 +99,7 @@ def test_more_seeds_can_be_added_later(paths: dict[str, str], tmp_path: Path) ->
 
 def test_the_list_and_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reproduce"]) == 0
-    assert "infomin-table-4: question Table 4: Colorful Moving MNIST" in capsys.readouterr().out
+    assert "infomin-table-4: Table 4: Colorful Moving MNIST" in capsys.readouterr().out
     assert main(["reproduce", "--help"]) == 0
     assert "infomin-table-4" in capsys.readouterr().out
     assert main(["reproduce", "infomin-table-4", "--help"]) == 0

@@ -120,6 +120,8 @@ def _print_table(stream: Any, title: str, rows: Sequence[Sequence[str]], columns
 
 
 def _line(row: Sequence[str], columns: Sequence[str]) -> str:
+    if not columns:
+        return f"{row[0]}: " + "; ".join(filter(None, row[1:]))
     if len(row) == 2:
         return f"{row[0]}: {row[1]}"
     return f"{row[0]}: " + ", ".join(f"{name} {word}" for name, word in zip(columns[1:], row[1:], strict=True))

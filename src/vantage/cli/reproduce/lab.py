@@ -104,11 +104,11 @@ def _list(options: LabOptions, console: Console) -> None:
             entry.name,
             f"{entry.place}: {entry.summary}",
             completion(entry, numbers_in(folder, entry)),
-            time_per_seed(entry),
+            f"{time_per_seed(entry)} a seed" if entry.runnable_cells else "",
         )
         for entry in map(_level(options).entry, ENTRIES)
     ]
-    console.results("", rows, ("entry", "question", "state", "time of a seed"))
+    console.results("", rows)
 
 
 def _make(order: "WorkOrder", options: LabOptions, console: Console) -> bool:

@@ -148,7 +148,7 @@ def time_per_seed(entry: Entry) -> str:
     arms = dict.fromkeys(arm for cell in entry.runnable_cells for arm in arm_chain(cell.experiment))
     work = sum(arm.run.epochs * arm.run.data.max_images * forward_passes(arm.run) for arm in arms)
     judging = sum(_measuring_passes(cell) * (len(cell.measures) or 1) for cell in entry.runnable_cells)
-    return duration((work + judging) / _QUIET_SPEED) if entry.runnable_cells else "–"
+    return duration((work + judging) / _QUIET_SPEED)
 
 
 def measure_speed(seconds: float = 1.0) -> float:
