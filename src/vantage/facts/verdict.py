@@ -74,11 +74,14 @@ def verdict(
     spread = [*_spread(last, width), *_recoveries(rows)]
     if reasons:
         return RunVerdict("under-trained", (*reasons, *spread))
-    accuracy = (
+    return RunVerdict("healthy", (_success(last, batch_size), *spread))
+
+
+def _success(last: Mapping[str, Any], batch_size: int) -> str:
+    return (
         f"in the last epoch {last['accuracy']:.0%} of the queries were closer to their own image than to any other "
         f"(chance: {chance(batch_size):.1%}), the vectors are well spread, and the curves have leveled off."
     )
-    return RunVerdict("healthy", (accuracy, *spread))
 
 
 def chance(batch_size: int) -> float:
