@@ -178,7 +178,7 @@ def test_the_list_shows_the_state_of_a_level_by_the_results_that_are_named(
     folder = next(each for each in LEVELS if each.name == level).folder(Path(RESULTS))
     state = completion(entry, numbers_in(folder, entry))
     assert main(["reproduce", "--level", level, "--results", RESULTS]) == 0
-    assert f"state {state}" in capsys.readouterr().out.splitlines()[0] and not state.startswith("0")
+    assert f"; {state}; " in capsys.readouterr().out.splitlines()[0] and not state.startswith("0")
 
 
 @pytest.mark.slow
