@@ -41,7 +41,7 @@ class Duplicates:
     distance: Float[Tensor, "p"]
     """Their distance (1 − cosine)."""
     ratio: Float[Tensor, "p"]
-    """Their distance beside that of other neighbors."""
+    """Their distance divided by the typical distance of neighbors there, by the rule of `near_duplicates`."""
     same: bool
     """Whether most images have the same features as another, so that no pair says anything."""
 
@@ -55,14 +55,14 @@ class Leaks:
     distance: Float[Tensor, "q"]
     """Its distance (1 − cosine)."""
     ratio: Float[Tensor, "q"]
-    """That distance beside that of other neighbors; see `near_duplicates`."""
+    """That distance divided by the typical distance of neighbors there, by the rule of `near_duplicates`."""
 
 
 def near_duplicates(neighbors: NearestImages, limit: float = ALIKE) -> Duplicates:
-    """Pairs whose distance is small beside that of other neighbors: at most `limit` times the mean distance of either
-    image to its neighbors, but at least a quarter of the median of that mean.
+    """Pairs that are much closer than neighbors usually are: at most `limit` times as far apart as each of the two is
+    from its neighbors on average. That average counts as at least a quarter of its median over all images.
 
-    The means tell what is near in each region of the feature space, so one rule holds for dense and sparse ones.
+    The averages tell what is near in each region of the feature space, so one rule holds for dense and sparse ones.
     """
     number = neighbors.number
     ratio = _ratio(neighbors.distance, (scale := _scale(neighbors))[:, None], scale[number])
@@ -77,10 +77,10 @@ def near_duplicates(neighbors: NearestImages, limit: float = ALIKE) -> Duplicate
 
 
 def groups(duplicates: Duplicates, neighbors: NearestImages, vector: Float[Tensor, "n d"]) -> Int[Tensor, "n"]:
-    """A number of its group for each image: images that chains of near-duplicates join are one group. −1 for an image
+    """The number of each image's group: images that chains of near-duplicates connect are one group. −1 for an image
     without a near-duplicate. Groups are numbered by their surest pair, the surest first.
 
-    Chains are complete: an image whose every neighbor is a near-duplicate may have more of them, and is compared with
+    Chains are complete: an image whose neighbors are all near-duplicates may have more of them, so it is compared with
     all images once more.
     """
     label, scale = _join_labels(torch.arange(len(vector)), duplicates.pair), _scale(neighbors)
@@ -118,12 +118,12 @@ def _scale(neighbors: NearestImages) -> Float[Tensor, "n"]:
 def _ratio(
     distance: Float[Tensor, "*pairs"], scale: Float[Tensor, "*one"], other: Float[Tensor, "*two"]
 ) -> Float[Tensor, "*pairs"]:
-    """Distances beside the smaller scale of the two images; 0 where features are the same."""
+    """Distances divided by the smaller scale of the two images; 0 where features are the same."""
     return (distance / torch.minimum(scale, other).clamp(min=SAME)).masked_fill_(distance <= SAME, 0)
 
 
 def _join_labels(label: Int[Tensor, "n"], pair: Int[Tensor, "p 2"]) -> Int[Tensor, "n"]:
-    """Labels from 0 where the labels of each pair of images have become one."""
+    """New labels, counted from 0, in which the labels of each pair of images are merged."""
     one, other = label[pair].unbind(1)
     count = int(label.max()) + 1
     graph = coo_array((np.ones(len(one), bool), (one.numpy(), other.numpy())), (count, count))
