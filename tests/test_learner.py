@@ -31,7 +31,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], list
 
 @pytest.mark.parametrize("name", NAMES)
 def test_two_processes_equal_one(runs: tuple[dict[str, Any], list[dict[str, Any]]], name: str):
-    """Losses, gradients, keys, parameters, slow networks and stores, over several steps, in float64."""
+    """Losses, gradients, keys, parameters, momentum encoders and stores, over several steps, in float64."""
     one, two = runs[0][name], [results[name] for results in runs[1]]
     assert len(one["losses"]) == ranks.STEPS and len(set(one["losses"])) == ranks.STEPS
     for mine in two:

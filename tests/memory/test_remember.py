@@ -45,7 +45,7 @@ def test_each_and_mean():
 
 
 def test_jcl_is_its_loop_and_remembers_means():
-    """The whole recipe: five keys of a slow network, Eq. 8 over the queue, the plain mean enqueued, no gradient to
+    """The whole recipe: five keys of a momentum encoder, Eq. 8 over the queue, the plain mean enqueued, no gradient to
     keys."""
     run = small_recipes.shrink(jcl(32), None)
     estimator = JCL(0.2, Constant(4.0))

@@ -1,4 +1,4 @@
-"""PIRL against its loop, its two ends, and its jigsaw branch beside a slow network, as InfoMin has it."""
+"""PIRL against its loop, its two ends, and its jigsaw branch beside a momentum encoder, as InfoMin has it."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -110,7 +110,7 @@ class Row:
     momentum: float = 0.9
     decay: float = 1e-4
     slow: float | None = None
-    """Momentum of the slow network."""
+    """Momentum of the momentum encoder."""
     trust: float | None = None
     """LARS' trust."""
     adam: bool = False

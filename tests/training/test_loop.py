@@ -37,7 +37,7 @@ from vantage.training.run import Data, Monitoring
 from vantage.training.session import Session
 
 KINDS_OF_STATE = ("moco_v2", "interclr", "ring_cmc_clusters", "infomin_linear")
-"""A queue and a slow network; a bank with clusters; two networks, another bank and an adaptive ring; learned colors."""
+"""A queue and a momentum encoder; a bank with clusters; two networks, a bank and an adaptive ring; learned colors."""
 
 RECIPES = (
     *KINDS_OF_STATE,

@@ -1,4 +1,4 @@
-"""A role whose keys come from a slow copy of the network."""
+"""A role whose keys come from a momentum encoder: a slowly moving average of the network."""
 
 import copy
 from collections.abc import Mapping
@@ -19,19 +19,19 @@ __all__ = ["Momentum", "MomentumNetworks"]
 
 @dataclass(frozen=True)
 class Momentum:
-    """A slow copy of the network encodes keys; it follows as an exponential moving average and gets no gradient (MoCo,
-    arXiv 1911.05722).
+    """A momentum encoder makes the keys: an exponential moving average of the network, without a gradient (MoCo, arXiv
+    1911.05722).
 
-    Only parameters are averaged; the slow network computes its own batch statistics, in training mode. Keys go through
-    shuffle-BN: a random order over all processes, so that no key shares batch statistics with its query. On one process
-    this has an effect only with `SplitBatchNorm`, whose groups then stand for processes.
+    Only parameters are averaged; the momentum encoder computes its own batch statistics, in training mode. Keys go
+    through shuffle-BN: a random order over all processes, so that no key shares batch statistics with its query. On one
+    process this has an effect only with `SplitBatchNorm`, whose groups then stand for processes.
     """
 
     encoder: Encoder
     """The network; its copy starts as an equal one."""
 
     momentum: Schedule = Constant(0.999)
-    """Weight of the slow network's own parameters, by step."""
+    """Weight of the momentum encoder's own parameters, by step."""
 
     after_step: bool = False
     """Whether the copy is updated after the optimizer step, not before the next keys (the MoCo release). With constant
@@ -48,7 +48,7 @@ class Momentum:
 
 
 class MomentumNetworks(RoleNetworks):
-    """A network and its slow copy."""
+    """A network and its momentum encoder."""
 
     def __init__(self, network: EncoderNetwork, choice: Momentum) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class MomentumNetworks(RoleNetworks):
 
     @property
     def key_encoders(self) -> nn.ModuleList:
-        """The slow copy."""
+        """The momentum encoder."""
         return nn.ModuleList([self.slow])
 
     def queries(self, views: Mapping[int, Tensor]) -> dict[int, Tensor]:
@@ -74,7 +74,7 @@ class MomentumNetworks(RoleNetworks):
 
     @torch.no_grad()
     def keys(self, views: Mapping[int, Tensor], queries: Mapping[int, Tensor], shuffle: int) -> dict[int, Tensor]:
-        """Unit vectors of the slow network, without gradient."""
+        """Unit vectors of the momentum encoder, without gradient."""
         if processes.count() == 1 and not self.has_groups:
             return encode_jointly(views, self.slow)
         if self.shuffle_keys:
@@ -92,12 +92,12 @@ class MomentumNetworks(RoleNetworks):
         return {n: processes.gather(vector)[inverse] for n, vector in encode_jointly(batches, self.slow).items()}
 
     def before_step(self, step: int) -> None:
-        """Update the slow network before it encodes keys."""
+        """Update the momentum encoder before it encodes keys."""
         if not self.follows_after_step:
             self._follow(step)
 
     def after_step(self, step: int) -> None:
-        """Update the slow network here, if that was chosen."""
+        """Update the momentum encoder here, if that was chosen."""
         if self.follows_after_step:
             self._follow(step)
 

@@ -2,7 +2,7 @@
 
 Files hold a network under torchvision's or timm's names, or a checkpoint's names around it: MoCo's query network
 (`module.encoder_q.`), or a wrapper (`module.`, `backbone.`). Classifiers and heads on top are left out. Everything else
-must fit, so that a ResNet-34 never becomes half of a ResNet-18 in silence.
+must fit, so that half of a ResNet-34 is never taken for a ResNet-18.
 """
 
 from collections.abc import Mapping

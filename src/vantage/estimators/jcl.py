@@ -26,10 +26,10 @@ class JCL:
     their number, not by one less. qᵀΣq is the population variance of the positives' cosines, so no d × d matrix is
     needed. With λ = 0 it is InfoNCE at the mean key; with one positive it is InfoNCE, whatever λ.
 
-    The keys get no gradient in the paper: a slow network makes them (`Momentum`), or the positives are `FixedViews`.
-    The released code adds the variance to the cross-entropy of the lifted positive, which is the same number. `bound`
-    is the formula in plain PyTorch; calling the estimator gives the same numbers and the same gradient in half the
-    operations.
+    The keys get no gradient in the paper: a momentum encoder makes them (`Momentum`), or the positives are
+    `FixedViews`. The released code adds the variance to the cross-entropy of the lifted positive, which is the same
+    number. `bound` is the formula in plain PyTorch; calling the estimator gives the same numbers and the same gradient
+    in half the operations.
     """
 
     temperature: float = 0.2

@@ -10,7 +10,7 @@ import sys
 
 __all__ = ["sleep_soon"]
 
-_SPINS = "5000"  # a fraction of a millisecond: a quiet machine loses one percent by it, by fewer it loses more
+_SPINS = "5000"  # a fraction of a millisecond: it costs a quiet machine one percent; fewer spins cost more
 _VARIABLES = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "KMP_BLOCKTIME")
 
 

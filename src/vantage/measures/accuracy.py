@@ -1,6 +1,6 @@
 """How often an image's class is among the first guesses.
 
-n: images   t: guesses an image   c: classes
+n: images   t: guesses for an image   c: classes
 """
 
 from dataclasses import dataclass

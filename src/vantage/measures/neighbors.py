@@ -1,6 +1,6 @@
 """The nearest rows of a bank of features, and the class that their labels vote for.
 
-n: rows of the bank   q: queries   b: queries at once   d: width of the features   t: guesses a query
+n: rows of the bank   q: queries   b: queries at once   d: width of the features   t: guesses for a query
 k: neighbors   c: rows of the bank at once
 
 Similarities are computed in tables of bounded size, whatever the numbers of queries and rows.

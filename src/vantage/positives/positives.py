@@ -17,8 +17,8 @@ __all__ = ["Positives", "of_rows", "pair_scores"]
 
 @runtime_checkable
 class Positives(Protocol):
-    """Chooses positives: from the keys of this step (one record per answering view, aligned with the queries) or from
-    the pool."""
+    """Chooses positives: from the keys of this step (one record for each view in `Branch.keys`, aligned with the
+    queries) or from the pool."""
 
     def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Pool, step: int) -> Scores:
         """Cosines of each query with its positives; `step` counts from 0, for settings that follow it."""

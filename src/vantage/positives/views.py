@@ -13,15 +13,16 @@ __all__ = ["FixedViews", "OtherViews", "Remembered"]
 
 @dataclass(frozen=True)
 class OtherViews:
-    """The other views of the query's image, encoded at this step: one column per answering view (MoCo, SimCLR, JCL).
+    """The other views of the query's image, encoded at this step: one column for each of `Branch.keys` (MoCo, SimCLR,
+    JCL).
 
-    `key` counts the answering views, since these keys are not in the pool.
+    `key` counts these columns, since their keys are not in the pool.
     """
 
     def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Pool, step: int) -> Scores:
-        """Raises `UserError` if the branch names no answering view."""
+        """Raises `UserError` if the branch names no view for keys."""
         if not keys:
-            raise UserError("OtherViews needs a view that answers: name one or more in Branch.keys")
+            raise UserError("OtherViews needs the keys of another view: name one or more in Branch.keys")
         vector = torch.stack([key.vector for key in keys], dim=1)
         column = torch.arange(len(keys), device=vector.device).expand(len(query), -1)
         return pair_scores(query, vector, column)
@@ -31,11 +32,11 @@ class OtherViews:
 class FixedViews:
     """`OtherViews` whose keys get no gradient: JCL's μ and Σ (arXiv 2009.14776, section 3.2).
 
-    Keys of a slow network never get one; here those of other networks get none either.
+    Keys of a momentum encoder never get one; here those of other networks get none either.
     """
 
     def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Pool, step: int) -> Scores:
-        """Raises `UserError` if the branch names no answering view."""
+        """Raises `UserError` if the branch names no view for keys."""
         constants = tuple(replace(key, vector=key.vector.detach()) for key in keys)
         return OtherViews()(query, constants, pool, step)
 

@@ -1,4 +1,4 @@
-"""InfoMin: MoCo on stronger views, and a jigsaw that asks for the same key."""
+"""InfoMin: MoCo on stronger views, and a jigsaw that is compared with the same key."""
 
 from dataclasses import replace
 
@@ -20,8 +20,9 @@ def infomin(size: int = 224) -> Run:
     InfoMin Aug (Tian et al., arXiv 2005.10243, section 3.4 and appendix C, Tables 1 and 6): MoCo with an MLP head on
     RandAugment and strong jitter, half the loss for a jigsaw of the image, τ .15.
 
-    An image and its jigsaw share their positive, the slow network's key of another view, and their 65,536 negatives;
-    only whole images are remembered. `infomin_linear` has the linear head. The rate ends at a thousandth of its peak.
+    An image and its jigsaw share their positive, the momentum encoder's key of another view, and their 65,536
+    negatives; only whole images are remembered. `infomin_linear` has the linear head. The rate ends at a thousandth of
+    its peak.
 
     Up to 96 pixels: `moco_v2`'s network, queue, momentum and weight decay for small images.
     """
@@ -64,7 +65,7 @@ def _run(name: str, size: int, encoders: Momentum, temperature: float) -> Run:
 
 
 def with_jigsaw_head(size: int, head: LinearHead | MLP | None = None) -> Momentum:
-    """MoCo v2's slow network, with a head for the patches of a jigsaw: `head` (MoCo v2's MLP if omitted) for each
+    """MoCo v2's momentum encoder, with a head for the patches of a jigsaw: `head` (MoCo v2's MLP if omitted) for each
     patch, and a linear layer for all."""
     role = moco_v2(size).encoders
     assert isinstance(role, Momentum)

@@ -86,7 +86,7 @@ def interclr_moco(size: int = 224) -> Run:
     """The same on MoCo v2, as released.
 
     InterCLR on MoCo v2, as released (arXiv 2008.11702, which has no table of it; λ = .75, m = −.5, τ .2): MoCo's
-    queue within an image, and a bank of the slow network's keys, replaced at every visit, between images.
+    queue within an image, and a bank of the momentum encoder's keys, replaced at every visit, between images.
 
     Nearest centroids are by inner product, as released. Deviations: the semi-hard pool is the tenth of the *other
     clusters'* rows, as the paper says, where the release takes 128,000 of all rows and redraws those of the own

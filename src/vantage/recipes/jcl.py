@@ -51,9 +51,9 @@ def jcl_released(size: int = 224) -> Run:
 def jcl_resnet18(size: int = 224) -> Run:
     """jcl at the setting of its ablations: ResNet-18, 100 epochs of batch 128, rate .1.
 
-    Supplement of arXiv 2009.14776, section 4: on the 100 classes of ImageNet that `vantage.data.IMAGENET_100` names,
-    a cosine, τ .2, five keys, λ 4; judged by a classifier at rate 10. Queue and momentum are not
-    stated: those of `jcl`. BatchNorm has MoCo's eight groups, of 16 images each.
+    Supplement of arXiv 2009.14776, section 4: on the 100 classes of ImageNet that `vantage.data.IMAGENET_100` names, a
+    cosine, τ .2, five keys, λ 4; judged by a classifier at rate 10. Queue and momentum are not stated: those of `jcl`.
+    BatchNorm has MoCo's eight groups, of 16 images each.
     """
     run = _run("jcl_resnet18", size, (), JCL(_TEMPERATURE))
     role = run.encoders

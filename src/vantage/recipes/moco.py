@@ -1,4 +1,4 @@
-"""MoCo: a slow network answers, a queue remembers."""
+"""MoCo: a momentum encoder makes the keys, and a queue remembers them."""
 
 from vantage.branch import Branch
 from vantage.encoders import MLP, Encoder, LinearHead, Momentum, SplitBatchNorm
@@ -15,7 +15,7 @@ __all__ = ["moco_v1", "moco_v2"]
 
 
 def moco_v1(size: int = 224) -> Run:
-    """A slow network and a queue of keys.
+    """A momentum encoder and a queue of keys.
 
     MoCo (He et al., arXiv 1911.05722): linear head, τ .07, crops of instance discrimination, steps at epochs 120
     and 160.

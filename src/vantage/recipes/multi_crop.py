@@ -15,7 +15,7 @@ __all__ = ["moco_v2_multi_crop", "with_small_crops"]
 
 
 def moco_v2_multi_crop(size: int = 224) -> Run:
-    """MoCo v2, and six small views that ask.
+    """MoCo v2, and six small views as queries.
 
     `moco_v2` with multi-crop (SwAV, Caron et al., arXiv 2006.09882): six small views of each image are queries too,
     with the same key and the same queue, so that an image has seven queries and one key.

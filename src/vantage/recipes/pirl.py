@@ -57,9 +57,9 @@ def pirl_pycontrast(size: int = 224) -> Run:
 def pirl_vissl(size: int = 224) -> Run:
     """pirl as in the authors' code (VISSL): NCE over 32,000 rows, 800 epochs of 1,024 images, colors of every patch.
 
-    Image and jigsaw draw rows of their own; the rate falls along a cosine from .12 to 1.2e-4; biases do
-    not decay, nor do BatchNorm's scales here, which decay there. Each
-    of the two contrasts has a normalizer of its own, where that code shares one.
+    Image and jigsaw draw rows of their own; the rate falls along a cosine from .12 to 1.2e-4; biases do not decay, nor
+    do BatchNorm's scales here, which decay there. Each of the two contrasts has a normalizer of its own, where that
+    code shares one.
     """
     base = pirl(size)
     whole, jigsaw = base.branches

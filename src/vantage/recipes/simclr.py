@@ -23,8 +23,7 @@ def simclr(size: int = 224) -> Run:
     SimCLR (Chen et al., arXiv 2002.05709): NT-Xent as two branches, one per direction, over a pool of both views.
 
     LARS at .3 · batch / 256 with 10 epochs of warm-up, τ .1. The paper's batch is 4,096; here it is 256 by default,
-    since more does not fit one device, and the rate
-    follows it; `simclr_1000` has it.
+    since more does not fit one device, and the rate follows it; `simclr_1000` has it.
 
     Up to 96 pixels: ResNet-18, color strength .5, no blur at 32 pixels, τ .5 (SimCLR, appendix B.9), rate .4 · batch /
     256 and weight decay 1e-4 (solo-learn's values for CIFAR).

@@ -1,8 +1,8 @@
 """Optimizers: SGD, LARS and AdamW, and which parameters are excluded from weight decay.
 
 Each choice is a frozen value with `build(module, lr)`. Only parameters that require a gradient are given to the
-optimizer, so a slow encoder inside the module is left alone. The training loop writes the learning rate of each step
-into every parameter group (`group["lr"]`). On a GPU all three work on lists of tensors, which takes a few kernel
+optimizer, so a momentum encoder inside the module is left alone. The training loop writes the learning rate of each
+step into every parameter group (`group["lr"]`). On a GPU all three work on lists of tensors, which takes a few kernel
 launches instead of several for each parameter; on a CPU torch's own two go tensor by tensor, which is faster there.
 """
 # torch documents its operations on lists of tensors, but does not export them to type checkers.

@@ -1,7 +1,7 @@
 """Start a run from what another has learned: which of its tensors fit, and what starts anew.
 
 * Networks. The backbone must fit. Heads are taken where names and shapes agree. One network goes to every network here,
-  several go by their names; a slow copy that the other run lacks begins as a copy of its trained network.
+  several go by their names; a momentum encoder that the other run lacks begins as a copy of its trained network.
 * Optimizer. What it keeps of every parameter that was taken, where it is of the same kind.
 * Memories. They fit where the same images were encoded by a network that was taken whole. An equal memory is then taken
   as it is, clusters included; of another bank the rows are taken, and clustered. Every other memory is filled with what

@@ -79,7 +79,7 @@ class Pairing:
     """Number of the query's view, which the run's own network encodes."""
 
     key: int
-    """Number of the key's view, encoded as keys are in training (for MoCo, by the slow network)."""
+    """Number of the key's view, encoded as keys are in training (for MoCo, by the momentum encoder)."""
 
     same_draw: bool
     """Whether both views come from one draw, as when keys are of the same step; otherwise the key comes from another
