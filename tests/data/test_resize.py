@@ -25,7 +25,7 @@ def test_whole_levels_are_those_of_torchvision(image: tuple[int, int], sides: tu
     )
     exact = resample(pixels[None] * 1.0, next(lines), next(lines).mT)[0]  # torch's own floats are wrong for a column
     assert (result - exact).abs().max() < 1.5  # each side is rounded
-    if sides != (1, 1):  # torch itself fails
+    if sides[1] > 1:  # torch itself is wrong for a column on some processors, and fails for a pixel
         assert torch.equal(result, functional.resize(pixels, list(sides), antialias=True))
 
 
