@@ -193,7 +193,7 @@ def test_branches_that_do_not_fit_are_refused_before_anything_is_built(images_pa
     run = small_run("moco_v2", images_path)
     lonely = replace(run, branches=(replace(run.branches[0], keys=(), pool=(1,)),))
     assert isinstance(lonely.branches[0], Branch)
-    with pytest.raises(UserError, match="branch 0 cannot work: OtherViews needs a view"):
+    with pytest.raises(UserError, match="branch 0 cannot work: OtherViews needs the keys of another view"):
         session(lonely)
 
 
