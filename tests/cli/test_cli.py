@@ -325,6 +325,7 @@ def test_a_recipe_of_ones_own_needs_its_module_named(
         ("pretrain moco_v2 --out OUT", "needs --data: A folder"),
         ("pretrain moco_v2 --out OUT --data OUT/nowhere", "nowhere does not exist"),
         ("pretrain moco_v2 --out OUT --data IMAGES --epocs 3", "no option --epocs; did you mean --epochs?"),
+        ("pretrain moco_v2 --resume RUN", "no option --resume; did you mean vantage resume RUN?"),
         (
             "pretrain moco_v2 --out OUT --data IMAGES --epochs five",
             "--epochs: expected a whole number, found five",

@@ -8,7 +8,6 @@ b: rows of a part   row: axes of one row   w: processes
 
 import contextlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import TypeVar
 
 import torch
@@ -17,7 +16,6 @@ from torch import Tensor
 
 from vantage import processes
 from vantage.errors import UserError
-from vantage.storage.arrays import AT_ONCE, Rows, cache_rows, cached_rows, open_rows
 
 __all__ = [
     "by_first",
@@ -27,7 +25,6 @@ __all__ = [
     "own_slice",
     "parts_in_order",
     "same_on_all",
-    "shared_rows",
     "sum_gradients",
     "true_on_all",
     "value_of_first",
@@ -163,32 +160,6 @@ def write_on_first(
             each.close()
         if ends or not generators:
             value_of_first(0 if is_written and ends else -1)  # everything has been written
-
-
-def shared_rows(
-    make: Rows,
-    count: int,
-    file: Path,
-    resident: int,
-    progress: Callable[[int, int], None] = lambda completed, total: None,
-) -> Rows:
-    """Like `vantage.storage.arrays.cached_rows`, bit for bit, but all processes make the rows together and the first
-    one writes them. A process that cannot see the first one's folder makes them alone."""
-
-    def parts(start: int) -> Generator[Tensor, None, None]:
-        each = torch.arange(start, count).split(AT_ONCE)
-        own = (make(numbers) for numbers in own_parts(each))
-        for numbers, rows in zip(each, parts_in_order(own, len(each), tuple(row.shape[1:]), row.dtype), strict=True):
-            yield rows
-            progress(int(numbers[-1]) + 1, count)
-
-    def write(parts: Callable[[int], Iterator[Tensor]]) -> None:
-        cache_rows(file, (count, *row.shape[1:]), row.dtype, {}, parts)
-
-    if processes.count() > 1 and not true_on_all(open_rows(file, count) is not None):
-        row = make(torch.arange(min(count, 1)))
-        write_on_first(write, parts)
-    return cached_rows(make, count, file, resident, progress)
 
 
 def sum_gradients(parameters: Iterable[Tensor]) -> None:

@@ -48,6 +48,9 @@ _FLAGS = {
 }
 """Other names of flags."""
 
+_VERBS = {"resume": "resume", "resume-from": "resume", "ckpt-path": "resume"}
+"""Options of other programs that are verbs here."""
+
 _FIELDS = {
     "rate": "learning_rate",
     "peak": "base",
@@ -79,7 +82,9 @@ def _current_names(flag: str) -> tuple[str, str]:
 
 
 def suggest_option(flag: str, values: Sequence[str], flags: Sequence[str], paths: Sequence[str], verb: str) -> str:
-    """A suggestion for an unknown flag: a known flag, or a path for `--set`."""
+    """A suggestion for an unknown flag: a known flag, a path for `--set`, or another verb."""
+    if other := _VERBS.get(flag.lstrip("-")):
+        return f"; did you mean vantage {other} RUN?"
     name, path = _current_names(flag)
     for near in (name, f"{name}s"):
         if near in flags:

@@ -4,11 +4,15 @@ n: images   b: images of a batch   r: rows   c: channels of an image   d: channe
 s: side of a square in pixels   h, w: height and width of an image
 """
 
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+
 import torch
 from jaxtyping import Bool, Float, Int, UInt8
 from torch import Tensor
 from torchvision.transforms.v2 import functional
 
+from vantage import processes
 from vantage.data.resize import resize
 from vantage.data.sources.masked import MaskedImages
 from vantage.data.sources.source import cache_key
@@ -16,9 +20,9 @@ from vantage.encoding import Work, in_threads
 from vantage.errors import DataError
 from vantage.evaluate.protocols.segmentation.decoder import MapAt
 from vantage.frozen.encoder import FrozenEncoder
-from vantage.processes.sharing import shared_rows
+from vantage.processes.sharing import own_parts, parts_in_order, true_on_all, write_on_first
 from vantage.progress import counting
-from vantage.storage.arrays import Rows
+from vantage.storage.arrays import AT_ONCE, Rows, cache_rows, cached_rows, open_rows
 from vantage.storage.cache import hash_of
 
 __all__ = ["FeatureMaps", "Squares", "mask_for", "mirror_images"]
@@ -37,7 +41,7 @@ class Squares:
 
         file = work.cache / "squares" / f"{self.key}.npy"
         with counting(work.progress, "images as squares") as progress:
-            self._rows = shared_rows(compute, self.count, file, work.resident_bytes, progress)
+            self._rows = _shared_rows(compute, self.count, file, work.resident_bytes, progress)
 
     def images(self, numbers: Int[Tensor, "b"]) -> UInt8[Tensor, "b 3 s s"]:
         """Whole images, both sides resized."""
@@ -73,7 +77,7 @@ class FeatureMaps:
         self.key = hash_of(fact.encode() for fact in facts)
         file = work.cache / "maps" / f"{self.key}.npy"
         with counting(work.progress, f"maps, {encoder.name}") as progress:
-            self._rows: Rows = shared_rows(
+            self._rows: Rows = _shared_rows(
                 self._compute, self._copies * squares.count, file, work.resident_bytes, progress
             )
 
@@ -104,3 +108,29 @@ def mask_for(source: MaskedImages, number: int, image: UInt8[Tensor, "3 h w"]) -
             f" {image.shape[2]} x {image.shape[1]}: a mask has the size of its image"
         )
     return mask
+
+
+def _shared_rows(
+    make: Rows,
+    count: int,
+    file: Path,
+    resident: int,
+    progress: Callable[[int, int], None] = lambda completed, total: None,
+) -> Rows:
+    """Like `vantage.storage.arrays.cached_rows`, bit for bit, but all processes make the rows together and the first
+    one writes them. A process that cannot see the first one's folder makes them alone."""
+
+    def parts(start: int) -> Generator[Tensor, None, None]:
+        each = torch.arange(start, count).split(AT_ONCE)
+        own = (make(numbers) for numbers in own_parts(each))
+        for numbers, rows in zip(each, parts_in_order(own, len(each), tuple(row.shape[1:]), row.dtype), strict=True):
+            yield rows
+            progress(int(numbers[-1]) + 1, count)
+
+    def write(parts: Callable[[int], Iterator[Tensor]]) -> None:
+        cache_rows(file, (count, *row.shape[1:]), row.dtype, {}, parts)
+
+    if processes.count() > 1 and not true_on_all(open_rows(file, count) is not None):
+        row = make(torch.arange(min(count, 1)))
+        write_on_first(write, parts)
+    return cached_rows(make, count, file, resident, progress)
