@@ -1,6 +1,9 @@
 """What a person sees while a run works."""
 
+import io
+
 import pytest
+from rich.console import Console
 
 from vantage import progress
 from vantage.progress import BarProgress, PlainProgress, Progress, QuietProgress, progress_for
@@ -43,6 +46,19 @@ def test_lines_report_the_time_left_from_time_to_time(
     clock[0] += 3600
     plain.advance(50)
     assert "1:43:20 left" in capsys.readouterr().err
+    clock[0] += 60
+    plain.advance(61, seconds_left=75.0)
+    assert capsys.readouterr().err == "epochs: 61 of 100, 1:15 left\n"
+
+
+def test_the_bar_shows_the_time_left_that_is_reported():
+    bar = BarProgress()
+    bar.start("epochs", 100)
+    bar.advance(50, "loss 1.0", seconds_left=75.0)
+    text = io.StringIO()
+    Console(width=120, file=text).print(bar.bar.get_renderable())
+    bar.stop()
+    assert "1:15 left loss 1.0" in text.getvalue()
 
 
 def test_work_that_may_be_none_is_reported_from_its_first_call(

@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 from rich import progress as rich_progress
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.text import Text
 
 __all__ = ["BarProgress", "PlainProgress", "QuietProgress", "Progress", "counting", "progress_for"]
 
@@ -24,8 +25,9 @@ class Progress(Protocol):
         """Begin a task of `total` parts, of which `completed` are already done."""
         ...
 
-    def advance(self, completed: int, note: str = "") -> None:
-        """Report that `completed` parts are done now; `note` adds the current state, such as the loss."""
+    def advance(self, completed: int, note: str = "", seconds_left: float | None = None) -> None:
+        """Report that `completed` parts are done now; `note` adds the current state, such as the loss. If omitted,
+        `seconds_left` follows from the parts done so far."""
         ...
 
     def line(self, text: str) -> None:
@@ -74,7 +76,7 @@ class QuietProgress:
     def start(self, name: str, total: int, completed: int = 0) -> None:
         """Do nothing."""
 
-    def advance(self, completed: int, note: str = "") -> None:
+    def advance(self, completed: int, note: str = "", seconds_left: float | None = None) -> None:
         """Do nothing."""
 
     def line(self, text: str) -> None:
@@ -102,15 +104,16 @@ class PlainProgress:
         self.start_time = self.last_line = time.monotonic()
         self.wait = _FIRST_LINE
 
-    def advance(self, completed: int, note: str = "") -> None:
+    def advance(self, completed: int, note: str = "", seconds_left: float | None = None) -> None:
         """Print a line after 3 seconds, to show the time left early; then less often, down to one every 30 seconds."""
         now = time.monotonic()
         if now - self.last_line < self.wait or completed <= self.initial:
             return
         self.last_line, self.wait = now, min(3 * self.wait, _SECONDS_BETWEEN_LINES)
-        remaining = (self.total - completed) * (now - self.start_time) / (completed - self.initial)
+        if seconds_left is None:
+            seconds_left = (self.total - completed) * (now - self.start_time) / (completed - self.initial)
         self.line(
-            f"{self.name}: {completed:,} of {self.total:,}, {_duration(remaining)} left{', ' if note else ''}{note}"
+            f"{self.name}: {completed:,} of {self.total:,}, {_duration(seconds_left)} left{', ' if note else ''}{note}"
         )
 
     def line(self, text: str) -> None:
@@ -125,6 +128,15 @@ class PlainProgress:
         """Do nothing; there is nothing to clear."""
 
 
+class _TimeLeft(TimeRemainingColumn):
+    """The time left as the task reports it, or by the parts done so far."""
+
+    def render(self, task: rich_progress.Task) -> Text:
+        """The time left of a task."""
+        seconds = task.fields["seconds_left"]
+        return super().render(task) if seconds is None else Text(_duration(seconds), style="progress.remaining")
+
+
 class BarProgress:
     """Shows a bar with the time left."""
 
@@ -133,7 +145,7 @@ class BarProgress:
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
-            TimeRemainingColumn(),
+            _TimeLeft(),
             TextColumn("left"),
             TextColumn("[dim]{task.fields[note]}"),
         )
@@ -145,13 +157,13 @@ class BarProgress:
         """Begin a task and remove the bar of the one before."""
         if self.task is not None:
             self.bar.remove_task(self.task)
-        self.task = self.bar.add_task(name, total=total, completed=completed, note="")
+        self.task = self.bar.add_task(name, total=total, completed=completed, note="", seconds_left=None)
         self.bar.start()
 
-    def advance(self, completed: int, note: str = "") -> None:
+    def advance(self, completed: int, note: str = "", seconds_left: float | None = None) -> None:
         """Advance the bar."""
         if self.task is not None:
-            self.bar.update(self.task, completed=completed, note=note)
+            self.bar.update(self.task, completed=completed, note=note, seconds_left=seconds_left)
 
     def line(self, text: str) -> None:
         """Print above the bar."""

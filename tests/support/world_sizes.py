@@ -47,7 +47,7 @@ class Stopping(QuietProgress):
     def __init__(self, step: int) -> None:
         self.step = step
 
-    def advance(self, completed: int, note: str = "") -> None:
+    def advance(self, completed: int, note: str = "", seconds_left: float | None = None) -> None:
         """Once the step is reached."""
         if completed == self.step:
             os.kill(os.getpid(), signal.SIGTERM)

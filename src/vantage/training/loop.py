@@ -148,7 +148,7 @@ def _loop(session: Session, folder: Path, step: int, clock: float, progress: Pro
     alone = processes.count() == 1  # several read at the same steps, since they exchange what they read
     metrics = by_first(lambda: Metrics(folder, step, f"`vantage resume {folder}`"))
     progress.start(run.recipe, run.epochs * steps, step)
-    watch, pace = Watch(session, folder), Pace(run.monitoring.minutes, run.epochs * steps, step, clock)
+    watch, pace = Watch(session, folder), Pace(run.monitoring.minutes, session.work, step, clock)
     for epoch in range(step // steps, run.epochs):
         epoch_step, epoch_time = step, time.monotonic()
         for batch in session.feed.batches(epoch, step % steps):
@@ -160,7 +160,8 @@ def _loop(session: Session, folder: Path, step: int, clock: float, progress: Pro
                 continue
             loss, read_time = watch.check(), time.monotonic()
             speed = run.batch_size * (step - epoch_step) / (time.monotonic() - epoch_time)
-            progress.advance(step, f"epoch {epoch + 1}/{run.epochs}  loss {loss:.4f}  {_format_speed(speed)} images/s")
+            note = f"epoch {epoch + 1}/{run.epochs}  loss {loss:.4f}  {_format_speed(speed)} images/s"
+            progress.advance(step, note, pace.seconds_left(step))
             if metrics is not None and (message := pace.late(step)):
                 progress.warn(message)
             stop = signals.anywhere()

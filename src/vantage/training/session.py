@@ -70,6 +70,7 @@ class Session:
         self.monitor = Monitor(self.learner.networks.width).to(fabric.device)
         self.feed = open_feed(run, source, processes.rank(), processes.count(), fabric.device, progress)
         self.generator = ShareGenerator()
+        self.side: int | None = None  # of the last views in full size, in pixels
 
     def learning_rate(self, step: int) -> float:
         """Learning rate of a step."""
@@ -103,8 +104,16 @@ class Session:
         views = self.feed.views_of(batch, self.generator)
         if self.run.resizing is None:
             return views
-        share = step / (self.run.epochs * self.feed.steps)
-        return [self.run.resizing(view, share) for view in views]
+        self.side = views[0].shape[-1]
+        return [self.run.resizing(view, self._share(step)) for view in views]
+
+    def work(self, step: int) -> float:
+        """Share of the run's work that is done before a step: a step with small views is less work."""
+        resizing, share = self.run.resizing, self._share(step)
+        return share if resizing is None or self.side is None else resizing.work(share, self.side)
+
+    def _share(self, step: int) -> float:
+        return step / (self.run.epochs * self.feed.steps)
 
     def _no_sync(self) -> AbstractContextManager[Any]:
         return self.fabric.no_backward_sync(self.model)

@@ -69,7 +69,7 @@ def losses_until_stop(device: str, folder: Path) -> tuple[list[float], list[floa
         pass
 
     class Stop(QuietProgress):
-        def advance(self, completed: int, note: str = "") -> None:
+        def advance(self, completed: int, note: str = "", seconds_left: float | None = None) -> None:
             if completed == 3:
                 raise Stopped
 

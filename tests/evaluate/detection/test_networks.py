@@ -188,7 +188,7 @@ def test_images_are_decoded_in_threads_and_tested_one_by_one(tmp_path: Path, mon
     counts: list[int] = []
 
     class Counts(QuietProgress):
-        def advance(self, completed: int, note: str = "") -> None:
+        def advance(self, completed: int, note: str = "", seconds_left: float | None = None) -> None:
             counts.append(completed)
 
     for workers in (1, 3):
@@ -219,7 +219,7 @@ def test_a_resumed_training_equals_an_uninterrupted_one(tmp_path: Path) -> None:
         pass
 
     class Stop(QuietProgress):
-        def advance(self, completed: int, note: str = "") -> None:
+        def advance(self, completed: int, note: str = "", seconds_left: float | None = None) -> None:
             if completed == 3:
                 raise Stopped
 

@@ -177,7 +177,7 @@ def test_a_stopped_evaluation_ends_with_the_same_result(tmp_path: Path, monkeypa
         def start(self, name: str, total: int, completed: int = 0) -> None:
             self.name = name.split(",")[0]
 
-        def advance(self, completed: int, note: str = "") -> None:
+        def advance(self, completed: int, note: str = "", seconds_left: float | None = None) -> None:
             if self.name == self.where and completed == 2:
                 raise Stopped
 

@@ -204,7 +204,7 @@ class Signalling(QuietProgress):
     def __init__(self, at: int) -> None:
         self.at, self.lines = at, []
 
-    def advance(self, completed: int, note: str = "") -> None:
+    def advance(self, completed: int, note: str = "", seconds_left: float | None = None) -> None:
         """Once."""
         self.lines.append(completed)
         if completed == self.at:

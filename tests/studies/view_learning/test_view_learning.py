@@ -309,7 +309,7 @@ class Interrupting(QuietProgress):
     def __init__(self, step: int) -> None:
         self.at = step
 
-    def advance(self, completed: int, note: str = "") -> None:
+    def advance(self, completed: int, note: str = "", seconds_left: float | None = None) -> None:
         if completed == self.at:
             os.kill(os.getpid(), signal.SIGINT)
 

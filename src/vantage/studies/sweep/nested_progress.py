@@ -16,7 +16,7 @@ class NestedProgress:
         """Start this part, or continue it where it stopped."""
         self.whole.advance(self.before + completed, self.name)
 
-    def advance(self, completed: int, note: str = "") -> None:
+    def advance(self, completed: int, note: str = "", seconds_left: float | None = None) -> None:
         """Report how much of this part is done."""
         self.whole.advance(self.before + completed, f"{self.name}  {note}")
 
