@@ -11,12 +11,15 @@ split is used only there.
 * vantage: `vantage pretrain --data … --minutes …`, nothing else; "vantage jcl" and so on: with that recipe named
 * lightly SimCLR and MoCo: the code of lightly's documentation for these methods (ResNet-18, batch 256, SGD at 0.06,
   float32), views as large as the images
-* lightly SimCLR, our network: the same with the network, view size and precision that Vantage's plan chose
+* lightly-train: `lightly_train.pretrain` with its method "simclr" and its defaults (ResNet-18, batch 128), on views as
+  large as the images, stopped by its trainer's clock. Its default method distills weights that it downloads
+* lightly SimCLR, our network: lightly SimCLR with the network, view size and precision that Vantage's plan chose
 * labels: that network trained on the labels with AdamW, random crops and flips
 * random encoder: that network without training; raw pixels
 
 Each cell runs in its own process, and finished cells are kept in --work; a second call computes the missing ones. Both
-wall time and processor time are recorded: on a busy machine they differ. Needs the extra `bench`.
+wall time and processor time are recorded: on a busy machine they differ. Needs the extra `bench`, and the package
+lightly-train for the contender of that name, which is run only if `--contenders` names it.
 """
 
 import argparse
@@ -52,6 +55,7 @@ CONTENDERS = (
     "lightly MoCo",
     "labels",
 )
+LIGHTLY_TRAIN = "lightly-train"
 METHODS = ("moco_v2", "jcl", "ring_moco", "interclr", "infomin", "everything")
 """Recipes that may be given the minutes too, as contenders "vantage jcl" and so on, if --contenders names them."""
 UNTRAINED = ("raw pixels", "random encoder")
@@ -83,7 +87,7 @@ def main() -> None:
     parser.add_argument(
         "--contenders",
         nargs="+",
-        choices=[*CONTENDERS, *(f"vantage {name}" for name in METHODS)],
+        choices=[*CONTENDERS, LIGHTLY_TRAIN, *(f"vantage {name}" for name in METHODS)],
         default=list(CONTENDERS),
     )
     parser.add_argument("--minutes", nargs="+", type=float, default=[5.0, 15.0])
@@ -140,6 +144,8 @@ def run_cell(data: Path, work: Path, name: str, contender: str, minutes: float, 
         / ("-".join(["runs", *recipe]) if contender.startswith("vantage") else "runs")
         / f"{name}-{minutes:g}-{seed}"
     )
+    if contender == LIGHTLY_TRAIN:
+        write_files(train, work)  # it reads a folder of files, which is no part of its training
     wall, processor = time.monotonic(), time.process_time()
     contend = partial(with_vantage, recipe) if contender.startswith("vantage") else ENTRANTS[contender]
     entrant = contend(train, work, folder, minutes, seed)
@@ -430,6 +436,51 @@ def with_moco(train: Images, work: Path, folder: Path, minutes: float, seed: int
     return Entrant(WithNormalization(backbone), train.side, count, note)
 
 
+def with_lightly_train(train: Images, work: Path, folder: Path, minutes: float, seed: int) -> Entrant:
+    """SimCLR as lightly-train offers it, in this process, with the number of epochs that it chooses."""
+    import lightly_train
+    from torchvision.models import resnet18 as make
+
+    network, batch, views = make(), 128, 0
+
+    def count(module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        nonlocal views
+        views += len(inputs[0])
+
+    hook = network.conv1.register_forward_pre_hook(count)
+    lightly_train.pretrain(
+        out=str(work / "lightly-train" / folder.name),
+        data=str(write_files(train, work)),
+        model=network,
+        method="simclr",
+        batch_size=batch,
+        num_workers=torch.get_num_threads() if torch.get_num_threads() > 1 else 0,
+        accelerator="cpu",
+        seed=seed,
+        transform_args={"image_size": (train.side, train.side)},
+        trainer_args={"max_time": {"seconds": round(60 * minutes)}},
+        loggers={"tensorboard": None},
+        callbacks={"model_checkpoint": None},
+        overwrite=True,
+    )
+    hook.remove()
+    backbone = nn.Sequential(*list(network.children())[:-1], nn.Flatten())
+    note = f"ResNet-18, SimCLR, views {train.side}, batch {batch}"
+    return Entrant(WithNormalization(backbone), train.side, views // 2, note)
+
+
+def write_files(images: Images, work: Path) -> Path:
+    """The images as PNG files in a folder, which is written once."""
+    from PIL import Image
+
+    folder = work / f"{Path(images.path).stem}-files"
+    for number, pixels in enumerate(() if folder.exists() else images.pixels.permute(0, 2, 3, 1).numpy()):
+        path = folder / f"{number // 1000:03}" / f"{number:06}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(pixels).save(path)
+    return folder
+
+
 class WithNormalization(nn.Module):
     """A network of lightly behind the normalization of lightly's views."""
 
@@ -501,6 +552,7 @@ ENTRANTS: dict[str, Callable[..., Entrant]] = {
     "lightly SimCLR": with_simclr,
     "lightly SimCLR, our network": with_simclr_on_ours,
     "lightly MoCo": with_moco,
+    LIGHTLY_TRAIN: with_lightly_train,
     "labels": with_labels,
 }
 """How each contender is trained."""
