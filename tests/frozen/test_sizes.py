@@ -19,10 +19,10 @@ from vantage.encoders.backbones import ResNet
 from vantage.encoding import Work, encode_all
 from vantage.errors import UserError
 from vantage.frozen.encoder import load, random_encoder
+from vantage.frozen.networks import trained_networks
 from vantage.machine import allocator
 from vantage.memory import Queue
 from vantage.storage.provenance import provenance
-from vantage.studies.analyse.networks import trained_networks
 from vantage.training import settings
 from vantage.training.loop import resume, train
 from vantage.training.trial import try_networks

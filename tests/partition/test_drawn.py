@@ -6,7 +6,7 @@ from synthetic import vectors
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from vantage.partition.column_cosines import column_cosines
+from vantage.cosines.columns import column_cosines
 
 
 class Largest(TorchDispatchMode):

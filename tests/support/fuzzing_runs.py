@@ -34,13 +34,13 @@ from vantage.facts.results import recorded_results
 from vantage.facts.run_facts import facts_of
 from vantage.frozen.convert import convert
 from vantage.frozen.encoder import load
+from vantage.frozen.networks import trained_networks
 from vantage.progress import QuietProgress
 from vantage.report.curves import curves
 from vantage.storage.files import digest_of_file
 from vantage.storage.provenance import provenance
 from vantage.storage.results import CachedResults
 from vantage.storage.state import StateFile, restore, tensors_of
-from vantage.studies.analyse.networks import trained_networks
 from vantage.studies.sweep.rows import SweepRow, stored_rows
 from vantage.studies.view_learning.loop import FILE, read_learning
 from vantage.studies.view_learning.presets import unsupervised

@@ -13,8 +13,8 @@ from vantage.data.sources.names import text_of
 from vantage.data.sources.source import Source, class_of
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.evaluate.protocols.features import finite_features
 from vantage.frozen.encoder import FrozenEncoder
+from vantage.frozen.labeled_features import finite_features
 from vantage.views.captions import file_name
 
 __all__ = ["ROWS", "WIDE", "quantity", "features", "label_column", "names", "tile"]

@@ -12,13 +12,13 @@ from vantage.data.sources.source import Source, SourceSubset, labels_of
 from vantage.data.splits import with_labels
 from vantage.encoding import Work
 from vantage.evaluate.judge import judge, with_baselines
-from vantage.evaluate.protocols.features import finite_features
 from vantage.evaluate.protocols.neighbors.knn import KNN
 from vantage.evaluate.protocols.neighbors.picture import retrieval_picture, rows_of
 from vantage.evaluate.protocols.neighbors.retrieval import neighbors, queries
 from vantage.evaluate.result import Result, path_of, save
 from vantage.evaluate.task import Task
 from vantage.frozen.encoder import load, random_encoder
+from vantage.frozen.labeled_features import finite_features
 from vantage.measures.sphere import effective_rank
 from vantage.storage.files import result_file
 from vantage.training.feed import held_out_part, training_part

@@ -19,9 +19,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from vantage.cosines import BUDGET
 from vantage.errors import UserError
 from vantage.negatives import AbsoluteRing, Rule
-from vantage.partition import BUDGET, negatives_of
+from vantage.partition import negatives_of
 from vantage.records import Keys
 from vantage.schedules import Constant
 

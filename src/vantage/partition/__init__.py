@@ -24,16 +24,13 @@ from torch import Tensor
 from vantage.negatives import BandRule, Draw, PairRule, PoolRule, Rule
 from vantage.partition.band import band
 from vantage.partition.band_draw import band_draw
-from vantage.partition.precision import BUDGET
-from vantage.partition.shards import cosines_of_rows, scores_of_shards, sum_over_shards
+from vantage.partition.shards import scores_of_shards, sum_over_shards
 from vantage.partition.streaming import streaming
 from vantage.partition.table import negatives_of, table
 from vantage.records import Keys, Negatives, Pool, Scores, Shard
 
 __all__ = [
-    "BUDGET",
     "band",
-    "cosines_of_rows",
     "log_partition",
     "negatives_of",
     "band_draw",

@@ -10,9 +10,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from vantage.cosines import BUDGET, full, in_full
 from vantage.negatives import BandRule, Rule
 from vantage.negatives.ranks import BandColumns, within
-from vantage.partition.precision import BUDGET, full, in_full
 from vantage.records import Keys, Negatives, Scores
 
 __all__ = ["band", "cosines", "remaining_pairs", "tile_rows"]

@@ -11,11 +11,11 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from vantage.cosines import BUDGET, full, in_full
 from vantage.negatives import BandRule, Draw, Rule
 from vantage.negatives.ranks import columns_within, within
 from vantage.negatives.sample import DrawResult
 from vantage.partition.band import cosines, remaining_pairs, tile_rows
-from vantage.partition.precision import BUDGET, full, in_full
 from vantage.partition.table import softmax
 from vantage.records import Keys, Negatives
 

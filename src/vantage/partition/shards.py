@@ -4,25 +4,24 @@ Each process scores the queries of all against its own rows, and the parts are j
 ranks are counted over all processes, and a drawn row is scored where it lies. What is exchanged of a query is its
 vector, a few numbers, and the counts of a rank; never a row.
 
-b: queries here   w_b: queries of all processes   n: columns   p: rows asked for   s: rows here
+b: queries here   w_b: queries of all processes   n: columns   s: rows here
 """
 
 from collections.abc import Callable
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor
 
 from vantage import processes
+from vantage.cosines import column_cosines, gather_queries
 from vantage.errors import UserError
 from vantage.negatives import BandRule, BlindRule, Draw, PairRule, PoolRule, Rule
-from vantage.partition.column_cosines import column_cosines
 from vantage.partition.streaming import streaming
 from vantage.partition.table import rows_of_table, sum_in_tiles
-from vantage.records import Keys, Negatives, Scores, Shard, gather_queries, rows_here, score
+from vantage.records import Keys, Negatives, Scores, Shard, rows_here, score
 
-__all__ = ["cosines_of_rows", "scores_of_shards", "sum_over_shards"]
+__all__ = ["scores_of_shards", "sum_over_shards"]
 
 
 def sum_over_shards(query: Keys, pool: Shard, rules: tuple[Rule, ...], temperature: float, step: int) -> Negatives:
@@ -57,15 +56,6 @@ def scores_of_shards(query: Keys, pool: Shard, rules: tuple[Rule, ...], step: in
     key = (scores.key + pool.first).masked_fill(~scores.keep, 0)
     cosine = processes.own_total(scores.cosine.masked_fill(~scores.keep, 0.0))
     return Scores(cosine, processes.own_total(key), processes.own_total(scores.keep.long()) > 0)
-
-
-def cosines_of_rows(query: Keys, pool: Shard, row: Int[Tensor, "b p"]) -> Float[Tensor, "b p"]:
-    """Each query's cosines with rows of its own, wherever they lie. Every process must ask for as many."""
-    if row.shape[1] == 0:
-        return query.vector[:, :0]
-    local, mine = rows_here(processes.gather(row), pool.first, len(pool.local))
-    cosine = column_cosines(gather_queries(query).vector, pool.local.vector, local)
-    return processes.own_total(cosine.masked_fill(~mine, 0.0))
 
 
 def _narrow(query: Keys, pool: Shard, rules: tuple[Rule, ...]) -> tuple[Shard, tuple[Rule, ...]]:

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from vantage.cosines import BUDGET, full, in_full
 from vantage.negatives import Rule
-from vantage.partition.precision import BUDGET, full, in_full
 from vantage.records import Keys, Negatives, Scores
 
 __all__ = ["streaming"]

@@ -10,9 +10,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from vantage.cosines import BUDGET, column_cosines, full, in_full
 from vantage.negatives import BlindRule, Rule
-from vantage.partition.column_cosines import column_cosines
-from vantage.partition.precision import BUDGET, full, in_full
 from vantage.records import Keys, Negatives, Scores, score
 
 __all__ = ["negatives_of", "rows_of_table", "softmax", "sum_in_tiles", "table"]

@@ -13,8 +13,8 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from vantage import draws
+from vantage.cosines import column_cosines
 from vantage.errors import UserError
-from vantage.partition.column_cosines import column_cosines
 from vantage.positives.nearest import nearest_rows
 from vantage.positives.positives import of_rows
 from vantage.records import Keys, Pool, Scores, Shard

@@ -11,8 +11,8 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from vantage import processes
-from vantage.partition import BUDGET
-from vantage.records import Keys, Pool, Shard, gather_queries
+from vantage.cosines import BUDGET, gather_queries
+from vantage.records import Keys, Pool, Shard
 
 __all__ = ["nearest_rows"]
 

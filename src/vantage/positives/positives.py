@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from vantage.partition import cosines_of_rows
+from vantage.cosines import cosines_of_rows
 from vantage.records import Keys, Pool, Scores, Shard
 
 __all__ = ["Positives", "of_rows", "pair_scores"]

@@ -3,6 +3,6 @@
 from vantage.records.keys import Keys, Scores, demand, score
 from vantage.records.members import Members
 from vantage.records.negatives import Negatives
-from vantage.records.shard import Pool, Shard, gather_queries, rows_here
+from vantage.records.shard import Pool, Shard, rows_here
 
-__all__ = ["Keys", "Members", "Negatives", "Pool", "Scores", "Shard", "gather_queries", "demand", "rows_here", "score"]
+__all__ = ["Keys", "Members", "Negatives", "Pool", "Scores", "Shard", "demand", "rows_here", "score"]

@@ -3,19 +3,18 @@
 s: rows here   m: rows of all processes   b: queries   r: rows   c: clusterings
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NoReturn
 
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from vantage import processes
 from vantage.errors import UserError
 from vantage.records.keys import Keys, demand
 from vantage.records.members import Members
 
-__all__ = ["Pool", "Shard", "gather_queries", "rows_here"]
+__all__ = ["Pool", "Shard", "rows_here"]
 
 _WHOLE = (
     "a part of this branch looks at a whole bank, but each process holds a share of it: take the bank with"
@@ -86,11 +85,3 @@ def rows_here(row: Int[Tensor, "*n"], first: int, count: int) -> tuple[Int[Tenso
     one that is elsewhere gets the place of any that is here."""
     local = row - first
     return local.clamp(0, max(0, count - 1)), (local >= 0) & (local < count)
-
-
-def gather_queries(query: Keys) -> Keys:
-    """The queries of all processes, by rank, whose gradient goes back to each."""
-    cluster = None if query.cluster is None else processes.gather(query.cluster)
-    seed = None if query.seed is None else processes.gather(query.seed)
-    vector, image = processes.gather(query.vector), processes.gather(query.image)
-    return replace(query, vector=vector, image=image, cluster=cluster, seed=seed)

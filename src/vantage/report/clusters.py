@@ -12,8 +12,8 @@ from torch import Tensor
 
 from vantage.data.sources.source import Source, SourceSubset
 from vantage.errors import UserError
+from vantage.frozen.networks import trained_networks
 from vantage.memory.labeled_rows import LabeledRows
-from vantage.studies.analyse.networks import trained_networks
 from vantage.training.feed import training_part
 
 __all__ = ["Clusters", "clusters_of"]

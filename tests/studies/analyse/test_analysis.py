@@ -12,12 +12,12 @@ from runs import run_of, work
 from vantage.cli import main
 from vantage.data import Source
 from vantage.errors import UserError
+from vantage.frozen.networks import random_networks, trained_networks
 from vantage.storage.tables import align
 from vantage.studies.analyse.analysis import Analysis, analyse
 from vantage.studies.analyse.band import Band
 from vantage.studies.analyse.false_negatives import FalseNegatives
 from vantage.studies.analyse.labels import Labels
-from vantage.studies.analyse.networks import random_networks, trained_networks
 from vantage.studies.analyse.similarity import Similarity
 
 QUICK = Similarity(images=6, augmentations=3)

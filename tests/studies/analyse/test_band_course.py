@@ -10,11 +10,11 @@ from small_runs import small_run, write_images
 
 from vantage.data import Source, SourceSubset, open_source
 from vantage.errors import UserError
+from vantage.frozen.networks import TrainedNetworks, trained_networks
 from vantage.negatives import AbsoluteRing, Ball, Ring, Rule
 from vantage.schedules import Constant, FollowsLoss, Linear
 from vantage.studies.analyse.augmentation import draw_numbers
 from vantage.studies.analyse.band import Band, BandTable, Cuts, RunBand, epoch_rows
-from vantage.studies.analyse.networks import TrainedNetworks, trained_networks
 from vantage.studies.analyse.queries import queries
 from vantage.training.loop import train
 

@@ -12,11 +12,11 @@ from torch import Tensor
 from vantage.data import Arrays, Source, SourceSubset
 from vantage.draws import query_seeds
 from vantage.errors import UserError
+from vantage.frozen.networks import trained_networks
 from vantage.negatives import Rule
 from vantage.records import Keys
 from vantage.studies.analyse.false_negative_table import FalseNegativeTable, RuleNegatives
 from vantage.studies.analyse.false_negatives import FalseNegatives, shares
-from vantage.studies.analyse.networks import trained_networks
 
 IMAGES, QUERIES = 40, 9
 

@@ -16,7 +16,8 @@ from vantage import draws
 from vantage.composition.codec import allowing
 from vantage.errors import UserError
 from vantage.estimators import TableEstimator
-from vantage.studies.analyse import Gaussian, TrainedNetworks, trained_networks
+from vantage.frozen.networks import TrainedNetworks, trained_networks
+from vantage.studies.analyse import Gaussian
 from vantage.studies.analyse.held_out import HeldOutInformation, Pairing, nce_of_pairs, pairing
 
 

@@ -12,8 +12,8 @@ from runs import run_of, work
 
 from vantage.data import Arrays, Source, SourceSubset
 from vantage.errors import UserError
+from vantage.frozen.networks import trained_networks
 from vantage.studies.analyse.labels import Labeling, Labelings, Labels, churn, mutual_information, purity
-from vantage.studies.analyse.networks import trained_networks
 
 LABEL, TRUE = [4, 4, 4, 0, 0, 7, 7, 7, 7, 7], [0, 0, 1, 1, 1, 2, 2, 0, 2, 2]
 

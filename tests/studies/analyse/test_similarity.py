@@ -11,8 +11,8 @@ from torch.nn.functional import normalize
 
 from vantage.data import Source
 from vantage.errors import UserError
+from vantage.frozen.networks import trained_networks
 from vantage.studies.analyse.augmentation import augmented_vectors, draw_numbers
-from vantage.studies.analyse.networks import trained_networks
 from vantage.studies.analyse.similarity import Similarities, Similarity, WithinImages, within_image
 
 

@@ -11,9 +11,9 @@ from torch import Tensor
 from vantage.data.sources.arrays import Arrays
 from vantage.encoding import Work
 from vantage.frozen.encoder import random_encoder
+from vantage.frozen.networks import untrained_networks
 from vantage.recipes import moco_v2
 from vantage.records import Keys
-from vantage.studies.analyse.networks import untrained_networks
 from vantage.studies.lab import measures
 from vantage.studies.lab.measures import AugmentationSimilarity, FalseByBand, JointKeys, Subject
 from vantage.studies.lab.sets import Split

@@ -22,8 +22,9 @@ from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate import KNN, LinearCached
 from vantage.frozen.encoder import random_encoder, raw_pixels
+from vantage.frozen.networks import trained_networks
 from vantage.progress import QuietProgress
-from vantage.studies.analyse import HeldOutInformation, trained_networks
+from vantage.studies.analyse import HeldOutInformation
 from vantage.studies.sweep import (
     ColorSpaces,
     CropBound,

@@ -70,8 +70,8 @@ def _analyze(kind: Any, words: list[str], console: Console) -> int:
     command = Command(f"analyse {kind.name}", kind.__doc__ or "")
     groups = (AnalysisOptions, ImageOptions, kind(), ComputeOptions)
     options, images, analysis, computing = read(command, words, *groups)
+    from vantage.frozen.networks import trained_networks
     from vantage.studies.analyse.analysis import analyse as analyze
-    from vantage.studies.analyse.networks import trained_networks
 
     out = check_folder(Path(options.out)) if options.out else None
     folders = [Path(run) for run in options.runs]

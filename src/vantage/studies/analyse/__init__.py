@@ -20,9 +20,6 @@ from vantage.studies.analyse.held_out import BranchInformation as BranchInformat
 from vantage.studies.analyse.held_out import HeldOutInformation as HeldOutInformation
 from vantage.studies.analyse.held_out import nce_of_pairs as nce_of_pairs
 from vantage.studies.analyse.labels import Labels as Labels
-from vantage.studies.analyse.networks import TrainedNetworks as TrainedNetworks
-from vantage.studies.analyse.networks import random_networks as random_networks
-from vantage.studies.analyse.networks import trained_networks as trained_networks
 from vantage.studies.analyse.similarity import Similarity as Similarity
 from vantage.studies.analyse.spread import Spread as Spread
 from vantage.studies.analyse.spread import SpreadRow as SpreadRow

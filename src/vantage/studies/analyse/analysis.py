@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 from vantage.data.sources.source import Source
 from vantage.encoding import Work
 from vantage.errors import UserError
+from vantage.frozen.networks import TrainedNetworks, trained_networks
 from vantage.frozen.outside import home_of
 from vantage.storage.figures import picture
 from vantage.storage.files import write_result
 from vantage.storage.provenance import versions
 from vantage.storage.tables import Row
-from vantage.studies.analyse.networks import TrainedNetworks, trained_networks
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

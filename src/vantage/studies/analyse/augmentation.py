@@ -15,7 +15,7 @@ from vantage.data.sources.source import Source
 from vantage.data.threads import prefetch
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.studies.analyse.networks import TrainedNetworks
+from vantage.frozen.networks import TrainedNetworks
 from vantage.views.augmentation import ViewMaker, Views
 
 __all__ = ["augmented_vectors", "draw_numbers"]

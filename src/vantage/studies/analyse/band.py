@@ -15,11 +15,11 @@ from vantage.branch import Branch
 from vantage.data.sources.source import Source
 from vantage.encoding import Work
 from vantage.errors import UserError
+from vantage.frozen.networks import TrainedNetworks
 from vantage.negatives import BandRule
 from vantage.storage.figures import COLORS, panels, set_titles
 from vantage.storage.tables import Row, align
 from vantage.studies.analyse.augmentation import draw_numbers
-from vantage.studies.analyse.networks import TrainedNetworks
 from vantage.studies.analyse.queries import queries, tiles
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from vantage import draws
 from vantage.data.sources.source import Source, labels_of
 from vantage.encoding import Work
 from vantage.errors import UserError
+from vantage.frozen.networks import TrainedNetworks, random_networks
 from vantage.memory.kmeans import kmeans
 from vantage.negatives import (
     Ball,
@@ -33,7 +34,6 @@ from vantage.records import Keys
 from vantage.schedules import Constant
 from vantage.studies.analyse.augmentation import draw_numbers
 from vantage.studies.analyse.false_negative_table import FalseNegativeTable, RuleNegatives
-from vantage.studies.analyse.networks import TrainedNetworks, random_networks
 from vantage.studies.analyse.queries import queries, tiles
 
 __all__ = ["FalseNegatives", "shares"]

@@ -24,9 +24,9 @@ from vantage.data.sources.source import Source
 from vantage.data.threads import prefetch
 from vantage.encoding import Work
 from vantage.errors import UserError
+from vantage.frozen.networks import TrainedNetworks
 from vantage.measures.information import nce
 from vantage.studies.analyse.augmentation import draw_numbers
-from vantage.studies.analyse.networks import TrainedNetworks
 
 __all__ = ["BranchInformation", "HeldOutInformation", "Pairing", "nce_of_pairs", "pairing"]
 

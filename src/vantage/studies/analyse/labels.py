@@ -17,9 +17,9 @@ from vantage import draws
 from vantage.data.sources.source import Source, labels_of
 from vantage.encoding import Work
 from vantage.errors import UserError
+from vantage.frozen.networks import TrainedNetworks
 from vantage.storage.figures import color, panels, set_titles
 from vantage.storage.tables import Row, align
-from vantage.studies.analyse.networks import TrainedNetworks
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,11 +14,11 @@ from torch import Tensor
 from vantage import draws
 from vantage.data.sources.source import Source
 from vantage.encoding import Work
+from vantage.frozen.networks import TrainedNetworks
 from vantage.negatives import Rule
 from vantage.partition import negatives_of
 from vantage.records import Keys, Scores
 from vantage.studies.analyse.augmentation import augmented_vectors
-from vantage.studies.analyse.networks import TrainedNetworks
 
 __all__ = ["QueryTile", "with_clusters", "queries", "tiles"]
 

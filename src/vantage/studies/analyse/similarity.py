@@ -14,10 +14,10 @@ from torch import Tensor
 from vantage.data.sources.source import Source
 from vantage.encoding import Work
 from vantage.errors import UserError
+from vantage.frozen.networks import TrainedNetworks, random_networks
 from vantage.storage.figures import color, panels, set_titles
 from vantage.storage.tables import Row, align
 from vantage.studies.analyse.augmentation import augmented_vectors, draw_numbers
-from vantage.studies.analyse.networks import TrainedNetworks, random_networks
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,9 +11,9 @@ from vantage.encoders import Convolutions
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.frozen.encoder import load
+from vantage.frozen.networks import trained_networks
 from vantage.progress import QuietProgress
 from vantage.recipes import cmc_softmax
-from vantage.studies.analyse.networks import trained_networks
 from vantage.studies.lab.measures import ProtocolAccuracy, Subject
 from vantage.studies.lab.sets import Split
 from vantage.studies.lab.two_cores import halves_in_batch, two_core_run

@@ -10,11 +10,11 @@ from vantage.composition.codec import encode
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.frozen.encoder import load, random_encoder, raw_pixels
+from vantage.frozen.networks import TrainedNetworks, trained_networks, untrained_networks
 from vantage.progress import Progress, QuietProgress
 from vantage.storage.cache import digest
 from vantage.storage.metrics import last_numbers
 from vantage.storage.provenance import hardware, versions
-from vantage.studies.analyse.networks import TrainedNetworks, trained_networks, untrained_networks
 from vantage.studies.lab.entry import Arm, Cell, Entry, Untrained, versions_of
 from vantage.studies.lab.experiments import Measure, OfOtherSets, OnSets, Toy
 from vantage.studies.lab.measures import Subject

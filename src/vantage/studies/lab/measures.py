@@ -14,9 +14,9 @@ from vantage.data import labels_of
 from vantage.encoding import Work
 from vantage.evaluate import KNN, EvaluationProtocol, LinearCached
 from vantage.frozen.encoder import FrozenEncoder
+from vantage.frozen.networks import TrainedNetworks
 from vantage.measures.sphere import pair_potential, uniformity
 from vantage.studies.analyse.augmentation import augmented_vectors, draw_numbers
-from vantage.studies.analyse.networks import TrainedNetworks
 from vantage.studies.analyse.queries import queries
 from vantage.studies.analyse.similarity import within_image
 from vantage.studies.lab.sets import Split

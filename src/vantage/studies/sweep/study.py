@@ -15,10 +15,10 @@ from vantage.encoding import Work
 from vantage.errors import UserError, WriteError
 from vantage.evaluate import KNN, EvaluationProtocol, LinearCached
 from vantage.frozen.encoder import FrozenEncoder, load
+from vantage.frozen.networks import trained_networks
 from vantage.progress import Progress, QuietProgress
 from vantage.storage.metrics import last_numbers
 from vantage.studies.analyse.held_out import HeldOutInformation
-from vantage.studies.analyse.networks import trained_networks
 from vantage.studies.sweep.baselines import baselines
 from vantage.studies.sweep.nested_progress import NestedProgress
 from vantage.studies.sweep.result import SweepResult

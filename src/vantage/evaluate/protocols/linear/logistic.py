@@ -16,9 +16,9 @@ from vantage.data.sources.source import Source
 from vantage.data.splits import check_classes, hold_out_mask, with_labels
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.evaluate.protocols.features import LabeledFeatures, labeled_features
 from vantage.evaluate.result import Outcome
 from vantage.frozen.encoder import FrozenEncoder
+from vantage.frozen.labeled_features import LabeledFeatures, labeled_features
 from vantage.measures.accuracy import accuracy, best_classes
 from vantage.processes.sharing import own_slice
 

@@ -15,9 +15,9 @@ from vantage.data.sources.source import Source, SourceSubset, labels_of
 from vantage.data.splits import check_classes, split, with_labels
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.evaluate.protocols.features import finite_features
 from vantage.evaluate.result import Outcome
 from vantage.frozen.encoder import FrozenEncoder
+from vantage.frozen.labeled_features import finite_features
 from vantage.measures.neighbors import nearest
 from vantage.processes.sharing import gather_rows, own_slice
 

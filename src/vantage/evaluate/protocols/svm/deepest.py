@@ -13,9 +13,9 @@ from vantage.data.sources.source import Source, SourceSubset, labels_of, marks_i
 from vantage.encoders.depths import GRIDS, AtDepth, grid_pool, maps
 from vantage.encoding import Work, in_evaluation
 from vantage.errors import UserError
-from vantage.evaluate.protocols.features import finite_features
 from vantage.evaluate.protocols.linear.depths import example_of
 from vantage.frozen.encoder import FrozenEncoder
+from vantage.frozen.labeled_features import finite_features
 from vantage.views.evaluation import Straight
 
 __all__ = ["EPSILON", "MarkedFeatures", "deepest", "marked_features"]

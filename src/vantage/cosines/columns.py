@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from vantage.partition.precision import BUDGET, in_full
+from vantage.cosines.precision import BUDGET, in_full
 
 __all__ = ["column_cosines"]
 
