@@ -215,12 +215,12 @@ def main() -> None:
     package = options.checkout.resolve() / "src" / "vantage"
     git = ["git", "-C", str(package), "log", "-1", "--format=%H"]
     commit = subprocess.run(git, capture_output=True, text=True).stdout.strip()
-    counted = {"command": "python benchmarks/structure.py", "commit": commit, "date": str(datetime.date.today())}
-    counted |= static(package) | ({} if options.static else running(package))
-    counted |= tests(options.tests) if options.tests else {}
-    print("\n".join(f"{name.replace('_', ' ')}: {text_of(value)}" for name, value in counted.items()))
+    counts = {"command": "python benchmarks/structure.py", "commit": commit, "date": str(datetime.date.today())}
+    counts |= static(package) | ({} if options.static else running(package))
+    counts |= tests(options.tests) if options.tests else {}
+    print("\n".join(f"{name.replace('_', ' ')}: {text_of(value)}" for name, value in counts.items()))
     if options.json:
-        options.json.write_text(json.dumps(counted, indent=1) + "\n")
+        options.json.write_text(json.dumps(counts, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from sphinx.util.console import nocolor
 REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPOSITORY / "docs"))
 
-from described import defined_names, own_names, undocumented  # noqa: E402
+from public_names import defined_names, own_names, undocumented  # noqa: E402
 
 SOURCE = REPOSITORY / "src"
 PACKAGE = "vantage"

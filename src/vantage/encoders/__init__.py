@@ -12,9 +12,9 @@ from vantage.encoders.heads import JigsawHead as JigsawHead
 from vantage.encoders.heads import LinearHead as LinearHead
 from vantage.encoders.heads import NormalizedMLP as NormalizedMLP
 from vantage.encoders.momentum import Momentum as Momentum
-from vantage.encoders.named import BACKBONES as BACKBONES
-from vantage.encoders.named import backbone_named as backbone_named
-from vantage.encoders.named import with_backbone as with_backbone
+from vantage.encoders.names import BACKBONES as BACKBONES
+from vantage.encoders.names import backbone_named as backbone_named
+from vantage.encoders.names import with_backbone as with_backbone
 from vantage.encoders.normalization import BatchNorm as BatchNorm
 from vantage.encoders.normalization import Normalization as Normalization
 from vantage.encoders.normalization import SplitBatchNorm as SplitBatchNorm

@@ -94,8 +94,8 @@ def backbone_tensors(backbone: nn.Module, tensors: Mapping[str, Tensor], file: P
         state = {name: value for name, value in state.items() if name not in beside}
     if difference := describe_difference(expected, state):
         raise UserError(f"the weights in {file} are not those of this backbone: {difference}")
-    used = {f"{prefix}{name}" for name in state}
-    return BackboneTensors(state, tuple(name for name in tensors if name not in used))
+    own = {f"{prefix}{name}" for name in state}
+    return BackboneTensors(state, tuple(name for name in tensors if name not in own))
 
 
 def fit_weights(backbone: nn.Module, file: Path) -> tuple[str, ...]:

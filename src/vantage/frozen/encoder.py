@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from vantage.encoders.backbones import Backbone, width_of
 from vantage.encoders.encoder import Encoder
-from vantage.encoders.joined import Joined
+from vantage.encoders.joint import Joined
 from vantage.encoders.momentum import Momentum
 from vantage.encoders.roles import PerView, Role, RoleNetworks, Shared
 from vantage.errors import UserError

@@ -104,8 +104,8 @@ def check_size(runs: int, images: int) -> None:
     if runs > MOST_RUNS:
         raise UserError(f"{runs} runs are too many for one page: name at most {MOST_RUNS}")
     if not 2 <= images <= MOST_IMAGES // runs:
-        asked = f"{images:,} image{'s' * (images != 1)} for {runs} run{'s' * (runs > 1)}"
-        raise UserError(f"{asked}: give from 2 to {MOST_IMAGES // runs:,} (--images)")
+        request = f"{images:,} image{'s' * (images != 1)} for {runs} run{'s' * (runs > 1)}"
+        raise UserError(f"{request}: give from 2 to {MOST_IMAGES // runs:,} (--images)")
 
 
 def _check_images(source: Source) -> None:

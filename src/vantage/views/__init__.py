@@ -13,7 +13,7 @@ from vantage.views.colors.flows import TwoSided as TwoSided
 from vantage.views.colors.flows import VolumePreserving as VolumePreserving
 from vantage.views.colors.learned import LearnedSpace as LearnedSpace
 from vantage.views.colors.learned import learned_space as learned_space
-from vantage.views.colors.measured import measured_statistics as measured_statistics
+from vantage.views.colors.own_statistics import measured_statistics as measured_statistics
 from vantage.views.colors.spaces import HSV as HSV
 from vantage.views.colors.spaces import RGB as RGB
 from vantage.views.colors.spaces import XYZ as XYZ

@@ -44,7 +44,7 @@ def statistics(words: list[str], console: Console) -> int:
     run = find_recipe(options.recipe)(224) if options.recipe else None
     space = _space(options.space, run)
     source = reading.open(options.data, console)
-    from vantage.views.colors.measured import measured_statistics
+    from vantage.views.colors.own_statistics import measured_statistics
 
     progress = console.progress()
     progress.start("measuring the images", min(options.images or len(source), len(source)))

@@ -130,7 +130,7 @@ class Parquet:
             self._stamps[file].check()
             self._groups[group] = _read(self._file(file), [inner], self._column, self.paths[file], _most_bytes())
             while len(self._groups) > 1 and (
-                len(self._groups) > _GROUPS_KEPT or sum(kept.nbytes for kept in self._groups.values()) > _most_bytes()
+                len(self._groups) > _GROUPS_KEPT or sum(group.nbytes for group in self._groups.values()) > _most_bytes()
             ):
                 self._groups.popitem(last=False)
         return self._groups[group]

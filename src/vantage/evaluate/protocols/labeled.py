@@ -15,6 +15,6 @@ from vantage.evaluate.protocols.svm.svm import SVM as SVM
 from vantage.evaluate.protocols.svm.lowshot import LowShot as LowShot
 from vantage.evaluate.protocols.svm.lowshot import LowShotChosen as LowShotChosen
 from vantage.evaluate.protocols.finetune.finetune import FineTune as FineTune
-from vantage.evaluate.protocols.finetune.chosen import FineTuneChosen as FineTuneChosen
+from vantage.evaluate.protocols.finetune.rate_choice import FineTuneChosen as FineTuneChosen
 
 __all__ = [name for name, part in globals().items() if getattr(part, "__module__", "").startswith("vantage.evaluate.")]  # pyright: ignore

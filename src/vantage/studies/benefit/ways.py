@@ -15,7 +15,7 @@ from vantage.data.sources.source import Source, SourceSubset
 from vantage.data.splits import hold_out_mask
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.evaluate.protocols.finetune.chosen import HELD_OUT, top1_held_out
+from vantage.evaluate.protocols.finetune.rate_choice import HELD_OUT, top1_held_out
 from vantage.evaluate.protocols.finetune.tuning import Divergence, tune
 from vantage.frozen.encoder import FrozenEncoder, random_encoder, raw_pixels
 from vantage.frozen.labeled_features import LabeledFeatures, labeled_features

@@ -133,7 +133,7 @@ def _small_digits(part: str) -> Arrays:
     from sklearn.datasets import load_digits  # slow to import
 
     images, label = (np.asarray(each) for each in load_digits(return_X_y=True))
-    chosen = slice(0, 200) if part == "train" else slice(200, 300)
-    pixels = (images[chosen].reshape(-1, 8, 8) * (255 / 16)).astype(np.uint8)
+    rows = slice(0, 200) if part == "train" else slice(200, 300)
+    pixels = (images[rows].reshape(-1, 8, 8) * (255 / 16)).astype(np.uint8)
     large = np.pad(pixels.repeat(3, 1).repeat(3, 2), ((0, 0), (2, 2), (2, 2)))
-    return Arrays(large, label[chosen], f"digits of scikit-learn, {part}")
+    return Arrays(large, label[rows], f"digits of scikit-learn, {part}")
