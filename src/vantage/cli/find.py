@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from vantage.cli.printing.console import Console, catalog, paragraphs
 from vantage.cli.reading.arguments import Command, Word, read, wants_help
@@ -75,13 +75,12 @@ def find(words: list[str], console: Console) -> int:
 
     Each kind writes a table (CSV or Parquet) and a contact sheet (PNG), and reports its decision rule.
     """
-    kinds = {"duplicates": _duplicates, "outliers": _outliers, "representatives": _representatives}
-    kinds["mistakes"] = _mistakes
+    kinds = {each.__name__.strip("_"): each for each in (_duplicates, _outliers, _representatives, _mistakes)}
     if words and words[0] in kinds:
-        return kinds[words[0]](words[1:], console)
+        return _find(words[0], kinds[words[0]], words[1:], console)
     if wants_help(words):
         console.result(paragraphs(find.__doc__) + "\n")
-        console.result(catalog({name: verb.__doc__ or "" for name, verb in kinds.items()}))
+        console.result(catalog(kinds))
         console.result("\nvantage find KIND --help shows the options of one.")
         return 0
     if not words or words[0].startswith("-"):
@@ -92,7 +91,28 @@ def find(words: list[str], console: Console) -> int:
     raise no_such("kind", words[0], kinds)
 
 
-def _duplicates(words: list[str], console: Console) -> int:
+def _find(kind: str, search_with: "Callable[..., Search]", words: list[str], console: Console) -> int:
+    """Read the options, search, and write the results."""
+    settings = {"duplicates": (_DuplicateOptions(),), "representatives": (_RepresentativeOptions(),)}.get(kind, ())
+    groups = (RunOrWeights, ImageOptions, *settings, _OutputOptions, NetworkOptions, ComputeOptions)
+    command = Command(f"find {kind}", search_with.__doc__ or "")
+    run, images, *options, writing, network, computing = read(command, words, *groups)
+    table, picture = writing.files()
+    from vantage.curation import write_findings
+    from vantage.frozen.encoder import load
+
+    encoder, work = load(run.folder, network.network), computing.work(console)
+    search = search_with(computing, console, *options)
+    findings = search(encoder, computing.open(images.data, console), work)
+    write_findings(findings, table, picture)
+    console.note(findings.rule)
+    console.result(findings.summary)
+    console.result(str(table))
+    console.result(str(picture))
+    return 0
+
+
+def _duplicates(computing: ComputeOptions, console: Console, options: _DuplicateOptions) -> "Search":
     """Find images that may be the same picture, or test images that also occur in another set.
 
     Two images are near-duplicates if their distance (1 − cosine of the features) is at most --limit times the mean
@@ -101,96 +121,47 @@ def _duplicates(words: list[str], console: Console) -> int:
     test image with a near-duplicate in --data. Recompressed copies are found reliably. Whether mirrored, cropped and
     recolored copies are found depends on what the run has learned to ignore: look at the contact sheet.
     """
+    from vantage.curation import find_duplicates, find_leaks
 
-    def search(options: Any, computing: ComputeOptions) -> "Search":
-        from vantage.curation import find_duplicates, find_leaks
+    if not options.test:
+        return lambda encoder, source, work: find_duplicates(encoder, source, work, options.limit)
+    computing.check(options.test)
 
-        if not options.test:
-            return lambda encoder, source, work: find_duplicates(encoder, source, work, options.limit)
-        computing.check(options.test)
+    def leaks(encoder: "FrozenEncoder", source: "Source", work: "Work") -> "Findings":
+        return find_leaks(encoder, source, computing.open(options.test, console), work, options.limit)
 
-        def leaks(encoder: "FrozenEncoder", source: "Source", work: "Work") -> "Findings":
-            return find_leaks(encoder, source, computing.open(options.test, console), work, options.limit)
-
-        return leaks
-
-    return _search("duplicates", _duplicates.__doc__, _DuplicateOptions(), search, words, console)
+    return leaks
 
 
-def _outliers(words: list[str], console: Console) -> int:
+def _outliers(computing: ComputeOptions, console: Console) -> "Search":
     """Find images that are far from all others.
 
     The table lists all images by their mean distance (1 − cosine of the features) to their ten nearest neighbors,
     farthest first. Outliers lie above the upper quartile plus three times the interquartile range.
     """
+    from vantage.curation import find_outliers
 
-    def search(options: Any, computing: ComputeOptions) -> "Search":
-        from vantage.curation import find_outliers
-
-        return find_outliers
-
-    return _search("outliers", _outliers.__doc__, None, search, words, console)
+    return find_outliers
 
 
-def _representatives(words: list[str], console: Console) -> int:
+def _representatives(computing: ComputeOptions, console: Console, options: _RepresentativeOptions) -> "Search":
     """Find representative images to label first.
 
     With clusters, the images nearest to the centers of --count clusters, largest cluster first. With k-center, the
     image nearest to the mean, then repeatedly the one farthest from all before: rare images and outliers come early.
     """
+    from vantage.curation import find_representatives
 
-    def search(options: Any, computing: ComputeOptions) -> "Search":
-        from vantage.curation import find_representatives
-
-        return lambda encoder, source, work: find_representatives(encoder, source, options.count, options.by, work)
-
-    return _search("representatives", _representatives.__doc__, _RepresentativeOptions(), search, words, console)
+    return lambda encoder, source, work: find_representatives(encoder, source, options.count, options.by, work)
 
 
-def _mistakes(words: list[str], console: Console) -> int:
+def _mistakes(computing: ComputeOptions, console: Console) -> "Search":
     """Find labels that the nearest neighbors contradict.
 
     Each image's 20 nearest neighbors vote on its label. A label is a likely mistake if another class leads by half of
     the votes. The table lists all labeled images by that lead, largest first, with the class that the neighbors
     suggest. The result depends on the features: a run that does not separate the classes finds few mistakes.
     """
+    from vantage.curation import find_mistakes
 
-    def search(options: Any, computing: ComputeOptions) -> "Search":
-        from vantage.curation import find_mistakes
-
-        return find_mistakes
-
-    return _search("mistakes", _mistakes.__doc__, None, search, words, console)
-
-
-def _search(
-    kind: str,
-    about: str | None,
-    settings: Any,
-    search: "Callable[[Any, ComputeOptions], Search]",
-    words: list[str],
-    console: Console,
-) -> int:
-    """Read the options, search, and write the results."""
-    groups = (
-        RunOrWeights,
-        ImageOptions,
-        *([settings] if settings else []),
-        _OutputOptions,
-        NetworkOptions,
-        ComputeOptions,
-    )
-    run, images, *options, writing, network, computing = read(Command(f"find {kind}", about or ""), words, *groups)
-    table, picture = writing.files()
-    from vantage.curation import write_findings
-    from vantage.frozen.encoder import load
-
-    encoder, work = load(run.folder, network.network), computing.work(console)
-    this_search = search(options[0] if options else None, computing)
-    findings = this_search(encoder, computing.open(images.data, console), work)
-    write_findings(findings, table, picture)
-    console.note(findings.rule)
-    console.result(findings.summary)
-    console.result(str(table))
-    console.result(str(picture))
-    return 0
+    return find_mistakes
