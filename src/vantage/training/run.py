@@ -186,9 +186,7 @@ class Run:
         if batch_size is None:
             batch_size = self._smaller_batch(images)
         elif batch_size > images:
-            raise UserError(
-                f"a batch of {batch_size} is larger than the set of {images} images: give at most {images}"
-            )
+            raise UserError(f"a batch of {batch_size} is larger than the set of {images} images: give at most {images}")
         longer = min(4.0, max(1.0, (50_000 / images) ** 0.5))
         run = self.rescale(batch_size, round(self.epochs * longer))
         parts = {name: fit_all(getattr(run, name), images, batch_size) for name in ("branches", "encoders")}

@@ -6,11 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from lightning_fabric import Fabric
-from lightning_fabric.strategies.ddp import DDPStrategy
 from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
@@ -35,6 +33,9 @@ from vantage.training.slots import optimizer_state, restore_optimizer
 from vantage.training.trial import trial, try_networks
 from vantage.views.operations.share import ShareGenerator
 
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
 __all__ = ["Session", "check_fits", "has_bf16", "launch", "start"]
 
 _VIEWS, _NETWORKS = 2, 3  # the purpose of a seed
@@ -48,7 +49,7 @@ class Session:
     """What a run computes with; built the same way at the start and on resuming."""
 
     def __init__(
-        self, run: Run, fabric: Fabric, source: Source, progress: Callable[[int, int], None] | None = None
+        self, run: Run, fabric: "Fabric", source: Source, progress: Callable[[int, int], None] | None = None
     ) -> None:
         """`progress` gets (images done, images in all) while images are decoded into memory."""
         self.run, self.fabric, self.source = run, fabric, source
@@ -179,7 +180,7 @@ def _parts(batch: Batch, count: int) -> list[Batch]:
     return [Batch(image, views) for image, views in zip(batch.image.chunk(count), pixels, strict=True)]
 
 
-def launch(run: Run, progress: Progress) -> tuple[Fabric, Run]:
+def launch(run: Run, progress: Progress) -> "tuple[Fabric, Run]":
     """The launched engine, and the run with its precision set to 32-true where bf16 would be slow."""
     hardware = run.hardware
     on_cuda = hardware.accelerator in ("auto", "cuda") and torch.cuda.is_available()
@@ -189,8 +190,11 @@ def launch(run: Run, progress: Progress) -> tuple[Fabric, Run]:
     return start(hardware), replace(run, hardware=hardware)
 
 
-def start(hardware: Hardware) -> Fabric:
+def start(hardware: Hardware) -> "Fabric":
     """The launched engine, whose processes have met. Raises `UserError` where this machine has too few devices."""
+    from lightning_fabric import Fabric  # slow to import, and only training and shared work need it
+    from lightning_fabric.strategies.ddp import DDPStrategy
+
     check_hardware(hardware.accelerator, hardware.devices, hardware.precision)
     several = hardware.devices * hardware.nodes > 1
     strategy = DDPStrategy(**_ALONE) if several else "auto"
