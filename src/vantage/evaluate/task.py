@@ -31,6 +31,9 @@ class EvaluationProtocol(Protocol):
 class OwnTask(ABC):
     """A protocol that needs something other than one labeled set, and so builds its own task."""
 
+    images_with: ClassVar[str] = "classes"
+    """What the images that a command names carry: "classes", "masks" or "boxes"."""
+
     @abstractmethod
     def task(self, train: Source, test: Source | None) -> "Task":
         """This protocol with its training and test images; if `test` is omitted, some of `train` are set aside for

@@ -17,13 +17,8 @@ __all__ = ["TaskImages", "class_names", "kind_of_images"]
 
 
 def kind_of_images(protocol: Any) -> str:
-    """The kind of images that a protocol needs: "classes", "masks" or "boxes"."""
-    from vantage.evaluate import Segmentation
-    from vantage.evaluate.protocols.detection import DetectorProtocol
-
-    if isinstance(protocol, Segmentation):
-        return "masks"
-    return "boxes" if isinstance(protocol, DetectorProtocol) else "classes"
+    """The kind of images that a protocol needs: "classes", or, if it says so, "masks" or "boxes"."""
+    return getattr(type(protocol), "images_with", "classes")
 
 
 class TaskImages:

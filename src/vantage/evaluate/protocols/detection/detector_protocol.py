@@ -40,6 +40,7 @@ class DetectorProtocol(OwnTask):
 
     name: ClassVar[str]
     version: ClassVar[int]
+    images_with: ClassVar[str] = "boxes"
     output: ClassVar[Output]
     """What is predicted for each instance, where that does not depend on the images."""
 

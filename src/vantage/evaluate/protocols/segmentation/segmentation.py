@@ -51,6 +51,7 @@ class Segmentation(OwnTask):
     """
 
     name: ClassVar[str] = "segmentation"
+    images_with: ClassVar[str] = "masks"
     version: ClassVar[int] = 1
 
     size: int = 0
