@@ -182,6 +182,5 @@ def _in_own_words(message: str, name: str, protocol: Any) -> str:
 
 
 def _settable() -> list[str]:
-
     every = [f"{name}.{leaf.path}" for name, kind in protocols().items() for leaf in leaves(kind())]
     return every + [f"{name}.{own}" for name in protocols() for own in _TASK_FIELDS]

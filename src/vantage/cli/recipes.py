@@ -59,7 +59,6 @@ def _by_paper(every: "Iterable[Callable[[int], Run]]") -> "dict[str, list[Callab
 
 
 def _show(recipe: "Callable[[int], Run]", size: int, console: Console) -> None:
-
     run = recipe(size)
     console.result(f"{inspect.getdoc(recipe) or recipe.__name__}\n\n{as_python(run)}\n")
     console.result(f"Fields that --set PATH=VALUE may change, with their values at {size} pixels:\n")

@@ -7,11 +7,11 @@ import ast
 import functools
 import inspect
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, get_args, get_type_hints
 
-__all__ = ["Setting", "differences", "field_help", "leaves", "replace_at", "settings_in"]
+__all__ = ["Setting", "differences", "field_help", "leaves", "replace_at", "settings_in", "texts_under"]
 
 
 @dataclass(frozen=True)
@@ -90,12 +90,17 @@ def field_help(kind: type) -> dict[str, str]:
             (body,) = ast.parse(textwrap.dedent(inspect.getsource(above))).body
         except (OSError, TypeError, SyntaxError, ValueError):
             continue  # without source code, fields have no text
-        statements = body.body if isinstance(body, ast.ClassDef) else []
-        for first, second in zip(statements, statements[1:], strict=False):
-            if isinstance(first, ast.AnnAssign) and isinstance(first.target, ast.Name):
-                match second:
-                    case ast.Expr(ast.Constant(str() as text)):
-                        words[first.target.id] = " ".join(text.split())
+        words |= texts_under(body.body) if isinstance(body, ast.ClassDef) else {}
+    return words
+
+
+def texts_under(body: Sequence[ast.stmt]) -> dict[str, str]:
+    """The text under each field in the body of a class."""
+    words: dict[str, str] = {}
+    for pair in zip(body, body[1:], strict=False):
+        match pair:
+            case ast.AnnAssign(ast.Name(name)), ast.Expr(ast.Constant(str(text))):
+                words[name] = " ".join(text.split())
     return words
 
 

@@ -173,7 +173,6 @@ def _test(images: ImageOptions, options: SweepOptions, computing: ComputeOptions
 
 
 def _changes(run: "Run", settings: list[str], options: SweepOptions) -> dict[str, Any]:
-
     settings = [*settings, *assignments({"batch_size": options.batch_size})]
     return read_assignments(run, settings, lambda path: path.partition(".")[0] not in _NEVER_VARY, run.recipe)
 

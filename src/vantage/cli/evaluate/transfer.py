@@ -111,7 +111,6 @@ def _sets(options: TransferOptions, console: Console) -> "tuple[list[TransferSet
 
 
 def _settable() -> list[str]:
-
     return sorted({leaf.path for kind in protocols(labeled_only=True).values() for leaf in leaves(kind())})
 
 
