@@ -28,7 +28,7 @@ from vantage.studies.lab import (
 from vantage.studies.lab.levels import LEVELS, one_gpu
 from vantage.studies.lab.maker import arm_chain, composition
 from vantage.studies.lab.page import scale_of
-from vantage.studies.lab.results import read_results, write_collected
+from vantage.studies.lab.results import outdated, read_results, write_collected
 from vantage.studies.lab.verdicts import VERDICTS
 from vantage.training.run import Run
 
@@ -101,7 +101,10 @@ def test_results_in_the_repository_belong_to_entries_as_they_are(repository: Pat
     for level, path in files:
         entry, record = level.entry(entry_of(path.stem)), read_results(path)
         assert record["level"] == level.name
-        assert set(numbers_in(path.parent, entry)) == set(record["cells"]), f"{path.name} holds cells made otherwise"
+        assert not outdated(path.parent, entry), f"{path.name} holds numbers that were made or measured otherwise"
+        for name, cell in record["cells"].items():
+            numbers = cell["measures"] if entry.cell(name).measures else ()
+            assert set(cell["by"]) == set(numbers), f"{path.name}, {name}: collect it anew, to record its measures"
         values = [v for cell in record["cells"].values() for row in cell["measures"].values() for v in row.values()]
         assert all(map(math.isfinite, values)) and all(place["versions"]["torch"] for place in record["made_on"])
 

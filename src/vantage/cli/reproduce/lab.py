@@ -129,11 +129,22 @@ def _make(order: "WorkOrder", options: LabOptions, console: Console) -> bool:
     if todo and not options.collect:
         console.note(f"to be done: {estimate_workload(maker, todo).words(options.jobs)}")
     complete = options.collect or make_all(order, options.jobs, console.note)
+    _tell_outdated(order.entries, _numbers(options), console)
     for path in write_collected(maker, order.entries, order.seeds, _numbers(options), options.level):
         console.note(f"numbers are in {path}")
     for entry in order.entries:
         _print(entry, judge_claims(entry, numbers_in(_numbers(options), entry)), console)
     return complete
+
+
+def _tell_outdated(entries: "tuple[Entry, ...]", folder: Path, console: Console) -> None:
+    """Say which collected numbers no longer count, before they are replaced."""
+    from vantage.studies.lab import outdated
+
+    for entry in entries:
+        if numbers := list(outdated(folder, entry)):
+            more = f" and {len(numbers) - 1} more" if len(numbers) > 1 else ""
+            console.note(f"{entry.name}: {numbers[0]}{more} left out, since the cell or its measure has changed")
 
 
 def _print(entry: "Entry", verdicts: "tuple[ClaimVerdict, ...]", console: Console) -> None:

@@ -16,6 +16,7 @@ from vantage.studies.lab.page import page as page
 from vantage.studies.lab.page import publish as publish
 from vantage.studies.lab.results import collect as collect
 from vantage.studies.lab.results import numbers_in as numbers_in
+from vantage.studies.lab.results import outdated as outdated
 from vantage.studies.lab.results import write_collected as write_collected
 from vantage.studies.lab.sets import ImageSets as ImageSets
 from vantage.studies.lab.smoke import smoke as smoke

@@ -23,7 +23,7 @@ from vantage.studies.lab.store import LabFolder
 from vantage.training import loop
 from vantage.training.run import Data
 
-__all__ = ["Maker", "Piece", "arm_chain", "composition"]
+__all__ = ["Maker", "Piece", "arm_chain", "composition", "encode_measure"]
 
 _IGNORED_FIELDS = ("data", "hardware", "monitoring", "seed")
 """Settings of a run that do not count towards its identity; its images count by their fingerprint."""

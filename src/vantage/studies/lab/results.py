@@ -1,4 +1,9 @@
-"""The numbers of an entry as a file for the repository: values by cell, measure and seed, and how they were made."""
+"""The numbers of an entry as a file for the repository: values by cell, number and seed, and how they were made.
+
+A cell of a file holds `made`, a digest of its experiment; `by`, for each number a digest of the measure that made it,
+with all of its settings; and `measures`, the values by number and seed. Numbers whose experiment or measure has changed
+since are left out. Experiments that measure themselves need no `by`: their settings are in `made`.
+"""
 
 import json
 import math
@@ -13,10 +18,10 @@ from vantage.storage.files import write_json
 from vantage.storage.provenance import hardware
 from vantage.storage.strangers import check_file
 from vantage.studies.lab.entry import Cell, Entry
-from vantage.studies.lab.maker import Maker, arm_chain, composition
+from vantage.studies.lab.maker import Maker, arm_chain, composition, encode_measure
 from vantage.studies.lab.verdicts import Numbers
 
-__all__ = ["FOLDER", "collect", "complete_seeds", "numbers_in", "read_results", "write_collected"]
+__all__ = ["FOLDER", "collect", "complete_seeds", "numbers_in", "outdated", "read_results", "write_collected"]
 
 FOLDER = Path("benchmarks/results/claims")
 """Where the repository stores these files."""
@@ -44,10 +49,14 @@ def collect(
         before = _without_seed(cells, str(seed))
         if len(results) < len(before):
             _add_seed(entry, cells, str(seed), before)
+            _drop_empty(cells)
             continue
         numbers = {name: _numbers(records) for name, records in results.items()}
         is_new = numbers != before
         _add_seed(entry, cells, str(seed), numbers)
+        _drop_empty(cells)
+        for name, records in results.items():
+            cells[name]["by"] = cells[name].get("by", {}) | _measured_by(records)
         for name, records in results.items():
             for result in records:
                 seconds = _seconds(maker, entry.cell(name), seed, result)
@@ -72,6 +81,13 @@ def _numbers(results: Iterable[Mapping[str, Any]]) -> dict[str, float]:
     return {name: float(f"{value:.6g}") for result in results for name, value in result["numbers"].items()}
 
 
+def _measured_by(results: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """For each number the digest of the measure that made it; nothing for experiments that measure themselves."""
+    keys = ("measure", "version", "settings")
+    measured = [(one, one["about"]) for one in results if "measure" in one["about"]]
+    return {name: digest({key: about[key] for key in keys}) for one, about in measured for name in one["numbers"]}
+
+
 def _without_seed(cells: dict[str, Any], seed: str) -> dict[str, dict[str, float]]:
     """Takes the numbers of a seed out of a file's cells, and returns them by cell and measure."""
     numbers: dict[str, dict[str, float]] = {}
@@ -83,19 +99,26 @@ def _without_seed(cells: dict[str, Any], seed: str) -> dict[str, dict[str, float
 
 
 def _add_seed(entry: Entry, cells: dict[str, Any], seed: str, numbers: Mapping[str, Mapping[str, float]]) -> None:
-    """Adds the numbers of a seed to a file's cells, and drops cells that have no numbers left."""
+    """Adds the numbers of a seed to a file's cells."""
     for name, values in numbers.items():
-        measures = cells.setdefault(name, {"made": _key(entry, name), "measures": {}})["measures"]
+        measures = cells.setdefault(name, {"made": _key(entry, name), "by": {}, "measures": {}})["measures"]
         for measure, value in values.items():
             measures.setdefault(measure, {})[seed] = value
-    for name in [name for name, cell in cells.items() if not any(cell["measures"].values())]:
-        del cells[name]
+
+
+def _drop_empty(cells: dict[str, Any]) -> None:
+    """Drops the rows of a file's cells that have no seed left, and cells without rows."""
+    for name, cell in list(cells.items()):
+        cell["measures"] = {number: row for number, row in cell["measures"].items() if row}
+        cell["by"] = {number: key for number, key in cell.get("by", {}).items() if number in cell["measures"]}
+        if not cell["measures"]:
+            del cells[name]
 
 
 def _carry_over(entry: Entry, level: str, earlier: Mapping[str, Any] | None) -> dict[str, Any]:
     """What an earlier file still says: its cells that are defined as they were, how long they took and where."""
     record: dict[str, Any] = {"entry": entry.name, "level": level, "cells": {}, "seconds": 0, "made_on": []}
-    cells = {name: cell for name, cell in earlier["cells"].items() if _is_current(entry, name, cell)} if earlier else {}
+    cells = _current_cells(entry, earlier["cells"]) if earlier else {}
     if earlier and cells:
         record |= {"cells": deepcopy(cells), "seconds": earlier["seconds"], "made_on": [*earlier["made_on"]]}
     return record
@@ -148,29 +171,61 @@ def read_results(path: Path) -> dict[str, Any]:
 
 
 def numbers_in(folder: Path, entry: Entry) -> Numbers:
-    """The numbers of an entry in a folder of results, without those of cells whose definition has changed since."""
-    path = folder / f"{entry.name}.json"
-    if not path.exists():
-        return {}
-    cells = read_results(path)["cells"]
+    """The numbers of an entry in a folder of results, without those of cells or measures that have changed since."""
     return {
-        name: {measure: {int(seed): v for seed, v in row.items()} for measure, row in cell["measures"].items()}
-        for name, cell in cells.items()
-        if _is_current(entry, name, cell)
+        name: {number: {int(seed): v for seed, v in row.items()} for number, row in cell["measures"].items()}
+        for name, cell in _current_cells(entry, _cells_in(folder, entry)).items()
     }
+
+
+def outdated(folder: Path, entry: Entry) -> tuple[str, ...]:
+    """The numbers in an entry's file that no longer count, as CELL @ NUMBER: the cell or the settings of the measure
+    have changed since."""
+    cells = _cells_in(folder, entry)
+    current = _current_cells(entry, cells)
+    return tuple(
+        f"{name} @ {number}"
+        for name, cell in cells.items()
+        for number in cell["measures"]
+        if number not in current.get(name, {"measures": {}})["measures"]
+    )
+
+
+def complete_seeds(folder: Path, entry: Entry) -> set[int]:
+    """The seeds with which a folder of results holds every measure of every cell of an entry."""
+    cells = _current_cells(entry, _cells_in(folder, entry))
+    rows: list[set[str]] = []
+    for cell in entry.runnable_cells:
+        own = cells.get(cell.name, {"measures": {}})
+        for key in _measure_keys(cell) or ("",):
+            of_measure = [set(row) for number, row in own["measures"].items() if own["by"].get(number, key) == key]
+            rows += of_measure or [set()]
+    return {int(seed) for seed in set.intersection(*rows)} if rows else set()
+
+
+def _cells_in(folder: Path, entry: Entry) -> Mapping[str, Any]:
+    path = folder / f"{entry.name}.json"
+    return read_results(path)["cells"] if path.exists() else {}
+
+
+def _current_cells(entry: Entry, cells: Mapping[str, Any]) -> dict[str, Any]:
+    """A file's cells that are still defined as they were made, with the numbers whose measure is still the same.
+    Numbers without a digest were collected by earlier versions; their measures count as the same."""
+    runnable = {cell.name: cell for cell in entry.runnable_cells}
+    current: dict[str, Any] = {}
+    for name, cell in cells.items():
+        if name in runnable and cell["made"] == _key(entry, name):
+            keys, by = _measure_keys(runnable[name]), cell.get("by", {})
+            kept = {n: row for n, row in cell["measures"].items() if n not in by or by[n] in keys}
+            if kept:
+                current[name] = {**cell, "by": {n: key for n, key in by.items() if n in kept}, "measures": kept}
+    return current
 
 
 def _key(entry: Entry, cell: str) -> str:
     return digest(composition(entry.cell(cell).experiment))
 
 
-def _is_current(entry: Entry, name: str, cell: Mapping[str, Any]) -> bool:
-    """Whether a cell of a file is still defined as it was when it was made."""
-    return any(each.name == name for each in entry.runnable_cells) and cell["made"] == _key(entry, name)
-
-
-def complete_seeds(folder: Path, entry: Entry) -> set[int]:
-    """The seeds with which a folder of results holds every cell of an entry."""
-    numbers = numbers_in(folder, entry)
-    rows = [set(row) for cell in entry.runnable_cells for row in numbers.get(cell.name, {"": {}}).values()]
-    return set.intersection(*rows) if rows else set()
+def _measure_keys(cell: Cell) -> tuple[str, ...]:
+    """The digest of each measure of a cell, with all of its settings."""
+    return tuple(digest(encode_measure(measure)) for measure in cell.measures)
