@@ -1,12 +1,15 @@
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from vantage.errors import UserError
-from vantage.studies.lab import Cell, Claim, Entry, Gate, judge_claims
+from vantage.studies.lab import ENTRIES, LEVELS, Cell, Claim, Entry, Gate, Reason, judge_claims, numbers_in
+from vantage.studies.lab.claim_words import verdict_in_words
 from vantage.studies.lab.entry import paper
 from vantage.studies.lab.predicates import Beats, Close
+from vantage.studies.lab.results import FOLDER
 from vantage.studies.lab.verdicts import Numbers
 
 GATE = Gate("base", ("raw",), "kNN")
@@ -91,3 +94,39 @@ def test_a_claim_about_no_cell_is_refused() -> None:
         replace(ENTRY, claims=(Claim("1", "mine", "§1", (Beats("mine", "ours"),)),))
     with pytest.raises(UserError, match="the same name"):
         replace(ENTRY, cells=(*ENTRY.cells, Cell("raw")))
+
+
+def with_reasons(*reasons: Reason) -> Entry:
+    first = replace(ENTRY.claims[0], reasons=reasons)
+    return replace(ENTRY, claims=(first, *ENTRY.claims[1:]))
+
+
+def test_a_refuted_claim_gives_the_reasons_that_its_numbers_show() -> None:
+    shown = Reason("theirs is above the base", Beats("theirs", "base"), "kNN")
+    wrong = Reason("ours is above the base", Beats("ours", "base"), "kNN")
+    excluded = Reason("that nothing is learned", Beats("base", "raw"), "kNN", ruled_out=True)
+    entry = with_reasons(shown, wrong, excluded, Reason("few classes"))
+    first = judge_claims(entry, numbers(ours=3.0, theirs=8.0))[0]
+    assert first.verdict == "refuted"
+    words = verdict_in_words(first)
+    assert "; why: theirs is above the base (theirs − base: +" in words and "; why: few classes" in words
+    assert "; ruled out: that nothing is learned (base − raw: +" in words and "ours is above the base" not in words
+
+
+def test_reasons_are_given_of_refuted_claims_only() -> None:
+    entry = with_reasons(Reason("few classes"))
+    for ours in (8.0, 3.02):
+        assert judge_claims(entry, numbers(ours=ours, theirs=3.0))[0].reasons == ()
+
+
+def test_reasons_are_about_cells_of_the_entry() -> None:
+    with pytest.raises(UserError, match="there is no cell 'other'"):
+        with_reasons(Reason("another entry", Beats("other", "base"), "kNN"))
+
+
+def test_refuted_claims_say_why_or_what_was_ruled_out(repository: Path) -> None:
+    for level in LEVELS:
+        for entry in map(level.entry, ENTRIES):
+            rulings = judge_claims(entry, numbers_in(level.folder(repository / FOLDER), entry))
+            for one in (one for one in rulings if one.verdict == "refuted"):
+                assert one.reasons, f"{entry.name}, {one.claim.name}: look for the reason, and write what was ruled out"

@@ -1,17 +1,18 @@
 """The lab: the papers' tables and figures as data, cells run on two cores or a GPU, and a verdict on every claim."""
 
+from vantage.studies.lab.claim_words import ours_in_words as ours_in_words
 from vantage.studies.lab.entries import ENTRIES as ENTRIES
 from vantage.studies.lab.entry import Arm as Arm
 from vantage.studies.lab.entry import Cell as Cell
 from vantage.studies.lab.entry import Claim as Claim
 from vantage.studies.lab.entry import Entry as Entry
 from vantage.studies.lab.entry import Gate as Gate
+from vantage.studies.lab.entry import Reason as Reason
 from vantage.studies.lab.entry import Untrained as Untrained
 from vantage.studies.lab.levels import LEVELS as LEVELS
 from vantage.studies.lab.levels import Level as Level
 from vantage.studies.lab.maker import Maker as Maker
 from vantage.studies.lab.page import completion as completion
-from vantage.studies.lab.page import ours_in_words as ours_in_words
 from vantage.studies.lab.page import page as page
 from vantage.studies.lab.page import publish as publish
 from vantage.studies.lab.results import collect as collect

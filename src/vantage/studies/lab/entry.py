@@ -11,7 +11,7 @@ from vantage.studies.lab.panel import Panel
 from vantage.studies.lab.predicates import Predicate
 from vantage.training.run import Run
 
-__all__ = ["Arm", "Cell", "Claim", "Entry", "Gate", "Untrained", "paper", "with_runs"]
+__all__ = ["Arm", "Cell", "Claim", "Entry", "Gate", "Reason", "Untrained", "paper", "with_runs"]
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,23 @@ class Cell:
 
 
 @dataclass(frozen=True)
+class Reason:
+    """Why a claim fails here, or what was ruled out as the reason."""
+
+    text: str
+    """In words."""
+
+    predicate: Predicate | None = None
+    """A statement about cells of the same entry that shows it; the reason is given only where this holds."""
+
+    measure: str = ""
+    """The measure by which the statement is tested."""
+
+    ruled_out: bool = False
+    """Whether the text names something that is not the reason."""
+
+
+@dataclass(frozen=True)
 class Claim:
     """A claim of a paper that cells can contradict."""
 
@@ -95,6 +112,9 @@ class Claim:
 
     note: str = ""
     """Why the claim is not tested here, or what to bear in mind."""
+
+    reasons: tuple[Reason, ...] = ()
+    """What to say where the claim is refuted."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +170,8 @@ class Entry:
         if len(set(names)) < len(names) or len({claim.name for claim in self.claims}) < len(self.claims):
             raise UserError(f"{self.name}: two cells or two claims have the same name")
         for claim in self.claims:
-            for term in (term for predicate in claim.predicates for term in predicate.terms):
+            shown = [reason.predicate for reason in claim.reasons if reason.predicate is not None]
+            for term in (term for predicate in (*claim.predicates, *shown) for term in predicate.terms):
                 if term.partition(" @ ")[0] not in names:
                     raise UserError(f"{self.name}, claim {claim.name}: there is no cell {term!r}")
         for term in (term for panel in self.panels for term in panel.terms):

@@ -1,15 +1,13 @@
 """The page of claims: counts, and for each claim the paper's value, ours and the verdict, with pictures."""
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
 
 from vantage.storage.files import write_result
 from vantage.storage.tables import Table
-from vantage.studies.lab.contrasts import ContrastResult
+from vantage.studies.lab.claim_words import paper_in_words, verdict_in_words
 from vantage.studies.lab.entry import Arm, Entry, Untrained
 from vantage.studies.lab.figure import draw
 from vantage.studies.lab.levels import LEVELS, Level
@@ -18,13 +16,10 @@ from vantage.studies.lab.points import Box, boxes
 from vantage.studies.lab.results import numbers_in
 from vantage.studies.lab.verdicts import VERDICTS, ClaimVerdict, Numbers, judge_claims
 
-__all__ = ["PICTURES", "ours_in_words", "page", "picture_boxes", "publish", "scale_of", "completion"]
+__all__ = ["PICTURES", "page", "picture_boxes", "publish", "scale_of", "completion"]
 
 PICTURES = "images/claims"
 """Folder for the pictures, next to the page."""
-
-_MOST = 3
-"""How many contrasts of the paper's numbers fit on a line; of our own only the least certain one is shown."""
 
 _INTRODUCTION = """# What the papers claim, and what holds here
 
@@ -40,6 +35,8 @@ entries on one GPU with a larger network trained for longer. A verdict applies t
   above raw pixels and above its random encoder (the gate).
 * *void*: the claim's precondition does not hold. *not run*: a cell has not been run yet. *not asked*: the claim is not
   tested at this level, for the reason given.
+* *Why* and *ruled out* follow a refuted claim: what the numbers of the same entry show about the reason, each with a
+  difference and an interval of its own, without correction.
 * Every predicate is also applied to the paper's own numbers; ✗ marks numbers that contradict the paper's text.
 * Pictures: a large point is a mean over seeds with its 95 % t interval (with three seeds or more), a faint line
   connects the points of a seed, and hollow points are the paper's. Verdicts are about differences within seeds, so the
@@ -155,7 +152,11 @@ def _section(entry: Entry, levels: tuple[_LevelResults, ...]) -> str:
     scales = [f"{_capital(one.level.words)}: {_scale(one)}" for one in levels]
     claims = zip(*(one.rulings for one in levels), strict=True)
     lines = [
-        (f"{same[0].claim.name}. {same[0].claim.text} ({same[0].claim.place})", _paper(same[0]), *map(_verdict, same))
+        (
+            f"{same[0].claim.name}. {same[0].claim.text} ({same[0].claim.place})",
+            paper_in_words(same[0]),
+            *map(verdict_in_words, same),
+        )
         for same in claims
     ]
     columns = ("claim", "paper", *(one.level.words for one in levels))
@@ -183,46 +184,3 @@ def _scale(level: _LevelResults) -> str:
     scale = "; ".join(part for part in (scale_of(entry), entry.scale) if part)
     state = f" {_capital(completion(entry, level.numbers))}." if entry.runnable_cells else ""
     return f"{scale or 'nothing is trained'}.{state}"
-
-
-def _verdict(one: ClaimVerdict) -> str:
-    word = f"**{one.verdict}**" if one.verdict in ("supported", "refuted") else one.verdict
-    parts = (ours_in_words(one) if one.results else "", one.reason)
-    return ": ".join((word, "; ".join(part for part in parts if part))) if any(parts) else word
-
-
-def _paper(one: ClaimVerdict) -> str:
-    if not one.paper:
-        return "no numbers"
-    if len(one.paper) <= _MOST:
-        words = "; ".join(f"{each.name}: {_format_signed(fmean(each.values))}" for each in one.paper)
-    else:
-        values = [fmean(each.values) for each in one.paper]
-        words = f"{len(values)} differences, {_format_signed(min(values))} to {_format_signed(max(values))}"
-    return (
-        words
-        + "".join(f"; ✗ {each}" for each in one.contradictions[:_MOST])
-        + (" …" if len(one.contradictions) > _MOST else "")
-    )
-
-
-def ours_in_words(one: ClaimVerdict) -> str:
-    """The contrast that decides a claim: its least certain one."""
-    if not one.results:
-        return "–"
-    order = ("refuted", "undecided", "supported")
-    least = min(one.results, key=lambda each: (order.index(each.verdict), -each.p))
-    more = f"; least sure of {len(one.results)}" if len(one.results) > 1 else ""
-    return f"{_words(least)} ({one.claim.measure}{more})" if " @ " not in least.name else _words(least) + more
-
-
-def _words(one: ContrastResult) -> str:
-    between = "" if math.isinf(one.low) else f" [{_format_signed(one.low)}, {_format_signed(one.high)}]"
-    flips = "" if one.flips is None else f", flips {one.flips:.2g}"
-    return f"{one.name}: {_format_signed(one.mean)}{between}, n {one.n}, p {one.p:.2g}{flips}"
-
-
-def _format_signed(value: float) -> str:
-    """Three significant digits; a difference that is only rounding error counts as 0."""
-    value = 0.0 if abs(value) < 1e-12 else value
-    return f"{value:+.3g}" if abs(value) < 1_000 else f"{value:+,.0f}"

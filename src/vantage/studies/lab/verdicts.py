@@ -6,7 +6,7 @@ from statistics import fmean
 
 from vantage.measures.significance import interval
 from vantage.studies.lab.contrasts import FEWEST, ContrastResult, SeedContrast, judge_contrasts
-from vantage.studies.lab.entry import Claim, Entry, Gate
+from vantage.studies.lab.entry import Claim, Entry, Gate, Reason
 from vantage.studies.lab.predicates import Predicate, Values
 
 __all__ = ["VERDICTS", "Numbers", "ClaimVerdict", "numbers_of", "paper_values", "paper_contrasts", "judge_claims"]
@@ -39,6 +39,9 @@ class ClaimVerdict:
 
     contradictions: tuple[str, ...] = ()
     """The contrasts in the paper's numbers that contradict its text."""
+
+    reasons: tuple[tuple[Reason, ContrastResult | None], ...] = ()
+    """Of a refuted claim: the reasons that its numbers show, each with the contrast that shows it, tested alone."""
 
 
 def judge_claims(entry: Entry, numbers: Numbers) -> tuple[ClaimVerdict, ...]:
@@ -97,7 +100,21 @@ def _claim_verdict(
         return ClaimVerdict(claim, "undecided", results, gate_reason, paper, contradictions)
     fewest = min(one.n for one in results)
     few = f"{fewest} of at least {FEWEST} pairs" if fewest < FEWEST else ""
-    return ClaimVerdict(claim, whole, results, few or claim.note, paper, contradictions)
+    reasons = _reasons(claim, numbers) if whole == "refuted" else ()
+    return ClaimVerdict(claim, whole, results, few or claim.note, paper, contradictions, reasons)
+
+
+def _reasons(claim: Claim, numbers: Numbers) -> tuple[tuple[Reason, ContrastResult | None], ...]:
+    """The reasons of a claim that need no numbers, or that the numbers support, with the least certain contrast."""
+    reasons: list[tuple[Reason, ContrastResult | None]] = []
+    for reason in claim.reasons:
+        if reason.predicate is None:
+            reasons.append((reason, None))
+            continue
+        results = [judge_contrasts([one])[0] for one in _contrasts(reason.predicate, numbers, reason.measure)]
+        if reason.predicate.overall_verdict([one.verdict for one in results]) == "supported":
+            reasons.append((reason, max(results, key=lambda one: one.p)))
+    return tuple(reasons)
 
 
 def _gate_reason(gate: Gate, numbers: Numbers) -> str:
