@@ -9,6 +9,7 @@ import pytest
 from vantage.errors import UserError
 from vantage.measures.significance import interval
 from vantage.studies.lab import ENTRIES, Cell, Claim, Entry, Gate
+from vantage.studies.lab.annotations import in_two_lines
 from vantage.studies.lab.entry import paper
 from vantage.studies.lab.figure import arrange, draw, figure_of, in_words
 from vantage.studies.lab.page import PICTURES, picture_boxes
@@ -76,7 +77,7 @@ def test_means_intervals_and_seeds_are_where_the_numbers_are() -> None:
     seed = [(list(x.get_xdata()), list(x.get_ydata())) for x in line.lines]
     assert ([0.0, 0.5, 1.0], [11.0, 15.0, 12.0]) in seed and ([0.0, 0.5], [12.0, 19.0]) in seed
     assert line.get_title() == "two cores, 1 to 3 seeds\nfloor: raw 5"
-    assert (line.get_xlabel(), line.get_ylabel()) == ("λ", "nearest neighbors, top-1 (%)")
+    assert (line.get_xlabel(), line.get_ylabel()) == ("λ", "nearest neighbors,\ntop-1 (%)")
     assert theirs.get_ylabel() == "VOC (%)" and rows.get_xlabel() == "nearest neighbors, top-1 (%)"
     assert [label.get_text() for label in rows.get_yticklabels()] == ["base", *WEIGHTS]
 
@@ -110,6 +111,34 @@ def test_boxes_stand_at_most_three_in_a_row() -> None:
     assert arrange((line, theirs, rows, shared)) == [[line, theirs, rows], [shared]]
     ours = (line, gpu[0], rows, gpu[1], shared, gpu[2])
     assert arrange(ours) == [[line, rows, shared], gpu]
+
+
+def test_neighbors_with_the_same_curves_share_a_legend() -> None:
+    curves = {"odd": {"λ 0": 0.0, "λ 1": 1.0}, "even": {"λ 0": 0.0, "λ .5": 0.5}}
+    panels = tuple(Panel(measure, curves, "λ") for measure in ("knn", "I_NCE"))
+    legends = [axis.get_legend() for axis in shapes(boxes(replace(ENTRY, panels=panels), LEVELS))]
+    assert [legend is not None for legend in legends] == [True, False]
+    other = Panel("knn", {"one": curves["odd"], "two": curves["even"]}, "λ")
+    legends = [axis.get_legend() for axis in shapes(boxes(replace(ENTRY, panels=(panels[0], other)), LEVELS))]
+    assert [[each.get_text() for each in legend.get_texts()] for legend in legends] == [["odd", "even"], ["one", "two"]]
+
+
+def test_points_have_names_that_do_not_cross() -> None:
+    names = {f"kind, {number}": number for number in range(4)}
+    cells = tuple(Cell(name) for name in names)
+    rows = {name: {"knn": {0: 10.0 + n}, "I_NCE": {0: 1.0 + n}} for name, n in names.items()}
+    panel = Panel("knn", {"kind": tuple(names)}, x_measure="I_NCE")
+    entry = replace(ENTRY, cells=(*ENTRY.cells, *cells), panels=(panel,))
+    (axis,) = shapes(boxes(entry, [("two cores", rows)]))
+    assert sorted(text.get_text() for text in axis.texts) == ["0", "1", "2", "3"]
+    same = {name: {"knn": {0: 10.0}, "I_NCE": {0: 1.0}} for name in names}
+    (axis,) = shapes(boxes(entry, [("two cores", same)]))
+    assert axis.texts and len({text.xyann for text in axis.texts}) == len(axis.texts)
+
+
+def test_long_labels_take_two_lines() -> None:
+    assert in_two_lines("linear classifier, top-1 (%)") == "linear classifier,\ntop-1 (%)"
+    assert in_two_lines("I_NCE (nats)") == "I_NCE (nats)"
 
 
 def test_a_picture_of_no_cell_is_refused() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from vantage.measures.significance import FEWEST, interval
 from vantage.storage.figures import color, panels, picture, scale_axis, set_titles
+from vantage.studies.lab.annotations import SMALL, Spot, in_two_lines, label_points, reference_line
 from vantage.studies.lab.points import PAPER, Box, Point
 
 if TYPE_CHECKING:
@@ -22,12 +23,9 @@ _HEIGHT, _ROW, _AROUND = 2.2, 0.2, 0.9
 """Height in inches of a box with an x axis, of a row, and of the space around rows."""
 _BELOW = 0.36
 """Inches from an axis to its legend."""
-_GRAY = "#555555"
 _MARKERS = "osD^vP*"
 _LETTERS = ["DejaVu Sans", "Verdana"]
 """Fonts of about the same width."""
-_SMALL = 7.5
-"""Size of the smaller text, in points."""
 
 
 def draw(boxes: Sequence[Box]) -> bytes:
@@ -76,13 +74,20 @@ def figure_of(boxes: Sequence[Box]) -> "Figure":
     table = arrange(boxes)
     columns = max(map(len, table))
     figure, axes = panels(len(table), columns, _WIDTHS[columns], max(map(_height, boxes)))
+    spots: list[tuple[Any, list[Spot]]] = []
     for row, across in zip(table, axes, strict=True):
+        legends = _legend_places(row)
         for place, axis in enumerate(across):
             if place >= len(row):
                 axis.set_visible(False)
             else:
                 show_names = place == 0 or row[place - 1].panel.rows != row[place].panel.rows
-                _draw(axis, row[place], show_names)
+                spots.append((axis, _draw(axis, row[place], show_names)))
+                if place in legends:
+                    _legend(axis, row[place])
+    figure.draw_without_rendering()  # panels get their sizes, by which names find room
+    for axis, names in spots:
+        label_points(axis, names)
     return figure
 
 
@@ -96,8 +101,21 @@ def _has_legend(box: Box) -> bool:
     return len(box.curves) > 1 and (box.source == PAPER or not box.panel.rows)
 
 
-def _draw(axis: Any, box: Box, show_names: bool) -> None:
-    panel, rows = box.panel, box.panel.rows
+def _legend_places(row: Sequence[Box]) -> set[int]:
+    """The boxes of a row that get a legend: of neighbors with the same one, that in the middle."""
+    places: set[int] = set()
+    keys = [(tuple(box.curves), box.source == PAPER) if _has_legend(box) else None for box in row]
+    start = 0
+    for end in range(1, len(row) + 1):
+        if end == len(row) or keys[end] != keys[start]:
+            places |= {(start + end - 1) // 2} if keys[start] else set()
+            start = end
+    return places
+
+
+def _draw(axis: Any, box: Box, show_names: bool) -> list[Spot]:
+    """Draws a box, and returns its points that need a name."""
+    panel, rows, spots = box.panel, box.panel.rows, list[Spot]()
     if panel.log:
         _logarithmic(axis, bool(rows))
     for number, (name, curve) in enumerate(box.curves.items()):
@@ -105,29 +123,22 @@ def _draw(axis: Any, box: Box, show_names: bool) -> None:
         places = [_Place.of(point, rows) for point in curve]
         _seeds(axis, places, style, connect=not panel.x_measure)
         _means(axis, places, style, connect=not rows and not panel.x_measure)
-        if panel.x_measure and not name:
-            _labels(
-                axis, [(point.name, fmean(place.x), fmean(place.y)) for point, place in zip(curve, places, strict=True)]
-            )
+        spots += _spots(curve, places, name, style["color"] if name else "black") if panel.x_measure else []
     for name, value in box.lines.items():
-        _line(axis, name, value, next(iter(box.curves.values())))
+        ends = [(fmean(curve[0].values), fmean(curve[-1].values)) for curve in box.curves.values()]
+        reference_line(axis, name, value, ends)
     _along(axis, box, show_names)
     _name_axes(axis, box)
-    if _has_legend(box):
-        _legend(axis, box)
+    return spots
 
 
-def _labels(axis: Any, points: Sequence[tuple[str, float, float]]) -> None:
-    """Names next to their points, on the side that has room; where two points are close, the lower name goes below."""
-    left, right = axis.get_xlim()
-    bottom, top = axis.get_ylim()
-    above: dict[bool, float] = {}
-    for name, x, y in sorted(points, key=lambda point: -point[2]):
-        leftward = x > (left + right) / 2
-        below = leftward in above and above[leftward] - y < 0.1 * (top - bottom)
-        above[leftward] = y
-        place, alignment = (-6 if leftward else 6, -6 if below else 4), "right" if leftward else "left"
-        axis.annotate(name, (x, y), place, textcoords="offset points", ha=alignment, fontsize=_SMALL)
+def _spots(curve: Sequence[Point], places: "Sequence[_Place]", name: str, tint: str) -> list[Spot]:
+    """The points of a curve with their names; the name of the curve is not repeated."""
+    return [
+        Spot(point.name.removeprefix(f"{name}, ").removeprefix(f"{name} "), fmean(place.x), fmean(place.y),
+            _half(place.x), _half(place.y), tint)
+        for point, place in zip(curve, places, strict=True)
+    ]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -182,15 +193,6 @@ def _half(values: Sequence[float]) -> float:
     return (high - low) / 2 if len(values) >= FEWEST else 0.0
 
 
-def _line(axis: Any, name: str, value: float, curve: Sequence[Point]) -> None:
-    """A horizontal line, labeled at the end where the curve is farther away."""
-    left, right = (abs(fmean(point.values) - value) for point in (curve[0], curve[-1]))
-    end, side = (1.0, "right") if right >= left else (0.0, "left")
-    axis.axhline(value, color=_GRAY, linestyle="--", linewidth=1.0)
-    axis.annotate(name, (end, value), (0, 2), xycoords=("axes fraction", "data"), textcoords="offset points",
-        ha=side, fontsize=_SMALL, color=_GRAY)  # fmt: skip
-
-
 def _logarithmic(axis: Any, across: bool) -> None:
     from matplotlib.ticker import NullFormatter
 
@@ -230,11 +232,11 @@ def _name_axes(axis: Any, box: Box) -> None:
     panel = box.panel
     y_axis = panel.paper_label if box.source == PAPER else panel.y_axis
     title = f"{box.title}\nfloor: {box.floor}" if box.floor else box.title
-    set_titles(axis, title, *((y_axis, "") if panel.rows else (panel.x_axis, y_axis)))
-    axis.tick_params(labelsize=_SMALL)
-    axis.title.set_fontsize(_SMALL + 0.5)
+    set_titles(axis, title, *((y_axis, "") if panel.rows else (panel.x_axis, in_two_lines(y_axis))))
+    axis.tick_params(labelsize=SMALL)
+    axis.title.set_fontsize(SMALL + 0.5)
     for label in (axis.xaxis.label, axis.yaxis.label):
-        label.set_fontsize(_SMALL)
+        label.set_fontsize(SMALL)
 
 
 def _legend(axis: Any, box: Box) -> None:
@@ -244,4 +246,4 @@ def _legend(axis: Any, box: Box) -> None:
     marks = [axis.plot([], [], **_style(name, number, box))[0] for number, name in enumerate(box.curves)]
     below = axis.transAxes + ScaledTranslation(0, -_BELOW, axis.figure.dpi_scale_trans)
     axis.legend(marks, box.curves, loc="upper center", bbox_to_anchor=(0.5, 0.0), bbox_transform=below, ncols=2,
-        fontsize=_SMALL, frameon=False, handlelength=1.4, columnspacing=1.2, labelspacing=0.25)  # fmt: skip
+        fontsize=SMALL, frameon=False, handlelength=1.4, columnspacing=1.2, labelspacing=0.25)  # fmt: skip

@@ -145,7 +145,8 @@ TABLE_2 = Entry(
         Claim("c", "it adds more with fewer labels", "ours", (Gains(*((f"λ 1 @ {share}", f"from scratch @ {share}")
             for share in _TUNED)),), (), _TUNED[0]),
     ),
-    panels=tuple(Panel(share, {"": ("from scratch", "λ 1", "λ .75")}) for share in _TUNED),
+    panels=tuple(Panel(share, {"": ("from scratch", "λ 1", "λ .75")}, y_label=f"{share} of the labels, top-5 (%)")
+        for share in _TUNED),
     scale=f"{SCALE}; λ 1 and .75 of figure 8, fine-tuned on 2 % and 10 % of the labels, 3 and 13 images per class, with"
     " rates chosen on other training images; top-5",
 )
@@ -181,7 +182,7 @@ FIGURE_9 = Entry(
             (Beats(f"λ .75 @ {_COMMON} of failures", f"λ .75 @ {_COMMON} by chance"),), (), _RIGHT),
     ),
     panels=(Panel(_RIGHT, {"": tuple(f"λ .75 @ {name}" for name in (_RIGHT, "no neighbor right",
-        f"{_COMMON} of failures", f"{_COMMON} by chance"))}, y_label="%"),),
+        f"{_COMMON} of failures", f"{_COMMON} by chance"))}, y_label="of queries, or of their neighbors (%)"),),
     scale=f"{SCALE}; all test images instead of six queries, for figure 8's λ .75",
 )
 

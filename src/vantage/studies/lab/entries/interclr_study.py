@@ -159,7 +159,8 @@ FIGURE_7 = Entry(
         Claim("4", "intra separates images of a class more than inter does", "§5.2", (Beats("intra", "inter"),), (),
             _TERMS[3]),
     ),
-    panels=tuple(Panel(term, {"": ("intra", "inter", "both")}) for term in _TERMS),
+    panels=tuple(Panel(term, {"": ("intra", "inter", "both")}, y_label="outliers (%)" if term == _TERMS[1] else "")
+        for term in _TERMS),
     scale=f"{SCALE}; figure 8's λ 1, 0 and .75; 8 augmentations of 512 test images, in numbers instead of a picture:"
     " claim 1 by (class − others)/(image − others) of mean cosines, 2 by the class of the nearest other image",
 )
