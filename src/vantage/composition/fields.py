@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, get_args, get_type_hints
 
-__all__ = ["Setting", "differences", "field_help", "leaves", "replace_at", "settings_in", "texts_under"]
+__all__ = ["Setting", "differences", "field_help", "leaves", "replace_at", "settings_in"]
 
 
 @dataclass(frozen=True)
@@ -90,11 +90,11 @@ def field_help(kind: type) -> dict[str, str]:
             (body,) = ast.parse(textwrap.dedent(inspect.getsource(above))).body
         except (OSError, TypeError, SyntaxError, ValueError):
             continue  # without source code, fields have no text
-        words |= texts_under(body.body) if isinstance(body, ast.ClassDef) else {}
+        words |= _texts_under(body.body) if isinstance(body, ast.ClassDef) else {}
     return words
 
 
-def texts_under(body: Sequence[ast.stmt]) -> dict[str, str]:
+def _texts_under(body: Sequence[ast.stmt]) -> dict[str, str]:
     """The text under each field in the body of a class."""
     words: dict[str, str] = {}
     for pair in zip(body, body[1:], strict=False):
