@@ -10,7 +10,7 @@ from vantage.studies.lab.claim_words import verdict_in_words
 from vantage.studies.lab.entry import paper
 from vantage.studies.lab.predicates import Beats, Close
 from vantage.studies.lab.results import FOLDER
-from vantage.studies.lab.verdicts import Numbers
+from vantage.studies.lab.verdicts import Numbers, numbers_of
 
 GATE = Gate("base", ("raw",), "kNN")
 ENTRY = Entry(
@@ -130,3 +130,12 @@ def test_refuted_claims_say_why_or_what_was_ruled_out(repository: Path) -> None:
             rulings = judge_claims(entry, numbers_in(level.folder(repository / FOLDER), entry))
             for one in (one for one in rulings if one.verdict == "refuted"):
                 assert one.reasons, f"{entry.name}, {one.claim.name}: look for the reason, and write what was ruled out"
+
+
+def test_the_spread_over_seeds_is_a_measure() -> None:
+    """As distances from the median over the seeds; a paper gives its own number under the same name."""
+    rows = {"wide": {0: 1.0, 1: 5.0, 2: 9.0}, "narrow": {0: 4.0, 1: 5.0, 2: 6.0}}
+    values: Numbers = {name: {"kNN": row} for name, row in rows.items()}
+    assert numbers_of(values, "kNN, SD", "wide") == {0: 4.0, 1: 0.0, 2: 4.0}
+    assert numbers_of(values, "kNN", "narrow @ kNN, SD") == {0: 1.0, 1: 0.0, 2: 1.0}
+    assert numbers_of(values, "other, SD", "wide") == {}

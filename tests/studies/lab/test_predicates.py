@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
@@ -73,3 +75,11 @@ def test_rank_correlation_is_scipys_and_has_a_sign() -> None:
 def test_a_cell_without_numbers_is_named() -> None:
     with pytest.raises(UserError, match="b has no numbers"):
         Beats("a", "b").contrasts({"a": (1.0,)}.get)
+
+
+def test_gains_over_bases_are_correlated() -> None:
+    numbers = {"a": (10.0,), "b": (11.0,), "c": (12.0,), "raw a": (1.0,), "raw b": (4.0,), "raw c": (7.0,)}
+    plain = Correlation(("a", "b", "c"), (1.0, 2.0, 3.0))
+    assert plain.contrasts(numbers.get)[0].values == pytest.approx((1.0,))
+    gains = replace(plain, bases=("raw a", "raw b", "raw c"))
+    assert gains.contrasts(numbers.get)[0].values == pytest.approx((-1.0,)) and set(gains.terms) == set(numbers)

@@ -49,10 +49,13 @@ class Correlation(AllContrasts):
     negative: bool = False
     """Whether ρ should be below 0 instead of above."""
 
+    bases: tuple[str, ...] = ()
+    """A cell for each cell, whose number is subtracted first; empty where nothing is."""
+
     @property
     def terms(self) -> tuple[str, ...]:
-        """The cells, and their other column where there is one."""
-        return (*self.cells, *self._others)
+        """The cells, their bases, and their other column where there is one."""
+        return (*self.cells, *self.bases, *self._others)
 
     @property
     def _others(self) -> tuple[str, ...]:
@@ -61,6 +64,9 @@ class Correlation(AllContrasts):
     def contrasts(self, values: Values) -> tuple[SeedContrast, ...]:
         """ρ of each seed."""
         rows = [require_numbers(values, cell) for cell in self.cells]
+        if self.bases:
+            pairs = zip(self.cells, self.bases, strict=True)
+            rows = [combine(values, {cell: 1.0, base: -1.0}) for cell, base in pairs]
         if isinstance(self.against, str):
             other = [require_numbers(values, term) for term in self._others]
         else:

@@ -2,17 +2,29 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import fmean, median
 
 from vantage.measures.significance import interval
 from vantage.studies.lab.contrasts import FEWEST, ContrastResult, SeedContrast, judge_contrasts
 from vantage.studies.lab.entry import Claim, Entry, Gate, Reason
 from vantage.studies.lab.predicates import Predicate, Values
 
-__all__ = ["VERDICTS", "Numbers", "ClaimVerdict", "numbers_of", "paper_values", "paper_contrasts", "judge_claims"]
+__all__ = [
+    "SPREAD",
+    "VERDICTS",
+    "Numbers",
+    "ClaimVerdict",
+    "numbers_of",
+    "paper_values",
+    "paper_contrasts",
+    "judge_claims",
+]
 
 Numbers = Mapping[str, Mapping[str, Mapping[int, float]]]
 """Numbers by cell, measure and seed."""
+
+SPREAD = ", SD"
+"""What follows the name of a measure that stands for its spread over the seeds, as in the papers' columns."""
 
 VERDICTS = ("supported", "refuted", "undecided", "void", "not run", "not asked")
 """The possible verdicts on a claim."""
@@ -160,9 +172,18 @@ def _values_of_common_seeds(numbers: Numbers, measure: str, terms: tuple[str, ..
 
 
 def numbers_of(numbers: Numbers, by: str, term: str) -> Mapping[int, float]:
-    """The numbers of a term by seed: those of the measure that the term names, or else of `by`."""
+    """The numbers of a term by seed: those of the measure that the term names, or else of `by`.
+
+    "NAME, SD" stands for the distance of each seed from the median over the seeds by NAME: where these distances
+    differ, so do the spreads (the test of Brown and Forsythe).
+    """
     cell, _, measure = term.partition(" @ ")
-    return numbers.get(cell, {}).get(measure or by, {})
+    measures = numbers.get(cell, {})
+    name = measure or by
+    if name in measures or not name.endswith(SPREAD):
+        return measures.get(name, {})
+    row = measures.get(name.removesuffix(SPREAD), {})
+    return {seed: abs(value - median(row.values())) for seed, value in row.items()}
 
 
 def paper_values(papers: Mapping[str, Mapping[str, float]], column: str) -> Values:

@@ -107,9 +107,9 @@ def _cells_from(age: str, *widths: str) -> tuple[Cell, ...]:
     return tuple(Cell(f"{w} from {age}", _ball(_KEEPS[w], _STARTS[age]), measures.get(w, _MEASURES)) for w in widths)
 
 
-_EARLY, _LATE = (tuple(f"{words} from {age}" for words in _KEEPS) for age in ("0", "12"))
+_EARLY, _MIDDLE, _LATE = (tuple(f"{words} from {age}" for words in _KEEPS) for age in _STARTS)
 _WIDTHS = {
-    f"from epoch {age}": {f"{words} from {age}": keep for words, keep in _KEEPS.items()} for age in ("0", "12")
+    f"from epoch {age}": {f"{words} from {age}": keep for words, keep in _KEEPS.items()} for age in _STARTS
 }
 _NEAREST = tuple(band_terms(f"all from {age}", "0 to 1 %")[0] for age in _STARTS)
 
@@ -122,14 +122,14 @@ FIGURE_2A = Entry(
         *FLOORS,
         Cell("IR base", IR_BASE, _MEASURES),
         *_cells_from("0", *_KEEPS),
-        *_cells_from("4", "all"),
+        *_cells_from("4", *_KEEPS),
         *_cells_from("12", *_KEEPS),
     ),
     claims=(
         Claim("1", "started at epoch 0: the narrower the ring, the worse", "Appendix E", (Order(_EARLY),), (), LINEAR,
             True),
-        Claim("2", "started in the middle: all widths are within ± .5", "Appendix E", (),
-            note="it is not known which epoch of so short a run corresponds to the middle"),
+        Claim("2", "started in the middle: all widths are within ± .5", "Appendix E", (Close(_MIDDLE, 0.5),), (),
+            LINEAR, True, note="after 4 of 12 epochs"),
         Claim("3", "started late: the narrower, the better", "Appendix E", (Order(_LATE[::-1]),), (), LINEAR, True),
         Claim("4", "the later it starts, the larger the gain of a tenth over all", "Appendix E, its sign only",
             (Gains((_LATE[0], _LATE[-1]), (_EARLY[0], _EARLY[-1])),), (), LINEAR, True),
@@ -138,13 +138,16 @@ FIGURE_2A = Entry(
         Claim("b", "why: the older IR is, the more of the nearest hundredth are of the query's class", "ours",
             (Order(_NEAREST),), (), FALSE),
     ),
+    commands=("vantage pretrain cnce_ir --data CIFAR10#train --size 224 --epochs 100 --out runs/cnce_ir", *(
+        f"vantage pretrain ball_ir --data CIFAR10#train --size 224 --epochs 100 --init runs/cnce_ir"
+        f" --out runs/ball_{keep} --set branches.0.negatives.0.keep=Constant({keep})" for keep in (0.1, 0.25, 0.5))),
     gate=gate("IR base"),
     panels=(
         *(Panel(by, _WIDTHS, "share of the nearest") for by in (LINEAR, KNN)),
         Panel(FALSE, {"": {term: float(age) for term, age in zip(_NEAREST, _STARTS, strict=True)}}, "epochs of IR",
             y_label="nearest 1 %: of the query's class (%)"),
     ),
-    scale="one epoch, after 0 or 12 epochs of IR (claim b: also after 4), with equally many draws from the nearest"
+    scale="one epoch, after 0, 4 or 12 epochs of IR, with equally many draws from the nearest"
     " tenth, the nearest quarter or all keys; no inner cut, so that all keys are IR itself",
 )
 """Figure 2a: rings that start at different epochs."""
@@ -180,6 +183,14 @@ FIGURE_2B = Entry(
         Claim("c.2", "they do so at .75 ± .1 of the run", "Appendix E", (), note=_ADAPTIVE),
         Claim("c.3", "they never leave [.1, 1]", "Appendix E", (),
             note="they are clipped to this range, so no run could leave it"),
+    ),
+    commands=tuple(
+        f"vantage pretrain ring_ir --data CIFAR10#train --size 224 --epochs 200 --out runs/ring_{name}"
+        f" --set branches.0.negatives.0.keep={keep}"
+        for name, keep in (
+            ("linear", "BetweenEpochs(Linear(1.0,0.1,100))"), ("step", "ByEpoch(Linear(1.0,0.1,9),every=10.0)"),
+            ("accuracy", "FollowsAccuracy()"), ("loss", "FollowsLoss()"),
+        )
     ),
     gate=gate("IR"),
     panels=tuple(Panel(by, {"": ("IR", "linear", "step")}) for by in (LINEAR, KNN)),

@@ -36,6 +36,12 @@ def _row(what: str, *values: str) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(f"{head}, {what} {value}" for value in values) for head in _HEADS)
 
 
+def _command(sweep: str, recipe: str = "moco_v2") -> str:
+    """A sweep at the paper's scale (C.2)."""
+    return (f"vantage analyse views {sweep} --data IMAGENET#train --test IMAGENET#val --recipe {recipe} --size 224"
+        f" --epochs 100 --batch-size 256 --out {sweep}_{recipe}")
+
+
 def _best(rows: tuple[tuple[str, ...], ...], place: int) -> tuple[Predicate, ...]:
     return tuple(Highest(row[place], row[:place] + row[place + 1 :]) for row in rows)
 
@@ -98,8 +104,8 @@ FIGURE_4 = Entry(
             note="NYU-v2 is not here, and 150 photographs cannot rank networks"),
         Claim("3", "Lab and YDbDr are alike, within 1 point", "§4.2.1", (Close(("Lab", "YDbDr"), 1.0),), (), LINEAR,
             True),
-        Claim("4", "the gain over a random encoder rises as I_NCE falls", "ours", (),
-            note="a correlation of gains, which differ more between seeds than between spaces"),
+        Claim("4", "the gain over a random encoder rises as I_NCE falls", "ours", (Correlation(_COLORS, SHARED, True,
+            tuple(f"random, {name}" for name in _COLORS)),), (), LINEAR, True),
         Claim("a", "training helps in every space: it is above its random encoder", "ours",
             tuple(Beats(name, f"random, {name}") for name in _COLORS), (), LINEAR),
     ),
@@ -124,6 +130,7 @@ FIGURE_5 = Entry(
         Claim("1", "the best crop bound is .2", "§3.4", _best(_CROP[:1], 2), (), LINEAR, True),
         Claim("2", "the best jitter is 1", "§3.4", _best(_JITTER[:1], 2), (), LINEAR, True),
     ),
+    commands=(_command("crop"), _command("jitter")),
     gate=_GATE,
     panels=(
         Panel(LINEAR, {"": _positions(_CROP[0])}, "crop bound c"),
@@ -155,6 +162,7 @@ FIGURE_9 = Entry(
         Claim("5", "at equal I_NCE the larger width is more accurate", "B.3", (),
             note="no two cells have equal I_NCE, and six points are too few to interpolate"),
     ),
+    commands=("vantage analyse views blur --data STL10#unlabeled --out blur",),
     gate=_WIDTH_GATE,
     panels=_panels({"": _positions(_WIDTHS)}, "width of the blur σ (px)"),
     scale=f"SimCLR by SGD; images of half the paper's side, so that widths are halved too; {FROM_SCRATCH}",
@@ -182,6 +190,7 @@ FIGURE_12 = Entry(
             reasons=_UNLEARNED),
         Claim("3", "each step lowers I_NCE", "C.1", (Order(_LADDER[::-1]),), (), SHARED),
     ),
+    commands=(_command("ladder", "moco_v1"),),
     gate=_LADDER_GATE,
     panels=_panels({"": _LADDER}),
     scale=f"MoCo v1; no blur at 32 px; {FROM_SCRATCH}, where strong views learn late",
@@ -202,6 +211,7 @@ FIGURE_13 = Entry(
         Claim("a", "the best c lies inside, each head", "ours", tuple(InteriorPeak(row) for row in _CROP), (), LINEAR,
             True),
     ),
+    commands=(_command("crop"), _command("crop", "moco_v1")),
     gate=_GATE,
     panels=_panels(_by_head(_CROP), "crop bound c"),
     scale=f"MoCo v2, with an MLP at τ .15 and a linear head at τ .07; {FROM_SCRATCH}, since a base favors its own c",
@@ -220,6 +230,7 @@ FIGURE_14 = Entry(
         Claim("a", "the best x lies inside, each head", "ours", tuple(InteriorPeak(row) for row in _JITTER), (), LINEAR,
             True),
     ),
+    commands=(_command("jitter"), _command("jitter", "moco_v1")),
     gate=replace(_GATE, base="MLP, x .5"),
     panels=_panels(_by_head(_JITTER), "strength of jitter x"),
     scale=f"figure 13's heads, crops from .2 of the image; {FROM_SCRATCH}, since a base favors its own x",

@@ -22,6 +22,7 @@ __all__ = [
     "RARE_MATES",
     "SCALE",
     "arm",
+    "commands",
     "with_margins",
     "with_offline_labels",
     "with_weight",
@@ -74,6 +75,17 @@ SCALE = (
 """What all cells share, in words."""
 RARE_MATES = "of the mates about 3 % are of the image's own class, where chance is 2 % (figure 6a)"
 """Why claims that need mates of one class fail at this scale: what was measured of the clusters."""
+
+
+def commands(*recipes: str) -> tuple[str, ...]:
+    """The studies at the paper's scale: their recipes, some with settings, each judged by SVMs on VOC07."""
+    lines: list[str] = []
+    for number, recipe in enumerate(recipes):
+        name, _, change = recipe.partition(" ")
+        out = f"runs/{name}" + (f"_{number}" if change else "")
+        lines += [f"vantage pretrain {name} --data IMAGENET#train --size 224 --out {out} {change}".rstrip()]
+        lines += [f"vantage evaluate svm {out} --data VOC07#trainval --test VOC07#test"]
+    return tuple(lines)
 
 
 def arm(run: Run) -> Arm:

@@ -14,6 +14,7 @@ from vantage.studies.lab.entries.interclr_arms import (
     RARE_MATES,
     SCALE,
     arm,
+    commands,
     with_margins,
     with_offline_labels,
     with_weight,
@@ -59,6 +60,7 @@ FIGURE_6A = Entry(
         Panel(STALE, {"": _LABELS}, y_label="stale labels (%)"),
         Panel("true mates", {"": _LABELS}, y_label="mates of the image's class (%)"),
     ),
+    commands=commands("interclr_random", "interclr_offline"),
     scale=f"{SCALE}; λ .5, no margin; offline labels are renewed after every epoch, or never",
 )
 
@@ -91,6 +93,7 @@ FIGURE_6B = Entry(
             for low, up in ((0, 2), (2, 10), (10, 90), (90, 100))}}, "up to rank (%), nearest first",
             y_label="of the query's class (%)", reference_lines=(f"random @ {FALSE}",)),
     ),
+    commands=commands("interclr_hard", "interclr_semi_hard", "interclr_random", "interclr_semi_easy"),
     scale=f"{SCALE}; λ .5, no margin; hard: the nearest {BETWEEN_NEGATIVES} of other clusters; semi-hard and"
     " semi-easy: drawn from a tenth",
 )
@@ -128,10 +131,14 @@ FIGURE_6C = Entry(
         Panel(LINEAR, {kind: {"no margin": 0.0} | {name: float(name.split()[1]) for name in _MARGIN
             if name.startswith(kind)} for kind in ("within", "between")}, "margin", reference_lines=("base",)),
     ),
+    commands=commands("interclr_semi_hard", "interclr_intra_margin", "interclr_inter_margin", *(
+        f"interclr_semi_hard --set branches.1.estimator.margin={m}" for m in (-0.3, -0.1, 0.15, 0.35))),
     scale=f"{SCALE}; λ .5, semi-hard negatives. A margin m with k times fewer negatives weighs as m − τ ln k does: m −"
     " .07 within, m − .35 between",
 )
 
+_THREE_WEIGHTS = ("interclr_intra_only", "interclr_weighted", "interclr_weighted --set branches.0.weight=Constant(0.0)"
+    " --set branches.1.weight=Constant(1.0)")
 _TERMS = ("nearness of a class", "outliers", "silhouette", "image − class")
 
 FIGURE_7 = Entry(
@@ -161,6 +168,7 @@ FIGURE_7 = Entry(
     ),
     panels=tuple(Panel(term, {"": ("intra", "inter", "both")}, y_label="outliers (%)" if term == _TERMS[1] else "")
         for term in _TERMS),
+    commands=commands(*_THREE_WEIGHTS),
     scale=f"{SCALE}; figure 8's λ 1, 0 and .75; 8 augmentations of 512 test images, in numbers instead of a picture:"
     " claim 1 by (class − others)/(image − others) of mean cosines, 2 by the class of the nearest other image",
 )
@@ -188,6 +196,8 @@ FIGURE_8 = Entry(
     ),
     gate=GATE,
     scale=f"{SCALE}; random negatives, no margin",
+    commands=commands(*_THREE_WEIGHTS, *(f"interclr_weighted --set branches.0.weight=Constant({share}) --set"
+        f" branches.1.weight=Constant({1 - share})" for share in (0.25, 0.5))),
     panels=(
         Panel(LINEAR, {"": _LAMBDAS}, "λ", paper_columns=("VOC07",), paper_label="VOC07, SVM, mAP (%)",
             reference_lines=("base",)),
@@ -216,6 +226,7 @@ TABLE_4 = Entry(
     ),
     gate=GATE,
     scale=f"{SCALE}; random negatives, no margin",
+    commands=commands(*_THREE_WEIGHTS[:2]),
     panels=(
         Panel(LINEAR, {"": ("base", "λ 1", "λ .75")}, paper_columns=tuple(_TABLE_4[0].paper),
             paper_label="top-1 or mAP (%)"),

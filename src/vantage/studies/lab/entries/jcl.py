@@ -60,7 +60,7 @@ TABLE_1 = Entry(
         Claim("5", "every contrastive method is above every method that is not", "§4.2, for JCL only",
             tuple(Beats(one, other) for one in (*_CONTRASTIVE, "JCL") for other in _OTHERS), ("top-1",), note=_QUOTED),
         Claim("6", "MoCo v2 is above MoCo", "§4.2", _each("MoCo v2", "MoCo"), ("top-1", "top-5"),
-            note="MoCo v1 is not among these cells"),
+            note="MoCo v1 is not among these cells: claim c of infomin-table-6 asks this"),
         Claim("a", "JCL is above MoCo v2 by nearest neighbors", "ours", _each("JCL", "MoCo v2"), (), KNN, True),
         Claim("b", "the variance term helps: JCL is above λ 0", "ours", _each("JCL", "JCL, λ 0"), (), LINEAR, True,
             reasons=(
@@ -138,6 +138,8 @@ FIGURE_3 = Entry(
             tuple(Beats(term, term.replace("JCL", "MoCo v2")) for term in _DEEP), (), ALIKE, reasons=_SPREAD),
         Claim("3b.1", "JCL's variance is below MoCo v2's", "§4.5", _each("MoCo v2", "JCL"), (), "variance",
             note="for unit vectors (1 − similarity)/128: claim 3a.1 again", reasons=_SPREAD),
+        Claim("3b.2", "so are the quantiles of the variance", "figure", (),
+            note="the quantiles of claim 3a.2, since variance is (1 − similarity)/128"),
         Claim("a", "JCL separates images better: within − between", "ours", _each("JCL", "MoCo v2"), (),
             "within − between", note="similarity also rises when a network collapses"),
         Claim("b", "the variance term does it: λ 4 is above λ 0", "ours", _each("JCL", "JCL, λ 0"), (), ALIKE),

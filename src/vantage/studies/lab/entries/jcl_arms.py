@@ -10,8 +10,9 @@ from vantage.studies.lab.entry import Arm, Cell
 from vantage.studies.lab.measures import AugmentationSimilarity, JointKeys, ProtocolAccuracy
 from vantage.studies.lab.two_cores import base, branch, floors, gate, with_temperature
 from vantage.training.run import Run
+from vantage.views import moco_v2_views
 
-__all__ = ["ARMS", "ERROR", "FLOORS", "GATE", "LINEAR", "at_temperature", "with_strength"]
+__all__ = ["ARMS", "ERROR", "FLOORS", "GATE", "LINEAR", "at_temperature", "with_keys", "with_strength"]
 
 LINEAR, ERROR = "linear-cached", "gap of the bound"
 _MEASURES = (ProtocolAccuracy(), AugmentationSimilarity())
@@ -43,6 +44,14 @@ ARMS = (
 """The arms of Table 1 that are run here, MoCo v2 first."""
 GATE = gate("base")
 """The base must be above raw pixels and a random encoder."""
+
+
+def with_keys(count: int) -> Arm:
+    """What the base becomes with this number of keys, each a view of its own."""
+    run = _jcl(4.0)
+    (only,) = run.branches
+    keys = tuple(range(1, count + 1))
+    return branch(replace(run, views=moco_v2_views(32, count=1 + count), branches=(replace(only, keys=keys),)), _BASE)
 
 
 def with_strength(strength: float) -> Arm:
