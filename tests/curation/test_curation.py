@@ -4,7 +4,7 @@ import pytest
 import torch
 from known_curves import features
 
-from vantage.curation.duplicates import groups, leaks, near_duplicates
+from vantage.curation.duplicates import Duplicates, groups, leaks, near_duplicates, various_pairs
 from vantage.curation.mistakes import mistakes
 from vantage.curation.neighbors import neighbors_among, neighbors_of
 from vantage.curation.outliers import outliers
@@ -99,6 +99,15 @@ def test_chains_go_on_beyond_the_neighbors_of_an_image() -> None:
     neighbors = neighbors_of(vector, 3)
     group = groups(near_duplicates(neighbors), neighbors, vector)
     assert len(group[:24].unique()) == len(group[24:48].unique()) == 1 and group[0] != group[24]
+
+
+def test_the_surest_pair_of_each_chain_is_shown_first() -> None:
+    pair = torch.tensor([[0, 1], [1, 2], [4, 5], [0, 2], [7, 8]])
+    gaps = torch.linspace(0.1, 0.2, 5)
+    duplicates = Duplicates(0.25, pair, gaps, gaps, False)
+    assert various_pairs(duplicates, 9, 4) == [0, 2, 4, 1]
+    assert various_pairs(duplicates, 9, 12) == [0, 2, 4, 1, 3]
+    assert various_pairs(Duplicates(0.25, pair[:0], gaps[:0], gaps[:0], False), 9, 4) == []
 
 
 def test_leaks_are_the_nearest_of_the_other_set() -> None:

@@ -113,6 +113,24 @@ def test_no_width_needs_scrolling_sideways(tab: Any, width: int) -> None:
         assert tab.execute_script("return document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.parametrize("width", [380, 1280, 2560])
+def test_no_thumbnail_at_the_edge_of_the_map_is_cut(tab: Any, width: int) -> None:
+    with screenshots.of_width(tab, width):
+        script = """
+            const one = maps[0], [width, height] = one.size, room = one.pictures.side / 2 + 2;
+            const fits = ([x, y]) => x >= room && y >= room && x <= width - room && y <= height - room;
+            return !one.waiting && one.pictures.images.every((image) => fits(one.spot(image)));
+        """
+        tab.execute_script("maps[0].fit()")
+        assert wait_for(tab, script)
+
+
+def test_the_legend_names_clusters(tab: Any) -> None:
+    tab.execute_script("maps[0].cluster = Int32Array.from({ length: count }, (_, i) => i % 3 - 1)")
+    tab.execute_script("choice.color = 'cluster'; legend()")
+    assert tab.find_element("id", "map-legend").text.split("\n") == ["cluster 0", "cluster 1"]
+
+
 def test_it_is_light_or_dark_and_the_map_is_drawn(tab: Any) -> None:
     means = {}
     for scheme in ("light", "dark"):

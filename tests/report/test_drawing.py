@@ -50,6 +50,12 @@ def test_flat_short_and_steep_curves_are_drawn(points: list[tuple[int, float]]) 
     parse(chart("x", [Line("a", points)], "epoch"))
 
 
+def test_values_up_to_one_stand_below_a_tick_at_one() -> None:
+    drawing = chart("deviation", [Line("one", [(1, 0.99), (2, 0.995)])], "epoch", Zone(0.0, 0.1, "collapse"))
+    labels = [text.text for text in ElementTree.fromstring(str(drawing)).iter("text")]
+    assert {"0", "1"} <= set(labels) and not any((label or "").startswith("−") for label in labels)
+
+
 def test_without_points_there_is_no_chart() -> None:
     assert chart("x", [Line("a", [])], "epoch") == "" == chart("x", [Line("a", [(1, 0.0)])], "epoch", log=True)
 

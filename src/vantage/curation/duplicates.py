@@ -16,7 +16,7 @@ from vantage.curation.neighbors import NEAREST, NearestImages, neighbors_among, 
 from vantage.measures.neighbors import cosines
 from vantage.progress import Progress
 
-__all__ = ["ALIKE", "Duplicates", "Leaks", "groups", "leaks", "near_duplicates"]
+__all__ = ["ALIKE", "Duplicates", "Leaks", "groups", "leaks", "near_duplicates", "various_pairs"]
 
 ALIKE = 0.25
 """Two images are near-duplicates up to this ratio."""
@@ -97,6 +97,17 @@ def groups(duplicates: Duplicates, neighbors: NearestImages, vector: Float[Tenso
     number = torch.full((len(size),), -1)
     number[torch.tensor(list(order), dtype=torch.int64)] = torch.arange(len(order))
     return number[label]
+
+
+def various_pairs(duplicates: Duplicates, n: int, count: int) -> list[int]:
+    """Positions of at most `count` pairs to look at, among `n` images: the surest pair of each chain of pairs first,
+    so that one picture with many copies does not take all places."""
+    if not len(duplicates.pair):
+        return []
+    chain = _join_labels(torch.arange(n), duplicates.pair)[duplicates.pair[:, 0]].tolist()
+    first = list({one: place for place, one in reversed(list(enumerate(chain)))}.values())
+    others = sorted(set(range(len(chain))) - set(first))
+    return (sorted(first) + others)[:count]
 
 
 def leaks(vector: Float[Tensor, "n d"], query: Float[Tensor, "q d"], progress: Progress | None = None) -> Leaks:

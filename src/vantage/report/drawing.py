@@ -50,7 +50,7 @@ def chart(title: str, lines: Sequence[Line], across: str, zone: Zone | None = No
         return Markup("")
     across_axis = _Axis.around([x for line in scaled_lines for x, _ in line.points], _LEFT, WIDTH - _RIGHT, 0.0)
     heights = [y for line in scaled_lines for _, y in line.points] + ([zone.low, zone.high] if zone else [])
-    up_axis = _Axis.around(heights, HEIGHT - _BOTTOM, _TOP, 0.0 if zone else 0.06)
+    up_axis = _Axis.around(heights, HEIGHT - _BOTTOM, _TOP, 0.06, None if zone is None else zone.low)
     parts = [Markup(f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">')]
     parts.append(Markup("<title>{}</title>").format(_in_words(title, lines, across)))
     if zone is not None:
@@ -84,10 +84,13 @@ class _Axis:
     last: Number
 
     @classmethod
-    def around(cls, values: Sequence[Number], first: Number, last: Number, margin: float) -> "_Axis":
+    def around(
+        cls, values: Sequence[Number], first: Number, last: Number, margin: float, start: Number | None = None
+    ) -> "_Axis":
+        """An axis with room on both sides of the values; with `start`, none below it."""
         low, high = min(values), max(values)
         room = (high - low) * margin or (0.0 if high > low else max(abs(low) * 0.1, 0.5))
-        return cls(low - room, high + room, first, last)
+        return cls(low if low == start else low - room, high + room, first, last)
 
     def __call__(self, value: Number) -> float:
         return self.first + (value - self.low) / (self.high - self.low) * (self.last - self.first)

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vantage.curation.duplicates import Duplicates, near_duplicates
+from vantage.curation.duplicates import Duplicates, near_duplicates, various_pairs
 from vantage.curation.neighbors import NearestImages, neighbors_of
 from vantage.curation.outliers import Outliers, outliers
 from vantage.data.sources.names import text_of
@@ -106,7 +106,8 @@ def gallery(facts: ImageFacts, source: Source, thumbnails: Thumbnails, clusters:
         )
 
     duplicates, most = facts.duplicates, 0 if facts.duplicates.same else MOST_SHOWN
-    pairs = zip(duplicates.pair[:most].tolist(), duplicates.distance[:most].tolist(), strict=True)
+    places = various_pairs(duplicates, len(source), most)
+    pairs = zip(duplicates.pair[places].tolist(), duplicates.distance[places].tolist(), strict=True)
     scores, groups = facts.outliers.score, clusters.largest(8) if clusters else []
     return Gallery(
         [query(number) for number in facts.best],

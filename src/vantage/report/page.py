@@ -84,7 +84,7 @@ def render(runs: Sequence[RunSections], maps: MapSection | None, shown: int, ima
         lstrip_blocks=True,
     )
     environment.filters["flags"] = _flags
-    script = _file("map.js") + _file("controls.js") if maps else ""
+    script = "".join(map(_file, ("map.js", "colors.js", "controls.js"))) if maps else ""
     values: dict[str, Any] = {
         "map": maps,
         "script": Markup(script),

@@ -1,4 +1,10 @@
-// Around the maps: selection, the list of images, the legend and the controls. Follows map.js in the same script.
+// Around the maps: selection, the list of images and the controls. Follows map.js in the same script.
+const element = (tag, text, parent) => {
+  const made = document.createElement(tag);
+  if (text) made.textContent = text;
+  if (parent) parent.append(made);
+  return made;
+};
 const select = (i) => maps.forEach((map) => map.show(i));
 
 const entry = (list, i, note) => {
@@ -17,22 +23,6 @@ const entry = (list, i, note) => {
   element("span", nameOf(i), button);
   if (note) element("span", note, button);
   button.addEventListener("click", () => select(i));
-};
-
-const legend = () => {
-  const place = read("map-legend");
-  place.replaceChildren();
-  const add = (color, text) => {
-    const item = element("span", "", place);
-    element("i", "", item).style.background = color;
-    item.append(text);
-  };
-  const groups = { label: images.classes, folder: images.folders.map((name) => name || "(top)") }[choice.color];
-  if (choice.color === "score") [[0, "among others"], [128, "halfway"], [255, "outlier"]].forEach(([n, t]) => add(heat(n), t));
-  else if (groups) {
-    groups.slice(0, 24).forEach((name, n) => add(hue(n), name));
-    if (groups.length > 24) element("span", `and ${groups.length - 24} more`, place);
-  }
 };
 
 const pages = { at: 0, size: 24, found: Array.from({ length: count }, (_, i) => i) };
@@ -56,7 +46,9 @@ const begin = () => {
   read("map-controls").hidden = false;
   const color = read("map-color");
   color.value = choice.color;
-  color.addEventListener("change", () => ((choice.color = color.value), legend(), maps.forEach((map) => map.redraw())));
+  const recolor = () => (legend(), maps.forEach((map) => map.redraw()));
+  color.addEventListener("change", () => ((choice.color = color.value), recolor()));
+  dark.addEventListener("change", recolor);
   const dots = read("map-dots");
   dots.checked = choice.dots;
   dots.addEventListener("change", () => ((choice.dots = dots.checked), maps.forEach((map) => map.redraw())));

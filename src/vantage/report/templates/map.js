@@ -8,20 +8,12 @@ const count = images.count;
 const folder = numbers(images.folder, Uint16Array);
 const label = images.label ? numbers(images.label, Int32Array) : null;
 const nameOf = (i) => (images.folders[folder[i]] ? images.folders[folder[i]] + "/" : "") + images.names[i];
-const hue = (n) => (n < 0 ? "#8a9099" : `hsl(${(n * 137.5 + 210) % 360} 75% ${45 + 12 * (Math.floor(n / 8) % 2)}%)`);
-const heat = (value) => `hsl(${240 - (240 * value) / 255} 80% 50%)`;
 const picture = read("map-sprite");
 const choice = { color: label ? "label" : "folder", dots: !sprite.side };
 const maps = [];
 const chance = (i) => Math.imul(i + 1, 2654435761) >>> 0;
 const order = Uint32Array.from({ length: count }, (_, i) => i).sort((a, b) => chance(a) - chance(b)); // else the last class hides the others
 
-const element = (tag, text, parent) => {
-  const made = document.createElement(tag);
-  if (text) made.textContent = text;
-  if (parent) parent.append(made);
-  return made;
-};
 const thumbnailOf = (i) => (sprite.step && i % sprite.step === 0 ? i / sprite.step : -1);
 const paint = (pen, i, x, y, side) => {
   const n = thumbnailOf(i);
@@ -46,7 +38,8 @@ class ImageMap {
   }
 
   fit() {
-    Object.assign(this, { x: 0.5, y: 0.5, zoom: 0.94 });
+    const rim = (this.sideAt(1) + 10) / Math.min(...this.size); // so that no thumbnail at the edge is cut
+    Object.assign(this, { x: 0.5, y: 0.5, zoom: Math.min(0.94, Math.max(0.5, 1 - rim)) });
     this.redraw();
   }
 
@@ -68,6 +61,14 @@ class ImageMap {
     return choice.color === "folder" ? hue(folder[i]) : hue(-1);
   }
 
+  roomAt(zoom) {
+    return (Math.min(...this.size) / Math.sqrt(count)) * Math.pow(zoom, 0.7);
+  }
+
+  sideAt(zoom) {
+    return choice.dots ? 0 : Math.max(Math.min(sprite.side, 32), Math.min(96, 1.1 * this.roomAt(zoom)));
+  }
+
   redraw() {
     if (!this.waiting) this.waiting = requestAnimationFrame(() => ((this.waiting = 0), this.draw()));
   }
@@ -78,9 +79,8 @@ class ImageMap {
     Object.assign(this.canvas, { width: width * ratio, height: height * ratio });
     const pen = this.canvas.getContext("2d");
     pen.scale(ratio, ratio);
-    const room = (Math.min(width, height) / Math.sqrt(count)) * Math.pow(this.zoom, 0.7);
-    const side = choice.dots ? 0 : Math.max(Math.min(sprite.side, 32), Math.min(96, 1.1 * room));
-    const dot = Math.max(1.5, Math.min(6, 0.25 * room));
+    const side = this.sideAt(this.zoom);
+    const dot = Math.max(1.5, Math.min(6, 0.25 * this.roomAt(this.zoom)));
     this.pictures = this.withRoom(side);
     for (const i of order) this.drawOne(pen, i, 0, dot, width, height);
     for (const i of this.pictures.images) this.drawOne(pen, i, side, dot, width, height);
