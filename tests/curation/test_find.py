@@ -9,9 +9,12 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from PIL import Image
-from tiny import images, saved_run, tiny_run
+from tiny import cpu_work, images, saved_run, tiny_run
 
 from vantage.cli import main
+from vantage.curation import find_duplicates, find_mistakes, find_outliers
+from vantage.data import open_source
+from vantage.frozen.encoder import load
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +79,24 @@ def test_outliers_mistakes_and_representatives(folder: Path, monkeypatch: pytest
     for kind in ("clusters", "k-center"):
         rows = found_rows(folder, f"representatives run --data photos --count 5 --by {kind}", monkeypatch)
         assert len({row["image"] for row in rows}) == 5 and sum(int(row["covered"]) for row in rows) == 32
+
+
+def test_contact_sheets_tell_classes_and_what_stands_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VANTAGE_CACHE", str(folder / "cache"))
+    encoder, source, work = load(folder / "run"), open_source(str(folder / "photos")), cpu_work(folder)
+    rows = find_duplicates(encoder, source, work, 0.001).tiles
+    words = sorted(tuple(re.sub(r"0\.\d+", "gap", tile.words[0]) for tile in row) for row in rows)
+    assert words == [("keep class 0", "gap class 0"), ("keep class 0", "gap class 1")]
+    mistakes = find_mistakes(encoder, source, work)
+    assert len(mistakes.tiles) == list(mistakes.columns["mistake"]).count(True) > 0
+    for row, label, suggested in zip(
+        mistakes.tiles, mistakes.columns["label"], mistakes.columns["suggested"], strict=False
+    ):
+        assert row[0].words[0] == f"{label}: {suggested}?" and [tile.framed for tile in row] == [True] + [False] * 7
+    outliers = find_outliers(encoder, source, work)
+    tiles = [tile for row in outliers.tiles for tile in row]
+    assert [tile.framed for tile in tiles] == list(outliers.columns["outlier"])
+    assert [tile.words[0].endswith(" outlier") for tile in tiles] == list(outliers.columns["outlier"])
 
 
 def test_parquet_holds_the_rule(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,6 +48,6 @@ def label_column(source: Source, numbers: Sequence[int], name: str = "label") ->
     return {name: [class_of(source, number) for number in numbers]} if source.classes else {}
 
 
-def tile(source: Source, number: int, words: str) -> Tile:
+def tile(source: Source, number: int, words: str, framed: bool = False) -> Tile:
     """An image of a contact sheet, with words and its name below it."""
-    return Tile(source, number, (words, file_name(source.name(number))))
+    return Tile(source, number, (words, file_name(source.name(number))), framed)

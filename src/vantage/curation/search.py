@@ -42,7 +42,10 @@ def find_outliers(encoder: FrozenEncoder, source: Source, work: Work | None = No
         "nearest": names(source, neighbors.number[far.number, 0].tolist()),
         **label_column(source, far.number),
     }
-    tiles = [tile(source, one, f"{value:.3f}") for one, value in zip(far.number[:_TILES], score, strict=False)]
+    tiles = [
+        tile(source, one, f"{value:.3f}{' outlier' * (value > far.limit)}", framed=value > far.limit)
+        for one, value in zip(far.number[:_TILES], score, strict=False)
+    ]
     summary = f"outliers: {far.count:,} of {quantity(len(source), 'image')}"
     rule = (
         "score: mean distance (1 − cosine) to the ten nearest neighbors; an outlier is above "
@@ -110,8 +113,11 @@ def find_mistakes(encoder: FrozenEncoder, source: Source, work: Work | None = No
         "mistake": doubts.is_mistake[order].tolist(),
     }
     tiles = [
-        [tile(source, one, class_of(source, one)), *(tile(source, other, class_of(source, other)) for other in near)]
-        for one, near in ((one, neighbors.number[one, : WIDE - 1].tolist()) for one in order[: min(ROWS, count)])
+        [
+            tile(source, one, f"{class_of(source, one)}: {suggested}?", framed=True),
+            *(tile(source, other, class_of(source, other)) for other in neighbors.number[one, : WIDE - 1].tolist()),
+        ]
+        for one, suggested in zip(order[: min(ROWS, count)], columns["suggested"], strict=False)
     ]
     summary = f"likely mistakes: {count:,} of {quantity(len(source), 'label')} ({count / len(source):.1%})"
     rule = (

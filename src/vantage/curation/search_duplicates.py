@@ -8,7 +8,8 @@ from vantage.curation.columns import ROWS, WIDE, features, label_column, names, 
 from vantage.curation.duplicates import ALIKE, groups, leaks, near_duplicates
 from vantage.curation.findings import Findings
 from vantage.curation.neighbors import neighbors_of
-from vantage.data.sources.source import Source
+from vantage.curation.sheet import Tile
+from vantage.data.sources.source import Source, class_of
 from vantage.data.splits import check_apart
 from vantage.encoding import Work
 from vantage.errors import UserError
@@ -45,10 +46,10 @@ def find_duplicates(encoder: FrozenEncoder, source: Source, work: Work | None = 
         "distance": distance,
         **label_column(source, members.tolist()),
     }
-    words = ["keep" if one else f"{gap:.4f}" for one, gap in zip(keep.tolist(), distance, strict=True)]
+    captions = ["keep" if one else f"{gap:.4f}" for one, gap in zip(keep.tolist(), distance, strict=True)]
     starts = keep.nonzero().squeeze(1).tolist()
     tiles = [
-        [tile(source, int(members[place]), words[place]) for place in range(start, min(end, start + WIDE))]
+        [_with_class(source, int(members[place]), captions[place]) for place in range(start, min(end, start + WIDE))]
         for start, end in pairwise([*starts, len(members)][: ROWS + 1])
     ]
     remaining = len(source) - len(members) + len(starts)
@@ -82,7 +83,7 @@ def find_leaks(
         **label_column(source, matches),
     }
     tiles = [
-        [tile(test, one, "test"), tile(source, other, f"{gap:.4f}")]
+        [_with_class(test, one, "test"), _with_class(source, other, f"{gap:.4f}")]
         for one, other, gap in zip(numbers[:ROWS], matches, distance, strict=False)
     ]
     share = len(numbers) / len(test)
@@ -96,6 +97,11 @@ def find_leaks(
 def _check_limit(limit: float) -> None:
     if not limit > 0:
         raise UserError(f"limit is {limit:g}: give a positive number, such as {ALIKE:g}")
+
+
+def _with_class(source: Source, number: int, caption: str) -> Tile:
+    """An image of a contact sheet, with a caption and its class below it: copies in two classes are worth a look."""
+    return tile(source, number, f"{caption} {class_of(source, number)}".rstrip())
 
 
 def _duplicates_rule(limit: float) -> str:

@@ -25,6 +25,8 @@ class Tile:
     """Its number there."""
     words: tuple[str, ...] = ()
     """Up to two lines below it."""
+    framed: bool = False
+    """Whether a frame sets it apart from the others in its row."""
 
 
 def contact_sheet(rows: Sequence[Sequence[Tile]], title: str, side: int = 112) -> Image.Image:
@@ -43,6 +45,8 @@ def contact_sheet(rows: Sequence[Sequence[Tile]], title: str, side: int = 112) -
                 paste(whole, (x, y), tile.source.image(tile.number), side)
             except UnreadableImage:
                 draw.rectangle((x, y, x + side - 1, y + side - 1), outline="gray")
+            if tile.framed:
+                draw.rectangle((x - 3, y - 3, x + side + 2, y + side + 2), outline="black", width=2)
             for line, words in enumerate(tile.words):
                 write(draw, (x, y + side + 1 + line * LINE), words, side + _GAP - 4, "black" if line else "#444444")
     return whole
