@@ -64,7 +64,7 @@ MISTAKES = [
         "learning_rates to choose from: 0; give at least one number, all different",
     ),
     ("benefit runs/first --data nowhere --batch-size 1", "batch_size is 1: give at least 2"),
-    ("benefit runs/first --data nowhere --seeds 3", "seeds: 3; an interval needs at least two"),
+    ("benefit runs/first --data nowhere --seeds 3", "an interval needs at least two different ones, such as 0 1"),
     ("benefit runs/first --data photos", "none of the 4 images has one"),
     ("evaluate knn runs/first --data photos --test photo", "photo does not exist; did you mean photos?"),
     ("evaluate retrieval runs/first --data photos --test photo", "photo does not exist; did you mean photos?"),

@@ -18,7 +18,7 @@ __all__ = ["benefit_figure", "write_benefit"]
 def benefit_figure(result: BenefitResult) -> "Figure":
     """Two panels over the number of labels: the accuracy of every way, and how far fine-tuning is above training from
     scratch. Bars are 95 % intervals, over seeds and test images."""
-    figure, axes = panels(1, 2, width=4.8, height=3.8)
+    figure, axes = panels(1, 2, width=4.8, height=4.2)
     first, second = axes[0]
     labels = result.labels
     for number, way in enumerate(result.ways):
@@ -27,7 +27,7 @@ def benefit_figure(result: BenefitResult) -> "Figure":
         _bars(first, _aside(labels, number, len(result.ways)), bars, color(number), line, way)
     bottom, top = first.get_ylim()
     first.set_ylim(max(0, bottom), min(102, top))  # an interval may go beyond 100 %, accuracy may not
-    first.legend(fontsize=7, frameon=False)
+    figure.legend(loc="outside lower center", ncols=min(4, len(result.ways)), fontsize=8, frameon=False)
     gaps = [result.gap(TUNED, SCRATCH, one) for one in labels]
     second.axhline(0, color="black", linewidth=0.8)
     _bars(second, list(map(float, labels)), gaps, color(0), "-", "")
@@ -36,6 +36,7 @@ def benefit_figure(result: BenefitResult) -> "Figure":
         words = [f"{one:,}\n{100 * result.share(one):g} %" for one in labels]
         panel.set_xticks(labels, words, fontsize=7)
         panel.minorticks_off()
+        panel.margins(x=0.06)  # no bar at the edge is cut
     set_titles(first, "with pretraining and without", "labels", "top-1 on the test images (%)")
     set_titles(second, f"{TUNED} − {SCRATCH}", "labels", "points of accuracy")
     seeds = len({cell.seed for cell in result.classifiers})

@@ -80,7 +80,7 @@ class BenefitPlan:
             raise UserError(f"shares of the labels: {words} %; give each once, above 0 and at most 100")
         if len(self.seeds) < 2 or len(set(self.seeds)) < len(self.seeds):
             words = " ".join(map(str, self.seeds)) or "none"
-            raise UserError(f"seeds: {words}; an interval needs at least two different ones, each given once")
+            raise UserError(f"seeds: {words}; an interval needs at least two different ones, such as 0 1, each once")
 
     def pairs(self) -> Iterator[tuple[int, float]]:
         """Every seed with every share, seed by seed, so that all shares have results early; the smallest first."""

@@ -135,8 +135,8 @@ def fit_budget(
 
     if (least := total(_LEAST)) > seconds:
         raise UserError(
-            f"the minutes do not suffice: with {_LEAST} epochs {len(jobs)} classifiers take about"
-            f" {least / 60:,.1f} more minutes; give more minutes, or fewer seeds or shares"
+            f"the minutes do not suffice: even with {_LEAST} epochs, the {len(jobs)} classifiers still to be trained "
+            f"take about {least / 60:,.1f} minutes; give more minutes, or fewer seeds or shares"
         )
     low, high = _LEAST, _MOST
     while low < high:

@@ -116,17 +116,21 @@ def markdown(result: BenefitResult) -> str:
 def _how(result: BenefitResult) -> list[str]:
     budget, images = result.budget, result.images
     seeds = ", ".join(str(seed) for seed in sorted({cell.seed for cell in result.classifiers}))
-    rates, penalties = (", ".join(f"{one:g}" for one in each) for each in (budget.learning_rates, budget.penalties))
+    rate, penalty = _choice(budget.learning_rates, "a fifth"), _choice(budget.penalties, "a tenth")
     return [
         f"Top-1 in percent, mean ± standard deviation over seeds {seeds}. Brackets are 95 % intervals of the"
         " differences, paired by subset and by test image.",
         f"{images.train:,} training images; {images.test:,} test images ({images.split}), whose labels only score.",
         f"Fine-tuned and from scratch: {budget.epochs} epochs or more, at least {10 * budget.epochs} steps, batches"
-        f" of {budget.batch_size}, the same crops; the learning rate is the best of {rates} on a fifth held out of"
-        " each subset.",
-        f"Frozen and raw pixels: logistic regression (linear-cached); the penalty is the best of {penalties} on a tenth"
-        " held out of each subset.",
+        f" of {budget.batch_size}, the same crops; the learning rate is {rate}.",
+        f"Frozen and raw pixels: logistic regression (linear-cached); the penalty is {penalty}.",
     ]
+
+
+def _choice(values: tuple[float, ...], share: str) -> str:
+    """How a value is chosen, if there is a choice."""
+    words = ", ".join(f"{one:g}" for one in values)
+    return words if len(values) == 1 else f"the best of {words} on {share} held out of each subset"
 
 
 def _sentence(words: str) -> str:
