@@ -231,7 +231,7 @@ def test_expected_time_is_the_sum_of_its_parts(home: Path) -> None:
         (lambda: BenefitPlan(shares=(0.0, 1.0)), "shares of the labels: 0 100 %"),
         (lambda: BenefitPlan(shares=(1.5,)), "150 %"),
         (lambda: BenefitPlan(seeds=(0,)), "at least two"),
-        (lambda: BenefitPlan(seeds=(0, 0)), "each given once"),
+        (lambda: BenefitPlan(seeds=(0, 0)), "such as 0 1, each once"),
         (lambda: Budget(epochs=0), "epochs is 0: give at least 1"),
         (lambda: Budget(batch_size=1), "batch_size is 1: give at least 2"),
         (lambda: Budget(learning_rates=(0.1, 0.1)), "all different, finite"),
