@@ -40,10 +40,11 @@ const begin = () => {
   data.runs.forEach((run) => {
     const figure = read(`map-${run.number}`);
     figure.querySelector("img").hidden = true;
-    figure.querySelector(".stage").hidden = false;
+    for (const part of figure.querySelectorAll(".stage, .panel")) part.hidden = false;
     maps.push(new ImageMap(figure, run));
   });
-  read("map-controls").hidden = false;
+  for (const id of ["map-controls", "map-images", "map-note"]) read(id).hidden = false;
+  read("map-still").hidden = true;
   const color = read("map-color");
   color.value = choice.color;
   const recolor = () => (legend(), maps.forEach((map) => map.redraw()));
