@@ -87,6 +87,7 @@ def test_without_an_epoch_there_is_no_verdict() -> None:
         ([3.0, 2.0, 1.0], False, True),
         ([1.0, 6.0, 5.0, 4.0], False, True),  # a memory fills first
         ([8.0, 2.0, 2.0, 2.0], False, False),
+        ([35.0, 40.0, 46.7, 46.7, 41.7, 41.7, 43.3, 45.0], True, False),  # it was better before: noise of few queries
         ([2.0], True, False),
         ([], True, False),
         ([1.0] * 9, True, False),

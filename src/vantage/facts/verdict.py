@@ -56,8 +56,8 @@ def verdict(
        .1, or an effective rank below 3 % of the width or below 2;
     3. *under-trained*: epochs are missing; or there are fewer than 3; or the contrastive accuracy of the last epoch is
        at most twice chance; or the loss, the contrastive accuracy (below 99 %) or the kNN accuracy is still improving:
-       over the last tenth of the epochs since its worst value, at half its average pace or faster; or a baseline was
-       as good in a recorded evaluation;
+       over the last tenth of the epochs since its worst value, at half its average pace or faster, to its best value
+       since then; or a baseline was as good in a recorded evaluation;
     4. *healthy*: none of these.
     """
     if not rows:
@@ -91,11 +91,12 @@ def chance(batch_size: int) -> float:
 
 def still_improving(values: Sequence[float], higher: bool) -> bool:
     """Whether a curve still improves at `STEADY_SHARE` of its average pace or faster, in the last tenth (at least one)
-    of its steps since its worst value: the worst, since the loss of a method with a memory rises while that fills."""
+    of its steps since its worst value: the worst, since the loss of a method with a memory rises while that fills. A
+    curve that ends below its best value since then does not improve: it goes up and down."""
     heights = [value if higher else -value for value in values]
     worst = min(range(len(heights)), key=heights.__getitem__, default=0)
     steps = len(heights) - 1 - worst
-    if steps < 1:
+    if steps < 1 or heights[-1] < max(heights[worst:]):
         return False
     recent = max(1, round(steps / 10))
     total, gain = heights[-1] - heights[worst], heights[-1] - heights[-1 - recent]
