@@ -101,6 +101,26 @@ def test_cubic_samples_are_pils_polynomial_at_any_position(sides: tuple[int, int
     torch.testing.assert_close(sample_cubic(image, torch.stack((x, y), -1)), expected, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize(("across", "down"), [(False, True), (True, False), (False, False)])
+def test_cubic_samples_leave_out_what_is_nothing(across: bool, down: bool):
+    """Where no position is between two pixels, on one or both axes, fewer samples give the same bits."""
+    image, (rows, columns) = torch.rand(2, 3, 9, 11), torch.meshgrid(torch.arange(9), torch.arange(11), indexing="ij")
+    x, y = (axis + 0.5 + 3 * moves * torch.rand(2, 9, 11) for axis, moves in ((columns, across), (rows, down)))
+    positions = torch.stack((x, y), -1)
+    assert torch.equal(sample_cubic(image, positions, across, down), sample_cubic(image, positions))
+
+
+def test_a_batch_is_changed_as_its_images_one_by_one():
+    """Warps are made together and single images without copies; neither changes what was given."""
+    images = torch.cat([photograph(seed) for seed in range(24)])
+    before, draws = images.clone(), RandAugment().draw(24, torch.Generator().manual_seed(0))
+    together = RandAugment().apply(images, draws)
+    for row in range(24):
+        alone = RandAugment().apply(images[row : row + 1], RandDraw(*(field[row : row + 1] for field in draws)))
+        torch.testing.assert_close(together[row : row + 1], alone, rtol=0, atol=1e-6)
+    assert torch.equal(images, before)
+
+
 def tap(position: float, step: int) -> tuple[int, float]:
     """One of four pixels around a position on a line, and its weight: Keys' kernel with a = -1."""
     first = math.floor(position)

@@ -11,7 +11,9 @@ from torch.nn import functional
 __all__ = ["sample_cubic"]
 
 
-def sample_cubic(images: Float[Tensor, "m c h w"], positions: Float[Tensor, "m y x 2"]) -> Float[Tensor, "m c y x"]:
+def sample_cubic(
+    images: Float[Tensor, "m c h w"], positions: Float[Tensor, "m y x 2"], across: bool = True, down: bool = True
+) -> Float[Tensor, "m c y x"]:
     """The images at positions (across, down), in pixels from their upper left corner; beyond an edge, it is repeated.
 
     For a pixel v₁ and its neighbors v₀, v₂ and v₃ on a line, and d in [0, 1] from v₁ to v₂, PIL's polynomial is
@@ -20,19 +22,25 @@ def sample_cubic(images: Float[Tensor, "m c h w"], positions: Float[Tensor, "m y
 
     which is two bilinear samples: of the pixels at s, and of the differences of their neighbors at d, every other one
     negated. With both directions these are four. They take half the time of gathering sixteen pixels each.
+    If no position is between two pixels `across`, or `down`, two of them are left out: their factors are 0.
     """
     height, width = images.shape[-2:]
     edged = functional.pad(images, (2, 2, 2, 2), "replicate")
-    slopes = (edged[..., 2:] - edged[..., :-2]) * _signs(width + 2, images)
-    x, x_smooth, x_factor = _line(positions[..., 0], width)
-    y, y_smooth, y_factor = _line(positions[..., 1], height)
+    lines = positions.new_empty(4, *positions.shape[:3])  # x, the same smooth, y, the same smooth
+    x_factor = _line(positions[..., 0], width, lines[:2])
+    y_factor = _line(positions[..., 1], height, lines[2:])
     signs = _signs(height + 2, images)[:, None]
-    result = _sample(edged[..., 1:-1, 1:-1], x_smooth, y_smooth)
-    result.addcmul_(_sample(slopes[..., 1:-1, :], x, y_smooth), x_factor[:, None])
-    slopes = (slopes[..., 2:, :] - slopes[..., :-2, :]) * signs
-    result.addcmul_(_sample(slopes, x, y), (x_factor * y_factor)[:, None])
-    slopes = (edged[..., 2:, 1:-1] - edged[..., :-2, 1:-1]) * signs
-    return result.addcmul_(_sample(slopes, x_smooth, y), y_factor[:, None])
+    result = _sample(edged[..., 1:-1, 1:-1], lines[1::2])
+    if across:
+        slopes = (edged[..., 2:] - edged[..., :-2]).mul_(_signs(width + 2, images))
+        result.addcmul_(_sample(slopes[..., 1:-1, :], lines[::3]), x_factor[:, None])
+        if down:
+            slopes = (slopes[..., 2:, :] - slopes[..., :-2, :]).mul_(signs)
+            result.addcmul_(_sample(slopes, lines[::2]), (x_factor * y_factor)[:, None])
+    if down:
+        slopes = (edged[..., 2:, 1:-1] - edged[..., :-2, 1:-1]).mul_(signs)
+        result.addcmul_(_sample(slopes, lines[1:3]), y_factor[:, None])
+    return result
 
 
 def _signs(count: int, like: Tensor) -> Float[Tensor, "n"]:
@@ -40,17 +48,18 @@ def _signs(count: int, like: Tensor) -> Float[Tensor, "n"]:
     return 1 - 2 * torch.arange(count, device=like.device, dtype=like.dtype).remainder_(2)
 
 
-def _line(position: Tensor, side: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Positions on a line with one more pixel at each end, from -1 to 1: as they are, with s for d, and ± d (1 − d)."""
+def _line(position: Float[Tensor, "m y x"], side: int, lines: Float[Tensor, "2 m y x"]) -> Float[Tensor, "m y x"]:
+    """Writes positions on a line with one more pixel at each end, from -1 to 1: as they are, and with s for d. Returns
+    ± d (1 − d)."""
     position = position + 0.5
     first = position.floor()
-    d = position - first
-    factor = d * (1 - d) * (1 - 2 * first.remainder(2))
-    plain, smooth = ((first + 0.5 + part) * (2 / (side + 2)) - 1 for part in (d, d * d * (3 - 2 * d)))
-    return plain, smooth, factor
+    d = position.sub_(first)
+    middle, rest = first + 0.5, 1 - d
+    for line, part in zip(lines, (d, (d * d).mul_((2 * d).neg_().add_(3))), strict=True):
+        torch.add(middle, part, out=line).mul_(2 / (side + 2)).sub_(1)
+    return rest.mul_(d).mul_(first.remainder_(2).mul_(-2).add_(1))
 
 
-def _sample(
-    images: Float[Tensor, "m c h w"], x: Float[Tensor, "m y x"], y: Float[Tensor, "m y x"]
-) -> Float[Tensor, "m c y x"]:
-    return functional.grid_sample(images, torch.stack((x, y), -1), "bilinear", "border", align_corners=False)
+def _sample(images: Float[Tensor, "m c h w"], planes: Float[Tensor, "2 m y x"]) -> Float[Tensor, "m c y x"]:
+    """Across and down are planes, which need not be interleaved in memory."""
+    return functional.grid_sample(images, planes.permute(1, 2, 3, 0), "bilinear", "border", align_corners=False)

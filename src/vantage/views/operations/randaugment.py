@@ -26,7 +26,7 @@ from vantage.views.operations.changes import (
     SolarizeAdd,
     Strength,
 )
-from vantage.views.operations.operation import check_probability, coin
+from vantage.views.operations.operation import check_probability, coin, select
 from vantage.views.operations.warps import Rotate, Shear, Translate, Warp, warp_jointly
 
 __all__ = ["CHANGES", "SHAPE_CHANGES", "RandAugment", "RandDraw"]
@@ -110,16 +110,17 @@ class RandAugment:
 
     def apply(self, images: Float[Tensor, "b c h w"], parameters: RandDraw) -> Float[Tensor, "b c h w"]:
         """The images in [0, 1], changed as `parameters` say."""
-        images = images.clone()
+        images, groups = images.clone() if len(images) > 1 else images, self._groups()
         for column in range(parameters.change.shape[1]):
             changes = torch.where(parameters.on[:, column], parameters.change[:, column], -1)
-            strength = Strength(*(field[:, column] for field in parameters[2:]))
-            for numbers in self._groups():
+            strength, drawn = Strength(*(field[:, column] for field in parameters[2:])), set(changes.tolist())
+            for numbers in groups:
+                if not drawn.intersection(numbers):
+                    continue
                 rows = torch.isin(changes, torch.tensor(numbers)).nonzero()[:, 0]
-                if len(rows):
-                    where = rows.to(images.device, non_blocking=True)
-                    part = self._change(numbers, changes[rows], images.index_select(0, where), strength.rows(rows))
-                    images.index_copy_(0, where, part)
+                where = rows.to(images.device, non_blocking=True)
+                part = self._change(numbers, changes[rows], select(images, where), strength.rows(rows))
+                images = images.index_copy_(0, where, part) if len(images) > 1 else part
         return images
 
     def _groups(self) -> list[list[int]]:

@@ -10,6 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from jaxtyping import Float, Int
@@ -48,9 +49,9 @@ def warp_jointly(
 ) -> Float[Tensor, "m c h w"]:
     """Each image changed by the warp whose number is in `which`, all in one call. The warps must have one fill."""
     matrix = torch.empty(len(which), 2, 3)
-    for number, warp in enumerate(warps):
+    for number in which.unique().tolist():
         rows = (which == number).nonzero()[:, 0]
-        matrix[rows] = warp.matrix(strength.rows(rows), *images.shape[-2:])
+        matrix[rows] = warps[number].matrix(strength.rows(rows), *images.shape[-2:])
     return _warp(images, matrix, strength, warps[0].fill)
 
 
@@ -133,22 +134,33 @@ def _warp(
 ) -> Float[Tensor, "m c h w"]:
     """The images at the positions of the matrices `rows` (`Warp.matrix`). Positions outside are filled; near the edge,
     the edge is repeated."""
-    height, width = images.shape[-2:]
-    rows = rows.to(images, non_blocking=True)
-    down, across = (torch.arange(side, device=images.device, dtype=images.dtype) + 0.5 for side in (height, width))
-    x, y = ((row[:, 0:1] * across)[:, None] + (row[:, 1:2] * down + row[:, 2:3])[..., None] for row in rows.unbind(1))
-    outside = (x < 0) | (x >= width) | (y < 0) | (y >= height)
-    positions, result = torch.stack((x, y), -1), images
-    for cubic, sample in ((False, _sample_linear), (True, sample_cubic)):
+    across, down = (rows != torch.eye(2, 3)).any(2).any(0).tolist()
+    sample_moved = partial(sample_cubic, across=across, down=down)
+    positions, result = _positions(rows.to(images, non_blocking=True), *images.shape[-2:]), images
+    for cubic, sample in ((False, _sample_linear), (True, sample_moved)):
         which = (strength.cubic == cubic).nonzero()[:, 0].to(images.device, non_blocking=True)
         if len(which):
             result = put_back(result, which, sample(select(images, which), select(positions, which)))
+    height, width = images.shape[-2:]
+    x, y = positions.unbind(-1)
+    outside = (x < 0) | (x >= width) | (y < 0) | (y >= height)
     for channel, shade in zip(result.unbind(1), fill, strict=False):
         channel.masked_fill_(outside, shade / 255)
     return result.clamp_(0, 1)
 
 
+def _positions(rows: Float[Tensor, "m 2 3"], height: int, width: int) -> Float[Tensor, "m {height} {width} 2"]:
+    """Where each pixel of the result is in its image: across and down, each a plane in memory."""
+    planes = rows.new_empty(2, len(rows), height, width)
+    down, across = (torch.arange(side, device=rows.device, dtype=rows.dtype) + 0.5 for side in (height, width))
+    for plane, row in zip(planes, rows.unbind(1), strict=True):
+        rest = row[:, 1:2] * down + row[:, 2:3]
+        torch.add((row[:, 0:1] * across)[:, None], rest[..., None], out=plane)
+    return planes.permute(1, 2, 3, 0)
+
+
 def _sample_linear(images: Float[Tensor, "m c h w"], positions: Float[Tensor, "m h w 2"]) -> Float[Tensor, "m c h w"]:
-    x, y = (part * (2 / side) - 1 for part, side in zip(positions.unbind(-1), images.shape[:1:-1], strict=True))
-    grid = torch.stack((x, y), -1)
+    grid = torch.empty_like(positions)  # planes as well, which torch samples at without interleaving them
+    for plane, part, side in zip(grid.unbind(-1), positions.unbind(-1), images.shape[:1:-1], strict=True):
+        torch.mul(part, 2 / side, out=plane).sub_(1)
     return functional.grid_sample(images, grid, "bilinear", "border", align_corners=False)
