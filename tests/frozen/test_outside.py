@@ -230,5 +230,8 @@ def test_verbs_that_take_a_run_take_weights(weights: Path, tmp_path: Path, capsy
     similarity = run("analyse", "similarity", word, "--data", data, "--images", "2", "--augmentations", "2")
     assert f"timm:{SMALL} (weights.safetensors)" in similarity
     assert (tmp_path / "weights" / "analyses" / "similarity.json").is_file()
-    assert main(["--import", "tiny", "analyse", "false-negatives", word, "--data", data]) == 2
+    assert f"timm:{SMALL} (weights.safetensors)" in run("analyse", "false-negatives", word, "--data", data)
+    page = str(tmp_path / "page.html")
+    assert page in run("report", word, str(tmp_path / "run"), "--data", data, "--out", page)
+    assert main(["--import", "tiny", "analyse", "band", word, "--data", data]) == 2
     assert "looks at what a run remembers" in capsys.readouterr().err

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torchvision
 from known_curves import curve
 from runs_with_metrics import HOSTILE, finished_run, hostile_images, record_result
+from safetensors.torch import save_file
 from small_runs import IMAGES, small_run, write_images
 from tiny import cpu_work, tiny_run
 
@@ -96,6 +98,23 @@ def test_several_runs_stand_side_by_side(hostile: tuple[Path, Source], tmp_path:
     assert str(same_name) in write(tmp_path, one, same_name, source=source).text
 
 
+def test_weights_from_elsewhere_have_a_page_beside_a_run(hostile: tuple[Path, Source], tmp_path: Path) -> None:
+    _, source = hostile
+    run, other = finished_run(tmp_path / "run", tiny(), source), tmp_path / "other"
+    other.mkdir()
+    for folder in (tmp_path, other):
+        save_file(torchvision.models.resnet18(weights=None).state_dict(), folder / "resnet18.safetensors")
+    weights = Path(f"torchvision:resnet18={tmp_path / 'resnet18.safetensors'}")
+    record_result((tmp_path / "resnet18").mkdir() or tmp_path / "resnet18", 50.0, raw_pixels=40.0)
+    text = " ".join(write(tmp_path, weights, run, source=source).text.split())
+    assert "No verdict: these weights come from elsewhere" in text and "Healthy:" in text and "40.00" in text
+    assert "torchvision:resnet18 (resnet18.safetensors)" in text and "not trained by Vantage" in text
+    alone = write(tmp_path, weights, Path(f"torchvision:resnet18={other / 'resnet18.safetensors'}"), source=source).text
+    assert str(weights) in alone and "without curves" in alone and "No epoch is finished" not in alone
+    with pytest.raises(UserError, match="named twice"):
+        write(tmp_path, weights, weights, source=source)
+
+
 def test_an_unlabeled_set_and_a_run_that_just_began(tmp_path: Path) -> None:
     np.savez(tmp_path / "images.npz", images=np.random.default_rng(0).integers(0, 255, (9, 16, 16, 3), np.uint8))
     source = open_source(tmp_path / "images.npz")
@@ -132,6 +151,7 @@ def test_every_recipe_has_a_page(recipe: str, tmp_path: Path) -> None:
         (["{run}", "--images", "50001"], "give from 2 to 50,000"),
         (["{run}", "{run}"], "named twice"),
         (["{run}", "nowhere"], "nowhere holds no run"),
+        (["{run}", "torchvision:resnet18=nowhere.safetensors"], "nowhere.safetensors"),
         (["{run}", "--out", "page.png"], "end the name with .html"),
         (["{run}", "--network", "3"], "network 3 was asked for"),
     ],

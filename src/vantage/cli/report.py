@@ -17,7 +17,7 @@ class ReportOptions:
     """The options of `report`."""
 
     runs: Annotated[tuple[str, ...], Word("RUN", positional=True)]
-    """Folders of the runs, at most six."""
+    """Folders of the runs, or weights such as torchvision:resnet18=FILE; at most six."""
 
     out: Annotated[str, Word("FILE")] = "report.html"
     """File for the page, ending with .html; an existing one is replaced."""
@@ -36,17 +36,17 @@ def report(words: list[str], console: Console) -> int:
     """
     groups = (ReportOptions, ImageOptions, NetworkOptions, ComputeOptions)
     options, images, network, computing = read(Command("report", report.__doc__ or ""), words, *groups)
-    from vantage.facts.run_facts import facts_of
     from vantage.frozen.encoder import load
     from vantage.report import write_report
+    from vantage.report.named_facts import named_facts
     from vantage.report.write import check_size
 
     out = check_file(Path(options.out), (".html", ".htm"), "a web page")
     folders = [Path(run) for run in options.runs]
     check_size(len(folders), options.images)
-    for facts in facts_of(folders):  # report a mistake in a run before the images are read
+    for facts in named_facts(folders):  # report a mistake in a run before the images are read
         if facts.checkpoint:
-            load(facts.folder, network.network)
+            load(facts.path, network.network)
     source, work = computing.open(images.data, console), computing.work(console)
     runs = write_report(folders, source, out, images=options.images, network=network.network, work=work)
     for facts in runs:

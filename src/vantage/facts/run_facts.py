@@ -40,6 +40,13 @@ class RunFacts:
     """Name of its newest checkpoint; empty if there is none."""
     results: list[LabeledResult]
     """The labeled results in its folder."""
+    elsewhere: str = ""
+    """What names its weights if they come from elsewhere (`torchvision:resnet18=FILE`); empty for a run."""
+
+    @property
+    def path(self) -> Path:
+        """What opens its networks: the folder, or the name of weights from elsewhere."""
+        return Path(self.elsewhere) if self.elsewhere else self.folder
 
     @property
     def images_at_once(self) -> int:
@@ -49,12 +56,16 @@ class RunFacts:
     @property
     def verdict(self) -> RunVerdict:
         """How it went."""
+        if self.elsewhere:
+            return RunVerdict("no verdict", ("these weights come from elsewhere, so there is no training to judge.",))
         beaten = as_good(self.results, self.checkpoint)
         return verdict(self.rows, self.width, self.images_at_once, self.run.epochs, beaten)
 
     def settings(self) -> list[tuple[str, str]]:
         """The settings that one looks for first, as (name, value)."""
         run = self.run
+        if self.elsewhere:
+            return [("weights", self.elsewhere), ("encoder", in_a_line(run.encoders))]
         data = self.records[0]["data"] if self.records else {}
         images = f"{int(data['images']):,} from {run.data.path}" if "images" in data else run.data.path
         return [

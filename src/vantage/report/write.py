@@ -11,13 +11,14 @@ from torch import Tensor
 from vantage.data.sources.source import Source, SourceSubset, cache_key
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.facts.run_facts import RunFacts, facts_of
+from vantage.facts.run_facts import RunFacts
 from vantage.frozen.encoder import load
 from vantage.frozen.feature_cache import features_of
 from vantage.report.clusters import Clusters, clusters_of
 from vantage.report.gallery import gallery, image_facts
 from vantage.report.layout import FEWEST, stored_places
 from vantage.report.map_data import images_data, run_data
+from vantage.report.named_facts import named_facts
 from vantage.report.page import MapSection, RunSections, render
 from vantage.report.pictures import Thumbnails, views_picture
 from vantage.report.sprite import Cells, cells_of, mosaic, sprite_of
@@ -47,14 +48,15 @@ def write_report(
     If there are more than `images` images, that many are drawn with seed 0, and the page says so. `network` is the
     number of a network for runs that trained several; if omitted, their features are concatenated. A run without a
     checkpoint or a finished epoch gets a page too, which says what is missing. The positions of images on the map are
-    cached in the folder `report` of each run.
+    cached in the folder `report` of each run. Weights from elsewhere (`torchvision:resnet18=FILE`) may take the place
+    of a folder; their page has no curves and no views.
 
     Raises `UserError` for a folder without a run, a damaged checkpoint, fewer than two images, more than 6 runs, more
     than 50,000 images for all runs together, and a file that cannot be written. In these cases, nothing is written.
     """
     work = work or Work()
     check_size(len(folders), images)
-    runs = facts_of(folders)
+    runs = named_facts(folders)
     _check_images(source)
     numbers = sample_of(len(source), images)
     sample = source if len(numbers) == len(source) else SourceSubset(source, numbers)
@@ -113,19 +115,26 @@ def _check_images(source: Source) -> None:
         raise UserError("a report needs at least two images, since it shows each beside its neighbors")
 
 
+def _views(facts: RunFacts, sample: Source) -> tuple[str, str]:
+    """The picture of a run's views, or why there is none."""
+    if facts.elsewhere:
+        return "", "The views that trained these weights are not known."
+    try:
+        return views_picture(facts.run.views, sample, 5, facts.run.seed), ""
+    except UserError as refusal:
+        return "", f"The views cannot be made from these images: {refusal}"
+
+
 def _sections(facts: RunFacts, images: _Images, network: int | None, work: Work) -> RunSections:
     sample = images.sample
-    try:
-        views, problem = views_picture(facts.run.views, sample, 5, facts.run.seed), ""
-    except UserError as refusal:
-        views, problem = "", str(refusal)
+    views, problem = _views(facts, sample)
     if not facts.checkpoint:
         return RunSections(facts, views, problem, None, None, None)
-    encoder = load(facts.folder, network)
+    encoder = load(facts.path, network)
     vector = features_of(encoder, sample, work)
     if not bool(torch.isfinite(vector).all()):
         raise UserError(f"{facts.name} gives features that are not finite: train it again at a lower learning rate")
-    clusters = clusters_of(facts.folder, images.source)
+    clusters = None if facts.elsewhere else clusters_of(facts.folder, images.source)
     if clusters is not None and clusters.label is not None:
         clusters = Clusters(clusters.label[images.numbers])
     facts_of_images = image_facts(vector, sample)

@@ -22,7 +22,8 @@ class AnalysisOptions:
     """The options of every analysis of runs."""
 
     runs: Annotated[tuple[str, ...], Word("RUN", positional=True)]
-    """Folders of the runs; for similarity also weights from elsewhere, torchvision:resnet18=FILE or timm:NAME=FILE."""
+    """Folders of the runs; for similarity and false-negatives also weights from elsewhere, torchvision:resnet18=FILE or
+    timm:NAME=FILE."""
 
     batch_size: int = 256
     """Images that the network encodes at once."""

@@ -53,6 +53,7 @@ class FalseNegatives:
     """
 
     name: ClassVar[str] = "false-negatives"
+    features_suffice: ClassVar[bool] = True
 
     images: int = 1_024
     """Number of images that queries are made from, drawn without replacement; all if there are fewer."""
