@@ -25,9 +25,9 @@ from vantage.encoders import backbone_named
 from vantage.planning.sizing import with_network
 from vantage.progress import QuietProgress
 from vantage.recipes import RECIPES
-from vantage.training.first_rows import begin
 from vantage.training.run import Run
 from vantage.training.session import Session, launch
+from vantage.training.start.first_rows import begin
 
 BASE = "moco_v2"
 RECIPES_SHOWN = (BASE, "moco_v1", "ring_moco", "jcl", "interclr", "simclr", "hcl", "instance_discrimination", "ring_ir",

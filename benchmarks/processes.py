@@ -52,9 +52,9 @@ from vantage.evaluate.protocols.detection import DETECTORS, Sizes, open_annotate
 from vantage.frozen.encoder import random_encoder
 from vantage.progress import QuietProgress
 from vantage.recipes import RECIPES, VARIANTS, cmc, moco_v2
-from vantage.training.first_rows import begin
 from vantage.training.run import Data, Hardware, Monitoring, Run
 from vantage.training.session import Session, launch
+from vantage.training.start.first_rows import begin
 
 COUNTS, STEPS, IMAGES, SIZE = (1, 2, 4), 6, 64, 16
 SHORT: dict[str, Any] = {

@@ -28,7 +28,7 @@ import vantage
 from vantage.branch import Branch
 from vantage.data import open_source
 from vantage.encoders import MLP, Encoder, PerView, Role, Shared
-from vantage.encoders.convolutions import Convolutions
+from vantage.encoders.backbones.convolutions import Convolutions
 from vantage.encoding import Work
 from vantage.estimators import InfoNCE
 from vantage.evaluate import KNN, LinearCached

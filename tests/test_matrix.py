@@ -89,7 +89,7 @@ from vantage.positives import (
 )
 from vantage.records import Keys
 from vantage.schedules import Constant
-from vantage.training.trial import trial
+from vantage.training.start.trial import trial
 
 WIDTH = 5
 TAU = 0.1  # one for all, so that they share a log-partition

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from vantage.data.sources.source import Source
 from vantage.data.threads import CORES, prefetch
 from vantage.encoders.activations import largest_output
-from vantage.encoders.backbones import width_of
+from vantage.encoders.backbones.resnet import width_of
 from vantage.errors import UserError
 from vantage.machine.allocator import check_memory, check_views
 from vantage.machine.devices import device_named

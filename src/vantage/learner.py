@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from vantage import draws, processes
 from vantage.branch import Branch, BranchLoss, owners
 from vantage.composition.fitting import everywhere, parts_of
-from vantage.encoders.grouped import average_statistics
+from vantage.encoders.normalization.grouped import average_statistics
 from vantage.encoders.roles import Role
 from vantage.errors import UserError
 from vantage.estimators import EstimatorChoice, TableEstimator

@@ -13,7 +13,7 @@ from vantage.negatives import Ring, Sample
 from vantage.recipes import jcl_ring, moco_v2, ring_ir, ring_moco
 from vantage.schedules import BetweenEpochs, ByEpoch, Constant, Linear
 from vantage.training.run import Run
-from vantage.training.trial import trial
+from vantage.training.start.trial import trial
 
 
 def keep(run: Run, epoch: float) -> float:

@@ -8,7 +8,7 @@ import torch
 import torchvision
 from torch import nn
 
-from vantage.encoders.backbones import Backbone, ResNet, Timm, width_of
+from vantage.encoders.backbones.resnet import Backbone, ResNet, Timm, width_of
 from vantage.errors import UserError
 
 PAIRS = [

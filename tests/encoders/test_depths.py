@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from vantage.encoders import ResNet, Timm
-from vantage.encoders.depths import GRIDS, AtDepth, AtDepths, grid_pool, maps
+from vantage.encoders.backbones.depths import GRIDS, AtDepth, AtDepths, grid_pool, maps
 from vantage.errors import UserError
 
 

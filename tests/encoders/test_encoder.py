@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from vantage.encoders.backbones import ResNet, Timm
+from vantage.encoders.backbones.resnet import ResNet, Timm
 from vantage.encoders.encoder import Encoder, unit
-from vantage.encoders.grouped import GroupedStatistics
 from vantage.encoders.heads import MLP, JigsawHead, LinearHead, NormalizedMLP
-from vantage.encoders.normalization import BatchNorm, Normalization, SplitBatchNorm
+from vantage.encoders.normalization.choices import BatchNorm, Normalization, SplitBatchNorm
+from vantage.encoders.normalization.grouped import GroupedStatistics
 from vantage.errors import UserError
 
 SMALL = Encoder(ResNet(18, small=True), LinearHead(width=16))

@@ -12,16 +12,16 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from vantage import processes
-from vantage.encoders.backbones import ResNet, Timm
-from vantage.encoders.grouped import (
+from vantage.encoders.backbones.resnet import ResNet, Timm
+from vantage.encoders.heads import NormalizedMLP
+from vantage.encoders.normalization.choices import BatchNorm, Normalization, SplitBatchNorm
+from vantage.encoders.normalization.grouped import (
     GroupedStatistics,
     SplitBatchNorm2d,
     folded_batch_norm,
     grouped_batch_norm,
     share_of_groups,
 )
-from vantage.encoders.heads import NormalizedMLP
-from vantage.encoders.normalization import BatchNorm, Normalization, SplitBatchNorm
 from vantage.errors import UserError
 
 

@@ -8,8 +8,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from vantage.encoders import Encoder, LinearHead, TinyAlexNet
-from vantage.encoders.backbones import Backbone, width_of
-from vantage.encoders.depths import maps
+from vantage.encoders.backbones.depths import maps
+from vantage.encoders.backbones.resnet import Backbone, width_of
 from vantage.errors import UserError
 
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from vantage.data.sources.arrays import Arrays
 from vantage.encoders import Encoder, Momentum, PerView
 from vantage.encoders.heads import LinearHead
-from vantage.encoders.normalization import SplitBatchNorm
+from vantage.encoders.normalization.choices import SplitBatchNorm
 from vantage.evaluate import LinearCMC, LinearMulti, LinearPlaces, LinearRing, Retrieval
 from vantage.frozen.encoder import FrozenEncoder, random_encoder
 from vantage.recipes import cmc

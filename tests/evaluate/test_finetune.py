@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from vantage import draws
 from vantage.data import SourceSubset
-from vantage.encoders.normalization import SplitBatchNorm
+from vantage.encoders.normalization.choices import SplitBatchNorm
 from vantage.errors import UserError
 from vantage.evaluate import FineTune, Outcome, evaluate
 from vantage.evaluate.protocols.finetune import finetune, tuning

@@ -15,7 +15,7 @@ from tiny import TinyMaps, cpu_work, images, saved_run, tiny_run
 
 from vantage.cli import main
 from vantage.data.sources.masked import open_masked, split_masked
-from vantage.encoders.backbones import ResNet
+from vantage.encoders.backbones.resnet import ResNet
 from vantage.encoders.encoder import Encoder
 from vantage.encoders.heads import LinearHead
 from vantage.encoders.roles import Shared

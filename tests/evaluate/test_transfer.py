@@ -15,7 +15,7 @@ from PIL import Image
 from tiny import cpu_work, images, saved_run, tiny_run
 
 from vantage.cli import main
-from vantage.encoders.backbones import ResNet
+from vantage.encoders.backbones.resnet import ResNet
 from vantage.encoders.encoder import Encoder
 from vantage.encoders.heads import LinearHead
 from vantage.encoders.roles import Shared

@@ -6,7 +6,7 @@ import pytest
 from known_curves import BATCH, WIDTH, curve
 
 from vantage.facts.verdict import still_improving, verdict
-from vantage.training.monitor import SMALLEST_DEVIATION, smallest_rank
+from vantage.training.watching.monitor import SMALLEST_DEVIATION, smallest_rank
 
 
 def of(rows: list, epochs: int = 20, beaten: tuple[str, ...] = ()) -> tuple[str, str]:

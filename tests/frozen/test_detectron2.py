@@ -13,7 +13,7 @@ from references.detectron2_network import Detector, Network, match_names
 from test_export import encoder
 from tiny import saved_run, tiny_run
 
-from vantage.encoders.backbones import ResNet, Timm
+from vantage.encoders.backbones.resnet import ResNet, Timm
 from vantage.encoders.encoder import Encoder
 from vantage.encoders.heads import LinearHead
 from vantage.encoders.roles import Shared

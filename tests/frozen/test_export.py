@@ -10,10 +10,10 @@ from safetensors import safe_open
 from tiny import saved_run, tiny_run
 
 from vantage.encoders import Convolutions, ResNet9, TinyAlexNet
-from vantage.encoders.backbones import Backbone, ResNet, Timm
+from vantage.encoders.backbones.resnet import Backbone, ResNet, Timm
 from vantage.encoders.encoder import Encoder
 from vantage.encoders.heads import LinearHead
-from vantage.encoders.normalization import SplitBatchNorm
+from vantage.encoders.normalization.choices import SplitBatchNorm
 from vantage.encoders.roles import Shared
 from vantage.errors import UserError
 from vantage.frozen.encoder import FrozenEncoder, random_encoder

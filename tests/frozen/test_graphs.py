@@ -14,7 +14,7 @@ from torch import nn
 import vantage
 from vantage.cli import main
 from vantage.encoders import Convolutions, Encoder, LinearHead, PerView, ResNet, ResNet9, Shared
-from vantage.encoders.backbones import Backbone
+from vantage.encoders.backbones.resnet import Backbone
 from vantage.errors import UserError
 from vantage.frozen.encoder import load, random_encoder
 from vantage.frozen.export import graph

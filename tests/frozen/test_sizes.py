@@ -15,7 +15,7 @@ from tiny import ALLOW, TinyBackbone, images, saved_run, tiny_run
 from vantage.composition.codec import allowing, encode
 from vantage.encoders import Convolutions, Encoder, LinearHead, Momentum, Role, Shared, SplitBatchNorm
 from vantage.encoders.activations import bytes_for_backward, largest_output
-from vantage.encoders.backbones import ResNet
+from vantage.encoders.backbones.resnet import ResNet
 from vantage.encoding import Work, encode_all
 from vantage.errors import UserError
 from vantage.frozen.encoder import load, random_encoder
@@ -25,7 +25,7 @@ from vantage.memory import Queue
 from vantage.storage.provenance import provenance
 from vantage.training import settings
 from vantage.training.loop import resume, train
-from vantage.training.trial import try_networks
+from vantage.training.start.trial import try_networks
 from vantage.views import Flow, RealNVP, Statistics, TwoSided, YDbDr, learned_space
 from vantage.views.colors.learned import write_learned
 from vantage.views.evaluation import EvaluationView, Straight

@@ -26,8 +26,8 @@ import small_recipes
 
 from vantage.encoders import SplitBatchNorm
 from vantage.recipes import RECIPES
-from vantage.training.monitor import effective_rank
 from vantage.training.run import Run
+from vantage.training.watching.monitor import effective_rank
 
 HERE = Path(__file__).resolve().parent
 FILE, CURVES_FILE = HERE / "losses.json", HERE / "curves.json"

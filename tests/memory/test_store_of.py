@@ -10,7 +10,7 @@ from vantage.branch import owners
 from vantage.errors import UserError
 from vantage.memory import Apart, Bank, ReclusteredBank, StoreOf, Together
 from vantage.recipes import instance_discrimination, interclr, pirl
-from vantage.training.trial import trial
+from vantage.training.start.trial import trial
 
 
 @pytest.mark.parametrize("recipe", [interclr, pirl], ids=lambda recipe: recipe.__name__)

@@ -27,7 +27,7 @@ from vantage.schedules import CosineByStep
 from vantage.training.loop import resume, train
 from vantage.training.optimizers import LARS, SGD, AdamW
 from vantage.training.run import Data, Hardware, Run
-from vantage.training.trial import trial
+from vantage.training.start.trial import trial
 
 COST = {Convolutions: 1.0, ResNet9: 1.5, ResNet: 40.0}
 

@@ -20,7 +20,7 @@ from vantage.negatives import BandRule, Draw, OtherClusters, OtherImages, OwnClu
 from vantage.recipes import RECIPES, VARIANTS, cnce_ir, cnce_moco, ring_ir
 from vantage.training.optimizers import AdamW
 from vantage.training.run import Run
-from vantage.training.trial import trial
+from vantage.training.start.trial import trial
 from vantage.views import CIFAR10, Channels, Normalize, RandomResizedCrop, ViewMaker, WithJigsaw
 from vantage.views import IMAGENET as IMAGENET_STATISTICS
 

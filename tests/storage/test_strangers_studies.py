@@ -12,7 +12,7 @@ from test_strangers import folder, huge, link
 
 from vantage.cli import main
 from vantage.storage.cache import digest
-from vantage.studies.lab.store import LabFolder
+from vantage.studies.lab.making.store import LabFolder
 
 Attack = Callable[[Path], None]
 

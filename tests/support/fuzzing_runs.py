@@ -48,7 +48,7 @@ from vantage.training import checkpoint
 from vantage.training.loop import _check_same_run
 from vantage.training.session import Session, check_fits, launch
 from vantage.training.settings import read as read_settings
-from vantage.training.warm_start import read_start, recorded_start
+from vantage.training.start.warm_start import read_start, recorded_start
 
 __all__ = ["of_runs"]
 

@@ -23,10 +23,11 @@ import torch.distributed as dist
 from vantage.composition.codec import allowing
 from vantage.memory import ClusteredBank, ReclusteredBank, clustered, reclustered
 from vantage.storage.metrics import Metrics
-from vantage.training import checkpoint, probe
+from vantage.training import checkpoint
 from vantage.training.loop import resume, train
 from vantage.training.run import Hardware, Run
 from vantage.training.session import Session
+from vantage.training.watching import probe
 
 EPOCHS, STEPS = 4, 10
 KILLED_AFTER = 9

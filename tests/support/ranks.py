@@ -31,7 +31,7 @@ from vantage.recipes import RECIPES, cmc, everything, infomin, moco_v2, ring_moc
 from vantage.records import Keys, Scores
 from vantage.schedules import FollowsLoss
 from vantage.training.feed import open_images
-from vantage.training.first_rows import begin
+from vantage.training.start.first_rows import begin
 
 STEPS = 5
 

@@ -37,7 +37,7 @@ from vantage.learner import Learner
 from vantage.measures.confusion import Confusion
 from vantage.processes.sharing import true_on_all
 from vantage.storage.results import CachedResults
-from vantage.training.probe import knn_so_far
+from vantage.training.watching.probe import knn_so_far
 
 COSTS = (0.1, 1.0)
 

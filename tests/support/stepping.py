@@ -20,9 +20,9 @@ from vantage.learner import Learner
 from vantage.memory import ClusteredBank, ReclusteredBank
 from vantage.records import Keys
 from vantage.training.feed import Feed
-from vantage.training.monitor import Monitor
 from vantage.training.run import Data, Hardware, Run
 from vantage.training.session import Session
+from vantage.training.watching.monitor import Monitor
 from vantage.views import ViewMaker
 from vantage.views.operations.share import ShareGenerator
 

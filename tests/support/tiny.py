@@ -12,7 +12,7 @@ from vantage.data.sources.arrays import Arrays
 from vantage.encoders import Momentum, Role
 from vantage.encoders.encoder import Encoder
 from vantage.encoders.heads import LinearHead
-from vantage.encoders.normalization import SplitBatchNorm
+from vantage.encoders.normalization.choices import SplitBatchNorm
 from vantage.encoding import Work
 from vantage.learner import Learner
 from vantage.recipes import moco_v2

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from vantage.encoders import Encoder, Momentum, PerView
 from vantage.encoders.heads import LinearHead
-from vantage.encoders.normalization import SplitBatchNorm
+from vantage.encoders.normalization.choices import SplitBatchNorm
 from vantage.recipes import cmc
 from vantage.training.run import Run
 

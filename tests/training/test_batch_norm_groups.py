@@ -17,13 +17,13 @@ from vantage import processes
 from vantage.composition.codec import decode, encode
 from vantage.composition.fitting import parts_of
 from vantage.encoders import BatchNorm, Encoder, LinearHead, Shared, SplitBatchNorm
-from vantage.encoders.grouped import GroupedStatistics, set_accumulation
+from vantage.encoders.normalization.grouped import GroupedStatistics, set_accumulation
 from vantage.errors import UserError
 from vantage.recipes import RECIPES, instance_discrimination, moco_v2, simclr
 from vantage.training.loop import train
 from vantage.training.run import Hardware, Run
 from vantage.training.settings import read_run
-from vantage.training.trial import trial
+from vantage.training.start.trial import trial
 
 THIRTY_TWO = (
     *("moco_v1", "moco_v2", "moco_v2_multi_crop", "ring_moco", "ball_moco", "infomin", "infomin_linear"),

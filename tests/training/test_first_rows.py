@@ -17,8 +17,8 @@ from vantage.progress import QuietProgress
 from vantage.training import checkpoint
 from vantage.training.backbone import evaluation_view
 from vantage.training.feed import open_images
-from vantage.training.first_rows import begin
 from vantage.training.loop import resume, train
+from vantage.training.start.first_rows import begin
 
 
 @pytest.mark.parametrize("recipe, branch", [("interclr", 0), ("interclr_moco", 1), ("everything", 2)])

@@ -9,7 +9,7 @@ from torch.nn.functional import normalize
 from torch.testing import assert_close
 
 from vantage.measures import effective_rank
-from vantage.training.monitor import Monitor, warning
+from vantage.training.watching.monitor import Monitor, warning
 
 
 def nearest(query: torch.Tensor, key: torch.Tensor, image: torch.Tensor) -> torch.Tensor:

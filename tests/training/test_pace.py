@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from vantage.training import pace
-from vantage.training.pace import Pace
+from vantage.training.watching import pace
+from vantage.training.watching.pace import Pace
 from vantage.views import ProgressiveResizing
 
 

@@ -13,8 +13,8 @@ from vantage.data.sources.arrays import Arrays
 from vantage.encoders import Encoder, LinearHead, Shared
 from vantage.errors import UnreadableImage, UserError
 from vantage.learner import Learner
-from vantage.training.probe import knn_so_far
 from vantage.training.run import Run
+from vantage.training.watching.probe import knn_so_far
 
 CPU = torch.device("cpu")
 
@@ -105,7 +105,7 @@ def test_a_failure_leaves_the_mode_as_it_was():
 
 def test_images_without_labels_are_refused_before_any_is_encoded(monkeypatch: pytest.MonkeyPatch):
     run, learner = tiny.tiny_run(), new_learner(tiny.tiny_run())
-    monkeypatch.delattr("vantage.training.probe.encode_all")
+    monkeypatch.delattr("vantage.training.watching.probe.encode_all")
     pixels = np.zeros((6, 32, 32, 3), np.uint8)
     with pytest.raises(UserError, match="needs labels"):
         knn_so_far(learner, run, Arrays(pixels, None, "nameless"), CPU)

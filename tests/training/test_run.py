@@ -10,7 +10,7 @@ from vantage.encoders import BatchNorm, Encoder, LinearHead, Momentum, Shared
 from vantage.errors import UserError
 from vantage.negatives import Ring, Rule
 from vantage.schedules import BetweenEpochs, Constant, FollowsLoss, Linear
-from vantage.training.trial import trial
+from vantage.training.start.trial import trial
 
 
 @pytest.mark.parametrize(

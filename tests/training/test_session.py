@@ -22,10 +22,10 @@ from vantage.learner import Fresh
 from vantage.progress import QuietProgress
 from vantage.training import checkpoint
 from vantage.training.feed import Feed, open_images
-from vantage.training.first_rows import begin
 from vantage.training.run import Hardware, Run
 from vantage.training.session import Session, has_bf16, launch
 from vantage.training.slots import optimizer_state
+from vantage.training.start.first_rows import begin
 from vantage.views import ProgressiveResizing
 
 

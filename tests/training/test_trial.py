@@ -16,7 +16,7 @@ from vantage.errors import UnreadableImage, UserError
 from vantage.training.loop import train
 from vantage.training.run import Run
 from vantage.training.session import Session
-from vantage.training.trial import try_networks
+from vantage.training.start.trial import try_networks
 from vantage.views import ProgressiveResizing
 
 

@@ -10,9 +10,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from vantage.encoders.backbones import Backbone, width_of
+from vantage.encoders.backbones.resnet import Backbone, width_of
 from vantage.encoders.heads import Head, JigsawHead
-from vantage.encoders.normalization import BatchNorm, Normalization
+from vantage.encoders.normalization.choices import BatchNorm, Normalization
 from vantage.errors import UserError
 
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from vantage import processes
 from vantage.encoders.encoder import Encoder, EncoderNetwork
-from vantage.encoders.grouped import GroupedStatistics
+from vantage.encoders.normalization.grouped import GroupedStatistics
 from vantage.encoders.roles import RoleNetworks, encode_jointly
 from vantage.schedules import Constant, Schedule
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from vantage.training.monitor import SMALLEST_DEVIATION, smallest_rank, warning
+from vantage.training.watching.monitor import SMALLEST_DEVIATION, smallest_rank, warning
 
 __all__ = ["RunVerdict", "chance", "still_improving", "verdict"]
 
@@ -52,8 +52,8 @@ def verdict(
     The first rule that holds decides:
 
     1. *no verdict*: no epoch is over, or the numbers are of a version that did not measure the spread;
-    2. *collapsed*: the monitor's own warning holds for the last epoch (`vantage.training.monitor`): a deviation below
-       .1, or an effective rank below 3 % of the width or below 2;
+    2. *collapsed*: the monitor's own warning holds for the last epoch (`vantage.training.watching.monitor`): a
+       deviation below .1, or an effective rank below 3 % of the width or below 2;
     3. *under-trained*: epochs are missing; or there are fewer than 3; or the contrastive accuracy of the last epoch is
        at most twice chance; or the loss, the contrastive accuracy (below 99 %) or the kNN accuracy is still improving:
        over the last tenth of the epochs since its worst value, at half its average pace or faster, to its best value

@@ -12,9 +12,9 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from vantage.encoders.backbones import Backbone, width_of
+from vantage.encoders.backbones.joint import Joined
+from vantage.encoders.backbones.resnet import Backbone, width_of
 from vantage.encoders.encoder import Encoder
-from vantage.encoders.joint import Joined
 from vantage.encoders.momentum import Momentum
 from vantage.encoders.roles import PerView, Role, RoleNetworks, Shared
 from vantage.errors import UserError

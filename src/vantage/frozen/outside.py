@@ -19,7 +19,7 @@ from torch import nn
 
 from vantage.composition.suggest import no_such
 from vantage.encoders import Backbone, Encoder, ResNet, RoleNetworks, Shared, Timm, backbone_named
-from vantage.encoders.backbones import width_of
+from vantage.encoders.backbones.resnet import width_of
 from vantage.encoders.weights import fit_weights
 from vantage.errors import UserError
 from vantage.recipes import simclr

@@ -145,7 +145,7 @@ def demand(holds: Bool[Tensor, ""], otherwise: str) -> None:
     """Raises `UserError` with the words `otherwise` unless the flag holds.
 
     A device is not waited for: there the same words end the process as a device assertion, some steps later. What can
-    fail in a run was tried on the CPU before (`vantage.training.trial`).
+    fail in a run was tried on the CPU before (`vantage.training.start.trial`).
     """
     if holds.device.type != "cpu":
         torch._assert_async(holds, otherwise)  # pyright: ignore[reportPrivateImportUsage]

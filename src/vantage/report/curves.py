@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from vantage.facts.run_facts import RunFacts
 from vantage.report.drawing import Line, Zone, chart
-from vantage.training.monitor import SMALLEST_DEVIATION, smallest_rank
+from vantage.training.watching.monitor import SMALLEST_DEVIATION, smallest_rank
 
 __all__ = ["Chart", "curves"]
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from torch import nn
 
-from vantage.encoders.joint import Joined
+from vantage.encoders.backbones.joint import Joined
 from vantage.encoders.roles import PerView, RoleNetworks
 from vantage.errors import UserError
 from vantage.training.run import Run

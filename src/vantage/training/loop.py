@@ -20,16 +20,16 @@ from vantage.storage.provenance import provenance, read_provenance
 from vantage.storage.strangers import check_run
 from vantage.training import checkpoint, settings
 from vantage.training.feed import open_images
-from vantage.training.first_rows import begin
-from vantage.training.monitor import warning
-from vantage.training.pace import Pace
-from vantage.training.probe import check_labels, knn_so_far
 from vantage.training.run import Run, refuse_conflicts
 from vantage.training.session import Session, check_fits, launch
 from vantage.training.signals import Signals, anywhere
-from vantage.training.warm_parts import take
-from vantage.training.warm_start import WarmStart, read_start, recorded_start
-from vantage.training.watch import Watch
+from vantage.training.start.first_rows import begin
+from vantage.training.start.warm_parts import take
+from vantage.training.start.warm_start import WarmStart, read_start, recorded_start
+from vantage.training.watching.monitor import warning
+from vantage.training.watching.pace import Pace
+from vantage.training.watching.probe import check_labels, knn_so_far
+from vantage.training.watching.watch import Watch
 from vantage.training.writer import only_writer, refuse_a_run
 
 __all__ = ["TrainingOutcome", "resume", "train"]
@@ -67,7 +67,7 @@ def train(
     check that the images are the same. SIGINT and SIGTERM save a checkpoint and end the run early.
 
     `init`, the folder of another run or one of its checkpoints, is where the networks start from, under whatever recipe
-    they were trained, and the optimizer and the memories as far as they fit (`vantage.training.warm_start`). The
+    they were trained, and the optimizer and the memories as far as they fit (`vantage.training.start.warm_start`). The
     progress and `provenance.json` say what was taken. Steps count from 0, images come in the order of this run's seed.
 
     Raises `UserError` if the folder already holds a run, if the images cannot be used or do not fit the networks, if

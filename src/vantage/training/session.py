@@ -17,7 +17,7 @@ from vantage.composition.codec import encode
 from vantage.data import Batch, Source
 from vantage.data.order import steps_in
 from vantage.encoders import EncoderNetwork
-from vantage.encoders.grouped import set_accumulation
+from vantage.encoders.normalization.grouped import set_accumulation
 from vantage.errors import UserError
 from vantage.learner import Fresh, Learner
 from vantage.machine.allocator import keep_freed_memory
@@ -27,10 +27,10 @@ from vantage.progress import Progress
 from vantage.training import checkpoint, settings
 from vantage.training.buckets import lay_out
 from vantage.training.feed import open_feed
-from vantage.training.monitor import Monitor
 from vantage.training.run import Hardware, Run, refuse_conflicts
 from vantage.training.slots import optimizer_state, restore_optimizer
-from vantage.training.trial import trial, try_networks
+from vantage.training.start.trial import trial, try_networks
+from vantage.training.watching.monitor import Monitor
 from vantage.views.operations.share import ShareGenerator
 
 if TYPE_CHECKING:

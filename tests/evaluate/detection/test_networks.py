@@ -11,7 +11,7 @@ from annotated import small_coco
 from tiny import tiny_run
 
 from vantage.encoders import Encoder, LinearHead, ResNet, Shared
-from vantage.encoders.backbones import Backbone
+from vantage.encoders.backbones.resnet import Backbone
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate.protocols.detection import (

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from vantage.errors import UserError
 from vantage.studies.lab import ENTRIES, Arm
-from vantage.studies.lab.class_structure import commonest, outliers, similarities, stale_labels, true_mates
+from vantage.studies.lab.measures.class_structure import commonest, outliers, similarities, stale_labels, true_mates
 
 
 def augmentations(images: int, copies: int) -> Tensor:

@@ -8,7 +8,7 @@ from scipy import stats
 
 from vantage.errors import UserError
 from vantage.measures.significance import interval
-from vantage.studies.lab.contrasts import SeedContrast, judge_contrasts, sign_flip
+from vantage.studies.lab.judging.contrasts import SeedContrast, judge_contrasts, sign_flip
 
 SIX = (0.4, 1.1, 0.7, -0.2, 0.9, 1.3)
 

@@ -8,8 +8,8 @@ from test_lab_measures import subject_of
 
 from vantage.data.sources.arrays import Arrays
 from vantage.evaluate import LinearCached, LowShotChosen
+from vantage.studies.lab.measures.transfer import FewShotAccuracy, TransferAccuracy
 from vantage.studies.lab.sets import ImageSets, Split
-from vantage.studies.lab.transfer import FewShotAccuracy, TransferAccuracy
 from vantage.training.run import Data
 
 LINEAR = LinearCached(l2=(1e-3,), iterations=5)

@@ -12,13 +12,13 @@ from vantage.evaluate import KNN
 from vantage.recipes import moco_v2
 from vantage.storage.cache import digest
 from vantage.studies.lab import Cell, Claim, Entry, Untrained, WorkOrder, collect, make_all, missing_pieces, smoke
-from vantage.studies.lab.maker import composition
-from vantage.studies.lab.measures import ProtocolAccuracy
-from vantage.studies.lab.predicates import Beats
-from vantage.studies.lab.results import complete_seeds, numbers_in, read_results, write_collected
-from vantage.studies.lab.toys import NegativeSpread
+from vantage.studies.lab.experiments.toys import NegativeSpread
+from vantage.studies.lab.judging.predicates import Beats
+from vantage.studies.lab.making.maker import composition
+from vantage.studies.lab.making.workload import estimate_workload, forward_passes
+from vantage.studies.lab.measures.vectors import ProtocolAccuracy
+from vantage.studies.lab.page.results import complete_seeds, numbers_in, read_results, write_collected
 from vantage.studies.lab.two_cores import base, branch
-from vantage.studies.lab.workload import estimate_workload, forward_passes
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,7 @@ from stocks import bars, source, tints
 
 from vantage.encoding import Work
 from vantage.schedules import CosineByStep
-from vantage.studies.lab.moving_digits import CHANCE, MovingDigits
+from vantage.studies.lab.experiments.moving_digits import CHANCE, MovingDigits
 from vantage.studies.lab.sets import Split
 from vantage.studies.moving_mnist import ClipTraining, LinearHeads, Scene
 from vantage.studies.reproduce import InfoMinTable4

@@ -5,9 +5,9 @@ import pytest
 from scipy.stats import spearmanr
 
 from vantage.errors import UserError
-from vantage.studies.lab.contrasts import judge_contrasts
-from vantage.studies.lab.predicates import Above, Beats, Close, Highest, Order, Predicate
-from vantage.studies.lab.shapes import Correlation, Gains, InteriorPeak, spearman
+from vantage.studies.lab.judging.contrasts import judge_contrasts
+from vantage.studies.lab.judging.predicates import Above, Beats, Close, Highest, Order, Predicate
+from vantage.studies.lab.judging.shapes import Correlation, Gains, InteriorPeak, spearman
 
 CHANCE = np.random.default_rng(3)
 

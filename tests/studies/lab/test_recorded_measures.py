@@ -13,11 +13,11 @@ from vantage.storage.cache import digest
 from vantage.studies.analyse.spread import SpreadToy
 from vantage.studies.analyse.toy import TrainedToy
 from vantage.studies.lab import Cell, Entry, Untrained, numbers_in, outdated
-from vantage.studies.lab.maker import composition, encode_measure
-from vantage.studies.lab.measures import FalseByBand, ProtocolAccuracy
-from vantage.studies.lab.results import complete_seeds
+from vantage.studies.lab.making.maker import composition, encode_measure
+from vantage.studies.lab.measures.vectors import FalseByBand, ProtocolAccuracy
+from vantage.studies.lab.measures.view_information import ViewInformation
+from vantage.studies.lab.page.results import complete_seeds
 from vantage.studies.lab.two_cores import base
-from vantage.studies.lab.view_information import ViewInformation
 
 KNN_5, BANDS = ProtocolAccuracy((KNN(k=5),)), FalseByBand()
 CELL = Cell("random", Untrained(base(moco_v2(32))), (KNN_5, BANDS))

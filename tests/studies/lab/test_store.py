@@ -5,7 +5,7 @@ import pytest
 
 from vantage.errors import UserError
 from vantage.storage.cache import digest
-from vantage.studies.lab.store import LabFolder
+from vantage.studies.lab.making.store import LabFolder
 
 ABOUT = {"made": {"part": "Run"}, "seed": 3}
 

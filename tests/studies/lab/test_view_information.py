@@ -8,7 +8,7 @@ from vantage.encoders import Convolutions, ResNet9
 from vantage.studies.analyse.held_out import HeldOutInformation
 from vantage.studies.lab import ENTRIES, Arm
 from vantage.studies.lab.levels import one_gpu
-from vantage.studies.lab.view_information import ViewInformation
+from vantage.studies.lab.measures.view_information import ViewInformation
 
 
 def test_shared_information_is_that_of_the_first_branch_on_test_images(tmp_path: Path) -> None:

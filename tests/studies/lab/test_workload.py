@@ -13,7 +13,7 @@ from vantage.cli import main
 from vantage.errors import UnreadableImage
 from vantage.studies import lab
 from vantage.studies.lab import Cell, Entry
-from vantage.studies.lab.toys import NegativeSpread
+from vantage.studies.lab.experiments.toys import NegativeSpread
 
 pytestmark = pytest.mark.slow
 

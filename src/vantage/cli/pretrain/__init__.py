@@ -110,7 +110,7 @@ def pretrain(words: list[str], console: Console) -> int:
     first = early_changes(_first_changes(plan, options.size, settings, options.recipe or "the plan"))
     check_devices(replace_at(plan(224), first).hardware)
     if options.init:
-        from vantage.training.warm_start import read_start
+        from vantage.training.start.warm_start import read_start
 
         read_start(options.init)  # report a mistake before millions of images are read
     if options.minutes is not None or not options.recipe:

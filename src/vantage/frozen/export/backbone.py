@@ -19,7 +19,7 @@ from typing import Literal
 from safetensors.torch import save
 
 from vantage.data import Source
-from vantage.encoders.backbones import Backbone
+from vantage.encoders.backbones.resnet import Backbone
 from vantage.encoders.roles import PerView
 from vantage.errors import UserError
 from vantage.frozen.encoder import FrozenEncoder, load

@@ -1,6 +1,6 @@
 """Lines of Python that build a network and load a file into it, as far as libraries share them."""
 
-from vantage.encoders.backbones import ResNet
+from vantage.encoders.backbones.resnet import ResNet
 from vantage.errors import UserError
 
 __all__ = ["block_name", "check_width", "loading_script", "plain_name", "stem_lines"]

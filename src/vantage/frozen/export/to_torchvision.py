@@ -1,6 +1,6 @@
 """Backbones for torchvision, which has ResNets."""
 
-from vantage.encoders.backbones import LAYERS, Backbone, ResNet, Timm
+from vantage.encoders.backbones.resnet import LAYERS, Backbone, ResNet, Timm
 from vantage.errors import UserError
 from vantage.frozen.export.script import block_name, check_width, loading_script, plain_name, stem_lines
 

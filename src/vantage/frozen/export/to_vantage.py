@@ -1,7 +1,7 @@
 """Backbones for Vantage's own loading: any network that Vantage builds."""
 
 from vantage import encoders
-from vantage.encoders.backbones import Backbone
+from vantage.encoders.backbones.resnet import Backbone
 from vantage.errors import UserError
 from vantage.frozen.export.script import loading_script
 

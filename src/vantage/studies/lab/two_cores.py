@@ -12,8 +12,8 @@ from vantage.negatives import OtherImages
 from vantage.positives import OtherViews
 from vantage.schedules import CosineByStep, StepDecay
 from vantage.studies.lab.entry import Arm, Cell, Gate, Untrained
-from vantage.studies.lab.experiments import Measure
-from vantage.studies.lab.measures import ProtocolAccuracy
+from vantage.studies.lab.experiments.contracts import Measure
+from vantage.studies.lab.measures.vectors import ProtocolAccuracy
 from vantage.training.run import Data, Hardware, Monitoring, Run
 
 __all__ = ["IMAGES", "QUEUE", "base", "branch", "floors", "gate", "halves_in_batch", "two_core_run", "with_temperature"]

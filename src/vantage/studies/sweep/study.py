@@ -27,7 +27,7 @@ from vantage.studies.sweep.sweeps import Sweep, SweepPoint
 from vantage.training import loop
 from vantage.training.backbone import evaluation_view
 from vantage.training.run import Run
-from vantage.training.trial import trial, try_networks
+from vantage.training.start.trial import trial, try_networks
 from vantage.training.writer import only_writer
 
 __all__ = ["Study", "run_study"]

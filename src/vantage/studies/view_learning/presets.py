@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from vantage.encoders import LinearHead
-from vantage.encoders.backbones import Backbone
+from vantage.encoders.backbones.resnet import Backbone
 from vantage.encoders.encoder import Encoder
 from vantage.recipes.backbones import resnet
 from vantage.studies.view_learning.learning import ViewLearning

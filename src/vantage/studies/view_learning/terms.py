@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from vantage.encoders.backbones import Backbone, width_of
+from vantage.encoders.backbones.resnet import Backbone, width_of
 from vantage.encoders.encoder import Encoder
 from vantage.errors import UserError
 

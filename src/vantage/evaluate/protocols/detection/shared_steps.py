@@ -16,7 +16,7 @@ from torchvision.models.detection.roi_heads import RoIHeads, keypoints_to_heatma
 from torchvision.models.detection.transform import GeneralizedRCNNTransform
 
 from vantage import processes
-from vantage.encoders.normalization import BatchNorm
+from vantage.encoders.normalization.choices import BatchNorm
 from vantage.errors import UserError
 from vantage.evaluate.protocols.detection.cascade import CascadeHeads
 from vantage.evaluate.protocols.detection.detector import Detector

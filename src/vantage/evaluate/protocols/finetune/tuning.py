@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 from vantage import draws, processes
 from vantage.data.sources.source import Source, cache_key
-from vantage.encoders.grouped import GroupedStatistics, average_statistics
-from vantage.encoders.normalization import BatchNorm
+from vantage.encoders.normalization.choices import BatchNorm
+from vantage.encoders.normalization.grouped import GroupedStatistics, average_statistics
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate.protocols.linear.crops import epochs_of, report_progress

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from vantage.data.sources.source import Source
 from vantage.data.splits import with_labels
-from vantage.encoders.depths import AtDepth
+from vantage.encoders.backbones.depths import AtDepth
 from vantage.encoding import Work, in_threads
 from vantage.errors import UserError
 from vantage.evaluate.protocols.linear.plan import LinearTraining, torch_start

@@ -7,7 +7,7 @@ from typing import ClassVar
 from torch import nn
 
 from vantage.data.sources.source import Source
-from vantage.encoders.depths import AtDepths, Depth
+from vantage.encoders.backbones.depths import AtDepths, Depth
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate.protocols.linear.depths import example_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from vantage.data.sources.source import Source
-from vantage.encoders.depths import Depth
+from vantage.encoders.backbones.depths import Depth
 from vantage.encoders.roles import PerView
 from vantage.encoding import Work
 from vantage.errors import UserError

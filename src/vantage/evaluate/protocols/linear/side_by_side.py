@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from vantage import processes
 from vantage.data.sources.source import Source, SourceSubset, cache_key
 from vantage.data.splits import check_classes, hold_out_mask, with_labels
-from vantage.encoders.depths import Depth
+from vantage.encoders.backbones.depths import Depth
 from vantage.encoding import Work, encode
 from vantage.errors import UserError
 from vantage.evaluate.protocols.linear.crops import Epochs, epochs_of, report_progress

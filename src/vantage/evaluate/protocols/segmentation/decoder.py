@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from vantage.encoders.depths import maps
+from vantage.encoders.backbones.depths import maps
 from vantage.errors import UserError
 from vantage.frozen.encoder import Pixels
 

@@ -17,7 +17,7 @@ from vantage.data.order import epoch_order
 from vantage.data.sources.masked import IGNORE_INDEX, MaskedImages, split_masked
 from vantage.data.sources.source import Source
 from vantage.data.splits import check_apart
-from vantage.encoders.normalization import BatchNorm
+from vantage.encoders.normalization.choices import BatchNorm
 from vantage.encoding import Work
 from vantage.errors import DataError, UserError
 from vantage.evaluate.protocols.segmentation.decoder import Decoder, enlarge, pixel_loss

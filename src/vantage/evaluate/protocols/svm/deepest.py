@@ -10,7 +10,7 @@ from jaxtyping import Float, Int8
 from torch import Tensor
 
 from vantage.data.sources.source import Source, SourceSubset, labels_of, marks_in, marks_of
-from vantage.encoders.depths import GRIDS, AtDepth, grid_pool, maps
+from vantage.encoders.backbones.depths import GRIDS, AtDepth, grid_pool, maps
 from vantage.encoding import Work, in_evaluation
 from vantage.errors import UserError
 from vantage.evaluate.protocols.linear.depths import example_of

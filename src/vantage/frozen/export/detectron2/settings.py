@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from vantage.encoders.backbones import ResNet
+from vantage.encoders.backbones.resnet import ResNet
 from vantage.views.colors.statistics import Statistics
 
 __all__ = ["detectors"]

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
-from vantage.encoders.backbones import Backbone, ResNet
+from vantage.encoders.backbones.resnet import Backbone, ResNet
 from vantage.errors import UserError
 
 __all__ = ["check_network", "name_there", "weights_there"]

@@ -24,10 +24,10 @@ from vantage.studies.lab.entries.cnce_arms import (
 )
 from vantage.studies.lab.entries.cnce_lesions import TABLE_2
 from vantage.studies.lab.entry import Cell, Claim, Entry, paper
-from vantage.studies.lab.measures import ProtocolAccuracy
-from vantage.studies.lab.panel import Panel
-from vantage.studies.lab.predicates import Above, Beats, Close, Order, Predicate
-from vantage.studies.lab.transfer import TransferAccuracy
+from vantage.studies.lab.judging.predicates import Above, Beats, Close, Order, Predicate
+from vantage.studies.lab.measures.transfer import TransferAccuracy
+from vantage.studies.lab.measures.vectors import ProtocolAccuracy
+from vantage.studies.lab.page.panel import Panel
 from vantage.studies.lab.two_cores import gate
 
 __all__ = ["ENTRIES"]

@@ -9,7 +9,7 @@ from vantage.negatives import Ball, Ring, Sample
 from vantage.recipes import cmc_softmax, instance_discrimination, moco_v1
 from vantage.schedules import Constant
 from vantage.studies.lab.entry import Arm, Cell
-from vantage.studies.lab.measures import FalseByBand, ProtocolAccuracy
+from vantage.studies.lab.measures.vectors import FalseByBand, ProtocolAccuracy
 from vantage.studies.lab.two_cores import IMAGES, QUEUE, base, branch, floors, two_core_run, with_temperature
 from vantage.training.run import Run
 

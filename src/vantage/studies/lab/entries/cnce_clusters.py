@@ -5,12 +5,12 @@
 from dataclasses import replace
 
 from vantage.recipes import cave_ir, cnce_la, ring_ir, ring_ir_clusters
-from vantage.studies.lab.class_structure import ClusterAgreement
 from vantage.studies.lab.entries.cnce_arms import CHANCE, FLOORS, IR, IR_BASE, LINEAR, MEASURES, arm, band_terms
 from vantage.studies.lab.entry import Cell, Claim, Entry, paper
-from vantage.studies.lab.measures import ProtocolAccuracy
-from vantage.studies.lab.panel import Panel
-from vantage.studies.lab.predicates import Above, Beats
+from vantage.studies.lab.judging.predicates import Above, Beats
+from vantage.studies.lab.measures.class_structure import ClusterAgreement
+from vantage.studies.lab.measures.vectors import ProtocolAccuracy
+from vantage.studies.lab.page.panel import Panel
 from vantage.studies.lab.two_cores import gate
 
 __all__ = ["TABLE_6"]

@@ -10,10 +10,10 @@ from vantage.recipes import ball_ir, ring_ir, ring_ir_absolute, ring_ir_unanneal
 from vantage.schedules import ByEpoch, Constant, Linear
 from vantage.studies.lab.entries.cnce_arms import FALSE, FLOORS, IR, IR_BASE, KNN, LINEAR, arm, band_terms, from_scratch
 from vantage.studies.lab.entry import Arm, Cell, Claim, Entry, Reason
-from vantage.studies.lab.measures import FalseByBand, ProtocolAccuracy
-from vantage.studies.lab.panel import Panel
-from vantage.studies.lab.predicates import Beats, Close, Order
-from vantage.studies.lab.shapes import Gains
+from vantage.studies.lab.judging.predicates import Beats, Close, Order
+from vantage.studies.lab.judging.shapes import Gains
+from vantage.studies.lab.measures.vectors import FalseByBand, ProtocolAccuracy
+from vantage.studies.lab.page.panel import Panel
 from vantage.studies.lab.two_cores import gate
 from vantage.training.run import Run
 

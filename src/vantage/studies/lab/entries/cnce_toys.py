@@ -5,10 +5,10 @@
 from vantage.studies.lab.entries.cnce_clusters import TABLE_6
 from vantage.studies.lab.entries.cnce_lesions import FIGURE_2A, FIGURE_2B
 from vantage.studies.lab.entry import Cell, Claim, Entry, Reason
-from vantage.studies.lab.panel import Panel
-from vantage.studies.lab.predicates import Above, Beats, Order
-from vantage.studies.lab.shapes import Gains
-from vantage.studies.lab.toys import NegativeSpread, TrainedCritics, above
+from vantage.studies.lab.experiments.toys import NegativeSpread, TrainedCritics, above
+from vantage.studies.lab.judging.predicates import Above, Beats, Order
+from vantage.studies.lab.judging.shapes import Gains
+from vantage.studies.lab.page.panel import Panel
 
 __all__ = ["ENTRIES"]
 

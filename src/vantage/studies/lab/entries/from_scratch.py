@@ -23,8 +23,8 @@ from vantage.recipes import (
     simclr,
 )
 from vantage.studies.lab.entry import Arm, Cell
-from vantage.studies.lab.experiments import Measure
-from vantage.studies.lab.measures import ProtocolAccuracy
+from vantage.studies.lab.experiments.contracts import Measure
+from vantage.studies.lab.measures.vectors import ProtocolAccuracy
 from vantage.studies.lab.two_cores import two_core_run
 from vantage.training.optimizers import SGD
 from vantage.training.run import Run

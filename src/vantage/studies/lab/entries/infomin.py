@@ -5,9 +5,9 @@
 from vantage.studies.lab.entries import infomin_sharing
 from vantage.studies.lab.entries.from_scratch import LENGTHS, METHODS, SCALE, STEPS, WIDTHS, with_arms
 from vantage.studies.lab.entry import Claim, Entry, paper
-from vantage.studies.lab.panel import Panel
-from vantage.studies.lab.predicates import Beats, Close, Order
-from vantage.studies.lab.shapes import Gains
+from vantage.studies.lab.judging.predicates import Beats, Close, Order
+from vantage.studies.lab.judging.shapes import Gains
+from vantage.studies.lab.page.panel import Panel
 from vantage.studies.lab.two_cores import floors, gate
 
 __all__ = ["ENTRIES"]

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from vantage.recipes import cmc_softmax, moco_v1, moco_v2, simclr
 from vantage.studies.lab.entry import Arm, Cell, Gate
-from vantage.studies.lab.measures import ProtocolAccuracy
+from vantage.studies.lab.measures.vectors import ProtocolAccuracy
+from vantage.studies.lab.measures.view_information import ViewInformation
 from vantage.studies.lab.two_cores import floors, gate, halves_in_batch, two_core_run, with_temperature
-from vantage.studies.lab.view_information import ViewInformation
 from vantage.studies.sweep.categorical import ColorSpaces, Ladder
 from vantage.studies.sweep.sweeps import BlurWidth, CropBound, JitterStrength, PatchDistance, Sweep
 from vantage.training.optimizers import SGD

@@ -3,8 +3,8 @@
 # fmt: off
 
 from vantage.studies.lab.entry import Cell, Claim, Entry, paper
-from vantage.studies.lab.predicates import Beats, Predicate
-from vantage.studies.lab.shapes import Gains
+from vantage.studies.lab.judging.predicates import Beats, Predicate
+from vantage.studies.lab.judging.shapes import Gains
 
 __all__ = ["ENTRIES"]
 

@@ -17,9 +17,9 @@ from vantage.studies.lab.entries.infomin_arms import (
     floors_of,
 )
 from vantage.studies.lab.entry import Arm, Cell, Claim, Entry, Gate, Reason, Untrained
-from vantage.studies.lab.panel import Panel
-from vantage.studies.lab.predicates import Above, Beats, Close, Highest, Order, Predicate
-from vantage.studies.lab.shapes import Correlation, Gains, InteriorPeak
+from vantage.studies.lab.judging.predicates import Above, Beats, Close, Highest, Order, Predicate
+from vantage.studies.lab.judging.shapes import Correlation, Gains, InteriorPeak
+from vantage.studies.lab.page.panel import Panel
 
 __all__ = ["ENTRIES"]
 

@@ -6,11 +6,11 @@ in which one thing is varied are in `infomin_sweeps`."""
 from vantage.studies.lab.entries import infomin_sweeps
 from vantage.studies.lab.entries.infomin_sharing import LEARNED_ROWS, LEARNING, LINEAR, SHARED, SPREADS, TABLE_5
 from vantage.studies.lab.entry import Claim, Entry
-from vantage.studies.lab.learned_views import RAW
-from vantage.studies.lab.panel import Panel
-from vantage.studies.lab.predicates import Beats
-from vantage.studies.lab.shapes import Correlation, Gains
-from vantage.studies.lab.verdicts import SPREAD
+from vantage.studies.lab.experiments.learned_views import RAW
+from vantage.studies.lab.judging.predicates import Beats
+from vantage.studies.lab.judging.shapes import Correlation, Gains
+from vantage.studies.lab.judging.verdicts import SPREAD
+from vantage.studies.lab.page.panel import Panel
 
 __all__ = ["ENTRIES"]
 

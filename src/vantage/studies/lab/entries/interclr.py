@@ -3,14 +3,14 @@
 
 # fmt: off
 
-from vantage.studies.lab.class_structure import NeighborClasses
 from vantage.studies.lab.entries import from_scratch, interclr_study
 from vantage.studies.lab.entries.interclr_arms import FLOORS, GATE, RARE_MATES, SCALE, with_weight
 from vantage.studies.lab.entry import Cell, Claim, Entry, Reason, Untrained, paper
-from vantage.studies.lab.panel import Panel
-from vantage.studies.lab.predicates import Above, Beats
-from vantage.studies.lab.shapes import Gains
-from vantage.studies.lab.transfer import FewShotAccuracy, FineTunedAccuracy
+from vantage.studies.lab.judging.predicates import Above, Beats
+from vantage.studies.lab.judging.shapes import Gains
+from vantage.studies.lab.measures.class_structure import NeighborClasses
+from vantage.studies.lab.measures.transfer import FewShotAccuracy, FineTunedAccuracy
+from vantage.studies.lab.page.panel import Panel
 from vantage.studies.lab.two_cores import floors, gate
 
 __all__ = ["ENTRIES"]

@@ -10,7 +10,7 @@ from vantage.negatives import Count, Draw, Hardest, Sample
 from vantage.recipes.interclr_study import interclr_intra_only, interclr_offline, interclr_random, interclr_semi_hard
 from vantage.schedules import Constant
 from vantage.studies.lab.entry import Arm, Cell
-from vantage.studies.lab.measures import ProtocolAccuracy
+from vantage.studies.lab.measures.vectors import ProtocolAccuracy
 from vantage.studies.lab.two_cores import QUEUE, base, branch, floors, gate
 from vantage.training.run import Run
 

@@ -5,7 +5,6 @@
 from dataclasses import replace
 
 from vantage.recipes.interclr_study import interclr_hard, interclr_semi_easy, interclr_semi_hard
-from vantage.studies.lab.class_structure import ClassSimilarity, ClusterAgreement
 from vantage.studies.lab.entries.interclr_arms import (
     BETWEEN_NEGATIVES,
     FLOORS,
@@ -20,10 +19,11 @@ from vantage.studies.lab.entries.interclr_arms import (
     with_weight,
 )
 from vantage.studies.lab.entry import Cell, Claim, Entry, Reason, paper
-from vantage.studies.lab.measures import FalseByBand, ProtocolAccuracy
-from vantage.studies.lab.panel import Panel
-from vantage.studies.lab.predicates import Beats, Highest, Order
-from vantage.studies.lab.shapes import Correlation, Gains, InteriorPeak
+from vantage.studies.lab.judging.predicates import Beats, Highest, Order
+from vantage.studies.lab.judging.shapes import Correlation, Gains, InteriorPeak
+from vantage.studies.lab.measures.class_structure import ClassSimilarity, ClusterAgreement
+from vantage.studies.lab.measures.vectors import FalseByBand, ProtocolAccuracy
+from vantage.studies.lab.page.panel import Panel
 
 __all__ = ["ENTRIES"]
 

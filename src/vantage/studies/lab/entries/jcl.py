@@ -5,9 +5,9 @@
 from vantage.studies.lab.entries import jcl_ablations
 from vantage.studies.lab.entries.jcl_arms import ARMS, FLOORS, GATE, LINEAR
 from vantage.studies.lab.entry import Claim, Entry, Reason, paper
-from vantage.studies.lab.panel import Panel
-from vantage.studies.lab.predicates import Above, Beats, Order, Predicate
-from vantage.studies.lab.shapes import Gains
+from vantage.studies.lab.judging.predicates import Above, Beats, Order, Predicate
+from vantage.studies.lab.judging.shapes import Gains
+from vantage.studies.lab.page.panel import Panel
 
 __all__ = ["ENTRIES"]
 

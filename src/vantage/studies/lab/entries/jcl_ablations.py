@@ -15,10 +15,10 @@ from vantage.studies.lab.entries.jcl_arms import (
     with_strength,
 )
 from vantage.studies.lab.entry import Cell, Claim, Entry
-from vantage.studies.lab.measures import ProtocolAccuracy
-from vantage.studies.lab.panel import Panel
-from vantage.studies.lab.predicates import Above, Beats, Close, Order
-from vantage.studies.lab.shapes import InteriorPeak
+from vantage.studies.lab.judging.predicates import Above, Beats, Close, Order
+from vantage.studies.lab.judging.shapes import InteriorPeak
+from vantage.studies.lab.measures.vectors import ProtocolAccuracy
+from vantage.studies.lab.page.panel import Panel
 
 __all__ = ["ENTRIES"]
 

@@ -7,7 +7,7 @@ from vantage.estimators import JCL
 from vantage.recipes import jcl, jcl_vanilla, moco_v2
 from vantage.schedules import Constant
 from vantage.studies.lab.entry import Arm, Cell
-from vantage.studies.lab.measures import AugmentationSimilarity, JointKeys, ProtocolAccuracy
+from vantage.studies.lab.measures.vectors import AugmentationSimilarity, JointKeys, ProtocolAccuracy
 from vantage.studies.lab.two_cores import base, branch, floors, gate, with_temperature
 from vantage.training.run import Run
 from vantage.views import moco_v2_views

@@ -1,0 +1,1 @@
+"""Which images share the statistics of BatchNorm, and how processes compute them."""

@@ -1,0 +1,1 @@
+"""From the numbers of the cells to a verdict on each claim."""

@@ -1,0 +1,1 @@
+"""Cells are made: trained, measured, stored, and shared between processes."""

@@ -1,0 +1,234 @@
+"""How a cell is run: its base, its own training and its measurements, each stored so that it is done only once."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass, replace
+from functools import partial
+from typing import Any
+
+from vantage.composition.codec import encode
+from vantage.encoding import Work
+from vantage.errors import UserError
+from vantage.frozen.encoder import load, random_encoder, raw_pixels
+from vantage.frozen.networks import TrainedNetworks, trained_networks, untrained_networks
+from vantage.progress import Progress, QuietProgress
+from vantage.storage.cache import digest
+from vantage.storage.metrics import last_numbers
+from vantage.storage.provenance import hardware, versions
+from vantage.studies.lab.entry import Arm, Cell, Entry, Untrained, versions_of
+from vantage.studies.lab.experiments.contracts import Measure, OfOtherSets, OnSets, Toy
+from vantage.studies.lab.making.store import LabFolder
+from vantage.studies.lab.measures.vectors import Subject
+from vantage.studies.lab.sets import ImageSets, Split
+from vantage.training import loop
+from vantage.training.run import Data
+
+__all__ = ["Maker", "Piece", "arm_chain", "composition", "encode_measure"]
+
+_IGNORED_FIELDS = ("data", "hardware", "monitoring", "seed")
+"""Settings of a run that do not count towards its identity; its images count by their fingerprint."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One measure of one cell with one seed: the smallest unit of work that is stored."""
+
+    cell: Cell
+    """The cell."""
+
+    measure: Measure | None
+    """What is measured on it; None for an experiment that measures itself."""
+
+    seed: int
+    """The seed."""
+
+
+def arm_chain(experiment: Any) -> tuple[Arm, ...]:
+    """An arm preceded by the arms that it continues, starting with the first base; empty for a toy or a baseline."""
+    if not isinstance(experiment, Arm):
+        return ()
+    return (*(arm_chain(experiment.start) if experiment.start else ()), experiment)
+
+
+def composition(experiment: Any) -> dict[str, Any]:
+    """A cell's experiment as plain data, without the fingerprint of its images: the part of its key set by the entry.
+
+    Fields at their default and parts of version 1 are left out, so that existing cells stay valid when a part gets a
+    new field. Where a default comes to mean something else, the part's `version` is raised.
+    """
+    match experiment:
+        case Arm():
+            run = {
+                name: entry
+                for name, entry in _non_default_fields(encode(experiment.run), experiment.run).items()
+                if name not in _IGNORED_FIELDS
+            }
+            share = {"hold_out": experiment.run.data.hold_out, "max_images": experiment.run.data.max_images}
+            start = composition(experiment.start) if experiment.start else None
+            parts = {name: version for name, version in versions_of(experiment.run).items() if version > 1}
+            return {"run": run, "set": experiment.images, **share, "start": start, "parts": parts}
+        case Untrained():
+            return {"untrained": "pixels" if experiment.pixels else "encoder", "like": composition(experiment.arm)}
+        case Toy() | OnSets():
+            settings = asdict(experiment)  # pyright: ignore[reportArgumentType]
+            return {"toy": experiment.name, "version": getattr(experiment, "version", 1), "settings": settings}
+    raise UserError(f"{experiment!r} cannot be run")
+
+
+def _non_default_fields(plain: Any, value: Any) -> Any:
+    """A part as plain data, without the fields that are at their default."""
+    if isinstance(value, tuple):
+        return [_non_default_fields(*pair) for pair in zip(plain, value, strict=True)]
+    if not is_dataclass(value) or not isinstance(plain, dict):
+        return plain
+    usual = {f.name: f.default if f.default_factory is MISSING else f.default_factory() for f in fields(value)}
+    changes = {name: entry for name, entry in plain.items() if name not in usual or getattr(value, name) != usual[name]}
+    return {
+        name: _non_default_fields(entry, getattr(value, name)) if name in usual else entry
+        for name, entry in changes.items()
+    }
+
+
+class Maker:
+    """Runs the pieces of entries and stores them in the lab's folder."""
+
+    def __init__(
+        self, lab: LabFolder, sets: ImageSets, work: Work | None = None, progress: Progress | None = None
+    ) -> None:
+        self.lab, self.sets, self.progress = lab, sets, progress or QuietProgress()
+        self.work = replace(work or Work(), progress=QuietProgress())
+        self._splits: dict[Any, Split] = {}
+
+    def pieces(self, entry: Entry, seeds: tuple[int, ...]) -> Iterator[Piece]:
+        """All pieces of an entry, seed by seed, so that paired differences are available early."""
+        for seed in seeds:
+            for cell in entry.runnable_cells:
+                yield from self.pieces_of(cell, seed)
+
+    def pieces_of(self, cell: Cell, seed: int) -> tuple[Piece, ...]:
+        """The pieces of a cell with one seed."""
+        return tuple(Piece(cell, measure, seed) for measure in cell.measures or (None,))
+
+    def numbers(self, piece: Piece) -> dict[str, float] | None:
+        """The stored numbers of a piece; None where it is not done."""
+        record = self.lab.result(self.dependencies(piece))
+        return None if record is None else dict(record["numbers"])
+
+    def dependencies(self, piece: Piece) -> dict[str, Any]:
+        """Everything that a piece depends on, as plain data."""
+        experiment = piece.cell.experiment
+        dependencies = {"made": composition(experiment), "seed": 0 if _ignores_seed(experiment) else piece.seed}
+        if isinstance(experiment, Toy):
+            return dependencies
+        if isinstance(experiment, OnSets):
+            parts = (self._split(name, experiment.data) for name in experiment.sets)
+            return dependencies | {"sets": [list(each.fingerprints) for each in parts]}
+        assert piece.measure is not None and isinstance(experiment, Arm | Untrained)
+        split = self.split(experiment if isinstance(experiment, Arm) else experiment.arm)
+        train, test = split.fingerprints
+        dependencies |= encode_measure(piece.measure) | {"train": train, "test": test}
+        if isinstance(piece.measure, OfOtherSets):
+            elsewhere = (self._split(name, piece.measure.data) for name in piece.measure.others)
+            dependencies["others"] = [list(each.fingerprints) for each in elsewhere]
+        return dependencies
+
+    def make(self, piece: Piece) -> bool | None:
+        """Run a piece unless it is done: True if its result is stored, None if another process is working on it, False
+        if a signal stopped it."""
+        if self.numbers(piece) is not None:
+            return True
+        experiment = piece.cell.experiment
+        for arm in arm_chain(experiment):
+            if (outcome := self._train(arm, piece.seed)) is not True:
+                return outcome
+        dependencies = self.dependencies(piece)
+        with self.lab.lock(digest(dependencies)) as is_ours:
+            if not is_ours:
+                return None
+            if self.numbers(piece) is None:
+                start = time.perf_counter()
+                numbers = self._measure(piece)
+                seconds, training_seconds = time.perf_counter() - start, {}
+                for key in (self.run_key(arm, piece.seed) for arm in arm_chain(experiment)):
+                    training_seconds[key] = self.lab.seconds(key) or 0.0
+                self.lab.keep(
+                    dependencies, numbers, seconds, {"hardware": hardware(), "versions": versions()}, training_seconds
+                )
+        return True
+
+    def run_key(self, arm: Arm, seed: int) -> str:
+        """Name of the folder of an arm's run."""
+        return digest(self._run_dependencies(arm, seed))
+
+    def _run_dependencies(self, arm: Arm, seed: int) -> dict[str, Any]:
+        return {"made": composition(arm), "seed": seed, "train": self.split(arm).fingerprints[0]}
+
+    def _train(self, arm: Arm, seed: int) -> bool | None:
+        key = self.run_key(arm, seed)
+        if self.lab.is_trained(key):
+            return True
+        with self.lab.lock(key) as is_ours:
+            if not is_ours:
+                return None
+            if self.lab.is_trained(key):
+                return True
+            folder, run, source = self.lab.run(key), arm.with_seed(seed), self.split(arm).whole
+            if (folder / "settings.json").exists():
+                outcome = loop.resume(folder, run, self.progress, source=source)
+            else:
+                outcome = loop.train(run, folder, self.progress, source=source, **self._start(arm, seed))
+            if outcome.finished:
+                (seconds,) = last_numbers(folder, "seconds")
+                self.lab.finish(key, self._run_dependencies(arm, seed), seconds)
+            return outcome.finished
+
+    def _start(self, arm: Arm, seed: int) -> dict[str, Any]:
+        return {"init": self.lab.run(self.run_key(arm.start, seed))} if arm.start else {}
+
+    def _measure(self, piece: Piece) -> dict[str, float]:
+        experiment = piece.cell.experiment
+        if isinstance(experiment, Toy):
+            return experiment.measure(piece.seed)
+        if isinstance(experiment, OnSets):
+            splits = tuple(self._split(name, experiment.data) for name in experiment.sets)
+            return experiment.measure_on(piece.seed, splits, self.work)
+        assert piece.measure is not None
+        if isinstance(experiment, Arm):
+            folder, split = self.lab.run(self.run_key(experiment, piece.seed)), self.split(experiment)
+            networks = partial(trained_networks, folder)
+            return piece.measure(Subject(load(folder), networks, split, piece.seed, self.work, self._split))
+        assert isinstance(experiment, Untrained)
+        run, split = experiment.arm.with_seed(piece.seed), self.split(experiment.arm)
+        encoder = raw_pixels(run) if experiment.pixels else random_encoder(run, piece.seed)
+
+        def networks() -> TrainedNetworks:
+            if experiment.pixels:
+                raise UserError("raw pixels have no head")
+            return untrained_networks(run, len(split.train), run.seed)
+
+        return piece.measure(Subject(encoder, networks, split, piece.seed, self.work, self._split))
+
+    def split(self, arm: Arm) -> Split:
+        """The images of an arm."""
+        return self._split(arm.images, arm.run.data)
+
+    def _split(self, name: str, data: Data) -> Split:
+        """The images of a set, opened and hashed only once."""
+        key = (name, data.hold_out, data.max_images)
+        if key not in self._splits:
+            self._splits[key] = self.sets.split(name, data)
+        return self._splits[key]
+
+
+def encode_measure(measure: Measure) -> dict[str, Any]:
+    """A measure as plain data, each protocol by its name and version."""
+    settings: dict[str, Any] = asdict(measure)  # pyright: ignore[reportArgumentType]
+    if "protocols" in settings:
+        protocols = measure.protocols  # pyright: ignore[reportAttributeAccessIssue]
+        settings["protocols"] = [[one.name, one.version, asdict(one)] for one in protocols]
+    return {"measure": measure.name, "version": measure.version, "settings": settings}
+
+
+def _ignores_seed(experiment: Any) -> bool:
+    """Whether the seed makes no difference: raw pixels are measured once."""
+    return isinstance(experiment, Untrained) and experiment.pixels

@@ -1,0 +1,1 @@
+"""What is measured on the network of a cell."""

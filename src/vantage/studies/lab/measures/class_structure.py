@@ -1,0 +1,156 @@
+"""InterCLR's measures of a cell: how close images of one class are, and how well its clusters match the classes.
+
+n: images   a: augmentations of each   d: width of the vectors   k: neighbors
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from vantage.data import labels_of
+from vantage.errors import UserError
+from vantage.evaluate import neighbors
+from vantage.memory.kmeans import Distance, nearest
+from vantage.studies.analyse.augmentation import draw_numbers
+from vantage.studies.analyse.labels import purity
+from vantage.studies.analyse.queries import queries
+from vantage.studies.lab.measures.vectors import Subject, augment
+
+__all__ = ["ClassSimilarity", "ClusterAgreement", "NeighborClasses"]
+
+
+@dataclass(frozen=True)
+class ClassSimilarity:
+    """InterCLR's Figure 7 in numbers: augmentations of an image, images of a class, and images of different classes.
+
+    Vectors are the head's outputs, of unit length; similarities are mean cosines of two augmentations.
+    """
+
+    images: int = 512
+    """Number of test images."""
+
+    augmentations: int = 8
+    """Augmentations of each image."""
+
+    name = "class similarity"
+    version = 1
+
+    def __call__(self, subject: Subject) -> dict[str, float]:
+        """The similarities, two combinations of them, outliers in percent, and the silhouette of the classes."""
+        from sklearn.metrics import silhouette_score  # slow to import
+
+        test = subject.split.test
+        label = labels_of(test)[draw_numbers(len(test), self.images, subject.seed)]
+        vector = augment(subject, self.images, self.augmentations).double()
+        image, same, different = similarities(vector, label)
+        each = label.repeat_interleave(vector.shape[1])
+        return {
+            "similarity within images": image,
+            "similarity within classes": same,
+            "similarity between classes": different,
+            "nearness of a class": (same - different) / (image - different),
+            "image − class": image - same,
+            "outliers": 100 * outliers(vector, label),
+            "silhouette": float(silhouette_score(vector.flatten(0, 1).numpy(), each.numpy(), metric="cosine")),
+        }
+
+
+def similarities(vector: Float[Tensor, "n a d"], label: Int[Tensor, "n"]) -> tuple[float, float, float]:
+    """Mean cosine of two augmentations of an image, of two images of a class, and of images of two classes. Raises
+    `UserError` unless some images share a class and some do not."""
+    count, mean = vector.shape[1], vector.mean(1)
+    image = (mean.square().sum(1) * count - 1) / (count - 1)  # without the self pairs
+    cosine, apart = mean @ mean.T, ~torch.eye(len(mean), dtype=torch.bool)
+    same = label[:, None] == label
+    if not bool((same & apart).any()) or bool(same.all()):
+        raise UserError(f"among {len(label)} images no class occurs twice, or there is only one class: use more images")
+    return float(image.mean()), float(cosine[same & apart].mean()), float(cosine[~same].mean())
+
+
+def outliers(vector: Float[Tensor, "n a d"], label: Int[Tensor, "n"]) -> float:
+    """Share of the augmentations whose nearest augmentation of another image belongs to another class."""
+    flat, count = vector.flatten(0, 1), vector.shape[1]
+    image = torch.arange(len(vector)).repeat_interleave(count)
+    cosine = flat @ flat.T
+    cosine[image[:, None] == image] = -torch.inf
+    return float((label[image[cosine.argmax(1)]] != label[image]).double().mean())
+
+
+@dataclass(frozen=True)
+class ClusterAgreement:
+    """How well the clusters of a run's first memory agree with the classes, and with the network's current state."""
+
+    name = "clusters"
+    version = 1
+
+    def __call__(self, subject: Subject) -> dict[str, float]:
+        """In percent: purity, mates of the image's own class, and stale labels: those whose centroid is no longer the
+        nearest one when the network computes all vectors afresh, from one augmentation of each image. Raises
+        `UserError` for a run without clusters."""
+        networks, train = subject.networks(), subject.split.train
+        networks.check_images(train)
+        pool = networks.pool(0)
+        if pool.cluster is None:
+            raise UserError(f"{networks.name} keeps no clusters")
+        label = torch.empty_like(pool.cluster[:, 0]).scatter_(0, pool.image, pool.cluster[:, 0]).cpu()
+        label, classes = label.unique(return_inverse=True)[1], labels_of(train)
+        vector = queries(networks, train, torch.arange(len(train)), 0, subject.seed, subject.work).vector.cpu()
+        return {
+            "purity": 100 * purity(label, classes),
+            "true mates": 100 * true_mates(label, classes),
+            "stale labels": 100 * stale_labels(vector, label),
+        }
+
+
+def true_mates(label: Int[Tensor, "n"], true: Int[Tensor, "n"]) -> float:
+    """Share of an image's cluster mates, without itself, that belong to its class: the mean over images with mates."""
+    mates = label.bincount()[label] - 1
+    _, which, times = torch.stack([label, true]).unique(dim=1, return_inverse=True, return_counts=True)
+    own = (times[which] - 1)[mates > 0]
+    return float((own / mates[mates > 0]).mean())
+
+
+def stale_labels(vector: Float[Tensor, "n d"], label: Int[Tensor, "n"]) -> float:
+    """Share of images that are closer to the mean of another cluster than to that of their own; labels are 0, 1, …"""
+    total = vector.new_zeros(int(label.max()) + 1, vector.shape[1]).index_add_(0, label, vector)
+    centroid = total / label.bincount()[:, None]
+    return float((nearest(vector, centroid, Distance())[0] != label).double().mean())
+
+
+@dataclass(frozen=True)
+class NeighborClasses:
+    """InterCLR's Figure 9 in numbers: the classes of the nearest training images of every test image."""
+
+    k: int = 10
+    """Number of neighbors."""
+
+    name = "neighbors' classes"
+    version = 1
+
+    def __call__(self, subject: Subject) -> dict[str, float]:
+        """In percent: test images whose neighbors are all of their class, and those that have none of their class. For
+        the latter, the share of the commonest class among their neighbors, and among as many training images of other
+        classes drawn at random."""
+        train, test = subject.split.train, subject.split.test
+        number = neighbors(subject.encoder, train, test, self.k, subject.work).number
+        label, own = labels_of(train), labels_of(test)
+        right = label[number] == own[:, None]
+        failing = ~right.any(1)
+        numbers = {
+            "all neighbors right": 100 * float(right.all(1).double().mean()),
+            "no neighbor right": 100 * float(failing.double().mean()),
+        }
+        if bool(failing.any()):
+            weight = (label != own[failing][:, None]).double()
+            sample = torch.multinomial(weight, self.k, generator=torch.Generator().manual_seed(subject.seed))
+            numbers["commonest class of failures"] = commonest(label[number[failing]])
+            numbers["commonest class by chance"] = commonest(label[sample])
+        return numbers
+
+
+def commonest(label: Int[Tensor, "n k"]) -> float:
+    """Share of a row's commonest class in percent, the mean over the rows."""
+    count = (label[:, :, None] == label[:, None]).sum(2).amax(1)
+    return 100 * float(count.double().mean()) / label.shape[1]

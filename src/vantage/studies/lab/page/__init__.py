@@ -1,0 +1,1 @@
+"""What people read: files of numbers, tables, pictures, and the page of claims."""

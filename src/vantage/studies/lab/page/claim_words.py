@@ -1,0 +1,68 @@
+"""Claims in words, for tables: what the paper has, what we have, the verdict and its reasons."""
+
+import math
+from statistics import fmean
+
+from vantage.studies.lab.entry import Reason
+from vantage.studies.lab.judging.contrasts import ContrastResult
+from vantage.studies.lab.judging.verdicts import ClaimVerdict
+
+__all__ = ["ours_in_words", "paper_in_words", "verdict_in_words"]
+
+_MOST = 3
+"""How many contrasts of the paper's numbers fit on a line; of our own only the least certain one is shown."""
+
+
+def verdict_in_words(one: ClaimVerdict) -> str:
+    """The verdict on a claim, what it rests on, and where it is refuted the reasons."""
+    word = f"**{one.verdict}**" if one.verdict in ("supported", "refuted") else one.verdict
+    parts = (ours_in_words(one) if one.results else "", one.reason, *map(_reason, one.reasons))
+    return ": ".join((word, "; ".join(part for part in parts if part))) if any(parts) else word
+
+
+def paper_in_words(one: ClaimVerdict) -> str:
+    """The contrasts of a claim in the paper's numbers, and those that contradict its text."""
+    if not one.paper:
+        return "no numbers"
+    if len(one.paper) <= _MOST:
+        words = "; ".join(f"{each.name}: {_format_signed(fmean(each.values))}" for each in one.paper)
+    else:
+        values = [fmean(each.values) for each in one.paper]
+        words = f"{len(values)} differences, {_format_signed(min(values))} to {_format_signed(max(values))}"
+    return (
+        words
+        + "".join(f"; ✗ {each}" for each in one.contradictions[:_MOST])
+        + (" …" if len(one.contradictions) > _MOST else "")
+    )
+
+
+def _reason(reason: tuple[Reason, ContrastResult | None]) -> str:
+    what, shown = reason
+    words = f"{'ruled out' if what.ruled_out else 'why'}: {what.text}"
+    return f"{words} ({shown.name}: {_mean_and_interval(shown)})" if shown else words
+
+
+def ours_in_words(one: ClaimVerdict) -> str:
+    """The contrast that decides a claim: its least certain one."""
+    if not one.results:
+        return "–"
+    order = ("refuted", "undecided", "supported")
+    least = min(one.results, key=lambda each: (order.index(each.verdict), -each.p))
+    more = f"; least sure of {len(one.results)}" if len(one.results) > 1 else ""
+    return f"{_words(least)} ({one.claim.measure}{more})" if " @ " not in least.name else _words(least) + more
+
+
+def _words(one: ContrastResult) -> str:
+    flips = "" if one.flips is None else f", flips {one.flips:.2g}"
+    return f"{one.name}: {_mean_and_interval(one)}, n {one.n}, p {one.p:.2g}{flips}"
+
+
+def _mean_and_interval(one: ContrastResult) -> str:
+    between = "" if math.isinf(one.low) else f" [{_format_signed(one.low)}, {_format_signed(one.high)}]"
+    return f"{_format_signed(one.mean)}{between}"
+
+
+def _format_signed(value: float) -> str:
+    """Three significant digits; a difference that is only rounding error counts as 0."""
+    value = 0.0 if abs(value) < 1e-12 else value
+    return f"{value:+.3g}" if abs(value) < 1_000 else f"{value:+,.0f}"

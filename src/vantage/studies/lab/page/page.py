@@ -1,0 +1,186 @@
+"""The page of claims: counts, and for each claim the paper's value, ours and the verdict, with pictures."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from vantage.storage.files import write_result
+from vantage.storage.tables import Table
+from vantage.studies.lab.entry import Arm, Entry, Untrained
+from vantage.studies.lab.judging.verdicts import VERDICTS, ClaimVerdict, Numbers, judge_claims
+from vantage.studies.lab.levels import LEVELS, Level
+from vantage.studies.lab.making.maker import arm_chain
+from vantage.studies.lab.page.claim_words import paper_in_words, verdict_in_words
+from vantage.studies.lab.page.figure import draw
+from vantage.studies.lab.page.points import Box, boxes
+from vantage.studies.lab.page.results import numbers_in
+
+__all__ = ["PICTURES", "page", "picture_boxes", "publish", "scale_of", "completion"]
+
+PICTURES = "images/claims"
+"""Folder for the pictures, next to the page."""
+
+_INTRODUCTION = """# What the papers claim, and what holds here
+
+Written by `vantage reproduce --page`; nothing on this page is typed by hand. Every table and figure of JCL, CNCE
+(Ring), InterCLR and InfoMin that reports an experiment is an entry of the lab, and its claims are predicates over the
+entry's cells. The same question is asked at a small scale, which is stated for each entry: on two cores, and for some
+entries on one GPU with a larger network trained for longer. A verdict applies to that scale, not to the paper's.
+
+* A difference is paired by seed: the same base checkpoint, order of images and test images. "Ours" is its mean with
+  the 95 % t interval; the verdict uses p after Holm's correction over the entry. Exact sign flips are given as well.
+* *supported* and *refuted* need at least five pairs, and p below .05 for or against the claim; everything else is
+  *undecided*. "Within ±δ" is tested by two one-sided tests. Claims about accuracy are undecided unless the base is
+  above raw pixels and above its random encoder (the gate).
+* *void*: the claim's precondition does not hold. *not run*: a cell has not been run yet. *not asked*: the claim is not
+  tested at this level, for the reason given.
+* *Why* and *ruled out* follow a refuted claim: what the numbers of the same entry show about the reason, each with a
+  difference and an interval of its own, without correction.
+* Every predicate is also applied to the paper's own numbers; ✗ marks numbers that contradict the paper's text.
+* Pictures: a large point is a mean over seeds with its 95 % t interval (with three seeds or more), a faint line
+  connects the points of a seed, and hollow points are the paper's. Verdicts are about differences within seeds, so the
+  intervals of two means may overlap although a claim is decided. *Floor*: the higher of raw pixels and the random
+  encoder.
+"""
+
+
+def page(entries: Sequence[Entry], folder: Path) -> str:
+    """The whole page, made from the results in a folder."""
+    results = {entry.name: _results_by_level(entry, folder) for entry in entries}
+    parts = [_INTRODUCTION, _counts(entries, results)]
+    for paper in dict.fromkeys(entry.paper for entry in entries):
+        parts.append(f"## {paper}\n")
+        parts += [_section(entry, results[entry.name]) for entry in entries if entry.paper == paper]
+    return "\n".join(parts)
+
+
+def publish(entries: Sequence[Entry], folder: Path, file: Path) -> None:
+    """Write the page and its pictures, and remove the pictures of entries that no longer have one."""
+    write_result(file, page(entries, folder), "the page")
+    for entry in entries:
+        picture = file.parent / PICTURES / f"{entry.name}.svg"
+        if points := picture_boxes(entry, folder):
+            write_result(picture, draw(points), "the picture")
+        else:
+            picture.unlink(missing_ok=True)
+
+
+def picture_boxes(entry: Entry, folder: Path) -> tuple[Box, ...]:
+    """The boxes of an entry's picture, from the results in a folder; empty where there is no picture."""
+    levels = LEVELS if entry.panels else ()
+    return boxes(entry, [(level.words, numbers_in(level.folder(folder), level.entry(entry))) for level in levels])
+
+
+@dataclass(frozen=True)
+class _LevelResults:
+    """An entry at one level."""
+
+    level: Level
+    entry: Entry
+    numbers: Numbers
+    rulings: tuple[ClaimVerdict, ...]
+
+
+def _results_by_level(entry: Entry, folder: Path) -> tuple[_LevelResults, ...]:
+    """The entry at the two-cores level, and at every other level that has numbers for it."""
+    results = []
+    for level in LEVELS:
+        entry_here = level.entry(entry)
+        numbers = numbers_in(level.folder(folder), entry_here)
+        if numbers or not results:
+            results.append(_LevelResults(level, entry_here, numbers, judge_claims(entry_here, numbers)))
+    return tuple(results)
+
+
+def scale_of(entry: Entry) -> str:
+    """The scale of an entry at its level, in words."""
+    arms = [arm for cell in entry.runnable_cells for arm in arm_chain(_arm(cell.experiment))]
+    if not arms:
+        return ""
+    bases = sorted({_views(arm) for arm in arms if arm.start is None})
+    branches = sorted({_views(arm) for arm in arms if arm.start is not None})
+    size = sorted({arm.run.data.max_images for arm in arms})
+    words = f"{', '.join(dict.fromkeys(arm.images for arm in arms))}, {_alternatives(size)} training images at 32 px"
+    words += f"; {_alternatives(bases)} images {'of warm base' if branches else 'seen'}"
+    return words + (f", {_alternatives(branches)} of each branch" if branches else "")
+
+
+def completion(entry: Entry, numbers: Numbers) -> str:
+    """How many seeds are complete, in words."""
+    if not entry.runnable_cells:
+        return "not asked at this level"
+    counts = {
+        cell.name: min((len(row) for row in numbers.get(cell.name, {}).values()), default=0)
+        for cell in entry.runnable_cells
+        if not (isinstance(cell.experiment, Untrained) and cell.experiment.pixels)
+    }
+    here = [count for count in counts.values() if count] or [0]
+    later = [name for name, count in counts.items() if not count and any(here)]
+    complete = f"{min(here)} seed{'s' * (min(here) != 1)} complete"
+    partly = f", {max(here)} begun" if max(here) > min(here) else ""
+    return complete + partly + (f"; still to run: {'; '.join(later)}" if later else "")
+
+
+def _arm(experiment: object) -> object:
+    return experiment.arm if isinstance(experiment, Untrained) else experiment
+
+
+def _views(arm: Arm) -> int:
+    return arm.run.epochs * (arm.run.data.max_images // arm.run.batch_size) * arm.run.batch_size
+
+
+def _alternatives(numbers: Sequence[int]) -> str:
+    return " or ".join(f"{number:,}" for number in numbers)
+
+
+def _counts(entries: Sequence[Entry], results: Mapping[str, tuple[_LevelResults, ...]]) -> str:
+    rows = []
+    for level in LEVELS:
+        each = [(entry, one) for entry in entries for one in results[entry.name] if one.level == level]
+        for paper in (*dict.fromkeys(entry.paper for entry, _ in each), *([""] if each else [])):
+            rulings = [one for entry, here in each if paper in ("", entry.paper) for one in here.rulings]
+            verdicts = Counter(one.verdict for one in rulings)
+            wrong = sum(bool(one.contradictions) for one in rulings)
+            counts = (*(str(verdicts[name]) for name in VERDICTS), str(wrong) if level is LEVELS[0] else "")
+            rows.append((f"{paper or 'all'}, {level.words}", *counts))
+    return Table(("paper", *VERDICTS, "✗ by its own numbers"), tuple(rows)).markdown() + "\n"
+
+
+def _section(entry: Entry, levels: tuple[_LevelResults, ...]) -> str:
+    head = f"### {entry.name}\n\n{entry.paper}, {entry.place}: {entry.summary}."
+    scales = [f"{_capital(one.level.words)}: {_scale(one)}" for one in levels]
+    claims = zip(*(one.rulings for one in levels), strict=True)
+    lines = [
+        (
+            f"{same[0].claim.name}. {same[0].claim.text} ({same[0].claim.place})",
+            paper_in_words(same[0]),
+            *map(verdict_in_words, same),
+        )
+        for same in claims
+    ]
+    columns = ("claim", "paper", *(one.level.words for one in levels))
+    table = Table(columns, tuple(lines), left=tuple(range(len(columns)))).markdown(padded=False)
+    return "\n\n".join((head, *scales, table, _picture(entry, levels))) + "\n"
+
+
+def _picture(entry: Entry, levels: tuple[_LevelResults, ...]) -> str:
+    """The picture with its axes in words, or the reason why there is none."""
+    if points := boxes(entry, [(one.level.words, one.numbers) for one in levels]):
+        axes = "; ".join(dict.fromkeys(box.panel.axes for box in points))
+        sources = ", ".join(dict.fromkeys(box.source for box in points))
+        return f"![{entry.place}: {axes}. Of {sources}.]({PICTURES}/{entry.name}.svg)"
+    if not entry.runnable_cells:
+        return "No picture: none of its cells are run here."
+    return "No picture yet: too few points are done." if entry.panels else "No picture: its cells lie on no axis."
+
+
+def _capital(words: str) -> str:
+    return words[0].upper() + words[1:]
+
+
+def _scale(level: _LevelResults) -> str:
+    entry = level.entry
+    scale = "; ".join(part for part in (scale_of(entry), entry.scale) if part)
+    state = f" {_capital(completion(entry, level.numbers))}." if entry.runnable_cells else ""
+    return f"{scale or 'nothing is trained'}.{state}"

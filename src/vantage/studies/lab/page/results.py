@@ -1,0 +1,231 @@
+"""The numbers of an entry as a file for the repository: values by cell, number and seed, and how they were made.
+
+A cell of a file holds `made`, a digest of its experiment; `by`, for each number a digest of the measure that made it,
+with all of its settings; and `measures`, the values by number and seed. Numbers whose experiment or measure has changed
+since are left out. Experiments that measure themselves need no `by`: their settings are in `made`.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+from vantage.errors import UserError
+from vantage.storage.cache import digest
+from vantage.storage.files import write_json
+from vantage.storage.provenance import hardware
+from vantage.storage.strangers import check_file
+from vantage.studies.lab.entry import Cell, Entry
+from vantage.studies.lab.judging.verdicts import Numbers
+from vantage.studies.lab.making.maker import Maker, arm_chain, composition, encode_measure
+
+__all__ = ["FOLDER", "collect", "complete_seeds", "numbers_in", "outdated", "read_results", "write_collected"]
+
+FOLDER = Path("benchmarks/results/claims")
+"""Where the repository stores these files."""
+
+
+def collect(
+    maker: Maker,
+    entry: Entry,
+    seeds: tuple[int, ...],
+    level: str = "two-cores",
+    earlier: Mapping[str, Any] | None = None,
+) -> dict[str, Any] | None:
+    """The finished cells of an entry, even while other processes work on it; None where there are none.
+
+    A cell counts for a seed when all of its measures are done. Seeds of an `earlier` file stay, except for cells whose
+    definition has changed since. The cells of one seed always come from one lab, since another processor rounds
+    otherwise and trains another base: this lab's replace the file's where it has as many of them or more.
+    """
+    record = _carry_over(entry, level, earlier)
+    cells, computers = record["cells"], record["made_on"]
+    old_seconds: dict[str, float] = {}
+    new_seconds: dict[str, float] = {}
+    for seed in seeds:
+        results = _results_of(maker, entry, seed)
+        before = _without_seed(cells, str(seed))
+        if len(results) < len(before):
+            _add_seed(entry, cells, str(seed), before)
+            _drop_empty(cells)
+            continue
+        numbers = {name: _numbers(records) for name, records in results.items()}
+        is_new = numbers != before
+        _add_seed(entry, cells, str(seed), numbers)
+        _drop_empty(cells)
+        for name, records in results.items():
+            cells[name]["by"] = cells[name].get("by", {}) | _measured_by(records)
+        for name, records in results.items():
+            for result in records:
+                seconds = _seconds(maker, entry.cell(name), seed, result)
+                (new_seconds if is_new else old_seconds).update(seconds)
+                computer = _computer(result)
+                computers += [computer] if is_new and computer not in computers else []
+    record["seconds"] += round(sum(time for key, time in new_seconds.items() if key not in old_seconds))
+    return record if cells else None
+
+
+def _results_of(maker: Maker, entry: Entry, seed: int) -> dict[str, list[dict[str, Any]]]:
+    """The records of the cells that the lab has finished with a seed."""
+    results: dict[str, list[dict[str, Any]]] = {}
+    for cell in entry.runnable_cells:
+        records = [maker.lab.result(maker.dependencies(piece)) for piece in maker.pieces_of(cell, seed)]
+        if all(record is not None for record in records):
+            results[cell.name] = [record for record in records if record is not None]
+    return results
+
+
+def _numbers(results: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    return {name: float(f"{value:.6g}") for result in results for name, value in result["numbers"].items()}
+
+
+def _measured_by(results: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """For each number the digest of the measure that made it; nothing for experiments that measure themselves."""
+    keys = ("measure", "version", "settings")
+    measured = [(one, one["about"]) for one in results if "measure" in one["about"]]
+    return {name: digest({key: about[key] for key in keys}) for one, about in measured for name in one["numbers"]}
+
+
+def _without_seed(cells: dict[str, Any], seed: str) -> dict[str, dict[str, float]]:
+    """Takes the numbers of a seed out of a file's cells, and returns them by cell and measure."""
+    numbers: dict[str, dict[str, float]] = {}
+    for name, cell in list(cells.items()):
+        own = {measure: row.pop(seed) for measure, row in cell["measures"].items() if seed in row}
+        if own:
+            numbers[name] = own
+    return numbers
+
+
+def _add_seed(entry: Entry, cells: dict[str, Any], seed: str, numbers: Mapping[str, Mapping[str, float]]) -> None:
+    """Adds the numbers of a seed to a file's cells."""
+    for name, values in numbers.items():
+        measures = cells.setdefault(name, {"made": _key(entry, name), "by": {}, "measures": {}})["measures"]
+        for measure, value in values.items():
+            measures.setdefault(measure, {})[seed] = value
+
+
+def _drop_empty(cells: dict[str, Any]) -> None:
+    """Drops the rows of a file's cells that have no seed left, and cells without rows."""
+    for name, cell in list(cells.items()):
+        cell["measures"] = {number: row for number, row in cell["measures"].items() if row}
+        cell["by"] = {number: key for number, key in cell.get("by", {}).items() if number in cell["measures"]}
+        if not cell["measures"]:
+            del cells[name]
+
+
+def _carry_over(entry: Entry, level: str, earlier: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What an earlier file still says: its cells that are defined as they were, how long they took and where."""
+    record: dict[str, Any] = {"entry": entry.name, "level": level, "cells": {}, "seconds": 0, "made_on": []}
+    cells = _current_cells(entry, earlier["cells"]) if earlier else {}
+    if earlier and cells:
+        record |= {"cells": deepcopy(cells), "seconds": earlier["seconds"], "made_on": [*earlier["made_on"]]}
+    return record
+
+
+def _seconds(maker: Maker, cell: Cell, seed: int, result: Mapping[str, Any]) -> dict[str, float]:
+    """How long a measurement and the training runs that it needs took, by key."""
+    seconds = {digest(result["about"]): result["seconds"]}
+    for arm in arm_chain(cell.experiment):
+        key = maker.run_key(arm, seed)
+        seconds[key] = result.get("trained", {}).get(key) or maker.lab.seconds(key) or 0.0
+    return seconds
+
+
+def _computer(result: Mapping[str, Any]) -> Any:
+    """The hardware and versions of a measurement; those of earlier versions hold the versions alone."""
+    return result.get("made_on") or {"hardware": hardware(), "versions": result["versions"]}
+
+
+def write_collected(
+    maker: Maker, entries: tuple[Entry, ...], seeds: tuple[int, ...], folder: Path, level: str = "two-cores"
+) -> list[Path]:
+    """Write a file for each entry that has results, beside or over the numbers that it already holds (see `collect`);
+    returns the files that are new or changed. A file that already holds the same numbers is not touched."""
+    paths = []
+    for entry in entries:
+        path = folder / f"{entry.name}.json"
+        earlier = read_results(path) if path.exists() else None
+        record = collect(maker, entry, seeds, level, earlier)
+        if record is not None and (earlier is None or earlier["cells"] != record["cells"]):
+            write_json(path, record)
+            paths.append(path)
+    return paths
+
+
+def read_results(path: Path) -> dict[str, Any]:
+    """The content of a results file. Raises `UserError` for a file that is not one."""
+    check_file(path)
+    try:
+        record = json.loads(path.read_text())
+        cells = [(cell["made"], cell["measures"]) for cell in record["cells"].values()]
+        rows = [row.items() for _, measures in cells for row in measures.values()]
+        seeds, numbers = ([pair[at] for row in rows for pair in row] for at in (0, 1))
+        whole = all(map(str.isdecimal, seeds)) and all(map(math.isfinite, [*numbers, record["seconds"]]))
+        if whole and isinstance(record["made_on"], list):
+            return record
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as problem:
+        raise UserError(f"{path} holds no results of the lab: {problem!r}") from problem
+    raise UserError(f"{path} holds no results of the lab")
+
+
+def numbers_in(folder: Path, entry: Entry) -> Numbers:
+    """The numbers of an entry in a folder of results, without those of cells or measures that have changed since."""
+    return {
+        name: {number: {int(seed): v for seed, v in row.items()} for number, row in cell["measures"].items()}
+        for name, cell in _current_cells(entry, _cells_in(folder, entry)).items()
+    }
+
+
+def outdated(folder: Path, entry: Entry) -> tuple[str, ...]:
+    """The numbers in an entry's file that no longer count, as CELL @ NUMBER: the cell or the settings of the measure
+    have changed since."""
+    cells = _cells_in(folder, entry)
+    current = _current_cells(entry, cells)
+    return tuple(
+        f"{name} @ {number}"
+        for name, cell in cells.items()
+        for number in cell["measures"]
+        if number not in current.get(name, {"measures": {}})["measures"]
+    )
+
+
+def complete_seeds(folder: Path, entry: Entry) -> set[int]:
+    """The seeds with which a folder of results holds every measure of every cell of an entry."""
+    cells = _current_cells(entry, _cells_in(folder, entry))
+    rows: list[set[str]] = []
+    for cell in entry.runnable_cells:
+        own = cells.get(cell.name, {"measures": {}})
+        for key in _measure_keys(cell) or ("",):
+            of_measure = [set(row) for number, row in own["measures"].items() if own["by"].get(number, key) == key]
+            rows += of_measure or [set()]
+    return {int(seed) for seed in set.intersection(*rows)} if rows else set()
+
+
+def _cells_in(folder: Path, entry: Entry) -> Mapping[str, Any]:
+    path = folder / f"{entry.name}.json"
+    return read_results(path)["cells"] if path.exists() else {}
+
+
+def _current_cells(entry: Entry, cells: Mapping[str, Any]) -> dict[str, Any]:
+    """A file's cells that are still defined as they were made, with the numbers whose measure is still the same.
+    Numbers without a digest were collected by earlier versions; their measures count as the same."""
+    runnable = {cell.name: cell for cell in entry.runnable_cells}
+    current: dict[str, Any] = {}
+    for name, cell in cells.items():
+        if name in runnable and cell["made"] == _key(entry, name):
+            keys, by = _measure_keys(runnable[name]), cell.get("by", {})
+            kept = {n: row for n, row in cell["measures"].items() if n not in by or by[n] in keys}
+            if kept:
+                current[name] = {**cell, "by": {n: key for n, key in by.items() if n in kept}, "measures": kept}
+    return current
+
+
+def _key(entry: Entry, cell: str) -> str:
+    return digest(composition(entry.cell(cell).experiment))
+
+
+def _measure_keys(cell: Cell) -> tuple[str, ...]:
+    """The digest of each measure of a cell, with all of its settings."""
+    return tuple(digest(encode_measure(measure)) for measure in cell.measures)

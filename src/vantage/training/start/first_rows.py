@@ -1,0 +1,61 @@
+"""Vectors of images before the first step, for memories that start from them."""
+
+import torch
+from torch import nn
+
+from vantage import draws
+from vantage.branch import Branch
+from vantage.data import Source, SourceSubset
+from vantage.encoders import EncoderNetwork, PerView, RoleNetworks
+from vantage.encoders.backbones.resnet import width_of
+from vantage.encoding import Work, encode_batches, in_evaluation
+from vantage.learner import Learner
+from vantage.progress import Progress
+from vantage.records import Keys
+from vantage.training.backbone import evaluation_view
+from vantage.training.run import Run
+
+__all__ = ["begin", "fill", "key_encoder"]
+
+_FILL = 0xF111  # the purpose of a seed
+
+
+def begin(learner: Learner, run: Run, source: Source, progress: Progress) -> None:
+    """Fill every store that waits for first rows with the unit vectors of all images, before the first step."""
+    for number in range(len(run.branches)):
+        if learner.store(number).waits:
+            fill(learner, run, number, source, progress, "the untrained network")
+
+
+def fill(learner: Learner, run: Run, branch: int, source: Source, progress: Progress, name: str) -> None:
+    """Give the store of a branch as many unit vectors of images as it has room for; `name` is for the progress.
+
+    As in InterCLR's release: backbone and head in evaluation mode, images as in evaluation (`evaluation_view`).
+    A store with less room than images gets a random part of them, in random order. The processes share the images, and
+    all get the same rows, or those of their share, with the bits that one process would give them.
+    """
+    store, choice = learner.store(branch), run.branches[branch]
+    numbers = torch.arange(len(source))
+    if store.room < len(source):
+        generator = torch.Generator().manual_seed(draws.mix(_FILL, run.seed, branch))
+        numbers = torch.randperm(len(source), generator=generator)[: store.room]
+    network = key_encoder(learner.networks, choice)
+    view = evaluation_view(run, choice.pool_views[0] if isinstance(run.encoders, PerView) else 0)
+    device = next(network.parameters()).device
+    share = range(len(numbers))[store.share]
+    rows = torch.empty(len(share), width_of(network))
+    with in_evaluation(network):
+        work = Work(device=str(device), num_workers=max(1, run.data.num_workers), progress=progress)
+        for start, part in encode_batches(network, view, SourceSubset(source, numbers), work, name):
+            first, last = max(start, share.start), min(start + len(part), share.stop)
+            if first < last:
+                rows[first - share.start : last - share.start] = part[first - start : last - start]
+    store.begin(Keys(rows.to(device), numbers[store.share].to(device)))
+
+
+def key_encoder(networks: RoleNetworks, branch: Branch) -> EncoderNetwork:
+    """The network that makes the keys which a branch remembers."""
+    encoders: nn.ModuleList = networks.key_encoders
+    network = encoders[branch.pool_views[0] if len(encoders) > 1 else 0]
+    assert isinstance(network, EncoderNetwork)
+    return network

@@ -1,0 +1,168 @@
+"""A run is tried before its first epoch, so that what does not fit is refused before anything is written.
+
+Networks are tried on views of real images, every branch on random vectors at the first step and at the last.
+"""
+
+from dataclasses import replace
+from functools import partial
+
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from vantage import draws
+from vantage.branch import Branch, owners
+from vantage.composition.fitting import everywhere, parts_of
+from vantage.data import Source
+from vantage.encoders import Encoder
+from vantage.encoders.activations import bytes_for_backward
+from vantage.encoders.normalization.grouped import share_of_groups
+from vantage.errors import UnreadableImage, UserError
+from vantage.estimators import EstimatorChoice
+from vantage.machine.allocator import check_memory, check_views
+from vantage.memory import StoreOf
+from vantage.records import Keys
+from vantage.schedules import Adaptive, Constant
+from vantage.training.run import Fits, Run
+
+__all__ = ["trial", "try_networks"]
+
+_IMAGES, _BATCH, _WIDTH = 64, 8, 16
+_SAMPLES = 2  # real images that the networks are tried on
+
+
+def try_networks(run: Run, source: Source) -> None:
+    """Raises `UserError` naming the first view that cannot be made of these images, or that its network refuses, where
+    a batch of views would fill a quarter of the memory, and where what the networks keep for the backward pass would
+    fill all of it.
+
+    Freshly built networks encode views of two images in evaluation mode. Torch's default generator is left as it was.
+    """
+    with torch.random.fork_rng(devices=[]):
+        views = _some_views(run, source)
+        parts = run.accumulate * run.hardware.devices * run.hardware.nodes
+        each, device = sum(4 * view[0].numel() for view in views), _device(run)
+        images, remedy = run.batch_size // parts, "give a smaller batch or view, or more accumulated parts"
+        check_views(images, each, device, remedy)
+        networks, activation_bytes = run.encoders.build().eval(), 0
+        queries = {branch.query for branch in run.branches}
+        numbers = {n for branch in run.branches for n in (branch.query, *branch.keys, *branch.pool_views)}
+        for number in sorted(numbers):
+            for stage, view in enumerate(_sizes(run, views[number])):
+                try:
+                    bytes_of_view = bytes_for_backward(networks, partial(networks.queries, {number: view}))
+                except Exception as problem:  # a user's network may raise anything
+                    raise UserError(_misfit(run, number, view, problem)) from problem
+                if number in queries and stage == 0:
+                    activation_bytes += bytes_of_view
+        half = 0.5 if run.hardware.precision == "bf16-mixed" else 1.0
+        check_memory(
+            int(half * images * activation_bytes / _SAMPLES),
+            device,
+            f"the backward pass of {images:,} images at once",
+            remedy,
+        )
+
+
+def _device(run: Run) -> str:
+    return "cuda" if run.hardware.accelerator != "cpu" and torch.cuda.is_available() else "cpu"
+
+
+def _sizes(run: Run, view: Tensor) -> list[Tensor]:
+    """A view, and the same view as small as it is at the beginning of the run."""
+    return [view] if run.resizing is None else [view, run.resizing(view, 0.0)]
+
+
+def _some_views(run: Run, source: Source) -> list[Tensor]:
+    generator = torch.Generator().manual_seed(run.seed)
+    crops: list[tuple[Tensor, ...]] = []
+    for number in range(len(source)):
+        try:
+            crops.append(run.views.crop(source.image(number), generator))
+        except UnreadableImage:
+            continue
+        if len(crops) == _SAMPLES:
+            break
+    return run.views.finish(tuple(map(torch.stack, zip(*crops, strict=True))), generator)
+
+
+def _misfit(run: Run, number: int, view: Tensor, problem: Exception) -> str:
+    channels, height, width = view.shape[-3:]
+    expected = sorted(
+        {part.in_channels for part in parts_of(run.encoders) if hasattr(part, "in_channels")} - {channels}
+    )
+    hint = f": the backbone's in_channels is {expected[0]}, set it to {channels}" if len(expected) == 1 else ""
+    return (
+        f"the encoder does not fit view {number}, which has {channels} channels and {height} x {width} pixels{hint} "
+        f"({str(problem).splitlines()[0] if str(problem) else type(problem).__name__})"
+    )
+
+
+def trial(run: Run, steps: int = 1) -> None:
+    """Raises `UserError` naming the first branch whose parts do not go together, or that has no negatives.
+
+    `steps` is the number of optimizer steps of the run. At the last one schedules have reached their end, and adaptive
+    numbers are set to where they may end; so a share that would leave [0, 1] in mid-training is refused at once.
+    """
+    _check_groups(run)
+    batch = min(_BATCH, run.batch_size // run.accumulate)
+    for number, (branch, owner) in enumerate(zip(run.branches, owners(run.branches), strict=True)):
+        whole = replace(branch, memory=run.branches[owner].memory)
+        try:
+            _try(whole, batch, 0)
+            if steps > 1:
+                _try(everywhere(whole, _at_its_end), batch, steps - 1)
+        except UserError as problem:
+            raise UserError(f"branch {number} cannot work: {problem}") from problem
+
+
+def _at_its_end(part: object) -> object:
+    return Constant(part.end) if isinstance(part, Adaptive) else part
+
+
+def _check_groups(run: Run) -> None:
+    """Raises `UserError` where the joint batch does not divide into the groups of BatchNorm, or these not among
+    processes and accumulated parts."""
+    images, devices = run.batch_size, run.hardware.devices * run.hardware.nodes
+    for encoder in parts_of(run.encoders):
+        if not isinstance(encoder, Encoder) or not _has_batch_norm(encoder):
+            continue
+        groups = encoder.normalization.groups
+        if groups > 1 and (images % groups or images < 2 * groups):
+            raise UserError(
+                f"BatchNorm would split {images} images into {groups} groups, which must be equal and hold two or"
+                f" more: use a batch of {2 * groups} or another multiple of {groups}, or fewer groups"
+            )
+        share_of_groups(groups, run.accumulate, devices)
+
+
+def _has_batch_norm(encoder: Encoder) -> bool:
+    with torch.device("meta"):
+        return any(isinstance(layer, _BatchNorm) for layer in encoder.build().modules())
+
+
+def _try(branch: Branch, batch: int, step: int) -> None:
+    assert not isinstance(branch.memory, StoreOf)
+    memory = branch.memory.fit_to(_IMAGES, batch) if isinstance(branch.memory, Fits) else branch.memory
+    store = memory.build(_IMAGES, _WIDTH)
+    if store.waits:
+        rows = Keys(normalize(torch.randn(_IMAGES, _WIDTH), dim=1), torch.arange(_IMAGES))
+        store.begin(rows.rows(store.share))
+    state = branch.estimator.build(_IMAGES) if isinstance(branch.estimator, EstimatorChoice) else None
+    image = torch.arange(batch).flip(0) + _IMAGES // 2  # no image has the number of its row
+    fresh = [Keys(normalize(torch.randn(batch, _WIDTH), dim=1), image) for _ in range(branch.views)]
+    vector = fresh[branch.query].vector.clone().requires_grad_()
+    query = Keys(vector, image, seed=draws.query_seeds(0, 0, image), step_seed=0)
+    memory_keys = branch.remember(tuple(fresh[view] for view in branch.pool_views))
+    keys = tuple(fresh[view] for view in branch.keys)
+    result = branch.contrast(query, keys, store.read(memory_keys), step, state)
+    result.loss.backward()
+    if not torch.isfinite(result.loss) or vector.grad is None or not torch.isfinite(vector.grad).all():
+        raise UserError(f"on random vectors the loss is {result.loss.item()}: check the temperature and the rules")
+    if not vector.grad.any():
+        raise UserError(
+            f"with {batch} image(s) at once no query meets a negative, so there is nothing to learn: "
+            "give a larger batch, fewer accumulated parts, or a memory"
+        )
+    store.write(memory_keys)
