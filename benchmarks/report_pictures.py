@@ -30,7 +30,7 @@ from vantage.cli import main as vantage
 
 COMMON = "--backbone convolutions --size 32 --optimizer adamw --precision 32-true --set data.max_images=600"
 TRAINED = {
-    "flowers": f"simclr {COMMON} --set data.hold_out=0 --epochs 8 --learning-rate 0.002",
+    "flowers": f"simclr {COMMON} --set data.hold_out=0 --epochs 8 --learning-rate 0.002 --set monitoring.knn_every=1",
     "collapsed": f"moco_v2 {COMMON} --set data.hold_out=0 --epochs 3 --learning-rate 3",
     "large": "--minutes 2",
 }
