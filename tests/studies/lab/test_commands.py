@@ -75,6 +75,11 @@ def images(folder: Path) -> None:
             Image.fromarray(pixels).resize((256, 256)).save(folder / name / f"{number}.png")
 
 
+def test_no_two_trainings_at_the_papers_scale_write_to_one_folder() -> None:
+    folders = [line.split()[line.split().index("--out") + 1] for line in LINES]
+    assert len(set(folders)) == len(folders), [one for one in folders if folders.count(one) > 1]
+
+
 @pytest.mark.slow
 def test_every_pretraining_at_the_papers_scale_takes_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -138,8 +138,8 @@ FIGURE_2A = Entry(
         Claim("b", "why: the older IR is, the more of the nearest hundredth are of the query's class", "ours",
             (Order(_NEAREST),), (), FALSE),
     ),
-    commands=("vantage pretrain cnce_ir --data CIFAR10#train --size 224 --epochs 100 --out runs/cnce_ir", *(
-        f"vantage pretrain ball_ir --data CIFAR10#train --size 224 --epochs 100 --init runs/cnce_ir"
+    commands=("vantage pretrain cnce_ir --data CIFAR10#train --size 224 --epochs 100 --out runs/cnce_ir_100", *(
+        f"vantage pretrain ball_ir --data CIFAR10#train --size 224 --epochs 100 --init runs/cnce_ir_100"
         f" --out runs/ball_{keep} --set branches.0.negatives.0.keep=Constant({keep})" for keep in (0.1, 0.25, 0.5))),
     gate=gate("IR base"),
     panels=(
@@ -189,7 +189,7 @@ FIGURE_2B = Entry(
         f" --set branches.0.negatives.0.keep={keep}"
         for name, keep in (
             ("linear", "BetweenEpochs(Linear(1.0,0.1,100))"), ("step", "ByEpoch(Linear(1.0,0.1,9),every=10.0)"),
-            ("accuracy", "FollowsAccuracy()"), ("loss", "FollowsLoss()"),
+            ("accuracy", "FollowsAccuracy() --set monitoring.knn_every=1"), ("loss", "FollowsLoss()"),
         )
     ),
     gate=gate("IR"),

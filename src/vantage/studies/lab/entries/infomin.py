@@ -75,7 +75,7 @@ TEXT_C3 = Entry(
     ),
     gate=gate("RA-CJ-Blur, linear"),
     panels=(Panel(LINEAR, {"": tuple(STEPS)}, paper_columns=("top-1",), paper_label="ImageNet, top-1 (%)"),),
-    commands=tuple(f"vantage pretrain {recipe} --data IMAGENET#train --size 224 --epochs 100 --out runs/{recipe}"
+    commands=tuple(f"vantage pretrain {recipe} --data IMAGENET#train --size 224 --epochs 100 --out runs/{recipe}_c3"
         for recipe in ("infomin_no_jigsaw", "infomin_linear", "infomin")),
     scale=f"{SCALE}; the patches of the jigsaw have 9 px",
 )

@@ -22,11 +22,11 @@ from vantage.studies.lab.page.panel import Panel
 
 __all__ = ["ENTRIES"]
 
-def _commands(*changes: str) -> tuple[str, ...]:
-    """The setting of the ablations (supplement, section 4) with each change, and its classifier."""
+def _commands(path: str, *values: str) -> tuple[str, ...]:
+    """The setting of the ablations (supplement, section 4) and its classifier; then with other values of a field."""
     train = "vantage pretrain jcl_resnet18 --data IMAGENET100#train --size 224 --out runs/jcl_resnet18"
     judge = "vantage evaluate linear-moco runs/jcl_resnet18 --data IMAGENET100#train --test IMAGENET100#val"
-    others = (f"{train}_{number} --set {change}" for number, change in enumerate(changes, 1))
+    others = (f"{train}_{path.rpartition('.')[2]}_{n} --set {path}={value}" for n, value in enumerate(values, 1))
     return (train, *others, f"{judge} --learning-rates 10")
 
 
@@ -55,7 +55,7 @@ FIGURE_2A = Entry(
         Claim("c", "M′ keys, drawn from 32, see (M′ − 1)/M′ · 32/31 of the variance: .826 ± .02 at five", "ours",
             (Order(_VARIANCES), Above(_VARIANCES[1], 0.806), Above(_VARIANCES[1], 0.846, below=True)), (), ERROR),
     ),
-    commands=_commands(*(f"branches.0.keys={','.join(map(str, range(1, keys + 1)))}" for keys in (1, 2, 3, 4))),
+    commands=_commands("branches.0.keys", "1", "1,2", "1,2,3", "1,2,3,4"),
     scale="claims a to c are exact questions about one checkpoint, without training",
     panels=(
         Panel(LINEAR, {"": {"MoCo v2": 1, "JCL": 5, "nine keys": 9}}, "keys M′", reference_lines=("base",)),
@@ -86,7 +86,7 @@ FIGURE_2B = Entry(
             (InteriorPeak(("JCL, λ 0", "JCL, λ 1", "JCL", "JCL, λ 10")),), (), LINEAR, True),
         Claim("4", "the negatives' share of the gradient falls with λ", "§4.4.2", (Order(_SHARES),), (), ERROR),
     ),
-    commands=_commands(*(f"branches.0.estimator.strength=Constant({value})" for value in (0.0, 0.2, 1.0, 10.0))),
+    commands=_commands("branches.0.estimator.strength", *(f"Constant({value})" for value in (0.0, 0.2, 1.0, 10.0))),
     scale="claim 4 is an exact question about one checkpoint",
     panels=(
         Panel(LINEAR, {"": {"JCL, λ 0": 0, "JCL, λ 1": 1, "JCL": 4, "JCL, λ 10": 10}}, "λ", reference_lines=("base",)),
@@ -113,7 +113,7 @@ FIGURE_2C = Entry(
     ),
     gate=replace(GATE, base="τ .2"),
     panels=(Panel(LINEAR, {"": _TEMPERATURES}, "τ"), Panel("knn", {"": _TEMPERATURES}, "τ")),
-    commands=_commands(*(f"branches.0.estimator.temperature={value}" for value in (0.07, 0.1, 0.4, 0.8))),
+    commands=_commands("branches.0.estimator.temperature", "0.07", "0.1", "0.4", "0.8"),
     scale=f"from scratch, since another τ is a shock to a warm base; {_BETWEEN}; λ 4 throughout",
 )
 
