@@ -14,8 +14,8 @@ from vantage.frozen.encoder import random_encoder
 from vantage.frozen.networks import untrained_networks
 from vantage.recipes import moco_v2
 from vantage.records import Keys
+from vantage.studies.lab.measures import vectors as measures
 from vantage.studies.lab.measures.vectors import AugmentationSimilarity, FalseByBand, JointKeys, Subject
-from vantage.studies.lab.measures.vectors import vectors as measures
 from vantage.studies.lab.sets import Split
 from vantage.studies.lab.two_cores import base
 
