@@ -210,8 +210,14 @@ def test_pretrain_fits_the_recipe_and_lets_the_user_win(training: TrainingStub, 
     ],
 )
 def test_any_field_is_set_by_its_path(
-    words: str, expected: dict[str, Any], training: TrainingStub, images: Path, tmp_path: Path
+    words: str,
+    expected: dict[str, Any],
+    training: TrainingStub,
+    images: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("MASTER_ADDR", "node0")  # where several machines would meet
     run = run_of(training, "pretrain", "moco_v2", "--data", images, "--out", tmp_path / "run", *words.split())
     for path, value in expected.items():
         current: Any = run
@@ -335,6 +341,7 @@ def test_a_recipe_of_ones_own_needs_its_module_named(
             "--epochs: expected a whole number, found nothing",
         ),
         ("pretrain moco_v2 --out OUT --data IMAGES --epochs 0", "epochs is 0"),
+        ("pretrain moco_v2 --out OUT --data IMAGES --nodes 2", "not started by torchrun"),
         ("pretrain moco_v2 --out OUT --data IMAGES --precision 8", "expected 32-true, bf16-mixed,"),
         ("pretrain moco_v2 --out OUT --data IMAGES --batch-size 7 --set accumulate=2", "use a batch of 6"),
         ("pretrain moco_v2 --out OUT --data IMAGES --set memory.length=0", "a queue of length 0"),

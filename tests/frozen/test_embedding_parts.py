@@ -11,7 +11,7 @@ from tiny import cpu_work, images, tiny_run
 from vantage import processes
 from vantage.errors import UserError
 from vantage.frozen import embedding_parts
-from vantage.frozen.embedding_parts import write_embedding_parts
+from vantage.frozen.embedding_parts import check_folder, write_embedding_parts
 from vantage.frozen.encoder import FrozenEncoder, random_encoder
 from vantage.frozen.features import embed
 
@@ -82,6 +82,12 @@ def test_a_stopped_run_goes_on_within_a_part(
         assert file.read_bytes() == (alone / file.name).read_bytes()
         assert before.get(file.name, file.stat().st_mtime_ns) == file.stat().st_mtime_ns
     assert not (tmp_path / "parts.drafts").exists()
+
+
+@pytest.mark.parametrize("path", [".", "..", "/", "here/.."])
+def test_a_path_without_a_name_is_refused(path: str) -> None:
+    with pytest.raises(UserError, match="does not name a folder for the parts of the embeddings"):
+        check_folder(Path(path))
 
 
 def test_folders_of_something_else_are_refused(encoder: FrozenEncoder, tmp_path: Path) -> None:

@@ -65,6 +65,16 @@ def test_a_training_asks_for_what_is_here(
     devices.check_hardware("cpu", 4, "64-true")
 
 
+def test_several_machines_need_something_that_started_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in devices._LAUNCHERS:
+        monkeypatch.delenv(name, raising=False)
+    devices.check_machines(1)
+    with pytest.raises(UserError, match="2 machines are asked for.* torchrun --nnodes 2 on each"):
+        devices.check_machines(2)
+    monkeypatch.setenv("MASTER_ADDR", "node0")
+    devices.check_machines(2)
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -81,8 +81,11 @@ def _drafts(folder: Path) -> Path:
 
 
 def check_folder(folder: Path, names: set[str] | None = None) -> None:
-    """Raises `UserError` for a folder that parts cannot be written to: a file, or a folder with other files than those
-    of these names (if omitted, than parts), or one that is not safe to open."""
+    """Raises `UserError` for a folder that parts cannot be written to: a file, a path without a name (drafts lie beside
+    the folder, under its name), or a folder with other files than those of these names (if omitted, than parts), or one
+    that is not safe to open."""
+    if folder.name in ("", ".."):
+        raise UserError(f"{folder} does not name a folder for the parts of the embeddings: choose a new one")
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder} is a file: name a folder for the parts of the embeddings, or end it with .parquet")
     for each in (folder, _drafts(folder)):

@@ -1,5 +1,6 @@
 """The devices of this machine: what a name for one means, and whether a training can have what it asks for."""
 
+import os
 import re
 
 import torch
@@ -7,10 +8,13 @@ import torch
 from vantage.composition.suggest import no_such
 from vantage.errors import UserError
 
-__all__ = ["check_hardware", "device_named", "names_here"]
+__all__ = ["check_hardware", "check_machines", "device_named", "names_here"]
 
 _SPOKEN = {"cuda": "CUDA device", "gpu": "GPU", "mps": "MPS device", "xpu": "XPU device"}
 """Kinds of device that people ask for by name, and what a message calls one."""
+
+_LAUNCHERS = ("MASTER_ADDR", "TORCHELASTIC_RUN_ID", "SLURM_NTASKS", "LSB_JOBID", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
+"""Variables of which torchrun, or a scheduler that starts processes on several machines, sets one."""
 
 
 def names_here() -> list[str]:
@@ -51,6 +55,16 @@ def check_hardware(accelerator: str, devices: int, precision: str) -> None:
     if precision == "16-mixed" and not on_gpu:
         there = "the run is on the CPU" if gpus else "there is none here"
         raise UserError(f"precision 16-mixed needs a CUDA device, and {there}: give 32-true, or bf16-mixed")
+
+
+def check_machines(nodes: int) -> None:
+    """Raises `UserError` where several machines are asked for and nothing has started the others: this one would wait
+    for them for half an hour."""
+    if nodes > 1 and not any(name in os.environ for name in _LAUNCHERS):
+        raise UserError(
+            f"{nodes} machines are asked for, but this process was not started by torchrun, which tells it where they"
+            f" meet: run the same command by torchrun --nnodes {nodes} on each of them, or give --nodes 1"
+        )
 
 
 def _not_here(name: str, here: list[str]) -> UserError:

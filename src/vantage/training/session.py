@@ -21,7 +21,7 @@ from vantage.encoders.normalization.grouped import set_accumulation
 from vantage.errors import UserError
 from vantage.learner import Fresh, Learner
 from vantage.machine.allocator import keep_freed_memory
-from vantage.machine.devices import check_hardware
+from vantage.machine.devices import check_hardware, check_machines
 from vantage.processes.sharing import by_first
 from vantage.progress import Progress
 from vantage.training import checkpoint, settings
@@ -191,11 +191,13 @@ def launch(run: Run, progress: Progress) -> "tuple[Fabric, Run]":
 
 
 def start(hardware: Hardware) -> "Fabric":
-    """The launched engine, whose processes have met. Raises `UserError` where this machine has too few devices."""
+    """The launched engine, whose processes have met. Raises `UserError` where this machine has too few devices,
+    or nothing started the other machines."""
     from lightning_fabric import Fabric  # slow to import, and only training and shared work need it
     from lightning_fabric.strategies.ddp import DDPStrategy
 
     check_hardware(hardware.accelerator, hardware.devices, hardware.precision)
+    check_machines(hardware.nodes)
     several = hardware.devices * hardware.nodes > 1
     strategy = DDPStrategy(**_ALONE) if several else "auto"
     on_cuda = hardware.accelerator in ("auto", "cuda") and torch.cuda.is_available()

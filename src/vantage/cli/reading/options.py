@@ -194,9 +194,10 @@ def check_device(name: str) -> None:
 
 def check_devices(hardware: "Hardware") -> None:
     """Raises `UserError` if this machine cannot train with these settings; called before the images are read."""
-    from vantage.machine.devices import check_hardware
+    from vantage.machine.devices import check_hardware, check_machines
 
     check_hardware(hardware.accelerator, hardware.devices, hardware.precision)
+    check_machines(hardware.nodes)
 
 
 def assignments(values: Mapping[str, Any], prefix: str = "") -> list[str]:
