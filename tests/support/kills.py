@@ -139,15 +139,19 @@ def moments_of(recipe: str) -> list[str]:
     return [moment for moment in MOMENTS if clusters or moment != "during clustering"]
 
 
-def work(rank: int, processes: int, recipe: str, images: str, folder: Path, losses: Path, moment: str | None) -> None:
-    """Train as one of the processes, or resume where there is a run; `moment`, if any, is when it is killed."""
+def join(rank: int, processes: int, meeting: Path) -> None:
+    """Become one of the processes, of one thread each; they meet in a file."""
     torch.set_num_threads(1)
     if processes > 1:
         torchrun = {"RANK": rank, "LOCAL_RANK": rank, "GROUP_RANK": 0, "WORLD_SIZE": processes}
         os.environ |= {name: str(value) for name, value in torchrun.items()}
         os.environ |= {"LOCAL_WORLD_SIZE": str(processes), "TORCHELASTIC_RUN_ID": "kills"}
-        meeting = f"file://{losses}.meeting"
-        dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=processes)
+        dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=processes)
+
+
+def work(rank: int, processes: int, recipe: str, images: str, folder: Path, losses: Path, moment: str | None) -> None:
+    """Train as one of the processes, or resume where there is a run; `moment`, if any, is when it is killed."""
+    join(rank, processes, Path(f"{losses}.meeting"))
     step_of = Session.step
 
     def step_with_note(self: Session, batch: Any, number: int) -> torch.Tensor:
@@ -166,9 +170,9 @@ def work(rank: int, processes: int, recipe: str, images: str, folder: Path, loss
             train(run_of(recipe, images, processes), folder)
 
 
-def all_finish(processes: int, *arguments: Any) -> bool:
-    """Run `work` in these processes; returns whether all of them finish. If one is killed, so are the others."""
-    workers = [small_runs.new_process(work, rank, processes, *arguments) for rank in range(processes)]
+def all_finish(processes: int, *arguments: Any, task: Callable[..., None] = work) -> bool:
+    """Run `task` in these processes; returns whether all of them finish. If one is killed, so are the others."""
+    workers = [small_runs.new_process(task, rank, processes, *arguments) for rank in range(processes)]
     while any(worker.is_alive() for worker in workers) and not any(worker.exitcode for worker in workers):
         time.sleep(0.01)
     for worker in workers:

@@ -1,0 +1,70 @@
+"""Evaluations that are killed when they have written a part of what they keep, on one process or several."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import kills
+import pytest
+import tiny
+from shared_evaluations import COSTS, scenes
+
+from vantage import processes
+from vantage.composition.codec import allowing
+from vantage.data.sources.masked import open_masked
+from vantage.encoders import Encoder, Shared
+from vantage.encoders.heads import LinearHead
+from vantage.evaluate import KNN, SVM, FineTune, LinearCached, LinearMoCo, LowShotChosen, Segmentation, evaluate
+from vantage.storage import state
+
+PROTOCOLS: dict[str, Any] = {
+    protocol.name: protocol
+    for protocol in (
+        KNN(5),
+        LinearMoCo((3.0, 10.0), 3, batch_size=16),
+        LinearCached((1e-3, 1e-2)),
+        SVM(COSTS),
+        LowShotChosen((1, 4), 2, 2, COSTS),
+        FineTune(1.0, epochs=3, batch_size=25),
+        Segmentation(size=16, width=8, epochs=3, batch_size=4),
+    )
+}
+"""A protocol of each way to keep work."""
+
+
+def write_run(folder: Path) -> None:
+    """The run that is judged, and the images with masks."""
+    tiny.saved_run(folder / "run", tiny.tiny_run(Shared(Encoder(tiny.TinyMaps(), LinearHead(8)))))
+    scenes(folder / "a", 11, 0)
+    scenes(folder / "b", 7, 1)
+
+
+def judge(rank: int, count: int, name: str, shared: Path, folder: Path, killed_at: int | None) -> None:
+    """Evaluate the run in `shared` as one of `count` processes and write the measures. The first process is killed
+    with a file that it wrote under its temporary name, as its `killed_at`th; without, their number is written."""
+    kills.join(rank, count, folder / f"meeting-{killed_at}")
+    written, sync = [0], os.fsync
+
+    def sync_or_die(file: int) -> None:
+        sync(file)
+        written[0] += 1
+        if rank == 0 and written[0] == killed_at:
+            kills.die()
+
+    with pytest.MonkeyPatch.context() as patch, allowing("tiny"):
+        patch.setenv("VANTAGE_CACHE", str(folder / "cache"))
+        patch.setattr(os, "fsync", sync_or_die)
+        patch.setattr(state, "MINUTES", 0.0)  # a state after every epoch
+        result = evaluate(shared / "run", PROTOCOLS[name], *_sides(name, shared), work=tiny.cpu_work(folder))
+    if processes.rank() == 0:
+        (outcome,) = result.outcomes.values()
+        measures = {"measures": dict(outcome.measures), "written": written[0]}
+        (folder / "measures.json").write_text(json.dumps(measures))
+
+
+def _sides(name: str, shared: Path) -> tuple[Any, Any]:
+    if name == Segmentation.name:
+        a, b = (open_masked(f"{shared / side / 'images'}#{shared / side / 'masks'}") for side in ("a", "b"))
+        return a, b
+    return tiny.images(60, 0), tiny.images(30, 1)
