@@ -96,7 +96,7 @@ def _status_of(words: list[str]) -> int:
         discard(sys.stdout)
         return 141
     except Exception as problem:
-        if isinstance(problem, OSError) and (message := _message_for(problem)):
+        if message := _message_for(problem):
             print(f"vantage: {message}", file=sys.stderr)
             return 2
         traceback.print_exc()
@@ -104,8 +104,16 @@ def _status_of(words: list[str]) -> int:
         return 1
 
 
-def _message_for(problem: OSError) -> str:
-    """The message for a system error that the user can fix and that nobody has reported yet; empty for other errors."""
+def _message_for(problem: Exception) -> str:
+    """The message for an error of the system that the user can fix and that nobody has reported yet; empty for other
+    errors."""
+    encoding = sys.getfilesystemencoding()
+    if isinstance(problem, UnicodeEncodeError) and problem.encoding == encoding != "utf-8":
+        return f"a name has characters that file names cannot have here, where they are {encoding}: set PYTHONUTF8=1"
+    if not isinstance(problem, OSError):
+        return ""
+    if isinstance(problem, FileNotFoundError) and not problem.filename and not _is_somewhere():
+        return "the current folder was removed: change to one that exists"
     if problem.errno == errno.ENAMETOOLONG:
         return f"no path can be as long as {problem.filename}"
     if problem.errno not in FULL:
@@ -116,6 +124,14 @@ def _message_for(problem: OSError) -> str:
         discard(sys.stdout)
     what = problem.filename or "the output"
     return f"{what} could not be written: {problem.strerror}. Free some space and run the same again"
+
+
+def _is_somewhere() -> bool:
+    """Whether the current folder exists."""
+    try:
+        return bool(os.getcwd())
+    except FileNotFoundError:
+        return False
 
 
 def _run(words: list[str]) -> int:

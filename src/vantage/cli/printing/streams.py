@@ -50,9 +50,23 @@ def discard(stream: Any) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
+def _open_closed() -> None:
+    """Open standard streams that are closed: the next file would take their place, and be printed into."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+    for number, name in enumerate(("stdout", "stderr"), 1):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, "w", closefd=False))
+
+
 @contextmanager
 def usable_streams() -> Iterator[None]:
-    """A context in which a terminal shows ? for a character that it lacks, and notes need no room on a disk."""
+    """A context in which a terminal shows ? for a character that it lacks, notes need no room on a disk, and what is
+    printed to a stream that is closed (`>&-` in a shell) is dropped."""
+    _open_closed()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")

@@ -8,6 +8,7 @@ thousand checks. A folder that changed within two seconds of being read is not t
 
 import hashlib
 import os
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +35,7 @@ class Listing:
 
 def list_images(root: Path, cache: Path) -> Listing:
     """Every image below `root`, also through links; a folder reached twice (a loop of links) is entered once."""
-    file = cache / "listings" / f"{hashlib.blake2b(os.fsencode(root.resolve()), digest_size=16).hexdigest()}.json"
+    file = cache / "listings" / f"{_key(root)}.json"
     record = read_cached(file)
     folders = record["folders"] if isinstance(record, dict) and record.get("version") == _VERSION else {}
     walk = _Walk(root, folders)
@@ -42,6 +43,14 @@ def list_images(root: Path, cache: Path) -> Listing:
     if walk.reads or len(walk.fresh) != len(folders):
         try_write_json(file, {"version": _VERSION, "folders": walk.fresh})
     return Listing(tuple(walk.names), walk.other_files, walk.reads)
+
+
+def _key(root: Path) -> str:
+    """The name of a listing, which holds for one encoding of file names: PYTHONUTF8=0 reads other names than UTF-8."""
+    encoding = sys.getfilesystemencoding()
+    digest = hashlib.blake2b(os.fsencode(root.resolve()), digest_size=16)
+    digest.update(b"" if encoding == "utf-8" else f"\0{encoding}".encode())
+    return digest.hexdigest()
 
 
 class _Walk:
