@@ -11,6 +11,7 @@ import time
 from dataclasses import replace
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,9 +27,11 @@ from small_runs import (
     write_images,
 )
 from torch import Tensor
+from torch.utils.data import get_worker_info
 
 from vantage.cli import main
 from vantage.composition.codec import allowing
+from vantage.data import loading
 from vantage.errors import UserError
 from vantage.progress import PlainProgress
 from vantage.training import checkpoint
@@ -149,6 +152,28 @@ def test_a_killed_command_resumes_bit_equal(images_path: str, tmp_path: Path):
     assert len(rows(whole)) == 6
     assert_equal(state(whole), state(killed))
     assert rows(whole) == rows(killed)
+
+
+def test_a_killed_worker_is_told_in_a_line(
+    images_path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """As where memory runs out; what is saved until then goes on."""
+    words = ["--data", images_path, "--size", "16", "--epochs", "3", "--batch-size", "8", "--backbone", "convolutions"]
+    words += ["--num-workers", "1", "--set", "data.resident_bytes=0", "--set", "hardware.accelerator=cpu", "--quiet"]
+    decode = loading._CropDataset.__getitem__
+
+    def decode_or_die(self: Any, key: tuple[int, int]) -> Any:
+        if key[0] == 1 and get_worker_info() is not None:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return decode(self, key)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loading._CropDataset, "__getitem__", decode_or_die)
+        assert main(["pretrain", "moco_v2", *words, "--out", str(tmp_path / "run")]) == 2
+    message = capsys.readouterr().err
+    assert message.startswith("vantage: a process that decodes images was ended") and message.count("\n") == 1, message
+    assert main(["resume", str(tmp_path / "run"), "--quiet"]) == 0
+    assert len(rows(tmp_path / "run")) == 3
 
 
 @pytest.mark.slow

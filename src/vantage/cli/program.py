@@ -110,6 +110,11 @@ def _message_for(problem: Exception) -> str:
     encoding = sys.getfilesystemencoding()
     if isinstance(problem, UnicodeEncodeError) and problem.encoding == encoding != "utf-8":
         return f"a name has characters that file names cannot have here, where they are {encoding}: set PYTHONUTF8=1"
+    if isinstance(problem, RuntimeError) and str(problem).startswith("DataLoader worker (pid"):
+        return (
+            "a process that decodes images was ended, which may mean that memory ran out: continue a run with vantage"
+            " resume, or run the same again, with a smaller --num-workers"
+        )
     if not isinstance(problem, OSError):
         return ""
     if isinstance(problem, FileNotFoundError) and not problem.filename and not _is_somewhere():
