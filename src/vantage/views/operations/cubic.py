@@ -27,8 +27,8 @@ def sample_cubic(
     height, width = images.shape[-2:]
     edged = functional.pad(images, (2, 2, 2, 2), "replicate")
     lines = positions.new_empty(4, *positions.shape[:3])  # x, the same smooth, y, the same smooth
-    x_factor = _line(positions[..., 0], width, lines[:2])
-    y_factor = _line(positions[..., 1], height, lines[2:])
+    x_factor = _line(positions[..., 0], width, lines[:2], across)
+    y_factor = _line(positions[..., 1], height, lines[2:], down)
     signs = _signs(height + 2, images)[:, None]
     result = _sample(edged[..., 1:-1, 1:-1], lines[1::2])
     if across:
@@ -48,15 +48,21 @@ def _signs(count: int, like: Tensor) -> Float[Tensor, "n"]:
     return 1 - 2 * torch.arange(count, device=like.device, dtype=like.dtype).remainder_(2)
 
 
-def _line(position: Float[Tensor, "m y x"], side: int, lines: Float[Tensor, "2 m y x"]) -> Float[Tensor, "m y x"]:
+def _line(
+    position: Float[Tensor, "m y x"], side: int, lines: Float[Tensor, "2 m y x"], between: bool
+) -> Float[Tensor, "m y x"]:
     """Writes positions on a line with one more pixel at each end, from -1 to 1: as they are, and with s for d. Returns
-    ± d (1 − d)."""
+    ± d (1 − d); where no position is between two pixels, d and s are 0, and what is returned has no meaning."""
+    scale = 2 / (side + 2)
+    if not between:
+        lines[1] = torch.add(position, 1, out=lines[0]).mul_(scale).sub_(1)
+        return position
     position = position + 0.5
     first = position.floor()
     d = position.sub_(first)
     middle, rest = first + 0.5, 1 - d
     for line, part in zip(lines, (d, (d * d).mul_((2 * d).neg_().add_(3))), strict=True):
-        torch.add(middle, part, out=line).mul_(2 / (side + 2)).sub_(1)
+        torch.add(middle, part, out=line).mul_(scale).sub_(1)
     return rest.mul_(d).mul_(first.remainder_(2).mul_(-2).add_(1))
 
 
