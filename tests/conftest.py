@@ -56,6 +56,12 @@ def seed_torch() -> None:
     torch.manual_seed(0)
 
 
+@pytest.fixture(autouse=True)
+def quiet_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs take no fewer threads, however busy this machine is."""
+    monkeypatch.setattr("vantage.machine.load.taken_cores", lambda: 0)
+
+
 class ByFile(LoadScopeScheduling):
     """Tests of a file that share a fixture go to one process, so that it is made once; other tests go one by one."""
 

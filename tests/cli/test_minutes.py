@@ -47,6 +47,22 @@ def test_minutes_alone_make_a_run_and_five_lines_show_it(
     assert 80 < run.epochs * 0.25 <= 112  # five steps of a twentieth of a second each
 
 
+@pytest.mark.parametrize(
+    ("words", "threads"), [((), 1), (("moco_v2",), 1), (("moco_v2", "--set", "hardware.threads=2"), 2)]
+)
+def test_cores_that_others_use_get_no_thread(
+    words: tuple[str, ...],
+    threads: int,
+    call: Call,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("vantage.machine.load.threads_for_free_cores", lambda: 1)
+    assert call(*words).hardware.threads == threads
+    note = "other programs are using cores of this machine: training with 1 thread, even"
+    assert (note in capsys.readouterr().err) == (threads == 1)
+
+
 def test_half_an_hour_is_planned_where_nothing_is_given(
     training: TrainingStub,  # noqa: F811
     images: Path,  # noqa: F811

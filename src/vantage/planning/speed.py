@@ -12,6 +12,7 @@ from vantage.composition.fitting import parts_of
 from vantage.data import Batch, Source
 from vantage.data.order import steps_in
 from vantage.encoders import SplitBatchNorm
+from vantage.machine.load import using_threads
 from vantage.memory import Store
 from vantage.progress import QuietProgress
 from vantage.records import Keys
@@ -62,7 +63,7 @@ def measure_speed(run: Run, source: Source, seconds: float = SHORT_LOOK) -> Spee
     alone = replace(
         run, batch_size=run.batch_size // shares, hardware=replace(hardware, devices=1, nodes=1, compile=False)
     )
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), using_threads(hardware.threads):
         few = replace(alone, batch_size=_few(alone))
         speed = _measure(few, source, seconds / 4)
         speed = replace(speed, step=speed.step * alone.batch_size / few.batch_size)

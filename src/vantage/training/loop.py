@@ -12,6 +12,7 @@ from typing import Any
 from vantage import processes
 from vantage.data import Source
 from vantage.errors import UserError
+from vantage.machine.load import using_threads
 from vantage.processes.sharing import by_first, true_on_all
 from vantage.progress import Progress, QuietProgress, counting
 from vantage.storage.files import remove_on_failure, write_json
@@ -77,7 +78,8 @@ def train(
     folder = Path(folder)
     refuse_a_run(folder)
     start = None if init is None else read_start(init)
-    return _train(run, folder, None, progress or QuietProgress(), source, start, resumed=False)
+    with using_threads(run.hardware.threads):
+        return _train(run, folder, None, progress or QuietProgress(), source, start, resumed=False)
 
 
 def resume(
@@ -92,9 +94,9 @@ def resume(
     check_run(folder)
     newest = checkpoint.latest(folder)
     start = None if newest else recorded_start(folder)
-    return _train(
-        run or settings.read(folder), folder, newest, progress or QuietProgress(), source, start, resumed=True
-    )
+    run = run or settings.read(folder)
+    with using_threads(run.hardware.threads):
+        return _train(run, folder, newest, progress or QuietProgress(), source, start, resumed=True)
 
 
 def _train(

@@ -77,9 +77,12 @@ class Hardware:
     compile: bool = False
     """Whether the networks are compiled by torch.compile: minutes at the start, then some percent faster."""
 
+    threads: int = 0
+    """Threads of each process on a CPU; 0: one for each core. Another number may round differently."""
+
     def __post_init__(self) -> None:
-        _at_least(1, "hardware", devices=self.devices, nodes=self.nodes)
-        _at_most(_MOST_WORKERS, "hardware", devices=self.devices)
+        _at_least(1, "hardware", devices=self.devices, nodes=self.nodes, threads=self.threads or 1)
+        _at_most(_MOST_WORKERS, "hardware", devices=self.devices, threads=self.threads)
 
 
 @dataclass(frozen=True)
@@ -235,8 +238,7 @@ def _at_most(most: int, part: str, **values: int) -> None:
 
 
 def refuse_conflicts(original: Run, run: Run) -> None:
-    """Raises `UserError` naming settings that differ, though a resumed run may change only hardware, monitoring, and
-    where the data come from."""
+    """Raises `UserError` naming settings that differ and are not of hardware, monitoring, or the place of the data."""
     free = ("hardware.", "monitoring.", "data.")
     conflicts = [
         change
@@ -244,7 +246,5 @@ def refuse_conflicts(original: Run, run: Run) -> None:
         if not change[0].startswith(free) or change[0] == "data.shuffle_window"  # it decides the order of images
     ]
     if conflicts:
-        listing = "; ".join(
-            f"{path} is {before!r} in the run, {after!r} was asked for" for path, before, after in conflicts[:4]
-        )
+        listing = "; ".join(f"{path} is {old!r} in the run, {new!r} was asked for" for path, old, new in conflicts[:4])
         raise UserError(f"a resumed run keeps its settings: {listing}. Start a new run to change them")

@@ -8,7 +8,13 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from vantage.cli.pretrain.minutes import plan_run, show_expected_time, show_worth, without_hold_out
+from vantage.cli.pretrain.minutes import (
+    plan_run,
+    show_expected_time,
+    show_worth,
+    threads_by_load,
+    without_hold_out,
+)
 from vantage.cli.printing.console import INTERRUPTED, Console
 from vantage.cli.printing.differences import show_differences
 from vantage.cli.reading.arguments import Command, Repeated, Word, read
@@ -108,11 +114,14 @@ def pretrain(words: list[str], console: Console) -> int:
     out = check_new_run(Path(options.out)) if options.out else _free_folder(options.recipe and recipe.__name__)
     settings = (*options.set, *_settings(options, devices, loading))
     first = early_changes(_first_changes(plan, options.size, settings, options.recipe or "the plan"))
-    check_devices(replace_at(plan(224), first).hardware)
+    hardware = replace_at(plan(224), first).hardware
+    check_devices(hardware)
     if options.init:
         from vantage.training.start.warm_start import read_start
 
         read_start(options.init)  # report a mistake before millions of images are read
+    if threads := threads_by_load(hardware, settings, console):
+        settings, first = (*settings, f"hardware.threads={threads}"), {**first, "hardware.threads": threads}
     if options.minutes is not None or not options.recipe:
         return _train_planned(plan, options, settings, first, out, console, start)
     source, _ = look_at(replace_at(plan(224), first).data, console)

@@ -3,7 +3,7 @@
 import json
 import os
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,9 +15,9 @@ from vantage.errors import UserError
 if TYPE_CHECKING:
     from vantage.data import Source
     from vantage.planning.sizing import PlanOptions
-    from vantage.training.run import Data, Run
+    from vantage.training.run import Data, Hardware, Run
 
-__all__ = ["show_expected_time", "plan_run", "show_worth", "without_hold_out"]
+__all__ = ["show_expected_time", "plan_run", "show_worth", "threads_by_load", "without_hold_out"]
 
 _PLAN = "VANTAGE_PLANNED_RUN"
 """Environment variable through which the first process passes its plan to the processes that it starts."""
@@ -27,6 +27,29 @@ _LONG = 3 * 3600
 def without_hold_out(data: "Data") -> "Data":
     """The same data settings without held-out images."""
     return replace(data, hold_out=0.0, max_images=0)
+
+
+def threads_by_load(hardware: "Hardware", settings: Sequence[str], console: Console) -> int:
+    """A number of threads where other programs use cores of this machine, with a note about it; otherwise 0.
+
+    A run keeps this number, since a resumed run with another one would round differently. Several processes, a run on a
+    GPU, and one whose `settings` name the threads are left as they are.
+    """
+    import torch
+
+    from vantage.machine.load import threads_for_free_cores
+
+    on_gpu = hardware.accelerator != "cpu" and torch.cuda.is_available()
+    several = hardware.devices * hardware.nodes > 1 or _is_one_of_several()
+    if on_gpu or several or any(one.startswith(("hardware=", "hardware.threads=")) for one in settings):
+        return 0
+    threads = threads_for_free_cores()
+    if threads:
+        console.note(
+            f"other programs are using cores of this machine: training with {threads} thread{'s' * (threads > 1)}, even"
+            f" after they end (--set hardware.threads={torch.get_num_threads()} uses all cores)"
+        )
+    return threads
 
 
 def plan_run(
