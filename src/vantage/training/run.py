@@ -77,7 +77,7 @@ class Hardware:
     compile: bool = False
     """Whether the networks are compiled by torch.compile: minutes at the start, then some percent faster."""
 
-    threads: int = 0
+    threads: int = field(default=0, metadata={"later": True})
     """Threads of each process on a CPU; 0: one for each core. Another number may round differently."""
 
     def __post_init__(self) -> None:
