@@ -19,7 +19,7 @@ from vantage.memory import Queue
 from vantage.planning import plan
 from vantage.planning.ladder import rungs
 from vantage.planning.plan import make_plan
-from vantage.planning.sizing import PlanOptions, compose, default_recipe, fit_run
+from vantage.planning.sizing import PlanOptions, compose, default_recipe, fit_run, with_network
 from vantage.planning.speed import Speed, measure_speed
 from vantage.planning.words import clock, describe_networks, duration, rows
 from vantage.recipes import RECIPES, infomin, interclr, moco_v1, moco_v2, simclr
@@ -186,6 +186,16 @@ def test_the_rung_that_is_taken_is_measured_again_where_there_is_time(minutes: f
         replace(result, speed=Pace(300.0 if window else 200.0)(result.run, LARGE)).images_per_second
     )
     assert [seconds for seconds in windows if seconds != 2.0] == ([pytest.approx(window, abs=0.1)] if window else [])
+
+
+def test_ten_times_the_time_is_planned_at_the_speed_of_the_second_look() -> None:
+    def slow_at_first(run: Run, source: Source, seconds: float = 2.0) -> Speed:
+        return Pace(30.0 if seconds == 2.0 else 300.0)(run, source)
+
+    small = with_network(default_recipe(32), Convolutions())
+    options = PlanOptions(lambda size: small, 32, keep_network=True)  # a single rung
+    late, known = (make_plan(LARGE, 5.0, options, measure=measure) for measure in (slow_at_first, Pace(300.0)))
+    assert late.longer.epochs == known.longer.epochs > 5 * late.run.epochs
 
 
 @pytest.mark.parametrize("count", [8, 10, 33])

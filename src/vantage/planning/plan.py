@@ -83,7 +83,9 @@ def make_plan(
         return 60 * minutes - (time.monotonic() - start)
 
     trials = climb(source, options, measure, seconds_left)
-    best = measure_again(best_trial(trials, seconds_left()), source, measure, seconds_left())
+    chosen = best_trial(trials, seconds_left())
+    best = measure_again(chosen, source, measure, seconds_left())
+    trials = [best if one is chosen else one for one in trials]  # the plan for ten times the time is at this speed too
     changes = options.changes(best.recipe_run)
     if {"epochs", "data.max_images"} & set(changes):
         epochs = changes.get("epochs", math.floor(best.epochs(seconds_left())))
@@ -97,11 +99,13 @@ def make_plan(
     if "monitoring.minutes" not in changes:
         minutes_of_run = math.ceil(best.speed.seconds(run, best.images)) / 60
         run = replace(run, monitoring=replace(run.monitoring, minutes=minutes_of_run))
-    more = LONGER * 60 * minutes
-    longer_trial = best_trial(trials, more)
-    longer_epochs = max(1, math.floor(longer_trial.epochs(more)))
-    longer = fit_run(options, longer_trial.recipe_run, longer_trial.images, longer_epochs)
-    return Plan(run, best.images, best.speed, minutes, longer)
+    return Plan(run, best.images, best.speed, minutes, _longer(trials, options, LONGER * 60 * minutes))
+
+
+def _longer(trials: list[Trial], options: PlanOptions, seconds: float) -> Run:
+    """The run that would be planned for this many seconds."""
+    trial = best_trial(trials, seconds)
+    return fit_run(options, trial.recipe_run, trial.images, max(1, math.floor(trial.epochs(seconds))))
 
 
 def _too_short(trial: Trial, minutes: float, seconds: float) -> TimeTooShort:
