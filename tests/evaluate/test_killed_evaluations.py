@@ -33,10 +33,12 @@ def test_a_killed_evaluation_gives_the_same_numbers_when_repeated(
     newest = checkpoint.latest(shared / "run")
     assert newest is not None
     tensors = newest.joinpath("tensors.safetensors").read_bytes()
+    finished = 0  # before the kill: of two processes, the first may write fewer files than last time, or more
     for moment in sorted({1, whole["written"] // 2 + 1, whole["written"]}):  # the last file is the result itself
         folder = tmp_path / f"killed-{moment}"
         folder.mkdir()
-        assert not kills.all_finish(count, name, shared, folder, moment, task=judge), "the evaluation was not killed"
+        finished += kills.all_finish(count, name, shared, folder, moment, task=judge)
+        assert finished <= (moment > 1 and count > 1), "the evaluation was not killed"
         assert _measures(name, count, shared, folder)["measures"] == whole["measures"]
     assert newest.joinpath("tensors.safetensors").read_bytes() == tensors
 
