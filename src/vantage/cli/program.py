@@ -119,7 +119,7 @@ def _message_for(problem: Exception) -> str:
         return ""
     if isinstance(problem, FileNotFoundError) and not problem.filename and not _is_somewhere():
         return "the current folder was removed: change to one that exists"
-    if str(problem.strerror).startswith("No usable temporary directory"):  # looked for by a library while it is imported
+    if str(problem.strerror).startswith("No usable temporary directory"):  # a library asked for one on import
         return f"temporary files could not be written: {problem.strerror}. Free some space there and run the same again"
     if problem.errno == errno.ENAMETOOLONG:
         return f"no path can be as long as {problem.filename}"
