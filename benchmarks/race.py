@@ -470,15 +470,18 @@ def with_lightly_train(train: Images, work: Path, folder: Path, minutes: float, 
 
 
 def write_files(images: Images, work: Path) -> Path:
-    """The images as PNG files in a folder, which is written once."""
+    """The images as PNG files in a folder, which is written once, and named when it is complete."""
     from PIL import Image
 
     folder = work / f"{Path(images.path).stem}-files"
-    for number, pixels in enumerate(() if folder.exists() else images.pixels.permute(0, 2, 3, 1).numpy()):
-        path = folder / f"{number // 1000:03}" / f"{number:06}.png"
+    if folder.exists():
+        return folder
+    part = folder.with_suffix(".part")
+    for number, pixels in enumerate(images.pixels.permute(0, 2, 3, 1).numpy()):
+        path = part / f"{number // 1000:03}" / f"{number:06}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(pixels).save(path)
-    return folder
+    return part.rename(folder)
 
 
 class WithNormalization(nn.Module):

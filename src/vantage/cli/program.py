@@ -30,6 +30,7 @@ from vantage.composition.suggest import no_such
 from vantage.errors import UserError
 from vantage.machine.allocator import keep_freed_memory
 from vantage.machine.openmp import sleep_soon
+from vantage.storage.files import no_temporary_files
 
 __all__ = ["VERBS", "main"]
 
@@ -120,7 +121,7 @@ def _message_for(problem: Exception) -> str:
     if isinstance(problem, FileNotFoundError) and not problem.filename and not _is_somewhere():
         return "the current folder was removed: change to one that exists"
     if str(problem.strerror).startswith("No usable temporary directory"):  # a library asked for one on import
-        return f"temporary files could not be written: {problem.strerror}. Free some space there and run the same again"
+        return str(no_temporary_files(problem))
     if problem.errno == errno.ENAMETOOLONG:
         return f"no path can be as long as {problem.filename}"
     if problem.errno not in FULL:

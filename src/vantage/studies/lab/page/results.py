@@ -49,20 +49,18 @@ def collect(
         before = _without_seed(cells, str(seed))
         if len(results) < len(before):
             _add_seed(entry, cells, str(seed), before)
-            _drop_empty(cells)
             continue
         numbers = {name: _numbers(records) for name, records in results.items()}
         is_new = numbers != before
         _add_seed(entry, cells, str(seed), numbers)
-        _drop_empty(cells)
         for name, records in results.items():
             cells[name]["by"] = cells[name].get("by", {}) | _measured_by(records)
-        for name, records in results.items():
             for result in records:
                 seconds = _seconds(maker, entry.cell(name), seed, result)
                 (new_seconds if is_new else old_seconds).update(seconds)
                 computer = _computer(result)
                 computers += [computer] if is_new and computer not in computers else []
+    _drop_empty(cells)
     record["seconds"] += round(sum(time for key, time in new_seconds.items() if key not in old_seconds))
     return record if cells else None
 
