@@ -108,4 +108,4 @@ def test_names_that_are_not_those_of_the_locale(tmp_path: Path) -> None:
         command = [sys.executable, "-c", _NAMES, str(tmp_path)]
         process = subprocess.run(command, env=environment, capture_output=True, text=True)
         assert process.returncode == status, process.stderr
-    assert process.stderr.endswith("file names cannot have here, where they are ascii: set PYTHONUTF8=1\n")
+    assert process.stderr.endswith("encoded as ascii here, and a name has characters that it lacks: set PYTHONUTF8=1\n")

@@ -171,7 +171,7 @@ def test_a_killed_worker_is_told_in_a_line(
         patch.setattr(loading._CropDataset, "__getitem__", decode_or_die)
         assert main(["pretrain", "moco_v2", *words, "--out", str(tmp_path / "run")]) == 2
     message = capsys.readouterr().err
-    assert message.startswith("vantage: a process that decodes images was ended") and message.count("\n") == 1, message
+    assert message.startswith("vantage: a process that decodes images was killed") and message.count("\n") == 1, message
     assert main(["resume", str(tmp_path / "run"), "--quiet"]) == 0
     assert len(rows(tmp_path / "run")) == 3
 

@@ -176,7 +176,7 @@ def _task(images: TaskImages, one: _ProtocolTask, options: CompareOptions) -> An
 
 
 def _in_own_words(message: str, name: str, protocol: Any) -> str:
-    """A protocol's message with the options of `compare`: --set knn.k instead of --k."""
+    """A protocol's message, with its options written as for `compare`: --set knn.k instead of --k."""
     flags = "|".join(f.name.replace("_", "-") for f in fields(protocol))
     return re.sub(rf"(?<![\w-])--({flags})(?![\w-])", rf"--set {name}.\1", message) if flags else message
 

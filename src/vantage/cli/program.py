@@ -1,4 +1,4 @@
-"""The verbs, and the exit status: 0; 2 for a user's mistake, 130 if interrupted, 1 for a bug."""
+"""The verbs, and the exit status: 0 for success, 2 for a user's mistake, 130 if interrupted, 1 for a bug."""
 
 import errno
 import importlib
@@ -106,14 +106,14 @@ def _status_of(words: list[str]) -> int:
 
 
 def _message_for(problem: Exception) -> str:
-    """The message for an error of the system that the user can fix and that nobody has reported yet; empty for other
-    errors."""
+    """The message for an operating-system error that the user can fix and that no other code has turned into a
+    `UserError`; empty for other errors."""
     encoding = sys.getfilesystemencoding()
     if isinstance(problem, UnicodeEncodeError) and problem.encoding == encoding != "utf-8":
-        return f"a name has characters that file names cannot have here, where they are {encoding}: set PYTHONUTF8=1"
+        return f"file names are encoded as {encoding} here, and a name has characters that it lacks: set PYTHONUTF8=1"
     if isinstance(problem, RuntimeError) and str(problem).startswith("DataLoader worker (pid"):
         return (
-            "a process that decodes images was ended, which may mean that memory ran out: continue a run with vantage"
+            "a process that decodes images was killed, perhaps because memory ran out: continue a run with vantage"
             " resume, or run the same again, with a smaller --num-workers"
         )
     if not isinstance(problem, OSError):

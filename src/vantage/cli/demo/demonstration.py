@@ -92,7 +92,7 @@ def plan_demo(measure: SpeedMeasure = measure_speed, minutes: float = _MINUTES) 
 
 
 def plan_for_any_machine(progress: Progress, measure: SpeedMeasure = measure_speed) -> Run:
-    """`plan_demo`, with more minutes on a machine where the usual ones are too short, and a line that says so.
+    """`plan_demo`, with more minutes if the usual ones are too short on this machine, and a line that says so.
 
     Raises `UserError` if more than a quarter of an hour would be needed.
     """
@@ -113,8 +113,8 @@ def demo(folder: Path, progress: Progress | None = None) -> DemoResult:
     """Train on patches of photographs that come with scikit-image and scikit-learn, compare with the baselines, and
     write the report about the run on the test patches. Needs no network connection.
 
-    A demonstration that was stopped goes on in the same folder. Raises `UserError` if the folder holds another run, and
-    `KeyboardInterrupt` where a signal stopped the training.
+    A demonstration that was stopped continues in the same folder. Raises `UserError` if the folder holds another run,
+    and `KeyboardInterrupt` if a signal stopped the training.
     """
     start = time.monotonic()
     progress = progress or QuietProgress()
@@ -134,7 +134,7 @@ def demo(folder: Path, progress: Progress | None = None) -> DemoResult:
 
 
 def _train(folder: Path, progress: Progress) -> TrainingOutcome:
-    """Train the run of the demonstration, or continue it where the folder holds it already."""
+    """Train the run of the demonstration, or continue it if the folder already holds it."""
     if not (folder / "settings.json").exists():
         return train(plan_for_any_machine(progress), folder, progress)
     try:

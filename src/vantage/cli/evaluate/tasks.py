@@ -17,7 +17,7 @@ __all__ = ["TaskImages", "class_names", "kind_of_images"]
 
 
 def kind_of_images(protocol: Any) -> str:
-    """The kind of images that a protocol needs: "classes", or, if it says so, "masks" or "boxes"."""
+    """The kind of images that a protocol needs: its `images_with` ("masks" or "boxes"), or "classes" if it has none."""
     return getattr(type(protocol), "images_with", "classes")
 
 

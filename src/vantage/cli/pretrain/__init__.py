@@ -204,7 +204,7 @@ def _changes(run: "Run", settings: Sequence[str], name: str = "") -> dict[str, A
 def _first_changes(
     plan: "Callable[[int], Run]", size: int | None, settings: Sequence[str], name: str
 ) -> dict[str, Any]:
-    """The changes before the size is known, to report a mistake before millions of images are read."""
+    """The changes, read before the view size is known, so that a mistake is reported before the images are read."""
     from vantage.planning.ladder import SIZES
 
     first: UserError | None = None

@@ -30,10 +30,10 @@ def without_hold_out(data: "Data") -> "Data":
 
 
 def threads_by_load(hardware: "Hardware", settings: Sequence[str], console: Console) -> int:
-    """A number of threads where other programs use cores of this machine, with a note about it; otherwise 0.
+    """The number of threads to train with if other programs use cores of this machine, with a note about it; else 0.
 
-    A run keeps this number, since a resumed run with another one would round differently. Several processes, a run on a
-    GPU, and one whose `settings` name the threads are left as they are.
+    A run keeps this number, since a resumed run with another one would round differently. The result is always 0 for
+    several processes, for a run on a GPU, and if `settings` set the number of threads.
     """
     import torch
 

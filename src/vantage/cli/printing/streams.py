@@ -1,4 +1,4 @@
-"""The standard streams of a command, of which a full disk may take the rest."""
+"""The standard streams of a command, made safe against full disks and closed streams."""
 
 import errno
 import io
@@ -15,8 +15,8 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class _Notes:
-    """Standard error, a stream of text. A command does not depend on its notes, so where they find no room, the rest is
-    dropped."""
+    """Standard error, from which the rest is dropped once its disk is full, since a command does not depend on its
+    notes."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -46,12 +46,12 @@ class _Notes:
 
 
 def discard(stream: Any) -> None:
-    """Drop what a stream still holds and what follows; it would be written again when the process ends."""
+    """Drop a stream's buffer and all later output; Python would otherwise write the buffer again when it exits."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _open_closed() -> None:
-    """Open standard streams that are closed: the next file would take their place, and be printed into."""
+    """Open closed standard streams on the null device; else the next file would get their number, and the output."""
     for number in range(3):
         try:
             os.fstat(number)
@@ -64,8 +64,8 @@ def _open_closed() -> None:
 
 @contextmanager
 def usable_streams() -> Iterator[None]:
-    """A context in which a terminal shows ? for a character that it lacks, notes need no room on a disk, and what is
-    printed to a stream that is closed (`>&-` in a shell) is dropped."""
+    """A context in which characters that an encoding lacks are printed as ?, notes are dropped if their disk is full,
+    and output to a closed stream (`>&-` in a shell) is dropped."""
     _open_closed()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

@@ -56,7 +56,7 @@ class Option:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """Raise `UserError` where argparse would exit."""
+        """Raise `UserError` instead of exiting, as argparse would."""
         message = message.removeprefix("argument ").replace("ignored explicit argument", "takes no value, found")
         raise UserError(f"{message} (see {self.prog} --help)")
 

@@ -68,7 +68,7 @@ def settable(words: list[str]) -> Iterable[str]:
 
 
 def note_statistics(recipe: "Callable[[int], Run]", run: "Run", console: Console) -> None:
-    """Note how to normalize by the statistics of small images, where a recipe that can take them has ImageNet's."""
+    """Note how to normalize by the images' own statistics, if small views use ImageNet's and the recipe allows it."""
     from vantage.composition.fitting import parts_of
     from vantage.views import IMAGENET
 

@@ -31,8 +31,8 @@ def reproduce(words: list[str], console: Console) -> int:
 
     Without an entry, all entries are listed with their state and time. The lab's folder keeps the results, cell by
     cell: an interrupted command continues where it stopped, several processes may share the work, and seeds may be
-    added. The level two-cores asks the paper's question at a small scale, smoke only checks in a minute that it can be
-    asked, and paper prints the commands at the paper's scale. infomin-table-4 can also be reproduced separately, at any
+    added. The level two-cores tests the paper's claims at a small scale, smoke only checks in a minute that everything
+    runs, and paper prints the commands at the paper's scale. infomin-table-4 can also be reproduced separately, at any
     scale, with your own digits and backgrounds: vantage reproduce infomin-table-4 --digits …
     """
     from vantage.cli.reproduce.lab import LabOptions as InTheLab
@@ -49,7 +49,7 @@ def reproduce(words: list[str], console: Console) -> int:
 
 
 def _is_alone(kind: Any, words: list[str], lab: type) -> bool:
-    """Whether the words mean an entry with the user's own images, or its help: a flag names such images, or nearly."""
+    """Whether the words ask for an entry's help, or give it the user's own images, by a flag (perhaps mistyped)."""
     own, others = ([f"--{each.name.replace('_', '-')}" for each in names] for names in (kind.paths, fields(lab)))
     flags = {word.partition("=")[0].replace("_", "-") for word in words if word.startswith("--")}
     return wants_help(words) or any(did_you_mean(flag, own) for flag in flags - {*others})

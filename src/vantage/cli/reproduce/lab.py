@@ -56,8 +56,8 @@ class LabOptions:
     """First import the cells of a lab from elsewhere."""
 
     results: Annotated[str, Word("FOLDER")] = ""
-    """Folder for each entry's file of numbers, which is added to: seeds that it holds whole are not run again. If
-    omitted, `results` in the lab."""
+    """Folder for each entry's file of numbers. New numbers are added to a file, and seeds that are complete in it are
+    not run again. If omitted, `results` in the lab."""
 
     page: Annotated[str, Word("FILE")] = ""
     """Write the page of all claims from the files of numbers, with its pictures in images/claims beside it."""
@@ -138,7 +138,7 @@ def _make(order: "WorkOrder", options: LabOptions, console: Console) -> bool:
 
 
 def _tell_outdated(entries: "tuple[Entry, ...]", folder: Path, console: Console) -> None:
-    """Say which collected numbers no longer count, before they are replaced."""
+    """Note which collected numbers no longer count, before they are replaced."""
     from vantage.studies.lab import outdated
 
     for entry in entries:

@@ -23,7 +23,7 @@ def views(words: list[str], console: Console) -> int:
         return verbs[words[0]](words[1:], console)
     if wants_help(words):
         console.result(paragraphs(views.__doc__))
-        console.result("\nvantage views show --help shows its options; so for learn and statistics.")
+        console.result("\nvantage views show --help shows its options; likewise for learn and statistics.")
         return 0
     if not words or words[0].startswith("-"):
         raise UserError("views needs show, learn or statistics, such as: vantage views show RECIPE --data PATH")
