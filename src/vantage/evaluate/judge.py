@@ -33,15 +33,15 @@ def evaluate(
 ) -> Result:
     """Judge an encoder, or the newest checkpoint in a run's folder, by any protocol on images that suit it.
 
-    The result is written as JSON to `out` or, if omitted, to the evaluations in the run's folder; repeating an
-    evaluation overwrites its file. If `test` is omitted, a fifth of each class of `train` (of all images, where they
-    do not have one class each), drawn with seed 0, is the test set and the rest is the training set. With `baselines`,
-    raw pixels (where the protocol can judge them) and a random encoder of the same architecture, initialized with the
-    run's seed, are judged in the same way. Test labels only score; they never choose. `network` is the number of the
-    network to judge, for the folder of a run that trained several.
+    The result is written as JSON to `out`. If `out` is omitted, it is written to the evaluations in the run's folder,
+    or nowhere for a `FrozenEncoder`. Repeating an evaluation overwrites its file. If `test` is omitted, a fifth of each
+    class of `train` (or of all images, if they do not have one class each), drawn with seed 0, is the test set and the
+    rest is the training set. With `baselines`, raw pixels (if the protocol can judge them) and a random encoder of the
+    same architecture, initialized with the run's seed, are judged in the same way. Test labels are used only to score,
+    never to choose. `network` is the number of the network to judge, if the run trained several.
 
-    Raises `UserError` where the images do not suit the protocol (labels are missing, say) or the run has no usable
-    checkpoint, `UnreadableImage` for an image that cannot be decoded.
+    Raises `UserError` if the images do not suit the protocol (labels are missing, say) or the run has no usable
+    checkpoint, and `UnreadableImage` for an image that cannot be decoded.
     """
     encoder = load(run, network) if isinstance(run, Path) else run
     task = task_of(protocol, train, test)
@@ -52,8 +52,8 @@ def evaluate(
 
 
 def with_baselines(encoder: FrozenEncoder, network: int | None, task: Task) -> list[FrozenEncoder]:
-    """An encoder; raw pixels through its view, where the task can judge them; and a random encoder of the same
-    architecture, initialized with the run's seed."""
+    """The encoder and its baselines: raw pixels through its view, if the task can judge them, and a random encoder of
+    the same architecture, initialized with the run's seed."""
     pixels = [] if task.pixels else [raw_pixels(encoder.run, network)]
     return [encoder, *pixels, random_encoder(encoder.run, encoder.run.seed, network)]
 
@@ -73,10 +73,10 @@ def judge_once(
     beside: FrozenEncoder | None = None,
     report: Callable[[bool], None] = lambda from_record: None,
 ) -> Outcome:
-    """The outcome that is recorded in a run's folder (in `path`, or in any file of its evaluations); without a record,
-    the encoder is judged and its outcome recorded. `report` is called first, with whether there is a record.
+    """The outcome that is recorded in a run's folder (in `path`, or else in any file of its evaluations). Without a
+    record, the encoder is judged and its outcome recorded. `report` is called before, with whether there is a record.
 
-    A baseline's outcome may also be in the record of the encoder that it was judged `beside`.
+    A baseline's outcome may also be in the record of the run's own encoder, which `beside` names.
     """
     empty = result_of(task, encoder, {}, work)
     pattern = f"{empty.protocol}-v{empty.version}-*.json"

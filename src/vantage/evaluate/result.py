@@ -112,8 +112,8 @@ def save(result: Result, path: Path) -> Result:
 
 
 def find_outcome(paths: Iterable[Path], encoder: str, like: Result) -> Outcome | None:
-    """The outcome under the name `encoder` in the first file that records the same evaluation as `like`, whatever the
-    outcomes of `like`."""
+    """The outcome under the name `encoder` in the first file that records the same evaluation as `like`; the
+    outcomes of `like` do not matter."""
     facts = like.facts
     for path in paths:
         try:

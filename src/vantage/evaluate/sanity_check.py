@@ -1,4 +1,4 @@
-"""Whether training helped: a quick check at the end of a run, on images that it did not train on where there are any.
+"""Whether training helped: a quick check at the end of a run, on images that it did not train on, if there are any.
 
 q: images looked up   d: width of the features
 """
@@ -35,23 +35,25 @@ class SanityCheck:
     """What the check of a run found."""
 
     beats_baselines: bool | None
-    """Whether training beat raw pixels and a random encoder; None where there are too few labels to tell."""
+    """Whether training beat raw pixels and a random encoder; None if there are too few labels to tell."""
 
     lines: tuple[str, ...]
     """The same in words."""
 
     picture: Path | None = None
-    """Images with their nearest neighbors, where there are too few labels."""
+    """Images with their nearest neighbors, if there are too few labels."""
 
 
 def sanity_check(run_folder: Path, source: Source, work: Work | None = None) -> SanityCheck:
     """Whether a run has learned something, judged on `source`: all images that it was given, held out or not.
 
-    With labels: kNN accuracy (k 20, temperature .07) of at most 2,000 images that the run held out
-    (`Data.hold_out`), or of a tenth of all where it held out none, looked up among at most 5,000 of the others; beside
-    it raw pixels and a random encoder of the same architecture. Training helped where it is above both by more than two
-    standard errors. The result is kept in the run's folder. Without labels, or with fewer than 100: the effective rank
-    of the features beside that of a random encoder, and a picture of nearest neighbors. No test split is looked at.
+    With labels: kNN accuracy (k 20, temperature .07) on at most 2,000 images that the run held out (`Data.hold_out`),
+    or on a tenth of all images if it held out none. Their neighbors are looked up among at most 5,000 of the others.
+    Raw pixels and a random encoder of the same architecture are judged in the same way, and training helped if it is
+    above both by more than two standard errors. The result is kept in the run's folder.
+
+    With fewer than 100 labels, or only one class: the effective rank of the features beside that of a random encoder,
+    and a picture of nearest neighbors. No test split is used.
     """
     work, encoder = work or Work(), load(run_folder)
     data, label = encoder.run.data, labels_of(source)
@@ -117,5 +119,5 @@ def _without_labels(run_folder: Path, source: Source, work: Work) -> SanityCheck
 
 
 def _some(source: Source, most: int) -> Source:
-    """At most `most` images of a source; where there are labels, as many of each class."""
+    """At most `most` images of a source, equally many of each class if there are labels."""
     return source if len(source) <= most else training_part(source, Data(max_images=most))

@@ -32,7 +32,7 @@ class OwnTask(ABC):
     """A protocol that needs something other than one labeled set, and so builds its own task."""
 
     images_with: ClassVar[str] = "classes"
-    """What the images that a command names carry: "classes", "masks" or "boxes"."""
+    """Kind of annotation of the images that the command line opens for this protocol: "classes", "masks" or "boxes"."""
 
     @abstractmethod
     def task(self, train: Source, test: Source | None) -> "Task":

@@ -85,7 +85,7 @@ def make_plan(
     trials = climb(source, options, measure, seconds_left)
     chosen = best_trial(trials, seconds_left())
     best = measure_again(chosen, source, measure, seconds_left())
-    trials = [best if one is chosen else one for one in trials]  # the plan for ten times the time is at this speed too
+    trials = [best if one is chosen else one for one in trials]  # so the plan for ten times the minutes uses it
     changes = options.changes(best.recipe_run)
     if {"epochs", "data.max_images"} & set(changes):
         epochs = changes.get("epochs", math.floor(best.epochs(seconds_left())))

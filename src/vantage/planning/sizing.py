@@ -42,8 +42,8 @@ _SHORT_LARS = 0.2  # for the SGD that replaces LARS
 
 def default_recipe(size: int = 224) -> Run:
     """The recipe of a plan that names none. Up to 96 pixels: SimCLR with τ = 0.2 and SGD at 0.4, on views that grow
-    from half their size to full size. Above: MoCo v2, whose queue works without the large batches for which larger
-    networks leave no memory.
+    from half their size to full size. Above: MoCo v2, since larger networks leave no memory for large batches, and its
+    queue needs none.
 
     For the same few minutes on a CPU, τ = 0.2 is better than SimCLR's 0.5, growing views are better than full-size
     ones, and a rate of 0.4 is better than 0.2 and 0.8 (`benchmarks/choices.py`, on held-out training images).

@@ -56,7 +56,7 @@ def measure_speed(run: Run, source: Source, seconds: float = SHORT_LOOK) -> Spee
     A network whose step takes longer than `seconds` is measured on a small batch, and the result is scaled up. A run on
     several devices is measured on one of them with its share of the batch, without compilation. Nothing is written to
     disk except a checkpoint in a temporary folder, and torch's default generator is left unchanged. Raises `UserError`
-    for everything that training would refuse, and where the temporary folder has no room.
+    for everything that training would refuse, and if the temporary folder has no room.
     """
     hardware = run.hardware
     shares = hardware.devices * hardware.nodes

@@ -30,7 +30,7 @@ class SpeedMeasure(Protocol):
 
 
 LONGER = 10
-"""How many times as many minutes the second plan gets, which is shown beside the one that is trained."""
+"""A plan for this many times the minutes is shown beside the one that is trained."""
 
 MOST_EPOCHS = 1_000
 """Largest number of epochs that is planned."""

@@ -62,7 +62,7 @@ class ComparisonRow:
     trained: bool
     """Whether it was trained; differences of baselines are not tested."""
     cells: tuple[ComparisonCell | None, ...]
-    """One for each column; None where the protocol cannot judge the row (a detector cannot judge raw pixels)."""
+    """One for each column; None if the protocol cannot judge the row (a detector cannot judge raw pixels)."""
 
     def cell(self, number: int) -> ComparisonCell:
         """The cell of a column in which the row was judged."""
@@ -136,7 +136,7 @@ def compare_by(
     """Judge the newest checkpoints of all runs by all tasks, each once: results that RUN/evaluations already holds for
     the same checkpoint, images, settings and library versions are read, so an interrupted comparison can be resumed.
 
-    Raw pixels and random encoders of each architecture, with the seeds of its runs, are rows too; where a protocol
+    Raw pixels and random encoders of each architecture, with the seeds of its runs, are rows too; if a protocol
     cannot judge raw pixels, their cell is empty. `report` is called with a line before each evaluation; `network` is
     the number of the network to judge, for runs that trained several. Raises `UserError` for runs named twice and for
     runs that a task is known to refuse, and whatever protocols raise.

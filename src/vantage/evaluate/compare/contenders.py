@@ -66,8 +66,8 @@ def _group_by_settings(runs: Sequence[tuple[Path, FrozenEncoder]]) -> list[Conte
 
 
 def _name(first: ContenderEncoder, firsts: Sequence[ContenderEncoder]) -> str:
-    """The name of the row of `first`: its recipe; where other rows have the same, with the name of its folder; where
-    that is the same too, with the folder's whole path."""
+    """The name of the row of `first`: its recipe. If other rows have the same recipe, the name of the folder is added;
+    if that is the same too, the folder's whole path."""
     recipe, folder = first.encoder.name, first.folder.resolve()
     same = [other.folder.resolve() for other in firsts if other is not first and other.encoder.name == recipe]
     if not same:

@@ -6,12 +6,12 @@ from vantage.storage.tables import Table, csv_text, mean_and_deviation
 __all__ = ["as_csv", "as_latex", "as_markdown", "notes"]
 
 _IN_A_HEAD = 3
-"""How many settings the head of a column has room for."""
+"""How many settings fit into the head of a column."""
 
 
 def as_markdown(table: Comparison) -> str:
-    """A row for each group of runs, with mean ± standard deviation over seeds; bold where a row is better than every
-    other beyond the spread. The tests follow below."""
+    """A row for each group of runs, with mean ± standard deviation over seeds. A number is bold if its row is better
+    than every other beyond the spread. The tests follow below."""
     return "\n".join([_table(table).markdown(), "", *(f"- {note}" for note in notes(table)), ""])
 
 
@@ -23,7 +23,7 @@ def as_latex(table: Comparison) -> str:
 def as_csv(table: Comparison) -> str:
     """A line for each row and column, with the protocol's settings that differ from the default: the numbers of all
     runs, their mean and deviation, whether the row is better than every other beyond the spread, what the deviation is
-    over, and the numbers of all trials, with `;` between runs. Where a protocol cannot judge a row there are no
+    over, and the numbers of all trials, with `;` between runs. If a protocol cannot judge a row, there are no
     numbers."""
     heads = ["row", "trained", "protocol", "version", "settings", "measure", "seeds", "values", "mean", "sd", "n"]
     lines: list[list[object]] = []

@@ -29,8 +29,8 @@ class Trials:
         self.work, self.report, self.count, self.number = work, report, count, 0
 
     def __call__(self, task: Task, row: Contender, member: ContenderEncoder) -> tuple[Outcome, ...]:
-        """An outcome for each trial. Raises `Refusal` for what the protocol refuses; subclasses of `UserError`, such
-        as those of unreadable images, pass unchanged."""
+        """An outcome for each trial. A plain `UserError` of the protocol is raised as a `Refusal`; its subclasses,
+        such as `UnreadableImage`, pass unchanged."""
         protocols, outcomes = task.each_trial(), []
         for number, protocol in enumerate(protocols, 1):
             trial = f", trial {number} of {len(protocols)}" if len(protocols) > 1 else ""

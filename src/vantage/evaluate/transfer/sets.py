@@ -52,7 +52,7 @@ def available_sets(
     """The sets of a suite that are available, with their paths, and a line for each that is not.
 
     A set is taken from the folder `root`/NAME: its parts `train` and `test` (or `val`), or all of it; COCO from
-    `root`/COCO/annotations/instances_*.json. Otherwise, where `download` allows it, from torchvision.
+    `root`/COCO/annotations/instances_*.json. Otherwise it comes from torchvision, if `download` is true.
     """
     available, missing = [], []
     for one in suite:

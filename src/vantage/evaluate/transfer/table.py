@@ -66,7 +66,7 @@ class TransferTable:
     """Versions of libraries."""
 
     def cells(self) -> list[list[str]]:
-        """A header, a line for each set, and each encoder's mean over sets, where it has a result on all of them."""
+        """A header, a line for each set, and each encoder's mean over sets, if it has a result on all of them."""
         encoders = list(dict.fromkeys(row.encoder for row in self.rows))
         names = list(dict.fromkeys(row.name for row in self.rows))
         row_of = {(row.name, row.encoder): row for row in self.rows}

@@ -68,7 +68,7 @@ class CascadeHeads(nn.Module):
         self.coders = [BoxCoder(scale) for scale in _SCALES]
         self.matchers = [Matcher(least, least, allow_low_quality_matches=False) for least in _OVERLAPS]
         self.region_counts = dict[str, float]()
-        """For each box loss of the last step, the number of regions that it is the mean of."""
+        """For each box loss of the last step, the number of regions over which it is the mean."""
 
     def forward(
         self,
@@ -138,7 +138,7 @@ class CascadeHeads(nn.Module):
     def _match(
         self, stage: int, regions: Regions, targets: Targets
     ) -> tuple[list[Int64[Tensor, "_"]], list[Int64[Tensor, "_"]]]:
-        """For each region the number of its instance, and its label: 0 where no instance overlaps enough."""
+        """For each region the number of its instance, and its label: 0 if no instance overlaps enough."""
         instances, labels = [], []
         for region, target in zip(regions, targets, strict=True):
             if not len(target["boxes"]):
@@ -198,6 +198,6 @@ def box_loss(
 
 
 def _boxes_of(targets: Targets, instances: list[Tensor]) -> Regions:
-    """The box of each region's instance; an arbitrary one where there is none."""
+    """The box of each region's instance; an arbitrary one if there is none."""
     boxes = [target["boxes"] if len(target["boxes"]) else target["boxes"].new_zeros(1, 4) for target in targets]
     return [box[number] for box, number in zip(boxes, instances, strict=True)]

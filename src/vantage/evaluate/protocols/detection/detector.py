@@ -58,8 +58,8 @@ class Detector:
 
 
 def transform_settings(encoder: FrozenEncoder, sizes: Sizes) -> dict[str, Any]:
-    """How images are resized and normalized, and how many regions are used. Of a pyramid's proposals torchvision keeps
-    2,000 in training and Detectron2 1,000; on C4 Detectron2 keeps 2,000."""
+    """How images are resized and normalized, and how many regions are used. In training, torchvision keeps 2,000 of a
+    pyramid's proposals and Detectron2 1,000; on C4 Detectron2 keeps 2,000."""
     statistics = encoder.view.statistics
     return {
         "min_size": sizes.test_side,
@@ -86,7 +86,7 @@ def check_backbone(encoder: FrozenEncoder) -> ResNet:
 
 
 def copy_of(encoder: FrozenEncoder) -> ResNetFeatures:
-    """A trainable backbone with the weights of the encoder. Raises `UserError` where that is not a ResNet."""
+    """A trainable backbone with the weights of the encoder. Raises `UserError` if that is not a ResNet."""
     backbone = check_backbone(encoder).build()
     backbone.load_state_dict(encoder.backbone.state_dict(), strict=True)
     return backbone

@@ -42,15 +42,15 @@ class DetectorProtocol(OwnTask):
     version: ClassVar[int]
     images_with: ClassVar[str] = "boxes"
     output: ClassVar[Output]
-    """What is predicted for each instance, where that does not depend on the images."""
+    """What is predicted for each instance, if that does not depend on the images."""
 
     schedule: ScheduleName = "1x"
     """The papers' steps of 16 images: 1x (90,000), 2x (180,000) or 6x (540,000) of COCO, at sides of 640 to 800 pixels;
     voc (24,000) of PASCAL VOC, at 480 to 800. When the learning rate drops: `SCHEDULES`."""
     steps: int = 0
-    """Steps instead of the schedule's, for small sets; the drops stay at the same shares. 0: the schedule's."""
+    """Number of steps, for small sets; the learning rate drops at the same shares of them. 0: the schedule's."""
     batch_size: int = 16
-    """Images of a step. Other than 16, it scales the schedule's steps and the learning rate, but not `steps`."""
+    """Images per step. A number other than 16 scales the schedule's steps and the learning rate, but not `steps`."""
     learning_rate: float = 0.02
     """Learning rate for 16 images."""
     keep_empty: bool = False
@@ -123,7 +123,7 @@ class DetectorProtocol(OwnTask):
         return Outcome(measures, len(images), len(test), {}, details)
 
     def task(self, train: Source, test: Source | None) -> Task:
-        """Annotated images; without `test`, a fifth of all of them, drawn with seed 0. Raises `UserError` where
+        """Annotated images; without `test`, a fifth of all of them, drawn with seed 0. Raises `UserError` if
         pycocotools is not installed, for test images that are the training images, and for unsuitable images."""
         coco_tools("cocoeval")
         images, split = as_annotated(train), "a set of its own"
@@ -162,7 +162,7 @@ def as_annotated(source: Source | AnnotatedSource) -> AnnotatedSource:
 def average_precisions(
     test: AnnotatedSource, detections: list[Detections], output: Output
 ) -> tuple[dict[str, float], dict[str, object]]:
-    """What papers report first: of masks or keypoints, then of boxes; of VOC's images also by VOC's own definition."""
+    """In the papers' order: AP of masks or keypoints, then of boxes; for VOC's images also by VOC's own definition."""
     measures, details = _report(precision_of(test, detections, "bbox"), "" if isinstance(output, Boxes) else "box ")
     if isinstance(output, Masks):
         values, more = _report(precision_of(test, detections, "segm"), "mask ")

@@ -83,7 +83,7 @@ def mirror_example(one: Example, swap: Sequence[int]) -> Example:
 
 
 def mirror_order(names: Sequence[str]) -> tuple[int, ...]:
-    """For each keypoint its counterpart in a mirror: the other side where the name has left or right, else itself."""
+    """For each keypoint its counterpart in a mirror: the other side if its name has left or right, else itself."""
 
     def other(name: str) -> str:
         return name.replace("left", "\0").replace("right", "left").replace("\0", "right")
@@ -95,7 +95,7 @@ def training_images(source: AnnotatedSource, output: Output, keep_empty: bool) -
     """The images that a detector is trained on: those with an instance (crowds do not count), or, for keypoints, with a
     labeled keypoint; all images with `keep_empty`.
 
-    Raises `UserError` where no image is left, or where the images lack the annotations to learn from.
+    Raises `UserError` if no image is left, or if the images lack the annotations to learn from.
     """
     if isinstance(output, Masks) and not source.has_masks:
         raise UserError("instance segmentation needs a mask of every instance, but the images have boxes only")

@@ -6,7 +6,7 @@ differ from Detectron2, with which the papers' numbers were obtained: the smooth
 and keypoints train on as many proposals as boxes (1,500 there). `vantage export --to detectron2` follows Detectron2.
 
 Pyramid (Lin et al., arXiv 1612.03144): maps of stages 2 to 5, one anchor size per level, BatchNorm on the pyramid's
-convolutions where papers add it (MoCo, arXiv 1911.05722; JCL; InfoMin).
+convolutions if the paper adds it (MoCo, arXiv 1911.05722; JCL; InfoMin).
 C4 (He et al., arXiv 1911.05722, §4.2): regions are cut from the map of stage 4; stage 5 is the head on each region,
 followed by one more BatchNorm.
 """
@@ -52,8 +52,8 @@ class Pyramid:
     frozen_stages: int = 0
     """Frozen stages of the backbone, BatchNorm included: 0 (all learn), 1 (the stem) to 5 (all)."""
     new_norm: bool = True
-    """Whether the pyramid's convolutions have BatchNorm: in the papers where the backbone learns (MoCo, JCL, InfoMin),
-    not where it is frozen (Ring)."""
+    """Whether the pyramid's convolutions have BatchNorm: yes in papers that train the backbone (MoCo, JCL, InfoMin),
+    no in Ring, where it is frozen."""
     normed_heads: bool = False
     """Whether the heads of boxes and masks have BatchNorm, and the box head four convolutions and one layer instead of
     two layers: as in InfoMin's released code (arXiv 2005.10243), though not in the paper."""

@@ -17,14 +17,13 @@ class StepOrder:
 
     Epochs follow each other without a gap. The images of a step are padded to one size, so landscape and portrait
     images go into separate steps, in the order in which these fill up, as in Detectron2 (there for the images of one
-    GPU, here for all images of a step). There, images of the rarer shape can wait for epochs and then appear several
-    times at once; here 16 steps, or as many as an epoch has, share their images, and the last of them takes what is
-    left of both shapes.
+    GPU, here for all images of a step). In Detectron2, images of the rarer shape can wait for epochs and then appear
+    several times at once. Here every 16 steps (or one epoch, if that is shorter) use exactly the images that are next
+    in order, and the last of these steps takes what is left of both shapes.
     """
 
     def __init__(self, images: int, batch: int, seed: int, wide: Sequence[bool] | None = None) -> None:
-        """Steps of `batch` out of `images` images. `wide` says which images are landscape; if omitted, shapes are
-        mixed."""
+        """Steps of `batch` out of `images` images. `wide` marks the landscape images; if omitted, shapes are mixed."""
         self._images, self._batch, self._seed, self._wide = images, batch, seed, wide
         self._together = min(_STEPS_TOGETHER, max(1, images // batch)) if wide is not None else 1
         self._orders: dict[int, list[int]] = {}

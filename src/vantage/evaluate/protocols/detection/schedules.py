@@ -24,7 +24,7 @@ class DetectionSchedule:
     warmup_steps: int
     """Steps of linear warm-up from a thousandth of the learning rate."""
     batch_size: int = 16
-    """Images of a step."""
+    """Images per step."""
     learning_rate: float = 0.02
     """Learning rate after the warm-up."""
     short_sides: tuple[int, ...] = COCO_SIZES.short_sides
@@ -40,7 +40,7 @@ class DetectionSchedule:
 
     def for_batch_size(self, batch_size: int) -> "DetectionSchedule":
         """The same number of images and amount of learning at another batch size: steps are divided and the learning
-        rate is multiplied by batch_size / 16 (Goyal et al., arXiv 1706.02677). The steps of warm-up stay, as there."""
+        rate is multiplied by batch_size / 16 (Goyal et al., arXiv 1706.02677). The warm-up keeps its steps."""
         if batch_size < 1:
             raise UserError(f"detection: batch_size is {batch_size}; give at least 1")
         share = self.batch_size / batch_size

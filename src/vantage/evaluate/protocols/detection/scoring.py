@@ -76,7 +76,7 @@ class Precision:
 
     measures: dict[str, float | None]
     """By COCO's names, of which VOC has the first three: AP is the mean over classes and over IoU (for keypoints, OKS)
-    from .5 to .95. None where the test images have nothing of that size."""
+    from .5 to .95. None if the test images have nothing of that size."""
 
     of_class: dict[str, float | None]
     """AP of each class; None for classes that are in no test image."""
@@ -87,7 +87,7 @@ def precision_of(source: AnnotatedSource, detections: Sequence[Detections], kind
 
     Crowds and difficult instances are ignored, whether detected or not; as in COCO, a crowd may be detected any number
     of times. Raises `UserError` for results of another number of images, for keypoints other than COCO's 17
-    (`check_points`), where there is nothing to detect, and where pycocotools is not installed.
+    (`check_points`), if there is nothing to detect, and if pycocotools is not installed.
     """
     if len(detections) != len(source):
         raise UserError(f"there are results for {len(detections)} images, but the source has {len(source)}")
@@ -145,7 +145,7 @@ def _truth(source: AnnotatedSource, kind: Kind) -> Iterator[dict[str, Any]]:
 
 
 def _results(detections: Sequence[Detections], kind: Kind) -> Iterator[dict[str, Any]]:
-    """Results as pycocotools reads them from a results file: the area is that of what is compared."""
+    """Results as pycocotools reads them from a results file; the area is that of the box, mask or points compared."""
     count = 0
     for number, one in enumerate(detections, 1):
         for row in range(len(one.label)):
@@ -156,11 +156,11 @@ def _results(detections: Sequence[Detections], kind: Kind) -> Iterator[dict[str,
                 **{"score": float(one.score[row]), "bbox": box, "area": box[2] * box[3]},
             }
             if kind == "segm":
-                assert one.masks is not None, "masks are compared where there are masks"
+                assert one.masks is not None, "masks are compared only if there are masks"
                 runs = {"size": [one.masks[row].height, one.masks[row].width], "counts": one.masks[row].counts}
                 result |= {"segmentation": runs, "area": int(coco_tools("mask").area(runs))}
             if kind == "keypoints":
-                assert one.points is not None, "keypoints are compared where there are keypoints"
+                assert one.points is not None, "keypoints are compared only if there are keypoints"
                 columns, rows = one.points[row, :, 0], one.points[row, :, 1]
                 width, height = float(columns.max() - columns.min()), float(rows.max() - rows.min())
                 extent = [float(columns.min()), float(rows.min()), width, height]

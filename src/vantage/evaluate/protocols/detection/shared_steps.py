@@ -101,7 +101,7 @@ class _Sampler:
 
 
 class _PointCount:
-    """How many keypoints the loss of this step's regions is the mean of: those labeled within the region."""
+    """The number of keypoints over which this step's loss is the mean: those labeled within their region."""
 
     def __init__(self, heads: RoIHeads) -> None:
         self.count = 0

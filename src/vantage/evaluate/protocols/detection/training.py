@@ -1,4 +1,4 @@
-"""The training of a detector, which continues where it was stopped, and its detections.
+"""Train a detector, continuing after interruptions, and detect with it.
 
 b: images of a step   h, w: height and width in pixels
 """
@@ -32,7 +32,7 @@ from vantage.storage.state import StateFile, restore, tensors_of
 __all__ = ["DetectorTraining", "detect", "torch_seed"]
 
 _STEP = 0xDE73  # mixed into the seed of a step
-_AHEAD = 2  # groups of as many images as threads that are decoded in advance
+_AHEAD = 2  # groups decoded in advance, each of as many images as there are threads
 _NORMS = (nn.BatchNorm2d, nn.GroupNorm, nn.LayerNorm)
 
 
@@ -40,8 +40,9 @@ _NORMS = (nn.BatchNorm2d, nn.GroupNorm, nn.LayerNorm)
 class DetectorTraining:
     """How a detector is trained: SGD with momentum .9, weight decay 1e-4 (not of norms), as in Detectron2.
 
-    On a CPU an interrupted training continues bit for bit; on a GPU with the same images and random numbers, though
-    gradients of regions are summed there in no fixed order. Processes share the images of a step (`SharedSteps`).
+    On a CPU an interrupted training continues bit for bit. On a GPU it continues with the same images and random
+    numbers, but gradients of regions are summed in no fixed order there. Processes share the images of a step
+    (`SharedSteps`).
     """
 
     schedule: DetectionSchedule

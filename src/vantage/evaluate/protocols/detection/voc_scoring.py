@@ -3,7 +3,7 @@
 Everingham et al., "The PASCAL Visual Object Classes (VOC) Challenge", IJCV 88, 2010, §4.2, and the development kit of
 2007: precision at 11 recalls; and at every overlap from .5 to .95 in steps of .05, as in Detectron2's evaluator of VOC,
 from which MoCo, InfoMin and InterCLR report AP, AP50 and AP75. Unlike COCO's code it considers only the instance that a
-box overlaps most: a second box on that instance is wrong, even where it overlaps another one enough.
+box overlaps most: a second box on that instance is wrong, even if it overlaps another one enough.
 
 n: detections in an image   m: instances in an image   t: thresholds   d: detections in all images, most confident first
 """
@@ -53,10 +53,10 @@ def voc_precision_of(source: AnnotatedSource, detections: Sequence[Detections]) 
     """Compare the detections in each image of a source, in order, with its annotations. Gives AP, AP50 and AP75 in
     percent, as means over the classes that the images show.
 
-    Detections are taken over all images, the most confident first. One is correct where its overlap with the instance
+    Detections are taken over all images, the most confident first. One is correct if its overlap with the instance
     that it overlaps most exceeds the threshold (the development kit also accepts the threshold itself) and no earlier
     one is on that instance. On a difficult instance a detection is neither correct nor wrong, and missing one costs
-    nothing. Raises `UserError` for another number of images, and where nothing counts.
+    nothing. Raises `UserError` for another number of images, and if nothing counts.
     """
     if len(detections) != len(source):
         raise UserError(f"there are results for {len(detections)} images, but the source has {len(source)}")
@@ -71,7 +71,7 @@ def voc_precision_of(source: AnnotatedSource, detections: Sequence[Detections]) 
 
 
 def _of_class(source: AnnotatedSource, detections: Sequence[Detections], label: int) -> Float[Tensor, "t"] | None:
-    """AP at each threshold; None where no image shows an instance of the class that counts."""
+    """AP at each threshold; None if no image shows an instance of the class that counts."""
     matches, total = [], 0
     for number, one in enumerate(detections):
         instances, rows = source.instances(number), one.label == label

@@ -56,7 +56,7 @@ class FineTune:
     epochs: int = 20
     """Passes over the images."""
     batch_size: int = 256
-    """Images of a step; learning rates are not scaled by it. Batches of an epoch are as equal in size as possible."""
+    """Images per step; learning rates are not scaled by it. Batches of an epoch are as equal in size as possible."""
     backbone_learning_rate: float = 0.01
     """Learning rate of the backbone."""
     head_learning_rate: float = 1.0

@@ -47,7 +47,7 @@ class FineTuneChosen:
     epochs: int = 20
     """Passes over the images."""
     batch_size: int = 256
-    """Images of a step; learning rates are not scaled by it. Batches of an epoch are as equal in size as possible."""
+    """Images per step; learning rates are not scaled by it. Batches of an epoch are as equal in size as possible."""
     backbone_learning_rate: float = 0.01
     """Learning rate of the backbone."""
     head_learning_rates: tuple[float, ...] = (0.01, 0.03, 0.1, 0.3, 1.0)

@@ -74,7 +74,7 @@ class TuningSchedule:
 
     @property
     def constants(self) -> dict[str, Any]:
-        """What the settings of a protocol do not say, as plain data."""
+        """Numbers that a protocol fixes or derives from its settings, as plain data."""
         return {
             "weight_decay": self.weight_decay,
             "rates_fall_after_shares": list(self.milestones),
@@ -102,11 +102,11 @@ class TunedCopy:
     """Mean cross-entropy of each epoch."""
 
     how: Mapping[str, Any]
-    """What the schedule fixes, how training images are seen, and how their crops were drawn."""
+    """Constants of the schedule, how training images are seen, and how their crops were drawn."""
 
     @torch.no_grad()
     def predict(self, encoder: FrozenEncoder, source: Source, work: Work) -> Int[Tensor, "n t"]:
-        """The five best classes of each image (or all, where there are fewer), best first, through the view of
+        """The five best classes of each image (or all, if there are fewer), best first, through the view of
         `encoder`."""
         copy = replace(encoder, backbone=self.backbone, name=f"{encoder.name}, fine-tuned")
         head = self.head.cpu()
@@ -121,7 +121,7 @@ def tune(
     BatchNorm takes its statistics over the whole batch, whatever pretraining did. Draws depend on seed, epoch and step
     alone, and the state after an epoch is cached every few minutes, so a stopped run ends as if it had never been
     stopped. Processes share the images of a step and normalize them together: losses equal those of one process to
-    1e-6 in float64, and up to rounding in float32. Raises `Divergence` where the loss is no longer finite.
+    1e-6 in float64, and up to rounding in float32. Raises `Divergence` if the loss is no longer finite.
     """
     device = work.resolved_device()
     state = _Training(schedule, encoder, classes, device)
@@ -166,7 +166,7 @@ def _state_file(
 
 
 def _images_of_a_step(images: int, most: int) -> int:
-    """Images of a step, so that all steps are as equal as possible. Raises `UserError` if the processes cannot share
+    """Images per step that make all steps as equal as possible. Raises `UserError` if the processes cannot share
     the last one."""
     size = ceil(images / ceil(images / most))
     if (smallest := images % size or size) < processes.count():

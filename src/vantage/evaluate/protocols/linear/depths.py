@@ -36,7 +36,7 @@ class LinearRing(LinearTraining):
 
     The map is flattened: 512 x 7 x 7 numbers for ResNet-18 at 224 pixels. SGD with momentum .9, no weight decay and a
     constant learning rate of .01; pixels are normalized by mean and standard deviation of the training images
-    themselves (of 10,000 spread evenly over them, where there are more). For a run with several encoders, the maps of
+    themselves (of 10,000 spread evenly over them, if there are more). For a run with several encoders, the maps of
     all are used. The paper does not say how images are cropped in this training: here by random resized crops of at
     least .2 of the image, as in its pre-training, and flips. The released code trains with BatchNorm in training mode;
     here the backbone stays as it is, which is checked.
@@ -87,7 +87,7 @@ def statistics_of(encoder: FrozenEncoder, source: Source, work: Work) -> Statist
     """Mean and standard deviation of each channel over the labeled images, cropped and converted as in testing; over
     10,000 of them, evenly spread, if there are more.
 
-    Raises `UserError` where no image has a label, and where a channel is constant.
+    Raises `UserError` if no image has a label, or if a channel is constant.
     """
     source, _ = with_labels(source)
     count = min(len(source), _MOST)

@@ -85,7 +85,7 @@ class LinearCMC(LinearTraining):
 
     As `LinearPyContrast`, but with weights from N(0, .01²) and biases 0. The code's learning rate is 30 for pooled
     features of a ResNet (50 for the widest one) and .1 for the fifth layer of an AlexNet. Raises `UserError` for a run
-    with only one encoder, and where only one of several is to be judged.
+    with only one encoder, or a single encoder of several.
     """
 
     name: ClassVar[str] = "linear-cmc"

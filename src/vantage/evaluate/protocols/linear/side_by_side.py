@@ -51,8 +51,8 @@ class Classifiers:
         self.normalizers = [plan.normalize(depth.channels).to(device) for depth in depths]
 
     def step(self, features: Float[Tensor, "b d"], label: Int[Tensor, "b"], factor: float) -> None:
-        """One step of every classifier; none where the batch has a single number per channel, which cannot be
-        normalized."""
+        """One step of every classifier; a no-op if the batch has only one number per channel, which BatchNorm cannot
+        normalize."""
         for depth, heads, normalize, part in self._each(features):
             if len(part) * depth.width // depth.channels > 1 or isinstance(normalize, nn.Identity):
                 heads.step(_through(normalize.train(), part, depth), label, factor)
@@ -113,7 +113,7 @@ def train_and_guess(
     """Train classifiers by a plan, and guess the classes of the test images.
 
     `encoder` gives the features of all `depths`, one after another. All draws follow from seed, epoch and step alone,
-    and the state after an epoch is saved in the cache from time to time. Raises `UserError` where labels are missing or
+    and the state after an epoch is saved in the cache from time to time. Raises `UserError` if labels are missing or
     all of one class, `RuntimeError` if the backbone changed.
     """
     device, digest = work.resolved_device(), encoder.digest()

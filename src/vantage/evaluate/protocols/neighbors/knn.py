@@ -106,7 +106,7 @@ def _classes(bank: LabeledFeatures, query: LabeledFeatures) -> int:
 
 
 def _check_labels(train: Source, test: Source, work: Work) -> int:
-    """How many labeled training images there are; unsuitable sets are refused before any image is decoded."""
+    """The number of labeled training images. Raises `UserError` for unsuitable sets, before any image is decoded."""
     label = with_labels(train)[1]
     check_classes(label, with_labels(test)[1], test.classes, work.progress)
     return len(label)

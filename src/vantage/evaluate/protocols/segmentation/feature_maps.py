@@ -82,7 +82,7 @@ class FeatureMaps:
             )
 
     def of(self, numbers: Int[Tensor, "b"], mirror: Bool[Tensor, "b"] | None = None) -> Float[Tensor, "b d y x"]:
-        """Maps of some images on the device; where `mirror` is true, of their mirror images."""
+        """Maps of some images, on the device; those of the mirror image where `mirror` is true."""
         rows = self._copies * numbers + (0 if mirror is None else mirror.long())
         return self._rows(rows).to(self.device)
 
@@ -100,7 +100,7 @@ def mirror_images(images: UInt8[Tensor, "b *c s s"], mirror: Bool[Tensor, "b"]) 
 
 
 def mask_for(source: MaskedImages, number: int, image: UInt8[Tensor, "3 h w"]) -> UInt8[Tensor, "h w"]:
-    """The mask of an image; raises `DataError` where it has another size."""
+    """The mask of an image; raises `DataError` if it has another size."""
     mask = source.mask(number)
     if mask.shape != image.shape[1:]:
         raise DataError(

@@ -43,11 +43,12 @@ _ADAMW: dict[str, Any] = {"betas": (0.9, 0.999), "eps": 1e-8}
 class Segmentation(OwnTask):
     """A decoder of four convolutions on a frozen backbone, trained on images with masks; mean intersection over union.
 
-    InfoMin (arXiv 2005.10243, appendix B) does so on NYU-Depth-v2 and says only: frozen backbone, 4-layer decoder, mean
-    IoU of the labeled classes. The rest is chosen here. Images are resized to a square and flipped at random; the
-    backbone's maps of both are kept in the cache. The decoder (see `Decoder`) is trained with AdamW, with a learning
-    rate that falls along a cosine to 0, on the mean cross-entropy of pixels that have a class. In testing, scores are
-    interpolated to each mask's own size. Raises `UserError` for masks or a backbone that do not fit.
+    InfoMin (arXiv 2005.10243, appendix B) does this on NYU-Depth-v2, but specifies only a frozen backbone, a 4-layer
+    decoder and the mean IoU of the labeled classes. The rest is chosen here. Images are resized to a square and flipped
+    at random; the backbone's maps of both are kept in the cache. The decoder (see `Decoder`) is trained with AdamW,
+    with a learning rate that falls along a cosine to 0, on the mean cross-entropy of pixels that have a class. In
+    testing, scores are interpolated to each mask's own size. Raises `UserError` for masks or a backbone that do not
+    fit.
     """
 
     name: ClassVar[str] = "segmentation"
@@ -63,7 +64,7 @@ class Segmentation(OwnTask):
     epochs: int = 60
     """Passes over the training images."""
     batch_size: int = 16
-    """Images of a step."""
+    """Images per step."""
     learning_rate: float = 1e-3
     """Learning rate of AdamW at the start."""
     weight_decay: float = 1e-4
@@ -86,8 +87,8 @@ class Segmentation(OwnTask):
             )
 
     def task(self, train: Source, test: Source | None) -> Task:
-        """Images with masks; without `test`, a fifth of all of them, drawn with seed 0. Masks of both sides must have
-        the classes of `train`. Raises `UserError` for a test set that is the training set or has other classes."""
+        """Images with masks; without `test`, a fifth of all of them, drawn with seed 0. Test masks must have the
+        classes of `train`. Raises `UserError` for a test set that is the training set or has other classes."""
         images = _with_masks(train)
         if test is None:
             return Task(self, *split_masked(images), f"a fifth of the same {len(images)} images, drawn with seed 0")
@@ -178,7 +179,7 @@ class Segmentation(OwnTask):
 
 
 def _loss(decoder: Decoder, maps: FeatureMaps, rows: Int[Tensor, "b"], mirror: Bool[Tensor, "b"]) -> Float[Tensor, ""]:
-    """What these images of a process add to the mean over all pixels of the batch, on all processes."""
+    """What this process's images add to the mean loss over all pixels of the joint batch."""
     mask = mirror_images(maps.squares.masks(rows), mirror).to(maps.device)
     pixels = (mask != IGNORE_INDEX).sum()
     part = pixels / processes.total(pixels).clamp(min=1)

@@ -1,4 +1,4 @@
-"""The features that linear SVMs are trained on: the deepest map of a backbone, pooled to two by two places.
+"""The features that linear SVMs are trained on: the deepest map of a backbone, pooled to two by two positions.
 
 n: images   d: width of the features   c: classes
 """
@@ -21,7 +21,7 @@ from vantage.views.evaluation import Straight
 __all__ = ["EPSILON", "MarkedFeatures", "deepest", "marked_features"]
 
 EPSILON = 1e-5
-"""Added to the length of a feature vector before it is divided by that length."""
+"""Added to the length of a feature vector before the vector is divided by it."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,9 @@ def deepest(encoder: FrozenEncoder) -> tuple[FrozenEncoder, str]:
     """The encoder whose features linear SVMs are trained on, and those features in words.
 
     The whole image is squeezed to the side of the encoder's view, without a crop (`Straight`). The deepest map is
-    averaged to 2 × 2 places: at 224 pixels over the published protocol's 6 × 6 windows, one apart, which gives 8,192
-    numbers for a ResNet-50; at other sizes over quarters of the map (`grid_pool`). A backbone without maps, or whose
-    own features are longer than that, as raw pixels are, is used with its own features.
+    averaged to 2 × 2 positions: at 224 pixels over the published protocol's 6 × 6 windows at stride 1, which gives
+    8,192 numbers for a ResNet-50; at other sizes over quarters of the map (`grid_pool`). A backbone without maps, or
+    with longer features than that (raw pixels), keeps its own features.
     """
     view = encoder.view if isinstance(encoder.view, Straight) else Straight(encoder.view)
     example = example_of(encoder)
@@ -61,8 +61,8 @@ def deepest(encoder: FrozenEncoder) -> tuple[FrozenEncoder, str]:
 
 
 def marked_features(encoder: FrozenEncoder, source: Source, work: Work) -> MarkedFeatures:
-    """Features and marks of the images of a source, cached. Where images have one class each, those without a class are
-    left out. Raises `UserError` where no image shows a class.
+    """Features and marks of the images of a source, cached. If images have one class each, those without a class are
+    left out. Raises `UserError` if no image shows a class.
     """
     count = len(source)
     if marks_in(source) is None:

@@ -61,7 +61,7 @@ class LowShotSettings:
         costs_of(self.costs)
 
     def plan(self, choice: tuple[int, float] | tuple[()]) -> SamplePlan:
-        """A plan with these settings. `choice` holds folds, and C where k is 1; () for SVMs of every C."""
+        """A plan with these settings. `choice` holds folds, and C for k = 1; () for SVMs of every C."""
         solver = Solver(self.positive_weight, self.tolerance, self.iterations, _SOLVER_SEED)
         costs = costs_of(self.costs)
         return SamplePlan(self.shots, self.samples, self.negatives, self.seed, costs, choice, solver)
@@ -74,8 +74,8 @@ class LowShot(LowShotSettings):
 
     The result is the mean over k, samples and classes. For every k, sample and class, k images with the class and 19 k
     without it are drawn, and an SVM is trained on them, with the features and the solver of `SVM`. Oracle-C: for every
-    k, the C is reported whose mean average precision on the test images, over samples and classes, is best. It is
-    chosen by test labels, so the numbers are too good: compare them only with published numbers of this protocol.
+    k, the result is that of the C with the best mean average precision on the test images, over samples and classes. C
+    is chosen by test labels, so the numbers are too good: compare them only with published numbers of this protocol.
     `LowShotChosen` chooses without test labels.
 
     Images in which a class is difficult to see are never drawn for it, and are left out in testing.
@@ -112,9 +112,9 @@ class LowShotChosen(LowShotSettings):
     version: ClassVar[int] = 1
 
     folds: int = 3
-    """Folds of a sample that choose C; k folds where k is less."""
+    """Folds of a sample on which C is chosen; k folds if k is smaller."""
     cost_of_one: float = 1.0
-    """C where k is 1."""
+    """C for k = 1."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

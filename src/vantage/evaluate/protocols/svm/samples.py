@@ -34,7 +34,7 @@ _DRAW = 0x10E5  # mixed into the seed of a sample
 def few_images(mark: Int8[Tensor, "n"], k: int, negatives: int, seed: int) -> Int[Tensor, "r"]:
     """The numbers of k images marked 1, and of `negatives` · k of those marked −1, drawn with `seed`.
 
-    Raises `UserError` where there are fewer.
+    Raises `UserError` if there are fewer.
     """
     generator, rows = torch.Generator().manual_seed(seed), []
     for sign, count, words in ((1, k, "with"), (-1, negatives * k, "without")):
@@ -60,7 +60,7 @@ class SamplePlan:
     costs: tuple[float, ...]
     """Values of C."""
     choice: tuple[int, float] | tuple[()]
-    """Folds, and C where k is 1; () for SVMs of every C."""
+    """Folds, and C for k = 1; () for SVMs of every C."""
     solver: Solver
     """What fits the SVMs."""
 
@@ -151,7 +151,7 @@ def _precisions(machines: list[Machine], query: Float[Tensor, "m d"], mark: Int8
 
 
 def _check_enough(plan: SamplePlan, features: MarkedFeatures) -> None:
-    """Raises `UserError` where a class has too few images for the largest k."""
+    """Raises `UserError` if a class has too few images for the largest k."""
     most = [min(int((mark == 1).sum()), int((mark == -1).sum()) // plan.negatives) for mark in features.mark.T]
     least = min(most)
     if least >= max(plan.shots):

@@ -79,7 +79,7 @@ def read_shots(files: Sequence[Path]) -> Shots:
     """The low-shot results in files of `vantage evaluate lowshot`; for a run's folder, those in its `evaluations`.
 
     Encoders with the same results in several files, such as baselines, are taken once; different encoders of one name
-    are distinguished by their files. Raises `UserError` where there are no results, or where their protocols, settings
+    are distinguished by their files. Raises `UserError` if there are no results, or if their protocols, settings
     or images differ, so that they cannot be compared. Only the numbers of images of each class may differ: the samples
     of one number do not depend on the others.
     """
@@ -104,7 +104,7 @@ def read_shots(files: Sequence[Path]) -> Shots:
 
 
 def _check_alike(records: Sequence[tuple[Path, dict[str, Any]]]) -> None:
-    """Raises `UserError` where results measure different things."""
+    """Raises `UserError` if results measure different things."""
     protocols = sorted({f"{record['protocol']} version {record['version']}" for _, record in records})
     if len(protocols) > 1:
         raise UserError(f"results of different protocols cannot be compared: {', '.join(protocols)}")
@@ -154,7 +154,7 @@ def _records(files: Sequence[Path]) -> list[tuple[Path, dict[str, Any]]]:
 
 
 def _samples(outcome: Mapping[str, Any]) -> dict[int, tuple[float, ...]]:
-    """The measure of every sample by the number of images of each class. Raises `ValueError` or its like where there
+    """The measure of every sample by the number of images of each class. Raises `ValueError` or similar if there
     are none."""
     if not dict(outcome["measures"]) or not outcome["details"]["shots"]:
         raise ValueError("it has no measures")

@@ -136,7 +136,7 @@ def _without_zeros(
 
 
 def processes_for(numbers: int, fits: int) -> int:
-    """How many processes fit `fits` SVMs on matrices of `numbers` numbers: 1 where that is little work, else one per
+    """How many processes fit `fits` SVMs on matrices of `numbers` numbers: 1 if that is little work, else one per
     core, as far as the free memory allows."""
     if numbers * fits < _FEW:
         return 1

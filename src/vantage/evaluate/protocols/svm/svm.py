@@ -43,9 +43,9 @@ class SVM:
     """A linear SVM for each class on the deepest map of the backbone (Goyal et al., arXiv 1905.01235; InterCLR, arXiv
     2008.11702, appendix B).
 
-    Features: `deepest` (2 × 2 places of the deepest map, the whole image squeezed to the view's side), divided by their
-    length + 1e-5. For each class one SVM against the rest: squared hinge loss, L2 penalty, errors on images of the
-    class counted twice. C is chosen by the mean average precision on 3 folds of the training images (the lowest, if
+    Features: `deepest` (2 × 2 positions of the deepest map, the whole image squeezed to the view's side), divided by
+    their length + 1e-5. For each class one SVM against the rest: squared hinge loss, L2 penalty, errors on images of
+    the class counted twice. C is chosen by the mean average precision on 3 folds of the training images (the lowest, if
     several tie). The result is the mean over classes of the average precision on the test images, interpolated at all
     points.
 
@@ -60,7 +60,7 @@ class SVM:
     """Values of C to choose from: numbers, or the name of a list: interclr (19 values, 2^-19 to 100) or vissl (11
     values, .01 to 1000). With one, nothing is chosen."""
     folds: int = 3
-    """Folds of the training images that choose C."""
+    """Folds of the training images on which C is chosen."""
     difficult_train: int = -1
     """How an image counts in training for a class that is difficult to see in it: -1 (without the class), 1 (with it),
     or 0 (left out)."""
@@ -174,7 +174,7 @@ def how_of(encoder: FrozenEncoder, solver: Solver) -> dict[str, Any]:
 
 
 def costs_of(costs: Costs) -> tuple[float, ...]:
-    """The values of C; raises `UserError` where there is none, or one that is not above 0."""
+    """The values of C; raises `UserError` if there is none, or one that is not above 0."""
     values = COSTS[costs] if isinstance(costs, str) else tuple(sorted(costs))
     if not values or not all(0 < cost < math.inf for cost in values):
         raise UserError(
@@ -195,8 +195,8 @@ def check_classes(
     test_mark: Int8[Tensor, "m c2"],
     least: int,
 ) -> None:
-    """Raises `UserError` where the two sets do not name the same classes, where a class has fewer than `least` training
-    images with it or without it, or where it has no test image."""
+    """Raises `UserError` if the two sets do not name the same classes, or if a class has no test image or fewer than
+    `least` training images with it or without it."""
     unknown = [name for name in test.classes if name not in set(train.classes)]
     if unknown or test.classes != train.classes:
         only = f" (only test images show {', '.join(unknown[:5])})" if unknown else ""

@@ -47,7 +47,7 @@ class Instances:
     """Number of its pixels: of its mask if annotated, else of its box."""
 
     points: Float[Tensor, "n k 3"] | None = None
-    """Column, row and visibility (0 not labeled, 1 hidden, 2 visible) of each keypoint; None where the source has no
+    """Column, row and visibility (0 not labeled, 1 hidden, 2 visible) of each keypoint; None if the source has no
     keypoints."""
 
     def __len__(self) -> int:
@@ -107,7 +107,7 @@ class AnnotatedSource(Protocol):
         ...
 
     def masks(self, number: int) -> tuple[RunLengths, ...]:
-        """The mask of each instance of an image; raises `DataError` where the source has none."""
+        """The mask of each instance of an image; raises `DataError` if the source has none."""
         ...
 
     def fingerprint(self) -> str:

@@ -101,7 +101,7 @@ class CocoImages:
         )
 
     def masks(self, number: int) -> tuple[RunLengths, ...]:
-        """The mask of each instance; raises `DataError` where some annotation of the file has none."""
+        """The mask of each instance; raises `DataError` if some annotation of the file has none."""
         if not self.has_masks:
             raise DataError(f"{self.file} does not have a mask of every instance: name a file with masks")
         return tuple(runs_of(one["segmentation"], *self.size(number)) for one, _ in self._annotations(number))
@@ -141,7 +141,7 @@ class CocoImages:
         return rows
 
     def _points_of(self, one: Mapping[str, Any]) -> list[float]:
-        """x, y and visibility of each keypoint; nothing where an instance has none."""
+        """x, y and visibility of each keypoint; nothing if an instance has none."""
         numbers = [float(number) for number in one.get("keypoints") or []] if self._points else []
         if numbers and len(numbers) != 3 * self._points:
             raise DataError(

@@ -19,7 +19,7 @@ __all__ = ["check_mask", "coco_tools", "mask_of", "run_lengths", "runs_of", "dec
 
 
 def coco_tools(part: str) -> ModuleType:
-    """A module of pycocotools: coco, cocoeval or mask. Raises `UserError` where it is not installed."""
+    """A module of pycocotools: coco, cocoeval or mask. Raises `UserError` if it is not installed."""
     import importlib
 
     try:
@@ -31,8 +31,8 @@ def coco_tools(part: str) -> ModuleType:
 
 
 def check_mask(segmentation: Any, box: Sequence[float | int], height: int, width: int, where: str) -> None:
-    """Raises `DataError`, which says `where`, for a "segmentation" in a COCO file that does not fit its image or its
-    box (x, y, width, height), or is neither polygons nor run lengths."""
+    """Raises `DataError`, which begins with `where`, for a "segmentation" of a COCO file that does not fit its image or
+    its box (x, y, width, height), or is neither polygons nor run lengths."""
     if isinstance(segmentation, dict) and "counts" in segmentation:
         size, counts = list(segmentation.get("size", ())), segmentation["counts"]
         if size != [height, width]:

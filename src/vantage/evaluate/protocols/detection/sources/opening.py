@@ -38,7 +38,7 @@ def split_annotated(
     source: AnnotatedSource, share: float = 0.2, seed: int = 0
 ) -> tuple[AnnotatedSource, AnnotatedSource]:
     """Training and test images of one source: `share` of all images is for testing, drawn with `seed`. Raises
-    `UserError` where that leaves one side without images."""
+    `UserError` if that leaves one side without images."""
     count = round(share * len(source))
     if not 0 < count < len(source):
         raise UserError(f"{len(source)} images are too few to hold out {share:.0%} of them: name test images")

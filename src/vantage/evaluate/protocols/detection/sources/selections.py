@@ -54,7 +54,7 @@ class _SourceView:
         return source.instances(index)
 
     def masks(self, number: int) -> tuple[RunLengths, ...]:
-        """The mask of each instance; raises `DataError` where the source has none."""
+        """The mask of each instance; raises `DataError` if the source has none."""
         source, index = self._origin[number]
         return source.masks(index)
 
@@ -103,7 +103,7 @@ class JoinedImages(_SourceView):
 class OfClasses(_SourceView):
     """An annotated source with other classes: labels are indices in `classes`, and other instances are left out.
 
-    Raises `UserError` where an instance of the source has a class that is not among them, unless `leave_out` is set.
+    Raises `UserError` if an instance of the source has a class that is not among them, unless `leave_out` is set.
     Names of classes without instances do not matter.
     """
 
@@ -147,7 +147,7 @@ class OfClasses(_SourceView):
 
 
 def join(parts: Sequence[AnnotatedSource]) -> AnnotatedSource:
-    """One source from several; classes get the order of the first where all have the same names."""
+    """One source from several; classes get the order of the first if all have the same names."""
     first = parts[0]
     sources = [
         part

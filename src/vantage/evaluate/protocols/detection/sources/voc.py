@@ -32,7 +32,7 @@ class VocImages:
     """A split, such as trainval or test, of a folder such as VOCdevkit/VOC2007, with the boxes of each image.
 
     The files count pixels from 1 and include the last, so a box (1, 1, 1, 1) is one pixel: here 0, 0, 1, 1. Classes are
-    the twenty of VOC, or, where the boxes have any other, those of the boxes in alphabetical order. Raises `DataError`
+    the twenty of VOC, or, if the boxes have any other, those of the boxes in alphabetical order. Raises `DataError`
     for lists, images or boxes that are missing or unreadable.
     """
 
