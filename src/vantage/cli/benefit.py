@@ -76,7 +76,7 @@ def benefit(words: list[str], console: Console) -> int:
             others=others, minutes=options.minutes, network=network.network, work=work,
         )  # fmt: skip
     except KeyboardInterrupt:
-        console.note("stopped; what is done is kept, and the same command continues")
+        console.note("stopped; finished results are kept, and the same command continues")
         return INTERRUPTED
     for line in (*study.sentences(result), "", *result.table().lines(), ""):
         console.result(line)

@@ -65,7 +65,7 @@ class DemoResult:
             verdict,
             f"The task: which of {len(Photographs().classes)} photographs a patch is from; no pixel is in both splits.",
             f"The backbone is in {self.folder} (took {self.seconds:.0f} s in all).",
-            f"How training went, what it sees as alike, a map of the patches: open {self.page} in a browser.",
+            f"For curves, nearest neighbors and a map of the patches, open {self.page} in a browser.",
             f"Next: vantage export {self.folder} --to safetensors",
         ]
 

@@ -24,7 +24,7 @@ class RetrievalOptions:
     """Neighbors per image, for the precision and for the picture."""
 
     out: Annotated[str, Word("FILE")] = ""
-    """File for the picture, ending with .png, which is replaced; if omitted, RUN/evaluations/retrieval.png."""
+    """PNG file for the picture; an existing one is replaced. If omitted, RUN/evaluations/retrieval.png."""
 
     rows: int = 8
     """Query images in the picture, evenly spaced in the set."""

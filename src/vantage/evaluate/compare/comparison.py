@@ -215,7 +215,7 @@ def _cell(runs: Sequence[tuple[Outcome, ...]], measure: str) -> ComparisonCell:
 
 
 def _test_splits(tasks: Sequence[Task]) -> str:
-    """Where the test images come from: said once if it is the same for all tasks."""
+    """Where the test images come from; stated once if it is the same for all tasks."""
     if len({task.test_split for task in tasks}) == 1:
         return tasks[0].test_split
     return "; ".join(dict.fromkeys(f"{task.protocol.name}: {task.test_split}" for task in tasks))

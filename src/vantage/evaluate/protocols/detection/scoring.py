@@ -75,7 +75,7 @@ class Precision:
     """Average precision over all images, in percent."""
 
     measures: dict[str, float | None]
-    """By COCO's names, of which VOC has the first three: AP is the mean over classes and over IoU (for keypoints, OKS)
+    """Named as by COCO; VOC has only the first three. AP is the mean over classes and over IoU (for keypoints, OKS)
     from .5 to .95. None if the test images have nothing of that size."""
 
     of_class: dict[str, float | None]
@@ -170,7 +170,7 @@ def _results(detections: Sequence[Detections], kind: Kind) -> Iterator[dict[str,
 
 
 def _coco_of(source: AnnotatedSource, annotations: list[dict[str, Any]]) -> Any:
-    """The annotations as pycocotools holds those of a file."""
+    """The annotations as pycocotools would hold them after reading a file."""
     coco = coco_tools("coco").COCO()
     coco.dataset = {
         "images": [

@@ -92,7 +92,7 @@ class _Sampler:
                     (object_mask,), (background_mask,) = self._sampler([labels[number]])
                     objects.append(object_mask)
                     backgrounds.append(background_mask)
-                else:  # as many random numbers as for this image
+                else:  # draw as many random numbers as the image takes on its process
                     for size in counts:
                         torch.randperm(size, device=labels[0].device)
         positive = sum(int(one.sum()) for one in objects)

@@ -39,7 +39,7 @@ class LinearRing(LinearTraining):
     themselves (of 10,000 spread evenly over them, if there are more). For a run with several encoders, the maps of
     all are used. The paper does not say how images are cropped in this training: here by random resized crops of at
     least .2 of the image, as in its pre-training, and flips. The released code trains with BatchNorm in training mode;
-    here the backbone stays as it is, which is checked.
+    here the backbone does not change, which is checked.
 
     Raises `UserError` for a backbone that gives no feature maps.
     """

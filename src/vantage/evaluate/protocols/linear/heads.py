@@ -111,5 +111,5 @@ class Heads:
 
     @property
     def finite(self) -> Bool[Tensor, "r"]:
-        """Whether all numbers of a head are finite; those of one that diverged are not."""
+        """Whether all numbers of each head are finite; false for a head that diverged."""
         return self.weight.isfinite().all(2).all(1) & self.bias.isfinite().all(1)

@@ -19,8 +19,8 @@ K = TypeVar("K")
 
 
 def missing_on_all(results: CachedResults, keys: Sequence[str]) -> list[str]:
-    """The keys without a result, the same list on every process. Results are made in the order of the keys, so two
-    processes that read equally many read the same; if some read more than others, every key counts as missing."""
+    """The keys without a result; the list is the same on every process. Results are made in the order of the keys, so
+    processes with equally many results have the same ones. If the numbers differ, every key counts as missing."""
     missing = [key for key in keys if key not in results]
     return missing if same_on_all(len(missing)) else list(keys)
 
