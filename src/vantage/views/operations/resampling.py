@@ -4,7 +4,7 @@ b: images   c: channels   h, w: size of the images in pixels   y, x: size of the
 
 A bilinear resize is linear in the pixels and separable, so it is rows @ image @ columns with an interpolation matrix
 per image. The matrices equal torchvision's resize of tensors, antialiasing included; sampling grids would read past a
-crop's edge. Lowering the precision of float32 matrix products (`torch.set_float32_matmul_precision`) lowers theirs.
+crop's edge. Resizes are as precise as float32 matrix products are set to be (`torch.set_float32_matmul_precision`).
 """
 
 import torch
