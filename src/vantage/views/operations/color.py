@@ -73,7 +73,7 @@ class ColorJitter:
 
     def apply(self, images: Float[Tensor, "b 3 h w"], parameters: JitterDraw) -> Float[Tensor, "b 3 h w"]:
         """The images in [0, 1], changed as `parameters` say."""
-        # Sorted by when the hue is rotated, so each rotation is one slice; the other three changes are steps for all images.
+        # Sorted by when the hue is rotated, so each rotation is one slice; the other three changes are steps for all.
         when = numpy.where(parameters.on.numpy(), (parameters.order.numpy() == HUE).argmax(1), 4)
         ends = numpy.bincount(when, minlength=5).cumsum()[:4].tolist()
         which = torch.from_numpy(when.argsort(kind="stable")[: ends[3]])

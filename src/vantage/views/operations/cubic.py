@@ -51,8 +51,8 @@ def _signs(count: int, like: Tensor) -> Float[Tensor, "n"]:
 def _line(
     position: Float[Tensor, "m y x"], side: int, lines: Float[Tensor, "2 m y x"], between: bool
 ) -> Float[Tensor, "m y x"]:
-    """Write positions on a line with one more pixel at each end, scaled to [-1, 1], to `lines`: first as given, then with
-    s for d. Returns ± d (1 − d). Without `between`, d and s are 0, and what is returned has no meaning."""
+    """Write positions on a line with one more pixel at each end, scaled to [-1, 1], to `lines`: first as given, then
+    with s for d. Returns ± d (1 − d). Without `between`, d and s are 0, and what is returned has no meaning."""
     scale = 2 / (side + 2)
     if not between:
         lines[1] = torch.add(position, 1, out=lines[0]).mul_(scale).sub_(1)

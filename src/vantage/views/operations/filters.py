@@ -98,7 +98,7 @@ def blur(images: Float[Tensor, "m c h w"], kernel: Float[Tensor, "m k"]) -> Floa
 
 
 def _blocks(kernel: Float[Tensor, "m k"], side: int) -> list[tuple[int, int, Float[Tensor, "m y n"]]]:
-    """The filter on a line of `side` pixels, `BLOCK` outputs at a time: for each, the range of its inputs, and its matrix."""
+    """The filter on a line of `side` pixels, `BLOCK` outputs at a time: each one's range of inputs, and its matrix."""
     ranges, placement = _placement(side, kernel.shape[1] // 2, kernel.device)
     matrices = (kernel @ placement).split([(stop - start) * (high - low) for start, stop, low, high in ranges], 1)
     return [
