@@ -116,7 +116,7 @@ class MultiLabelImages:
         return None
 
     def marks(self) -> Int8[Tensor, "n c"]:
-        """1 where an image shows a class, 0 where that is difficult to see, −1 where it does not."""
+        """1 if an image shows a class, 0 if that is difficult to see, −1 if it does not."""
         return self._marks
 
     def name(self, number: int) -> str:

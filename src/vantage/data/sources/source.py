@@ -37,7 +37,7 @@ class Source(Protocol):
         ...
 
     def name(self, number: int) -> str:
-        """The image's path relative to the source's, or "row 17" where images have no path."""
+        """The image's path relative to the source's, or "row 17" if images have no path."""
         ...
 
     def fingerprint(self) -> str:

@@ -151,7 +151,7 @@ def _open(file: str, digest: str, device: str, dtype: torch.dtype) -> _LearnedFl
     try:
         if flow.couplings * getattr(flow.coupling, "layers", 1) > len(state):
             raise ValueError(f"{flow.couplings:,} couplings in {len(state):,} tensors")
-        with torch.device("meta"):  # a flow that is larger than the file is refused before it takes memory
+        with torch.device("meta"):  # a flow that does not fit the file is refused before it takes memory
             network = flow.build()
         network.load_state_dict(state, assign=True)
     except (RuntimeError, TypeError, ValueError, OverflowError) as problem:

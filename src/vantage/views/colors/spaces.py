@@ -1,6 +1,6 @@
 """Color spaces: what the three channels of an image mean, for views that see some of them (CMC, InfoMin).
 
-Each follows scikit-image's function of the same name, on whole batches and on any device. Where no paper gives
+Each follows scikit-image's function of the same name, on whole batches and on any device. If no paper gives
 constants for normalization, they are means and standard deviations of 5,000 images of 50 classes of Tiny ImageNet.
 
 b: images   c: channels picked   h, w: height and width in pixels

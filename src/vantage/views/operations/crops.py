@@ -24,7 +24,7 @@ TRIES = 10
 """How many boxes are drawn before the central one is used, as in torchvision."""
 
 MOST_SIDE = 4096
-"""Largest side of a view, in pixels: settings may come from a source that is not trusted."""
+"""Largest side of a view, in pixels. There is a limit because settings may come from strangers."""
 
 
 @runtime_checkable

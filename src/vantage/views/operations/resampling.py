@@ -19,7 +19,7 @@ def interpolation(
 ) -> Float[Tensor, "b {target} {source}"]:
     """Matrices that take `length` pixels from `offset` on, in a line of `source` pixels, and resize them to `target`.
 
-    Bilinear, and antialiased where the line shrinks: a triangle as wide as the scale, cut at the ends and normalized to
+    Bilinear, and antialiased if the line shrinks: a triangle as wide as the scale, cut at the ends and normalized to
     sum 1.
     """
     scale = length / target

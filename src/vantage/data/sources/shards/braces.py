@@ -18,7 +18,7 @@ _DEEPEST = 50  # braces in braces
 def expand_braces(pattern: str) -> list[str]:
     """The names that a pattern stands for, in its order, as bash and webdataset expand it.
 
-    `{000..099}` counts (with leading zeros where an end has them, `{0..8..2}` in steps), `{a,b}` lists, braces nest.
+    `{000..099}` counts (with leading zeros if an end has them, `{0..8..2}` in steps), `{a,b}` lists, braces nest.
     Braces with neither stand for themselves. Raises `DataError` for more than a million names.
     """
     return _expand(pattern, _DEEPEST)
