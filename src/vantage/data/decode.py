@@ -1,6 +1,6 @@
 """From the bytes of an image file to RGB, by rules that are the same for every source.
 
-JPEG, PNG, WebP, BMP, TIFF and GIF are read; of a file with several frames, the first. All become 8-bit RGB:
+JPEG, PNG, WebP, BMP, TIFF and GIF are read; from a file with several frames, only the first. All become 8-bit RGB:
 
 * gray is repeated in the three channels, palettes are resolved, CMYK and YCbCr are converted as Pillow does, without
   color profiles;
@@ -53,8 +53,8 @@ _READERS = (
 )
 
 
-# torchvision's operator, not the function around it, which since 0.29 warns on every process that TorchCodec will
-# replace it one day. Where it is gone, Pillow reads JPEG too, 1.3 times as slowly.
+# torchvision's operator is called directly: since 0.29 the function around it warns in every process that TorchCodec
+# will replace it one day. If the operator is gone, Pillow reads JPEG instead and takes 1.3 times as long.
 _decode_jpeg = getattr(torch.ops.image, "decode_jpeg", None)
 
 
@@ -90,14 +90,14 @@ def to_rgb(picture: Image.Image, name: str) -> UInt8[Tensor, "3 h w"]:
     """A Pillow image as upright RGB pixels by the rules above; raises `UnreadableImage`."""
     no_range = picture.mode == "F" or (
         picture.mode == "I" and picture.format != "PNG"
-    )  # where older Pillow means 16 bits
+    )  # older Pillow opens 16-bit PNGs in this mode
     picture = ImageOps.exif_transpose(picture)
     if picture.mode == "F" or picture.mode.startswith("I"):
         gray = np.asarray(picture)
         if no_range:
             raise UnreadableImage(name, f"its pixels ({gray.dtype}) have no agreed range: save it with 8 or 16 bits")
         transparent, picture = picture.info.get("transparency"), Image.fromarray((gray >> 8).astype(np.uint8))
-        if isinstance(transparent, int):  # one shade of all 16 bits, which more than one shade of 8 bits may become
+        if isinstance(transparent, int):  # compared in 16 bits, since several 16-bit shades become one of 8 bits
             picture = Image.merge(
                 "LA", (picture, Image.fromarray(np.where(gray == transparent, 0, 255).astype(np.uint8)))
             )
@@ -109,14 +109,14 @@ def to_rgb(picture: Image.Image, name: str) -> UInt8[Tensor, "3 h w"]:
 
 
 def _decode_slowly(data: bytes | bytearray, name: str, max_pixels: int) -> UInt8[Tensor, "3 h w"]:
-    """Through Pillow, whose readers fail with many kinds of error on damaged input."""
+    """Decode with Pillow, whose readers fail with many kinds of error on damaged input."""
     reader = next((reader for magic, reader in _READERS if data[: len(magic)] == magic), None)
     if reader is None or (data[:4] == b"RIFF" and data[8:12] != b"WEBP"):
         raise UnreadableImage(name, "it is not a JPEG, PNG, WebP, BMP, TIFF or GIF file")
     if data[:4] == b"\x89PNG" and b"IEND" not in data:
         raise UnreadableImage(name, "it is cut short: a PNG file ends with IEND")
     try:
-        if data[:4] == b"RIFF":  # Pillow's reader makes room for the whole canvas as it opens
+        if data[:4] == b"RIFF":  # Pillow's reader allocates the whole canvas when it opens
             _check_size(*_webp_size(data), name, max_pixels)
         with reader(io.BytesIO(data)) as picture:
             _check_size(picture.height, picture.width, name, max_pixels)

@@ -32,12 +32,12 @@ class Batch:
     """Crops from the workers, one tensor for each view; or a single tensor of whole images, not yet cropped."""
 
     def to(self, device: torch.device | str) -> "Batch":
-        """The same batch on a device; from pinned memory the copy does not wait."""
+        """The same batch on a device; the copy from pinned memory does not block."""
         pixels = tuple(view.to(device, non_blocking=True) for view in self.pixels)
         return Batch(self.image.to(device, non_blocking=True), pixels)
 
     def pin_memory(self) -> "Batch":
-        """The same batch in memory that an accelerator can fetch by itself."""
+        """The same batch in pinned memory, which an accelerator can read by itself."""
         return Batch(self.image.pin_memory(), tuple(view.pin_memory() for view in self.pixels))
 
 
@@ -56,8 +56,8 @@ class StreamedImages:
     The generator of an image's crops comes from (seed, epoch, image number), so neither the number of workers nor a
     resume in the middle of an epoch changes a pixel. `batch_size` counts the images of a step on all processes.
 
-    An image that cannot be read stops the run by name (`stop`), or is replaced by the next readable image of the source
-    (`skip`); the batch then carries the replacement's number.
+    An image that cannot be read stops the run with an error that names it (`stop`), or is replaced by the next readable
+    image of the source (`skip`); the batch then carries the replacement's number.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class StreamedImages:
     def batches(self, epoch: int, start_step: int = 0) -> Iterator[Batch]:
         """The batches of an epoch from a step on; raises `UnreadableImage`.
 
-        One epoch at a time: asking for another ends the one before.
+        Only one epoch at a time: starting another ends the previous one.
         """
         self._plan.epoch, self._plan.start_step = epoch, start_step
         for batch in self._loader:
@@ -100,12 +100,12 @@ class StreamedImages:
                 try:
                     raise batch
                 finally:
-                    del batch  # it refers to this frame: the cycle would keep the workers until garbage collection
+                    del batch  # it refers to this frame; the cycle would keep the workers until garbage collection
             yield batch
 
 
 def _check_sendable(source: Source) -> None:
-    """Raises `DataError` where worker processes must be sent the source, but it cannot be pickled."""
+    """Raises `DataError` if the source must be sent to worker processes but cannot be pickled."""
     if get_start_method() == "fork":  # a forked worker has it already
         return
     try:
@@ -125,7 +125,7 @@ class _StepSampler(Sampler[list[tuple[int, int]]]):
     ) -> None:
         self.starts, self.batch_size, self.seed, self.share, self.window = starts, batch_size, seed, share, window
         self.steps, self.epoch, self.start_step = steps_in(int(starts[-1]), batch_size), 0, 0
-        shares(torch.arange(batch_size), batch_size, *share)  # raises now what would fail later
+        shares(torch.arange(batch_size), batch_size, *share)  # raises now, not in the first epoch
 
     def __len__(self) -> int:
         return max(0, self.steps - self.start_step)

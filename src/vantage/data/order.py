@@ -1,6 +1,6 @@
 """Which process sees which image at which step: a function of seed and epoch, the same on every process.
 
-n: images   t: steps of an epoch   r: images of a step on one process   s: blocks, and one more   k: images asked for
+n: images   t: steps of an epoch   r: images of a step on one process   s: blocks + 1   k: images returned
 """
 
 import torch
@@ -25,8 +25,8 @@ def epoch_order(count: int, seed: int, epoch: int, *window: int) -> Int[Tensor, 
 class EpochOrder:
     """An epoch's order, made window by window, so that a billion images need no more memory than a million.
 
-    A source of one block, or of no more than `window` images, comes in `epoch_order`. Otherwise its blocks (shards)
-    come in random order, neighbors that hold about `window` images form a window, and its images are shuffled.
+    A source with one block, or with at most `window` images, is ordered by `epoch_order`. Otherwise its blocks (shards)
+    are put in random order, neighbors with about `window` images in all form a window, and each window is shuffled.
     Everything is a function of (blocks, seed, epoch, window): neither processes nor workers nor a resume change it.
     """
 
@@ -73,7 +73,7 @@ def image_seed(seed: int, epoch: int, image: int) -> int:
 
 
 def steps_in(count: int, batch_size: int) -> int:
-    """Whole batches of an epoch, each of `batch_size` images over all processes; raises `DataError` if none."""
+    """Whole batches in an epoch, each of `batch_size` images over all processes; raises `DataError` if that is 0."""
     if batch_size < 1 or count < batch_size:
         raise DataError(
             f"batches of {batch_size} images were asked for, but there are {count} images. "

@@ -1,4 +1,4 @@
-"""A smaller copy of large photographs, which decodes faster: ImageNet's with a short side of 256, 2.6 times as fast."""
+"""Smaller copies of large photographs, which decode faster: 2.6 times as fast for ImageNet at a short side of 256."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ def resize_short_side(
 ) -> ResizeResult:
     """Write every image as a JPEG whose short side is at most `side` pixels, under its own name below `out_folder`.
 
-    Smaller images keep their size. Class folders stay as they are; images without a path go into one folder per class.
+    Smaller images keep their size. Class folders keep their names; images without a path go into one folder per class.
     Files that exist are not written again, so an interrupted copy continues where it stopped.
     """
     if not 1 <= quality <= 100 or side < 1:

@@ -137,7 +137,7 @@ class ResidentImages:
                 f"{budget / 2**20:,.0f} MiB are allowed. Stream them, give a smaller size, or allow more"
             )
         self._batch, self._seed, self._share = batch_size, seed, (rank, world_size, accumulate)
-        shares(torch.arange(batch_size), batch_size, *self._share)  # raises now what would fail later
+        shares(torch.arange(batch_size), batch_size, *self._share)  # raises now, not in the first epoch
         self._starts, self._window = blocks_of(source), shuffle_window
         self.pixels: UInt8[Tensor, "n 3 h w"] = decode_all(source, size, num_workers, cache, progress).to(device)
 
@@ -150,11 +150,11 @@ class ResidentImages:
 
 
 def _read_cache(path: Path, shape: tuple[int, ...]) -> UInt8[Tensor, "n 3 h w"] | None:
-    """Pixels that were saved earlier, or None where there are none or the file is damaged."""
+    """Pixels that were saved earlier, or None if there are none or the file is damaged."""
     try:
         with warnings.catch_warnings(
             action="ignore", category=UserWarning
-        ):  # of NumPy, about headers like those of Python 2
+        ):  # NumPy warns about headers like those of Python 2
             pixels = np.load(path, allow_pickle=False)
     except Exception:  # NumPy's reader of headers fails with many kinds of error
         return None

@@ -11,9 +11,9 @@ __all__ = ["resize"]
 
 
 def resize(image: UInt8[Tensor, "c h w"], sides: list[int]) -> UInt8[Tensor, "c _ _"]:
-    """The image, antialiased as by torchvision and bit-equal to it; `sides` is its shorter side, or height and width.
+    """The image, antialiased as by torchvision and bit-equal to it; `sides`: its shorter side, or height and width.
 
-    Channels come last in memory, as decoders give them: torch is faster so, and otherwise ends in an internal error
-    where an image becomes a single pixel.
+    Channels come last in memory, as decoders give them: torch is faster that way, and otherwise fails with an
+    internal error if an image becomes a single pixel.
     """
     return functional.resize(image[None].contiguous(memory_format=channels_last), sides, antialias=True)[0]

@@ -52,7 +52,7 @@ class Scan:
         if not self.bad:
             return f"all {self.images:,} images can be read"
         share = f"{len(self.bad) / self.images:.2%}"
-        first = ", ".join(image.name for image in self.bad[:5])  # where the cache cannot be written
+        first = ", ".join(image.name for image in self.bad[:5])  # for when the cache cannot be written
         where = f"they are listed in {self.listing}" if self.listing.exists() else f"the first are {first}"
         return f"{len(self.bad):,} of {self.images:,} images ({share}) cannot be read; {where}"
 

@@ -28,7 +28,7 @@ _TEST_SHARE = 0.2
 
 
 def with_labels(source: Source) -> tuple[Source, Int[Tensor, "n"]]:
-    """The labeled images of a source, and their labels. Raises `UserError` where there are none."""
+    """The labeled images of a source, and their labels. Raises `UserError` if there are none."""
     if marks_in(source) is not None:
         raise UserError(
             "this protocol needs one class per image, but these images may show several: judge them by svm or"
@@ -50,8 +50,8 @@ def check_classes(
 ) -> None:
     """Refuse, with a `UserError`, training images of only one class, and test images that are all of other classes.
 
-    If only some test images are of classes that no training image has, they count as wrong, and `progress` warns of
-    those classes by their `names`.
+    If only some test images are of classes that no training image has, they count as wrong, and `progress` gets a
+    warning that lists the `names` of those classes.
     """
     classes = label.unique()
     if len(classes) < 2:
@@ -101,8 +101,8 @@ def hold_out_mask(label: Int[Tensor, "n"], share: float, seed: int) -> Bool[Tens
 
 
 def split(source: Source, share: float = _TEST_SHARE, seed: int = 0) -> tuple[Source, Source]:
-    """Training and test images from one labeled source: `share` of each class, drawn with `seed`, is for testing; of a
-    source whose images may show several classes, `share` of all."""
+    """Training and test images from one labeled source: `share` of each class, drawn with `seed`, is for testing. If
+    images may show several classes, it is `share` of all images."""
     if marks_in(source) is None:
         source, label = with_labels(source)
     else:
@@ -112,8 +112,8 @@ def split(source: Source, share: float = _TEST_SHARE, seed: int = 0) -> tuple[So
 
 
 def train_and_test(train: Source, test: Source | None) -> tuple[Source, Source, str]:
-    """Training images; test images, with labels numbered as the training images' are; and where the test images come
-    from. Raises `UserError` for a test set that is the training set."""
+    """Training images; test images, with their classes numbered as in the training images; and a phrase that says where
+    the test images come from. Raises `UserError` if the test set is the training set."""
     if test is not None:
         check_apart(train, test)
         return train, RenumberedSource(test, train.classes), "a set of its own"

@@ -1,4 +1,4 @@
-"""Threads: how many processors there are for them, and work that they do ahead of its use."""
+"""Threads: how many processors they may use, and work that they do in advance."""
 
 import os
 from collections import deque

@@ -1,4 +1,4 @@
-"""What a run's folder says about itself, without encoding an image: settings, origin, verdict, recorded results."""
+"""What a run's folder records about the run, without encoding an image: settings, origin, verdict, recorded results."""
 
 from vantage.facts.run_facts import RunFacts, facts_of
 

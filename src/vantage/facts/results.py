@@ -1,4 +1,4 @@
-"""The labeled results that a run's folder records, beside those of the baselines."""
+"""The labeled results that a run's folder records, and those of the baselines."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -108,7 +108,7 @@ def _read_record(path: Path) -> dict[str, Any] | None:
 
 
 def _is_record(record: Any) -> bool:
-    """Whether this is a record of an evaluation; another value of JSON may raise an error instead."""
+    """Whether this is a record of an evaluation; other JSON values may raise an error instead."""
     kinds = {"protocol": str, "settings": dict, "version": int, "checkpoint": str, "encoder": str}
     return all(isinstance(record[name], kind) for name, kind in kinds.items()) and all(
         outcome["measures"]
@@ -119,5 +119,5 @@ def _is_record(record: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    """Whether this is a number that can be shown: a whole number of JSON may be larger than any float."""
+    """Whether this is a number that can be shown: an integer in JSON may be larger than any float."""
     return isinstance(value, float) or isinstance(value, int) and abs(value) < 1 << 63

@@ -1,4 +1,4 @@
-"""What a run's folder says about itself, without encoding an image."""
+"""What a run's folder records about the run, without encoding an image."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,10 +22,10 @@ __all__ = ["RunFacts", "facts_of"]
 
 @dataclass(frozen=True)
 class RunFacts:
-    """One run as a page describes it."""
+    """One run, as a report describes it."""
 
     name: str
-    """What the page calls it."""
+    """Its name in the report."""
     folder: Path
     """Its folder."""
     run: Run
@@ -41,11 +41,11 @@ class RunFacts:
     results: list[LabeledResult]
     """The labeled results in its folder."""
     elsewhere: str = ""
-    """What names its weights if they come from elsewhere (`torchvision:resnet18=FILE`); empty for a run."""
+    """The name of its weights if they come from elsewhere (`torchvision:resnet18=FILE`); empty for a run."""
 
     @property
     def path(self) -> Path:
-        """What opens its networks: the folder, or the name of weights from elsewhere."""
+        """The path that opens its networks: the folder, or the name of weights from elsewhere."""
         return Path(self.elsewhere) if self.elsewhere else self.folder
 
     @property
@@ -94,7 +94,7 @@ class RunFacts:
 def facts_of(folders: Sequence[Path]) -> list[RunFacts]:
     """The facts of several runs, under names that tell them apart.
 
-    Raises `UserError` where a folder holds no run, or is named twice.
+    Raises `UserError` if a folder holds no run, or is named twice.
     """
     if not folders:
         raise UserError("a report needs at least one run: name its folder")

@@ -18,7 +18,7 @@ LARGEST = 1e300
 """Values of this size or more are ignored, and so are NaN and infinity."""
 
 CEILING = 0.99
-"""Contrastive accuracy above which a rise no longer matters."""
+"""Contrastive accuracy from which on a rise no longer matters."""
 
 
 @dataclass(frozen=True)
@@ -46,18 +46,18 @@ def verdict(
 ) -> RunVerdict:
     """The verdict on the rows of a run's metrics, one for each epoch.
 
-    `width` is that of the vectors that are compared, `batch_size` the number of images compared at once, `epochs` how
-    many the run is to have. `beaten` names the recorded evaluations in which a baseline was as good as the run.
+    `width` is that of the vectors that are compared, `batch_size` the number of images compared at once, `epochs` the
+    number that the run is to have. `beaten` names the recorded evaluations in which a baseline was as good as the run.
 
     The first rule that holds decides:
 
-    1. *no verdict*: no epoch is over, or the numbers are of a version that did not measure the spread;
+    1. *no verdict*: no epoch is over, or the numbers come from a version that did not measure the spread;
     2. *collapsed*: the monitor's own warning holds for the last epoch (`vantage.training.watching.monitor`): a
        deviation below .1, or an effective rank below 3 % of the width or below 2;
     3. *under-trained*: epochs are missing; or there are fewer than 3; or the contrastive accuracy of the last epoch is
        at most twice chance; or the loss, the contrastive accuracy (below 99 %) or the kNN accuracy is still improving:
-       over the last tenth of the epochs since its worst value, at half its average pace or faster, to its best value
-       since then; or a baseline was as good in a recorded evaluation;
+       in the last tenth of the epochs since its worst value it gained at half its average pace or faster, and it ended
+       at its best value since then; or a baseline was as good in a recorded evaluation;
     4. *healthy*: none of these.
     """
     if not rows:
@@ -91,8 +91,8 @@ def chance(batch_size: int) -> float:
 
 def still_improving(values: Sequence[float], higher: bool) -> bool:
     """Whether a curve still improves at `STEADY_SHARE` of its average pace or faster, in the last tenth (at least one)
-    of its steps since its worst value: the worst, since the loss of a method with a memory rises while that fills. A
-    curve that ends below its best value since then does not improve: it goes up and down."""
+    of its steps since its worst value. The worst, because the loss of a method with a memory rises while the memory
+    fills. A curve that ends below its best value since then does not improve: it goes up and down."""
     heights = [value if higher else -value for value in values]
     worst = min(range(len(heights)), key=heights.__getitem__, default=0)
     steps = len(heights) - 1 - worst

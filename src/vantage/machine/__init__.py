@@ -1,1 +1,1 @@
-"""The computer that a run has: its memory, its devices, and how threads wait. Nothing here is imported before use."""
+"""The computer that a run has: its memory, its devices, and how threads wait. Import its modules one by one."""

@@ -1,4 +1,4 @@
-"""Memory: kept for the next step once a process has had it from the system, and asked for before it is taken.
+"""Memory: freed blocks are kept for the next step, and large demands are checked before memory is taken.
 
 glibc maps each large block when it is needed and returns it when it is freed, so on a CPU every training step pays for
 its activations again in page faults: about a third of its time (`benchmarks/allocator.py`).
@@ -16,17 +16,17 @@ _LARGEST = 2**31 - 1  # bytes; mallopt takes an int
 
 
 def memory_of(device: str) -> int:
-    """Bytes of memory of an accelerator, or of this machine."""
+    """Bytes of memory of a GPU, or of this machine."""
     if device.startswith("cuda"):
-        import torch  # a second, which the help of a verb does without
+        import torch  # takes a second, which the help of a command can do without
 
         return torch.cuda.get_device_properties(device).total_memory
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def check_views(images: int, each: int, device: str, remedy: str) -> None:
-    """Raises `UserError` where the views of `images` images, of `each` bytes for one, would fill more than a quarter of
-    a device's memory, before they are made. Networks need several times as much as their views."""
+    """Raises `UserError`, before views are made, if those of `images` images, `each` bytes per image, would fill more
+    than a quarter of a device's memory. Networks need several times as much as their views."""
     memory = memory_of(device)
     if 4 * images * each > memory:
         raise UserError(
@@ -36,7 +36,7 @@ def check_views(images: int, each: int, device: str, remedy: str) -> None:
 
 
 def check_memory(demand: int, device: str, what: str, remedy: str) -> None:
-    """Raises `UserError` where `what` needs more bytes than a device's whole memory."""
+    """Raises `UserError` if `what` needs more bytes than a device's whole memory."""
     memory = memory_of(device)
     if demand > memory:
         raise UserError(
@@ -47,8 +47,8 @@ def check_memory(demand: int, device: str, what: str, remedy: str) -> None:
 def keep_freed_memory() -> bool:
     """Let the C library keep freed blocks below 2 GiB instead of returning them to the system.
 
-    The process then holds on to its peak memory until it ends, in the benchmark about a quarter more than it would
-    otherwise. Does nothing where the user has set an environment variable of glibc's allocator (`MALLOC_…` or
+    The process then holds on to its peak memory until it ends: in the benchmark, about a quarter more than it would
+    otherwise. Does nothing if the user has set an environment variable of glibc's allocator (`MALLOC_…` or
     `GLIBC_TUNABLES`), and on systems without glibc. Returns whether it took effect.
     """
     if any(name.startswith("MALLOC_") or name == "GLIBC_TUNABLES" for name in os.environ):

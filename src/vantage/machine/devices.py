@@ -1,4 +1,4 @@
-"""The devices of this machine: what a name for one means, and whether a training can have what it asks for."""
+"""The devices of this machine: which one a name means, and whether they suffice for a training."""
 
 import os
 import re
@@ -14,7 +14,7 @@ _SPOKEN = {"cuda": "CUDA device", "gpu": "GPU", "mps": "MPS device", "xpu": "XPU
 """Kinds of device that people ask for by name, and what a message calls one."""
 
 _LAUNCHERS = ("MASTER_ADDR", "TORCHELASTIC_RUN_ID", "SLURM_NTASKS", "LSB_JOBID", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
-"""Variables of which torchrun, or a scheduler that starts processes on several machines, sets one."""
+"""Environment variables. torchrun, or a scheduler that starts processes on several machines, sets one of them."""
 
 
 def names_here() -> list[str]:
@@ -26,9 +26,9 @@ def names_here() -> list[str]:
 
 
 def device_named(name: str) -> torch.device:
-    """The device of a name such as cpu, cuda or cuda:0; auto is an accelerator where there is one.
+    """The device of a name such as cpu, cuda or cuda:0; auto is an accelerator if there is one.
 
-    Raises `UserError`, with the devices that are here, for any other name and for a device that does not answer.
+    Raises `UserError` for any other name, listing the devices that are here, and for a device that does not answer.
     """
     here = names_here()
     kinds = {each.partition(":")[0] for each in here}
@@ -45,7 +45,7 @@ def device_named(name: str) -> torch.device:
 
 
 def check_hardware(accelerator: str, devices: int, precision: str) -> None:
-    """Raises `UserError` where this machine does not have the devices of a training, or they lack its precision."""
+    """Raises `UserError` if this machine does not have the devices of a training, or they lack its precision."""
     gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if accelerator == "cuda" and not gpus:
         raise _not_here("cuda", names_here())
@@ -58,7 +58,7 @@ def check_hardware(accelerator: str, devices: int, precision: str) -> None:
 
 
 def check_machines(nodes: int) -> None:
-    """Raises `UserError` where several machines are asked for and nothing has started the others: this one would wait
+    """Raises `UserError` if several machines are asked for and nothing has started the others: this one would wait
     for them for half an hour."""
     if nodes > 1 and not any(name in os.environ for name in _LAUNCHERS):
         raise UserError(
@@ -68,7 +68,7 @@ def check_machines(nodes: int) -> None:
 
 
 def _not_here(name: str, here: list[str]) -> UserError:
-    """The error for a device that this machine lacks: by its kind where it has none of that, else with what is near."""
+    """The error for a device that this machine lacks: it names the kind if none of it is here, else a similar one."""
     kind = re.sub(r":\d+$", "", name.lower())
     missing = kind in _SPOKEN and not any(each.startswith(f"{kind}:") for each in here)
     if missing and (kind != "gpu" or len(here) == 1):

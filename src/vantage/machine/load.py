@@ -1,4 +1,4 @@
-"""Cores that other programs use, and threads for the others.
+"""Cores that other programs use, and the number of threads for the remaining cores.
 
 Two threads on two cores, one of which another program uses, wait for each other at every parallel loop, and train more
 slowly than one thread does (`benchmarks/threads.py`).
@@ -13,12 +13,12 @@ from pathlib import Path
 __all__ = ["taken_cores", "threads_for_free_cores", "using_threads"]
 
 _SECONDS = 0.5
-_TAKEN = 0.6  # share of the time in which other programs use a core that counts as taken
+_TAKEN = 0.6  # a core counts as taken if other programs use it for this share of the time
 _IDLE, _NICE = (3, 4), 1  # columns of /proc/stat: idle and waiting for disks; programs of low priority
 
 
 def _ticks() -> dict[int, list[int]]:
-    """For each core, how long it has done what since the machine started; empty where the system does not say."""
+    """For each core, the time spent in each state since the machine started; empty if the system does not tell."""
     try:
         lines = [line.split() for line in Path("/proc/stat").read_text().splitlines()]
         return {int(line[0][3:]): [int(ticks) for ticks in line[1:9]] for line in lines if line[0][3:].isdigit()}
@@ -27,7 +27,7 @@ def _ticks() -> dict[int, list[int]]:
 
 
 def taken_cores(seconds: float = _SECONDS, ticks: Callable[[], dict[int, list[int]]] = _ticks) -> int:
-    """How many of this process's cores other programs use while it sleeps for some seconds; 0 where this is unknown.
+    """How many of this process's cores other programs use while it sleeps for some seconds; 0 if this is unknown.
 
     Programs of low priority (`nice`) do not count, unless this one is of low priority too.
     """
@@ -45,8 +45,8 @@ def taken_cores(seconds: float = _SECONDS, ticks: Callable[[], dict[int, list[in
 
 
 def threads_for_free_cores() -> int:
-    """One thread for each core that no other program uses, at least one; 0, which means torch's own number, where no
-    core is taken, this process has a single one, or the user has set `OMP_NUM_THREADS`."""
+    """One thread for each core that no other program uses, at least one; 0, which means torch's own number, if no core
+    is taken, this process has a single one, or the user has set `OMP_NUM_THREADS`."""
     if "OMP_NUM_THREADS" in os.environ or not hasattr(os, "sched_getaffinity"):
         return 0
     cores = len(os.sched_getaffinity(0))

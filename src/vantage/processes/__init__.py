@@ -1,4 +1,4 @@
-"""The few operations that differ if a run has several processes. With one process, each does nothing.
+"""The few operations that differ if a run has several processes. With one process, each is a no-op.
 
 w: processes   b: rows on this process
 """
@@ -24,7 +24,7 @@ def rank() -> int:
 
 
 def device() -> torch.device:
-    """The device on which tensors must be to be exchanged between processes."""
+    """The device that tensors must be on to be exchanged between processes."""
     on_gpu = count() > 1 and dist.get_backend() == "nccl"
     return torch.device("cuda", torch.cuda.current_device()) if on_gpu else torch.device("cpu")
 
@@ -36,7 +36,7 @@ def leave() -> None:
 
 
 def _exchangeable(tensor: Tensor) -> Tensor:
-    """The tensor, on a device where it can be exchanged: NCCL cannot exchange those of a CPU, where a trial runs."""
+    """The tensor on a device where it can be exchanged: NCCL cannot exchange CPU tensors, which a trial uses."""
     return tensor.to(device()) if tensor.device.type == "cpu" else tensor
 
 
@@ -58,7 +58,7 @@ def gather(rows: Shaped[Tensor, "b *s"]) -> Shaped[Tensor, "w_b *s"]:
     """The rows of all processes, in the order of their ranks.
 
     The gradient is the sum of the gradients of all processes. With the usual mean of parameter gradients, two processes
-    are then equal to one with the joint batch. Every process must hold the same number of rows.
+    are then equivalent to one with the joint batch. Every process must hold the same number of rows.
     """
     return _Gather.apply(rows) if count() > 1 else rows  # pyright: ignore[reportReturnType]
 

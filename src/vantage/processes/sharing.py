@@ -1,7 +1,7 @@
 """Share work on all images among the processes of a run: each makes some of the parts, and all receive every part.
 
 Parts are dealt in turn, and exchanged as soon as each process has made one, so no process waits longer than one part
-takes. The parts, bit for bit, do not depend on the number of processes.
+takes. The parts are the same, bit for bit, on any number of processes.
 
 b: rows of a part   row: axes of one row   w: processes
 """
@@ -159,7 +159,7 @@ def write_on_first(
         for each in generators:  # a failure stops the other processes too
             each.close()
         if ends or not generators:
-            value_of_first(0 if is_written and ends else -1)  # everything has been written
+            value_of_first(0 if is_written and ends else -1)  # whether everything has been written
 
 
 def sum_gradients(parameters: Iterable[Tensor]) -> None:

@@ -1,9 +1,9 @@
-"""Rows of numbers that are slow to make: made once, kept in a plain .npy file, and read from it as they are used.
+"""Rows of numbers that are slow to make: made once, kept in a plain .npy file, and read from it when they are used.
 
-A file is filled as a draft. A note beside it says what the draft holds and how many of its rows are safe on disk, so
-that stopped work goes on after them, and ends with the same bytes.
+A file is first filled as a draft. A note beside the draft says what it holds and how many of its rows are safe on disk,
+so that stopped work continues after them and ends with the same bytes.
 
-n: rows   b: rows of one request   row: axes of one
+n: rows   b: rows of one request   row: axes of one row
 """
 
 import contextlib
@@ -33,17 +33,17 @@ from vantage.storage.files import atomic_file
 __all__ = ["Rows", "RowsFile", "draft_of", "fill", "finish", "forget_note", "cached_rows", "cache_rows", "open_rows"]
 
 Rows = Callable[[Int[Tensor, "b"]], Shaped[Tensor, "b *row"]]
-"""By their numbers from 0, rows of one shape, on the CPU."""
+"""Returns the rows with these numbers, counted from 0. All have one shape and are on the CPU."""
 
 AT_ONCE = 64
-"""Rows that are made at once, always the same ones together, so that a matrix product rounds them the same way."""
+"""Rows that are made together, always in the same groups, so that a matrix product rounds them the same way."""
 
 _SAFE_SECONDS = 5.0
 """Seconds between two notes of what is safe on disk."""
 
 
 class RowsFile:
-    """Rows in a complete file. They are read and not mapped, since mapped pages would count as memory in use."""
+    """Rows in a complete file. They are read, not memory-mapped, since mapped pages would count as memory in use."""
 
     def __init__(self, path: Path, count: int) -> None:
         """Raises `ValueError` for anything but a complete array of this many rows, `OSError` if there is no file."""
@@ -59,7 +59,7 @@ class RowsFile:
             raise ValueError("other rows")
 
     def __call__(self, numbers: Int[Tensor, "b"]) -> Shaped[Tensor, "b *row"]:
-        """Some of the rows."""
+        """The rows with these numbers."""
         rows = np.empty((len(numbers), self.row_bytes), np.uint8)
         try:
             with self.path.open("rb") as file:
@@ -69,29 +69,29 @@ class RowsFile:
                         raise OSError("it was cut short")
         except OSError as problem:
             words = f"{self.path} changed while it was in use ({problem.strerror or problem})"
-            raise DataError(f"{words}: run the same again, it is then made anew") from problem
+            raise DataError(f"{words}: run the same again to make it anew") from problem
         return torch.from_numpy(rows.view(self.dtype).reshape(len(rows), *self.row))
 
     def part(self, first: int, count: int) -> Shaped[Tensor, "_ *row"]:
-        """Rows one after the other."""
+        """`count` consecutive rows, from number `first` on."""
         size = count * math.prod(self.row)
         rows = np.fromfile(self.path, self.dtype, size, offset=self.start + first * self.row_bytes)
         return torch.from_numpy(rows.reshape(count, *self.row))
 
     def memory_map(self) -> Shaped[Tensor, "n *row"]:
-        """All rows, which the system reads as they are used and drops when memory is short. What is written to them
-        does not reach the file."""
+        """All rows, memory-mapped: the system reads them when they are used and drops them when memory is short.
+        Writing to them does not change the file."""
         if not self.bytes:
             return self.part(0, self.count)
         return torch.from_numpy(np.memmap(self.path, self.dtype, "c", self.start, (self.count, *self.row)))
 
 
 def open_rows(path: Path, count: int) -> RowsFile | None:
-    """Rows kept earlier, or None if there are none or they are damaged: they are then made again."""
+    """Rows kept earlier, or None if there are none or they are damaged, so that they are made again."""
     try:
         with warnings.catch_warnings(
             action="ignore", category=UserWarning
-        ):  # of NumPy, about headers like those of Python 2
+        ):  # NumPy warns about headers like those of Python 2
             return RowsFile(path, count)
     except Exception:  # NumPy's reader of headers fails with many kinds of error
         return None
@@ -106,9 +106,9 @@ def cached_rows(
 ) -> Rows:
     """The same `count` rows as `make` gives, from `file` (.npy) if it holds them, else made once and kept there.
 
-    Up to `resident` bytes of them are held in memory, more are read from the file as they are used. If the file cannot
-    be written, or would take more than half of the free disk, rows that do not fit in memory are made each time.
-    `progress` hears how many are made, of how many.
+    If they take at most `resident` bytes, they are held in memory; otherwise they are read from the file when they are
+    used. If the file cannot be written, or would take more than half of the free disk, rows that do not fit in memory
+    are made each time. `progress` gets (rows made, rows in all).
     """
     rows = open_rows(file, count)
     if rows is None:
@@ -133,9 +133,9 @@ def cache_rows(
     facts: Mapping[str, Any],
     batches: Callable[[int], Iterable[Tensor]],
 ) -> RowsFile | None:
-    """Rows that are made into a file of the cache, after those that stopped work left; None if they cannot be kept.
+    """Make rows in a file of the cache, continuing after those of stopped work; None if they cannot be kept.
 
-    `facts` are what stopped work must share beyond the file's name; `batches` gives the rows from a number on.
+    Stopped work is continued only if it had the same `facts`; `batches` gives the rows from a number on.
     """
     with contextlib.suppress(OSError):
         fill(draft_of(file), shape, dtype, facts, batches, sparing=True)
@@ -144,7 +144,7 @@ def cache_rows(
 
 
 def draft_of(file: Path) -> Path:
-    """Where a file's rows are until all are there."""
+    """The draft that holds a file's rows until all are there."""
     return file.with_name(file.name + ".draft")
 
 
@@ -158,9 +158,9 @@ def fill(
 ) -> None:
     """Append rows to a draft until it holds an array of this shape.
 
-    `batches` gives the rows from a number on. A draft with the same facts is continued after its safe rows, any other
-    is begun anew. Raises `OSError` if there is no room or another process is writing it; with `sparing`, also if
-    the rows would take more than half of the free disk.
+    `batches` gives the rows from a number on. A draft with the same facts is continued after its safe rows, any
+    other is started again. Raises `OSError` if there is no room or another process is writing it; with `sparing`, also
+    if the rows would take more than half of the free disk.
     """
     header, row_bytes = _header(shape, dtype), math.prod(shape[1:]) * dtype.itemsize
     facts = {**facts, "shape": list(shape), "dtype": str(dtype)}
@@ -170,7 +170,7 @@ def fill(
             if sparing and 2 * row_bytes * (shape[0] - count) > shutil.disk_usage(draft.parent).free:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             file.write(header)
-            file.truncate(file.seek(len(header) + count * row_bytes))  # what came after the last note may be torn
+            file.truncate(file.seek(len(header) + count * row_bytes))  # rows after the last note may be incomplete
             for rows in batches(count):
                 file.write(rows.contiguous().numpy().data)
                 count += len(rows)
@@ -188,7 +188,7 @@ def fill(
 
 
 def finish(draft: Path, file: Path) -> None:
-    """A draft that is full becomes the file."""
+    """Make a full draft the file."""
     os.replace(draft, file)
     forget_note(draft)
 
@@ -199,7 +199,7 @@ def forget_note(draft: Path) -> None:
 
 
 def _header(shape: tuple[int, ...], dtype: torch.dtype) -> bytes:
-    """What precedes the rows of an array in an .npy file."""
+    """The header of an .npy file, which precedes the rows."""
     header = io.BytesIO()
     kind = np.lib.format.dtype_to_descr(torch.empty(0, dtype=dtype).numpy().dtype)
     np.lib.format.write_array_header_1_0(header, {"descr": kind, "fortran_order": False, "shape": shape})
@@ -228,7 +228,7 @@ def _safe_rows(draft: Path, facts: Mapping[str, Any], header: int, row_bytes: in
 
 @contextmanager
 def _exclusive(path: Path) -> Iterator[IO[bytes]]:
-    """A file to read and write that no other process writes to meanwhile. Raises `OSError` if one does."""
+    """A file to read and write, locked against other processes. Raises `OSError` if another one is writing to it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b") as file:
         try:

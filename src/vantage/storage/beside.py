@@ -10,7 +10,7 @@ __all__ = ["HasFile", "beside", "copy_files"]
 
 @runtime_checkable
 class HasFile(Protocol):
-    """A part that needs a file. Its path does not matter to what the part is, so that field is not compared."""
+    """A part that needs a file. The file's path does not change what the part is, so that field is not compared."""
 
     def copy_to(self, folder: Path) -> None:
         """Put a copy of the file into a folder."""
@@ -29,5 +29,5 @@ def copy_files(value: Any, folder: Path) -> None:
 
 
 def beside(value: Any, folder: Path) -> Any:
-    """The same composition, its parts reading the copies in a folder."""
+    """The same composition, with its parts reading the copies in a folder."""
     return everywhere(value, lambda part: part.beside(folder) if isinstance(part, HasFile) else part)

@@ -35,13 +35,13 @@ def hash_of(facts: Iterable[bytes]) -> str:
 
 
 def digest(facts: Any) -> str:
-    """16 hexadecimal digits that identify plain facts, whatever the order of names in them. Raises `ValueError` for
+    """16 hexadecimal digits that identify plain facts, in whatever order their keys are. Raises `ValueError` for
     numbers that are not finite."""
     return hash_of([json.dumps(facts, sort_keys=True, allow_nan=False).encode()])[:16]
 
 
 def read_json(path: Path) -> Any:
-    """The content of a JSON file, or None if there is none, it is damaged, or it is larger than one may be."""
+    """The content of a JSON file, or None if there is none, it is damaged, or it is too large."""
     try:
         check_file(path)
         return json.loads(path.read_bytes())
@@ -50,7 +50,7 @@ def read_json(path: Path) -> Any:
 
 
 def read_cached(path: Path) -> Any:
-    """What `try_write_json` kept, or None if there is nothing or a byte of it is another: it is then made again."""
+    """What `try_write_json` kept, or None if there is nothing or any byte has changed, so that it is made again."""
     try:
         digest, _, content = path.read_bytes().partition(b"\n")
         return json.loads(content) if digest.decode() == hash_of([content]) else None
@@ -59,7 +59,7 @@ def read_cached(path: Path) -> Any:
 
 
 def try_write(path: Path, content: bytes) -> None:
-    """Keep bytes in the cache. A cache that cannot be written (read-only, full) costs time later, but is no failure."""
+    """Keep bytes in the cache. A cache that cannot be written (read-only, full) costs time later but is no error."""
     try:
         with atomic_file(path) as file:
             file.write(content)

@@ -1,7 +1,7 @@
 """The numbers of a run as TensorBoard reads them.
 
-TensorBoard's own writer works in a thread of its own, which prints a traceback where the disk is full and may keep the
-caller waiting. Here a record is written where it is asked for, and a problem with it is raised there.
+TensorBoard's own writer uses a background thread, which prints a traceback if the disk is full and may block the
+caller. Here each record is written in the caller's thread, and an error is raised there.
 """
 
 import itertools
@@ -21,10 +21,10 @@ _NUMBERS = itertools.count()
 
 
 class Events:
-    """An event file of its own for each start of a run, in the folder `events`."""
+    """An event file in the folder `events`: each start of a run writes its own."""
 
     def __init__(self, folder: Path, step: int) -> None:
-        """TensorBoard drops what earlier files say of steps after `step`. Raises `OSError`."""
+        """TensorBoard drops what earlier files hold for steps after `step`. Raises `OSError`."""
         name = f"events.out.tfevents.{time.time():010.0f}.{socket.gethostname()}.{os.getpid()}.{next(_NUMBERS)}"
         self.path = folder / "events" / name
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -40,8 +40,8 @@ class Events:
 
 
 def _record(content: Mapping[str, Any]) -> bytes:
-    """An event of now, with its length and checksums."""
-    from tensorboard.compat.proto import event_pb2  # half a second to import: only where a run trains
+    """An event with the present time, its length and its checksums."""
+    from tensorboard.compat.proto import event_pb2  # takes half a second to import: only when a run trains
     from tensorboard.summary.writer.record_writer import RecordWriter
 
     record = BytesIO()

@@ -1,4 +1,4 @@
-"""Figures without a window system, in one look. matplotlib is imported only when a picture is drawn."""
+"""Figures without a window system, in one style. matplotlib is imported only when a picture is drawn."""
 
 from collections.abc import Sequence
 from io import BytesIO
@@ -40,8 +40,8 @@ def set_titles(panel: Any, title: str, x_label: str, y_label: str) -> None:
 
 
 def scale_axis(panel: Any, numbers: Sequence[float]) -> None:
-    """Give a panel's horizontal axis the scale of what is varied: logarithmic where numbers above 0 differ by a
-    factor of more than ten, and then, where 0 is one of them, linear below the smallest of the others."""
+    """Choose the scale of a panel's horizontal axis: logarithmic if the numbers above 0 differ by a factor of more than
+    ten, and then linear below the smallest of them if 0 occurs too. With negative numbers, it stays linear."""
     from matplotlib.ticker import NullLocator
 
     above = [number for number in numbers if number > 0]
@@ -55,8 +55,8 @@ def scale_axis(panel: Any, numbers: Sequence[float]) -> None:
 
 
 def picture(figure: "Figure", kind: str, description: str = "") -> bytes:
-    """A figure as a file of a kind: png, svg or pdf. Files hold no date and no random names, so the same figure gives
-    the same bytes. `description`: what it shows in words, which an SVG holds."""
+    """A figure as the bytes of a png, svg or pdf file. Files hold no date and no random names, so the same figure gives
+    the same bytes. `description` says in words what it shows; an SVG holds it."""
     from matplotlib import rc_context
 
     metadata: dict[str, dict[str, str | None]] = {

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all; what prevents one from being written is reported as a mistake to mend."""
+"""Files that appear complete or not at all. If one cannot be written, the error says why and what to do."""
 
 import errno
 import hashlib
@@ -67,15 +67,15 @@ def append(path: Path, content: bytes) -> None:
             while position < len(content):  # on a full disk the first write is a short one
                 position += file.write(content[position:])
         except BaseException:
-            with suppress(OSError):  # no file that has an end
+            with suppress(OSError):  # it may have no end, such as a pipe
                 file.truncate(before)
             raise
 
 
 @contextmanager
 def remove_on_failure(path: Path, unless: Callable[[], bool] = lambda: False) -> Iterator[None]:
-    """A context in which a failure removes what was written at `path`, a new file, a new folder or what is new inside
-    an existing folder, except where `unless` holds."""
+    """A context in which a failure removes what was written at `path`: a new file, a new folder, or what is new inside
+    an existing folder. If `unless` returns true, nothing is removed."""
     existing = set(path.iterdir()) if path.is_dir() else None
     is_new = not path.exists()
     try:
@@ -96,7 +96,7 @@ def remove_on_failure(path: Path, unless: Callable[[], bool] = lambda: False) ->
 def result_file(path: Path, what: str) -> Iterator[IO[bytes]]:
     """A binary file that appears at `path` complete or not at all; an older one stays until then.
 
-    Raises `WriteError` that names `what` it is, such as "the table", if the disk is full, the folder is not writable,
+    Raises a `WriteError` that names `what` it is, such as "the table", if the disk is full, the folder is not writable,
     or a folder is in the way.
     """
     try:
@@ -108,9 +108,9 @@ def result_file(path: Path, what: str) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """A folder that is removed afterwards, where the system keeps temporary files.
+    """A folder among the system's temporary files, which is removed afterwards.
 
-    Raises `WriteError` if it cannot be made, which may be because that place is full.
+    Raises `WriteError` if it cannot be made, for example because the disk is full.
     """
     try:
         folder = tempfile.TemporaryDirectory(prefix="vantage-")
@@ -148,7 +148,7 @@ def no_temporary_files(problem: OSError) -> WriteError:
 
 
 def reason(problem: Exception) -> str:
-    """Why a file could not be written, in the system's words, which safetensors wraps in its own."""
+    """Why a file could not be written, in the system's words, without those that safetensors adds."""
     words = problem.strerror if isinstance(problem, OSError) else None
     return words or str(problem).removeprefix("Error while serializing: I/O error: ").partition(" (os error")[0]
 

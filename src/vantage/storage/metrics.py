@@ -17,8 +17,8 @@ class Metrics:
     """`metrics.jsonl`, a line for each epoch, and the same numbers as TensorBoard events."""
 
     def __init__(self, folder: Path, step: int, again: str = "the same command") -> None:
-        """Rows after `step` are dropped, since a resumed run writes them again. `again` says what goes on where the
-        disk was full. Raises `WriteError` if it is."""
+        """Rows after `step` are dropped, since a resumed run writes them again. `again` names the command that
+        continues the run, for the message about a full disk. Raises `WriteError` if the disk is full."""
         self.path, self._again = folder / "metrics.jsonl", again
         rows = [row for row in read_metrics(folder) if row["step"] <= step]
         write_text(self.path, "".join(json.dumps(row) + "\n" for row in rows))
@@ -26,7 +26,7 @@ class Metrics:
             self.events = Events(folder, step)
 
     def write(self, row: dict[str, Any]) -> None:
-        """Add a row; it has a `step`. Raises `WriteError` if the disk is full; resuming drops a line cut short."""
+        """Add a row, which has a `step`. Raises `WriteError` if the disk is full; resuming drops an incomplete line."""
         with self._reporting():
             append(self.path, json.dumps(row).encode() + b"\n")
             self.events.write({name: value for name, value in row.items() if isinstance(value, float)}, row["step"])
@@ -43,7 +43,7 @@ class Metrics:
 
 
 def read_metrics(folder: Path) -> list[dict[str, Any]]:
-    """The rows written so far, without a last line that a kill cut short."""
+    """The rows written so far, without a last line that is incomplete because the run was killed."""
     path = folder / "metrics.jsonl"
     rows = []
     for line in path.read_text(errors="replace").splitlines() if path.exists() else []:
@@ -51,13 +51,13 @@ def read_metrics(folder: Path) -> list[dict[str, Any]]:
             row = json.loads(line)
         except (ValueError, RecursionError):
             break
-        if _is_row(row):  # a line of another program is left out
+        if _is_row(row):  # lines of other programs are left out
             rows.append(row)
     return rows
 
 
 def last_numbers(folder: Path, *names: str) -> list[float]:
-    """These numbers of the last row. Raises `UserError` if there is no row, or it lacks one of them."""
+    """The numbers with these names in the last row. Raises `UserError` if there is no row, or it lacks one of them."""
     rows = read_metrics(folder)
     if not rows or not all(name in rows[-1] for name in names):
         raise UserError(
@@ -68,8 +68,8 @@ def last_numbers(folder: Path, *names: str) -> list[float]:
 
 
 def _is_row(row: Any) -> bool:
-    """Whether a line holds what `Metrics` writes: a step, mostly an epoch, and numbers beside a warning in words and a
-    best value that may be none yet."""
+    """Whether a line holds what `Metrics` writes: a step, usually an epoch, and numbers; also a warning in words, and
+    a best value that may be None."""
     if not isinstance(row, dict) or not all(isinstance(row.get(name, 0), int) for name in ("step", "epoch")):
         return False
     if "step" not in row or not isinstance(row.get("warning", ""), str):

@@ -1,4 +1,4 @@
-"""Where a path leads nowhere: what lies beside it under nearly its name."""
+"""For a path that does not exist: the entry beside it whose name is most similar."""
 
 import difflib
 import os
@@ -8,9 +8,9 @@ __all__ = ["near_path"]
 
 
 def near_path(path: Path, holds: str = "") -> str:
-    """`; did you mean X?` for the entry of its folder whose name is nearest; empty where none is near.
+    """`; did you mean X?` for the entry beside the path whose name is most similar; empty if none is similar.
 
-    With `holds`, only for folders that hold a file of that name. Raises nothing, whatever may not be read.
+    With `holds`, only for folders that hold a file of that name. Raises nothing, even if the folder cannot be read.
     """
     try:
         beside = [entry.name for entry in os.scandir(path.parent) if not holds or Path(entry.path, holds).is_file()]

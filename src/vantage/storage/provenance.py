@@ -31,14 +31,14 @@ def provenance(fingerprint: str, images: int) -> dict[str, Any]:
 
 
 def command() -> str:
-    """The words that started this process, the program without its folder."""
+    """The command line of this process, with the program's name but not its folder."""
     return " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])
 
 
 def read_provenance(folder: Path) -> list[dict[str, Any]]:
     """Where a run came from, at its start and each time it was resumed; empty if there is no record.
 
-    Raises `UserError` if the file is damaged: nobody could say which images the run began on.
+    Raises `UserError` if the file is damaged: it is then unknown which images the run began on.
     """
     path = folder / "provenance.json"
     if not path.exists():
@@ -54,8 +54,8 @@ def read_provenance(folder: Path) -> list[dict[str, Any]]:
 
 
 def _is_record(record: Any) -> bool:
-    """Whether this is what `provenance` makes, perhaps with the start of a run; what earlier versions did not record is
-    lacking."""
+    """Whether this is what `provenance` makes, perhaps with `init`, the start of a run. What earlier versions did not
+    record may be missing."""
     if not isinstance(record, dict):
         return False
     data, start = record["data"], record.get("init") or {"from": "", "sha256": ""}
@@ -67,7 +67,7 @@ def _is_record(record: Any) -> bool:
 
 
 def versions(packages: Sequence[str] = ()) -> dict[str, str]:
-    """Versions of Python and of the packages that numbers depend on, as far as they are installed, and of others."""
+    """Versions of Python, of the packages that numbers depend on, and of `packages`, as far as they are installed."""
     by_package = {"python": platform.python_version()}
     for package in (*_PACKAGES, *packages):
         try:
@@ -92,7 +92,7 @@ def _processor() -> str:
 
 
 def _commit() -> str | None:
-    """The commit of the source tree that runs, if it is one."""
+    """The commit of this source tree, if it is in a git repository."""
     here = Path(__file__).parent
     try:
         git = subprocess.run(["git", "-C", str(here), "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5)

@@ -1,4 +1,4 @@
-"""Results that are done and need not be made again: in the cache, or in a folder that belongs to one piece of work."""
+"""Finished results that need not be made again: in the cache, or in a folder that belongs to one piece of work."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -15,13 +15,13 @@ __all__ = ["CachedResults", "ResultsFile", "differences", "refuse_others"]
 T = TypeVar("T")
 
 _SCHEMA = 1
-"""Form of the file; raised when an older reader would misread a newer file."""
+"""Version of the file's format; increased when an older reader would misread a newer file."""
 
 
 class CachedResults:
     """Plain data by key in a JSON file of the cache, whose name depends on everything that the results depend on.
 
-    A damaged file counts as none, and a cache that cannot be written costs time later, but is no failure.
+    A damaged file counts as none, and a cache that cannot be written costs time later but is no error.
     """
 
     def __init__(self, file: Path) -> None:
@@ -36,13 +36,13 @@ class CachedResults:
         return self._results[key]
 
     def add(self, key: str, result: Any) -> None:
-        """Keep one more."""
+        """Keep one more result."""
         self._results[key] = result
         try_write_json(self.file, self._results)
 
 
 def refuse_others(file: Path, what: str) -> None:
-    """Raises `UserError` where the folder of a file of results, which is not there yet, holds anything else, or is
+    """Raises `UserError` if the file of results does not exist but its folder holds anything else, or if the folder is
     not safe to open."""
     folder = file.parent
     check_content(folder)
@@ -51,7 +51,7 @@ def refuse_others(file: Path, what: str) -> None:
 
 
 class ResultsFile(Generic[T]):
-    """Results by key in a JSON file of their own folder, all made under the same settings, written after each."""
+    """Results by key in a JSON file of their own folder, all made under the same settings; written after each."""
 
     def __init__(
         self,
@@ -82,12 +82,12 @@ class ResultsFile(Generic[T]):
         return iter(self._results)
 
     def add(self, key: str, result: T) -> None:
-        """Keep one more, on disk too."""
+        """Keep one more result, on disk too."""
         self._results[key] = result
         self.write()
 
     def write(self) -> None:
-        """Write what there is, so that the folder belongs to this work."""
+        """Write the results so far; from then on the folder belongs to this work."""
         rows = [{"key": key, **self._plain(result)} for key, result in self._results.items()]
         write_json(self.file, {"schema": _SCHEMA, **self.about, "rows": rows})
 
@@ -102,7 +102,7 @@ class ResultsFile(Generic[T]):
             raise
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
             raise UserError(f"{self.file} is damaged ({problem}): name another folder") from problem
-        if results:  # without any, nothing is lost where the folder becomes that of other work
+        if results:  # without any, nothing is lost if other work takes over the folder
             self._check(content)
         return results
 

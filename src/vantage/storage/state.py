@@ -1,4 +1,4 @@
-"""The state of a training, kept now and then, so that a stopped training ends as one that was never stopped."""
+"""The state of a training, saved now and then, so that a stopped training ends like one that was never stopped."""
 
 import contextlib
 import json
@@ -21,7 +21,7 @@ MINUTES = 1.0
 
 
 class State(NamedTuple):
-    """What a training needs to go on."""
+    """What a training needs to continue."""
 
     tensors: dict[str, Tensor]
     """Tensors by name, on the CPU."""
@@ -33,17 +33,17 @@ class State(NamedTuple):
 class StateFile:
     """The state of one training in a file of the cache, whose name depends on everything that the training depends on.
 
-    A cache without room costs time after a stop, but is no failure. A damaged file counts as none.
+    If the cache is full, a stop costs time, but nothing fails. A damaged file counts as none.
     """
 
     def __init__(self, file: Path, minutes: float | None = None) -> None:
-        """`minutes` lie between two states; `MINUTES` if omitted."""
+        """`minutes` is the time between two states; `MINUTES` if omitted."""
         self.file, self.minutes = file, minutes
         self._last = time.monotonic()
 
     @property
     def due(self) -> bool:
-        """Whether the last state, or the beginning, is long enough ago."""
+        """Whether enough time has passed since the last state, or since the beginning."""
         minutes = MINUTES if self.minutes is None else self.minutes
         return time.monotonic() - self._last > 60 * minutes
 
@@ -70,7 +70,7 @@ class StateFile:
 
 def tensors_of(parts: Mapping[str, nn.Module], optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     """Everything that a training changes: parameters and buffers of modules by name, each once, and the optimizer's
-    state of its parameters by number."""
+    state by the number of the parameter."""
     tensors = _current_tensors(parts)
     for number, parameter in enumerate(_parameters(optimizer)):
         slots = optimizer.state.get(parameter, {}).items()  # none for a parameter that has had no gradient yet
@@ -79,7 +79,7 @@ def tensors_of(parts: Mapping[str, nn.Module], optimizer: torch.optim.Optimizer)
 
 
 def restore(parts: Mapping[str, nn.Module], optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> bool:
-    """Take up what `tensors_of` gave, on the devices of the modules; nothing, and False, if it does not fit them."""
+    """Load what `tensors_of` gave, on the modules' devices; if it does not fit, change nothing and return False."""
     current, parameters = _current_tensors(parts), _parameters(optimizer)
     shapes = {path: value.shape for path, value in tensors.items() if not path.startswith("optimizer.")}
     slots = [(path.split("."), value) for path, value in tensors.items() if path.startswith("optimizer.")]
@@ -96,7 +96,7 @@ def restore(parts: Mapping[str, nn.Module], optimizer: torch.optim.Optimizer, te
         if path.startswith("optimizer."):
             number, _, name = path.removeprefix("optimizer.").partition(".")
             parameter = parameters[int(number)]
-            # In the layout of the parameter, as the optimizer itself would have made it.
+            # In the memory layout of the parameter, as the optimizer itself would have created it.
             slot = value if name == "step" else torch.empty_like(parameter, requires_grad=False).copy_(value)
             optimizer.state[parameter][name] = slot
     return True

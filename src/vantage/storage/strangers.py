@@ -1,6 +1,6 @@
 """Folders that a stranger may have filled are checked before anything in them is opened.
 
-A link would lead reading or writing out of the folder, a pipe keeps the reader waiting, and a device has no end. The
+A link could lead reads and writes out of the folder, a pipe keeps its reader waiting, and a device has no end. The
 folder itself may be a link, since its user named it.
 """
 
@@ -15,7 +15,7 @@ from vantage.errors import UserError
 __all__ = ["JSON_BYTES", "RUN_NAMES", "TOGETHER_BYTES", "check_content", "check_file", "check_run"]
 
 JSON_BYTES = 64 * 2**20
-"""Largest size of a JSON file, also of a run's metrics: a line of some hundred bytes for each epoch."""
+"""Largest size of a JSON file, including a run's metrics (a line of a few hundred bytes for each epoch)."""
 
 TOGETHER_BYTES = 4 * JSON_BYTES
 """Largest size of all JSON files of a folder together."""
@@ -26,7 +26,7 @@ RUN_NAMES = (
     *("checkpoint", "events", "evaluations", "analyses", "report", "report.html", "benefit"),
     *("backbone-*", "detectron2*"),
 )
-"""What Vantage reads or writes in the folder of a run or of learned views, unless a file is named. What else lies there
+"""What Vantage reads or writes in the folder of a run or of learned views, unless a file is named. Anything else there
 is the user's own."""
 
 _JSON, _FILES = (".json", ".jsonl"), (".json", ".jsonl", ".safetensors", ".parquet")
@@ -38,20 +38,20 @@ def check_run(folder: Path) -> None:
 
 
 def check_content(folder: Path, names: Sequence[str] = ("*",), together: int = TOGETHER_BYTES) -> None:
-    """Raises `UserError` unless everything of these names in a folder, at any depth, is a file or a folder that lies
-    inside it, and its JSON files have sizes that can be read, and no more than `together` in all. A folder that does
-    not exist has nothing in it."""
+    """Raises `UserError` unless everything with these names in a folder, and everything below it, is a file or a folder
+    inside that folder, each JSON file is small enough to be read, and all of them together have at most `together`
+    bytes. A folder that does not exist has nothing in it."""
     root = os.path.realpath(folder)
     size = sum(_checked_size(entry, root) for entry in _walk(folder, names))
     if size > together:
         raise UserError(
-            f"the JSON files in {folder} have {size:,} bytes, more than {together:,}: this is no folder that"
-            " Vantage wrote, or move some of its results elsewhere"
+            f"the JSON files in {folder} have {size:,} bytes, more than {together:,}: if Vantage wrote this"
+            " folder, move some of its results elsewhere"
         )
 
 
 def check_file(path: Path) -> None:
-    """Raises `UserError` for a JSON file, or a link to it, that is a pipe or a device, or larger than one may be. A
+    """Raises `UserError` for a JSON file, or a link to it, that is a pipe or a device, or is too large. A
     file that does not exist is left to its reader."""
     if path.exists() and not path.is_dir():
         if not path.is_file():
@@ -70,8 +70,8 @@ def _checked_size(entry: os.DirEntry[str], root: str) -> int:
         target = os.path.realpath(path)
         if os.path.commonpath([root, target]) != root or not os.path.isfile(target):
             raise UserError(
-                f"{path} is a link that leads to no file of its folder: put what it stands for in its place if you"
-                " trust it, else remove it"
+                f"{path} is a link that leads to no file of its folder: if you trust what it leads to, put that in"
+                " its place, else remove the link"
             )
         facts = os.stat(target)
     elif stat.S_ISDIR(facts.st_mode):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 __all__ = ["Row", "Table", "align", "csv_of", "csv_text", "mean_and_deviation"]
 
 Row = Mapping[str, str | int | float | None]
-"""A row of plain values by column; `None` where there is none."""
+"""A row of plain values by column; `None` if there is no value."""
 
 _LATEX = {"_": "\\_", "%": "\\%", "&": "\\&", "#": "\\#"}
 
@@ -21,10 +21,10 @@ class Table:
     """Names of the columns."""
 
     rows: tuple[tuple[str, ...], ...]
-    """Cells of each row; – where there is none."""
+    """Cells of each row; – if there is no value."""
 
     left: tuple[int, ...] = (0,)
-    """Columns of words, which stand to the left; the others are numbers and stand to the right."""
+    """Columns of words, which are aligned to the left; the others are numbers and are aligned to the right."""
 
     bold: frozenset[tuple[int, int]] = frozenset()
     """Row and column of each cell in bold, in Markdown and LaTeX."""
@@ -80,7 +80,7 @@ def align(rows: Sequence[Row]) -> list[str]:
 
 
 def mean_and_deviation(mean: float, deviation: float | None, digits: int, sign: str = "") -> str:
-    """Such as 12.30 ± 0.42; the mean alone where there is no deviation. With "+" for `sign`, no sign is left out."""
+    """Text such as 12.30 ± 0.42, or only the mean without a deviation. With `sign` "+", a plus is written too."""
     words = f"{round(mean, digits) + 0.0:{sign}.{digits}f}"  # + 0 takes the sign from −0.00
     return words if deviation is None else f"{words} ± {deviation:.{digits}f}"
 

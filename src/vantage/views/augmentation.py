@@ -1,4 +1,4 @@
-"""How one view is made, and several views of each image: a crop, then operations on whole batches, in sequence.
+"""How views of each image are made: a crop, then operations on whole batches, in sequence.
 
 b: images   c: channels of a view   h, w: size of an image in pixels   s: size of a view in pixels
 """
@@ -19,7 +19,7 @@ from vantage.views.operations.perform import perform
 
 @runtime_checkable
 class ViewMaker(Protocol):
-    """What makes the views of a contrastive method."""
+    """Makes the views of a contrastive method."""
 
     @property
     def count(self) -> int:
@@ -27,13 +27,13 @@ class ViewMaker(Protocol):
         ...
 
     def crop(self, image: UInt8[Tensor, "3 h w"], generator: torch.Generator) -> tuple[UInt8[Tensor, "3 _ _"], ...]:
-        """The part of the work that is best done where an image is decoded, whatever its size: small uint8 images."""
+        """The first part of the work, done where an image of any size is decoded. Returns small uint8 images."""
         ...
 
     def finish(
         self, crops: tuple[UInt8[Tensor, "b 3 _ _"], ...], generator: torch.Generator
     ) -> list[Float[Tensor, "b ..."]]:
-        """The rest, for a batch of what `crop` returned, on its device."""
+        """The rest of the work, for a batch of what `crop` returned, on its device."""
         ...
 
     def batch(self, images: UInt8[Tensor, "b 3 h w"], generator: torch.Generator) -> list[Float[Tensor, "b ..."]]:
@@ -41,8 +41,8 @@ class ViewMaker(Protocol):
         ...
 
     def evaluation(self, view: int | None = None) -> EvaluationView:
-        """How an encoder's images are seen when its features are evaluated: one trained on view number `view`, or, if
-        omitted, one trained on all of them."""
+        """The view in which to evaluate an encoder that was trained on view number `view`, or on all views if
+        omitted."""
         ...
 
 
@@ -74,7 +74,7 @@ class Augmentation:
         return perform(images, (self.crop, *self.operations), generator)
 
     def evaluation(self) -> EvaluationView:
-        """The same view without chance: the center of the image, in the same color space and normalization."""
+        """The same view without randomness: the center of the image, with the same color space and normalization."""
         return view_after(self.crop.size, self.operations)
 
 
@@ -111,12 +111,12 @@ class Views:
         return [view.batch(images, generator) for view in self.views]
 
     def evaluation(self, view: int | None = None) -> EvaluationView:
-        """As that view; if omitted, as the first. Smaller views that follow it (multi-crop) are for training only."""
+        """Like that view, or like the first if omitted. Smaller views (multi-crop) are for training only."""
         return self.views[view_number(self, view)].evaluation()
 
 
 def view_number(maker: ViewMaker, view: int | None) -> int:
-    """The number of a view, by default the first. Raises `UserError` where there is none of that number."""
+    """The number of a view, by default the first. Raises `UserError` if there is no view of that number."""
     if not 0 <= (view or 0) < maker.count:
         raise UserError(f"view {view} was asked for, but there are {maker.count}: choose 0 to {maker.count - 1}")
     return view or 0

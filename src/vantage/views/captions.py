@@ -21,13 +21,13 @@ _TEXT = 12
 
 
 def paste(whole: Image.Image, corner: tuple[int, int], image: UInt8[Tensor, "3 h w"], side: int) -> None:
-    """Put an image into a square of a picture, its sides kept in proportion."""
+    """Paste an image into a square area of a picture, keeping its proportions."""
     pixels = (in_square(image[None] / 255, side)[0] * 255).round().to(torch.uint8).movedim(0, -1)
     whole.paste(Image.fromarray(pixels.contiguous().numpy()), corner)
 
 
 def write(draw: ImageDraw.ImageDraw, corner: tuple[int, int], words: str, room: int, color: str) -> None:
-    """A line of text, shortened where it is wider than `room` pixels."""
+    """A line of text, shortened if it is wider than `room` pixels."""
     font, words = ImageFont.load_default(_TEXT), " ".join(text_of(words).splitlines())
     if draw.textlength(words, font) > room:
         while words and draw.textlength(words + "…", font) > room:

@@ -28,7 +28,7 @@ class Channels:
     """One crop of each image, its channels divided among the views (CMC, Tian et al., arXiv 1906.05849)."""
 
     view: Augmentation
-    """How the image is made whose channels are divided; its last operations are usually `InSpace` and `Normalize`."""
+    """What is done before the channels are divided; its last operations are usually `InSpace` and `Normalize`."""
 
     channels: tuple[tuple[int, ...], ...] = ((0,), (1, 2))
     """Which channels each view sees: by default lightness, and the two color channels."""
@@ -43,7 +43,7 @@ class Channels:
         return len(self.channels)
 
     def crop(self, image: UInt8[Tensor, "3 h w"], generator: torch.Generator) -> tuple[UInt8[Tensor, "3 s s"], ...]:
-        """The one crop that all views are made of."""
+        """The single crop that all views are made from."""
         return (self.view.crop_one(image, generator),)
 
     def finish(
@@ -82,9 +82,9 @@ def pycontrast_c_views(size: int = 224, space: ColorSpace = Lab(), smallest_area
 
 
 def in_space(views: ViewMaker, space: ColorSpace) -> Any:
-    """The same views in another color space, normalized by its statistics: how learned views are used.
+    """The same views in another color space, normalized with its statistics. This is how learned views are used.
 
-    Raises `UserError` where the views do not convert to a color space.
+    Raises `UserError` if the views do not convert to a color space.
     """
     if not any(isinstance(part, InSpace) for part in parts_of(views)):
         raise UserError(
@@ -95,7 +95,7 @@ def in_space(views: ViewMaker, space: ColorSpace) -> Any:
 
 
 def _in_space(view: Augmentation, space: ColorSpace) -> Augmentation:
-    """The same view with the conversion, and the first normalization after it, of another space."""
+    """The same view, with the conversion and the first normalization after it replaced by those of `space`."""
     operations: list[Operation] = []
     normalize_next = False
     for operation in view.operations:

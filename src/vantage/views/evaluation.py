@@ -23,11 +23,11 @@ from vantage.views.operations.resampling import interpolation, resample
 __all__ = ["EvaluationView", "Straight", "view_after"]
 
 _MOST_PIXELS = 80_000_000
-"""Pixels of a resized image: of a longer strip only the middle is seen, since a strip one pixel wide would outgrow
-the memory when its shorter side is resized."""
+"""Most pixels of a resized image. Only the middle of a longer strip is seen: a strip one pixel wide would not fit in
+memory once its shorter side is resized."""
 
 _WHOLE = 96
-"""Up to this side, in pixels, images are seen whole; above it, the middle of a resize 8/7 as large, as 224 of 256."""
+"""Views up to this side, in pixels, show whole images; larger ones the center of a resize 8/7 as large (224 of 256)."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class EvaluationView:
     """Shorter side resized, center cropped, converted to a color space, normalized.
 
     `crop` then `finish` is for images of different sizes, `batch` for images of one size on the device. The two differ
-    by at most one gray level of 255, because `crop` rounds to whole levels; where nothing is resized they are equal.
+    by at most one gray level of 255, because `crop` rounds to whole levels; if nothing is resized they are equal.
     """
 
     size: int
@@ -104,8 +104,8 @@ class EvaluationView:
 
 @dataclass(frozen=True)
 class Straight:
-    """The whole image as a square, as in the released code of linear SVMs: the shorter side is resized, then both sides
-    to the same size, without a crop. Color space, statistics and channels are those of another view."""
+    """The whole image as a square, as in released code for linear SVMs: the shorter side is resized, then both sides to
+    the same size, without a crop. Color space, statistics and channels come from another view."""
 
     base: EvaluationView
     """The view whose sizes, color space, statistics and channels are used."""
@@ -117,27 +117,27 @@ class Straight:
 
     @property
     def statistics(self) -> Statistics:
-        """Those of the other view."""
+        """The statistics of the other view."""
         return self.base.statistics
 
     @property
     def space(self) -> ColorSpace:
-        """Those of the other view."""
+        """The color space of the other view."""
         return self.base.space
 
     @property
     def channels(self) -> tuple[int, ...]:
-        """Those of the other view."""
+        """The channels of the other view."""
         return self.base.channels
 
     @property
     def operations(self) -> tuple[Operation, ...]:
-        """Those of the other view."""
+        """The operations of the other view."""
         return self.base.operations
 
     def crop(self, image: UInt8[Tensor, "3 h w"]) -> UInt8[Tensor, "3 {self.size} {self.size}"]:
         """One image of any size, resized twice as torchvision's antialiased uint8 resize gives it."""
-        strip = _middle(image, self.base.resize) is not image  # resized once
+        strip = _middle(image, self.base.resize) is not image  # a strip is resized only once
         smaller = image if strip else resize(image, [self.base.resize])
         return resize(smaller, [self.size, self.size]).contiguous()
 
@@ -149,8 +149,8 @@ class Straight:
 def view_after(size: int, operations: tuple[Operation, ...]) -> EvaluationView:
     """The deterministic counterpart of a training view that is a crop of `size` pixels, then `operations`.
 
-    The color space and the statistics are the last ones among the operations. Images up to 96 pixels are seen whole,
-    larger ones through the middle of a resize 8/7 as large (224 of 256). Raises `UserError` without a `Normalize`.
+    The color space and the statistics are the last ones among the operations. Views of up to 96 pixels show whole
+    images; larger ones show the center of a resize 8/7 as large (224 of 256). Raises `UserError` without a `Normalize`.
     """
     parts = list(parts_of(operations))
     normalizations = [part for part in parts if isinstance(part, Normalize)]
@@ -163,7 +163,7 @@ def view_after(size: int, operations: tuple[Operation, ...]) -> EvaluationView:
 
 
 def _middle(image: UInt8[Tensor, "3 h w"], resize: int) -> UInt8[Tensor, "3 _ _"]:
-    """The middle of a strip whose shorter side is to be resized; any other image as it is."""
+    """The middle of a strip that would be too large once its shorter side is resized; any other image unchanged."""
     height, width = image.shape[-2:]
     most = max(1, _MOST_PIXELS // resize**2) * min(height, width)
     if max(height, width) <= most:

@@ -30,14 +30,14 @@ class Frequencies:
 
     v1 = blur(x, sigma) and v2 = x − v1, so that v1 + v2 = x. The blur is a Gaussian cut at 4 sigma with mirrored edges;
     the paper gives neither. It is applied after normalization, which changes nothing: v1 of the normalized image is the
-    normalized v1, and v2 has no mean to subtract. Evaluations see both bands: an encoder for each sees its own, one
-    encoder for both sees one after the other, and their features are concatenated.
+    normalized v1, and v2 has no mean to subtract. Evaluations use both bands: an encoder for each sees its own, an
+    encoder for both sees one after the other, and the features are concatenated.
     """
 
     view: Augmentation
     """How the image to be split is made; its last operation is usually `Normalize`."""
     sigma: float = 0.7
-    """Standard deviation of the blur, in pixels: on STL-10 the views share most at .7, and accuracy is best at 1."""
+    """Standard deviation of the blur, in pixels: on STL-10 shared information peaks at .7, accuracy at 1."""
 
     def __post_init__(self) -> None:
         if not self.sigma > 0:
@@ -49,13 +49,13 @@ class Frequencies:
         return 2
 
     def crop(self, image: UInt8[Tensor, "3 h w"], generator: torch.Generator) -> tuple[UInt8[Tensor, "3 s s"], ...]:
-        """The one crop that both views are made of."""
+        """The single crop that both views are made from."""
         return (self.view.crop_one(image, generator),)
 
     def finish(
         self, crops: tuple[UInt8[Tensor, "b 3 s s"], ...], generator: torch.Generator
     ) -> list[Float[Tensor, "b 3 s s"]]:
-        """The low and the high frequencies of the view that each crop becomes."""
+        """The low and the high frequencies of the view made from each crop."""
         if len(crops) != 1:
             raise UserError(f"frequencies are split from one batch of crops, found {len(crops)}")
         return self.split(self.view.finish(crops[0], generator))
@@ -65,7 +65,7 @@ class Frequencies:
         return self.split(self.view.batch(images, generator))
 
     def evaluation(self, view: int | None = None) -> "BandsView":
-        """The frequencies of that view; if omitted, low and high ones."""
+        """The frequencies of that view; if omitted, both the low and the high ones."""
         base = self.view.evaluation()
         channels = (*range(6),) if view is None else ((0, 1, 2), (3, 4, 5))[view_number(self, view)]
         return BandsView(base.size, base.resize, base.statistics, base.space, channels, self.sigma)
@@ -85,7 +85,7 @@ def _split(images: Float[Tensor, "b 3 s s"], sigma: float) -> tuple[Float[Tensor
 
 @dataclass(frozen=True)
 class Bands:
-    """The operation that turns an image into its low and its high frequencies, six channels, and keeps some."""
+    """The operation that splits an image into its low and high frequencies (six channels) and keeps some of them."""
 
     sigma: float
     """Standard deviation of the blur, in pixels."""

@@ -24,7 +24,7 @@ from vantage.views.recipes import PAPER_SIZE, pycontrast_a_views
 
 __all__ = ["Cut", "Jigsaw", "WithJigsaw", "pirl_views", "pycontrast_jigsaw", "vissl_jigsaw"]
 
-_CELL, _PATCH = 85, 64  # pixels, where a whole view has 224
+_CELL, _PATCH = 85, 64  # in pixels, for a whole view of 224
 
 
 class Cut(NamedTuple):
@@ -56,7 +56,7 @@ class Jigsaw:
     patch_operations: tuple[Operation, ...] = (IMAGENET.normalize(),)
     """What is done to every patch on its own; the last is usually `Normalize`."""
     cells: int = 3
-    """Rows, and columns, of the grid: 3 make nine patches. Pixels left over at its end are not seen."""
+    """Rows and columns of the grid: 3 give nine patches. Pixels left over at the right and the bottom are not used."""
     patch: int = 64
     """Side of a patch, in pixels; at most that of a cell, which is the crop's side over `cells`, rounded down."""
 
@@ -80,7 +80,7 @@ class Jigsaw:
         return self._patches(perform(images, (self.crop, *self.operations), generator), generator)
 
     def draw(self, count: int, generator: torch.Generator) -> Cut:
-        """What decides the patches of `count` images."""
+        """What determines the patches of `count` images."""
         raw = torch.rand(count, 3, self.cells**2, dtype=torch.float64, generator=generator)
         return Cut(raw[:, 0].argsort(1), raw[:, 1], raw[:, 2])
 
@@ -132,7 +132,7 @@ class WithJigsaw:
         return [*self.views.batch(images, generator), self.jigsaw.batch(images, generator)]
 
     def evaluation(self, view: int | None = None) -> EvaluationView:
-        """As the other maker's views: an encoder of patches is evaluated on whole images too."""
+        """Like the other maker's views: an encoder of patches is evaluated on whole images too."""
         return self.views.evaluation(None if view == self.views.count else view)
 
 
@@ -140,7 +140,7 @@ def pycontrast_jigsaw(size: int = 224, statistics: Statistics = IMAGENET) -> Jig
     """The jigsaw of the PyContrast code, for PIRL and for InfoMin (arXiv 2005.10243): nine patches of 64 pixels from
     cells of 85, flipped as a whole, colors unchanged.
 
-    Where whole views have another `size`, cells and patches scale with it: 24 and 18 pixels at 64, 12 and 9 at 32. At
+    If whole views have another `size`, cells and patches scale with it: 24 and 18 pixels at 64, 12 and 9 at 32. At
     each of these sizes the recipes' ResNets turn a patch into 2 x 2 positions in their last stage.
     """
     cell, patch = _lengths(size)

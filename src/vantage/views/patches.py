@@ -64,7 +64,7 @@ class Patches:
 
     def batch(self, images: UInt8[Tensor, "b 3 h w"], generator: torch.Generator) -> list[Float[Tensor, "b 3 p p"]]:
         """Both patches of every image."""
-        start, stop, whole = share_in(len(images), generator)  # other processes' images draw too, and are of this size
+        start, stop, whole = share_in(len(images), generator)  # other processes' images draw too, and are as large
         places = (min(max(number - start, 0), len(images) - 1) for number in range(whole))
         pairs = [self.crop(images[place], generator) for place in places][start:stop]
         return self.finish(tuple(torch.stack(part) for part in zip(*pairs, strict=True)), generator)

@@ -56,8 +56,8 @@ def moco_v2_views(size: int = 224, count: int = 2, statistics: Statistics = IMAG
 
 
 def interclr_views(size: int = 224, count: int = 1, statistics: Statistics = IMAGENET) -> Views:
-    """Views of InterCLR with a bank (arXiv 2008.11702): `npid_views` with blur, and of the jitter only saturation and
-    hue, at full strength.
+    """Views of InterCLR with a bank (arXiv 2008.11702): `npid_views` with blur, and with jitter of saturation and hue
+    only, at full strength.
 
     The paper gives neither order nor probabilities. Here jitter is applied to every image, as in `npid_views`, and the
     rest follows MoCo v2.

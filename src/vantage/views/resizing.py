@@ -11,16 +11,17 @@ from vantage.errors import UserError
 __all__ = ["ProgressiveResizing"]
 
 _FIXED = 0.1
-"""Share of a full-size step that views of any side cost; the rest grows with their area. From ResNet-9 on a CPU."""
+"""Share of a full-size step's cost that does not depend on the views' side; the rest grows with their area. Measured
+with ResNet-9 on a CPU."""
 
 
 @dataclass(frozen=True)
 class ProgressiveResizing:
-    """Scales finished views down, to a side that grows in stages; after the last stage they stay as they are.
+    """Scales finished views down to a side that grows in stages; after the last stage they keep their full size.
 
-    A step at half the side costs about a quarter, so that a given time shows a network more images (progressive
+    A step at half the side costs about a quarter, so a network sees more images in a given time (progressive
     resizing: Howard, fast.ai 2018; for contrastive learning FFCV-SSL, arXiv 2303.01986, from 160 to 224 pixels).
-    Networks have to take views of any size. Raises `UserError` for sides or ends that do not rise.
+    The network must accept views of any size. Raises `UserError` if sides or ends do not rise.
     """
 
     sides: tuple[int, ...] = (16, 24)
@@ -39,7 +40,7 @@ class ProgressiveResizing:
             raise UserError("progressive resizing: sides begin at 1 pixel, and stages end between 0 and 1")
 
     def side(self, share: float) -> int | None:
-        """Side of the views at a share of the run, in pixels; None where they stay as they are."""
+        """Side of the views at a share of the run, in pixels; None if they keep their full size."""
         return (*self.sides, None)[self._stage(share)]
 
     def stages(self) -> tuple[tuple[float, float], ...]:
@@ -50,7 +51,7 @@ class ProgressiveResizing:
     def work(self, share: float, side: int) -> float:
         """How much of a run's work is done at a share of its steps, between 0 and 1, if views end at `side` pixels.
 
-        An estimate for the time left: a small view costs a tenth of a full one, and the rest in proportion to its area.
+        An estimate for the time left: a view costs a tenth of a full one, plus the rest in proportion to its area.
         """
         costs = [_FIXED + (1 - _FIXED) * min(1.0, small / side) ** 2 for small in self.sides] + [1.0]
         parts = [(begin, length, costs[self._stage(begin)]) for begin, length in self.stages()]
@@ -61,7 +62,7 @@ class ProgressiveResizing:
         return next((number for number, end in enumerate(self.until) if share < end), len(self.sides))
 
     def __call__(self, view: Float[Tensor, "b *rest h w"], share: float) -> Float[Tensor, "b *rest _ _"]:
-        """A view at a share of the run. Views that are as small already, and patches of a jigsaw, are left alone."""
+        """The view at its size for this share of the run. Smaller views, and the patches of a jigsaw, are unchanged."""
         side = self.side(share)
         if side is None or view.dim() != 4 or min(view.shape[-2:]) <= side:
             return view

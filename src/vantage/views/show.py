@@ -25,7 +25,7 @@ from vantage.views.patches import Patches
 __all__ = ["ViewPanel", "panels", "in_square", "picture"]
 
 _EDGE, _GAP, _HEADER, _TEXT = 4, 10, 18, 15
-"""Pixels between views, added between draws, of the headings, and of their letters."""
+"""In pixels: gap between views, extra gap between draws, height of headings, size of their letters."""
 
 
 class ViewPanel(NamedTuple):
@@ -40,7 +40,7 @@ class ViewPanel(NamedTuple):
 def panels(maker: ViewMaker, views: Sequence[Float[Tensor, "b ..."]]) -> list[ViewPanel]:
     """Views as pictures: normalization undone, channels in gray, patches in their grid, high frequencies around gray.
 
-    Views of your own maker are stretched to fill [0, 1].
+    Views of any other maker are stretched to fill [0, 1].
     """
     match maker:
         case WithJigsaw():
@@ -70,9 +70,9 @@ def panels(maker: ViewMaker, views: Sequence[Float[Tensor, "b ..."]]) -> list[Vi
 def picture(
     maker: ViewMaker, images: Sequence[UInt8[Tensor, "3 _ _"]], times: int = 1, seed: int = 0, side: int = 128
 ) -> Image.Image:
-    """Each image in a row, and beside it its views, drawn `times` times from `seed`; each `side` pixels wide.
+    """A row for each image: the image, then its views, drawn `times` times from `seed`; each is `side` pixels wide.
 
-    Raises `UserError` without images, or for images that the views cannot be made from.
+    Raises `UserError` if there are no images, or if views cannot be made from them.
     """
     if not images or times < 1:
         raise UserError(f"{len(images)} images, {times} times: there is nothing to show; give at least one of each")

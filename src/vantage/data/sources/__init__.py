@@ -1,1 +1,1 @@
-"""Where images come from, one kind of source a file; the index is that of `vantage.data`."""
+"""Where images come from, one kind of source per file; `vantage.data` exports the public names."""

@@ -44,7 +44,7 @@ class Arrays:
         try:
             with warnings.catch_warnings(
                 action="ignore", category=UserWarning
-            ):  # of NumPy, about headers like those of Python 2
+            ):  # NumPy warns about headers like those of Python 2
                 return cls._read(path, part)
         except DataError:
             raise
@@ -93,7 +93,7 @@ class Arrays:
 
 
 def _check_sizes(path: Path, names: tuple[str | None, ...]) -> None:
-    """Raises `DataError` for an array that is unpacked to more than this machine's memory, before it is unpacked."""
+    """Raises `DataError`, before anything is unpacked, for an array that does not fit in this machine's memory."""
     memory = memory_of("cpu")
     with zipfile.ZipFile(path) as archive:
         sizes = {part.filename: part.file_size for part in archive.infolist()}
@@ -106,7 +106,7 @@ def _check_sizes(path: Path, names: tuple[str | None, ...]) -> None:
 
 
 def _choose(keys: list[str], path: Path, part: str) -> tuple[str, str | None]:
-    """The keys of the images and of the labels, if given those of a part."""
+    """The keys of the images and of the labels, in the given part if there is one."""
 
     def key_of(words: tuple[str, ...], part: str) -> str | None:
         names = [f"{word}_{part}" for word in words] + [f"{part}_{word}" for word in words] if part else list(words)

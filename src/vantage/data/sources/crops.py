@@ -44,7 +44,7 @@ class BoxCrops:
 
     Groups of objects (`iscrowd`) and boxes with a side below `least_side` pixels are left out. Edges are rounded to
     whole pixels and clipped to the image. Classes are the remaining categories, by id. The order is that of the file's
-    annotations. Raises `DataError` for a file that is not a COCO file or has no such box, and where images are missing.
+    annotations. Raises `DataError` if the file is not a COCO file or has no such box, or if images are missing.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""A file that is read piece by piece while a source is in use must stay as it was when the source was opened."""
+"""Detects whether a file that a source reads piece by piece has changed since the source was opened."""
 
 import os
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ __all__ = ["FileStamp"]
 
 @dataclass(frozen=True)
 class FileStamp:
-    """A file, and what it looked like when it was opened."""
+    """A file, and its state when it was opened."""
 
     path: Path
     """The file."""
@@ -21,16 +21,16 @@ class FileStamp:
 
     @classmethod
     def now(cls, path: Path, descriptor: int | None = None) -> "FileStamp":
-        """The file as it is, by its path or by a descriptor that was opened. Raises `OSError`."""
+        """The file in its present state, from its path or from an open descriptor. Raises `OSError`."""
         state = os.stat(path if descriptor is None else descriptor)
         return cls(path, (state.st_size, state.st_mtime_ns))
 
     def check(self, descriptor: int | None = None) -> None:
-        """Raises `DataError` if the file is no longer as it was: other images would be read under the old numbers, and
-        a mapped file that became shorter would end the process."""
+        """Raises `DataError` if the file has changed: other images would be read under the old numbers, and a mapped
+        file that became shorter would crash the process."""
         try:
             same = FileStamp.now(self.path, descriptor) == self
         except OSError as problem:
             raise DataError(f"{self.path} disappeared while it was in use: {problem.strerror}") from problem
         if not same:
-            raise DataError(f"{self.path} changed while it was in use: start again, it is then read anew")
+            raise DataError(f"{self.path} changed while it was in use: start again to read it anew")

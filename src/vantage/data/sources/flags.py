@@ -21,7 +21,7 @@ def classes_by_flags(
     table whose cells are names of classes.
 
     Cells are flags if every line has the same number of them, at least two, and all are 1 or 0, 1 or −1, true or false,
-    yes or no. The heading then names the classes. An empty cell means no where the other cells all mean yes. Raises
+    yes or no. The heading then names the classes. An empty cell means no if all other cells mean yes. Raises
     `DataError` for ambiguous flags: without a heading that fits, beside columns of other words, or with 0, −1 and
     empty cells in one table.
     """
@@ -62,7 +62,7 @@ def _names(path: Path, heading: Line | None, first: Line, width: int) -> list[st
 
 
 def _check_no(path: Path, words: set[str]) -> None:
-    """Raises `DataError` where absence of a class is written in more than one way."""
+    """Raises `DataError` if the absence of a class is written in more than one way."""
     cells_of = {"0": words & _NO, "-1": words & _MINUS, "nothing": words & {""}}
     forms = [way for way, cells in cells_of.items() if cells]
     if len(forms) > 1:
@@ -83,7 +83,7 @@ def _refuse_mixed(path: Path, flags: Mapping[str, bool]) -> None:
 
 
 def _refuse_repeated(path: Path, lines: Sequence[Line]) -> None:
-    """Raises `DataError` where a number occurs twice on a line: then it does not name a class."""
+    """Raises `DataError` if a number occurs twice on a line, since it then does not name a class."""
     for number, row in lines:
         words = [word for word in row[1:] if _is_number(word)]
         if len(set(words)) < len(words):

@@ -23,7 +23,7 @@ class Folder:
     """Image files below a root folder, by name, with the label of each.
 
     `Folder.below` lists a tree, `Folder.from_list` reads a list file. `other_files` counts the files that were left
-    out, since their extension is not that of an image.
+    out because they do not have the extension of an image.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Folder:
         """The images of a list file: on each line a path, relative to the file's folder, and optionally a label.
 
         The label follows the path after a tab or a space; it is a word or a number. Empty lines and lines that begin
-        with # are skipped. Raises `DataError` that names the first bad lines.
+        with # are skipped. Raises a `DataError` that names the first bad lines.
         """
         names, labels, bad = [], [], []
         try:
@@ -104,7 +104,7 @@ class Folder:
                 while size < len(data) and (count := file.readinto(memoryview(data)[size:])):
                     size += count
                 return data[:size] if size < len(data) else data
-        except (OSError, ValueError) as error:  # the name of a list may hold what no name of a file can
+        except (OSError, ValueError) as error:  # a list may contain names that no file can have
             raise UnreadableImage(self.name(number), getattr(error, "strerror", None) or str(error)) from error
 
     def path(self, number: int) -> Path:
@@ -131,7 +131,7 @@ class Folder:
 
 
 def _split_line(line: str) -> tuple[str, str]:
-    """Path and label ("" for none): a line that ends in an image's extension is all path: paths may hold spaces."""
+    """Path and label ("" for none). A line that ends in an image's extension has no label: paths may hold spaces."""
     if "\t" in line:
         name, _, label = line.partition("\t")
         return name.strip(), label.strip()

@@ -46,7 +46,7 @@ def list_images(root: Path, cache: Path) -> Listing:
 
 
 def _key(root: Path) -> str:
-    """The name of a listing, which holds for one encoding of file names: PYTHONUTF8=0 reads other names than UTF-8."""
+    """The name of a listing. It depends on the encoding of file names: PYTHONUTF8=0 reads other names than UTF-8."""
     encoding = sys.getfilesystemencoding()
     digest = hashlib.blake2b(os.fsencode(root.resolve()), digest_size=16)
     digest.update(b"" if encoding == "utf-8" else f"\0{encoding}".encode())
@@ -54,7 +54,7 @@ def _key(root: Path) -> str:
 
 
 class _Walk:
-    """One pass over a tree, with the result of the pass before."""
+    """One pass over a tree, with the result of the previous pass."""
 
     def __init__(self, root: Path, last: dict[str, list]) -> None:
         self.root = os.fspath(root)
@@ -102,7 +102,7 @@ class _Walk:
                     subfolders.append(entry.name)
                 elif is_image_name(entry.name) and (
                     entry.is_symlink() or entry.is_file()
-                ):  # no pipes; dangling links show
+                ):  # no pipes, but dangling links
                     images.append(entry.name)
                 else:
                     other_files += 1

@@ -1,4 +1,4 @@
-"""Images with a mask each: the class of every pixel, as index PNGs in a separate folder.
+"""Images, each with a mask: the class of every pixel, as index PNGs in a separate folder.
 
 An image and its mask have the same path below their folders, except for the extension: `images/a/1.jpg` and
 `masks/a/1.png`.
@@ -80,7 +80,7 @@ class MaskedImages:
         return MaskedImages(images, self.masks, [self._names[number] for number in positions], self.classes)
 
     def with_classes(self, classes: tuple[str, ...]) -> "MaskedImages":
-        """The same images with other names of classes."""
+        """The same images with other class names."""
         return MaskedImages(self.images, self.masks, self._names, classes)
 
     def fingerprint(self) -> str:
@@ -103,9 +103,8 @@ class MaskedImages:
 def open_masked(paths: str, classes: tuple[str, ...] = (), max_pixels: int = MAX_PIXELS) -> MaskedImages:
     """The images and masks of two folders, written `IMAGES#MASKS`. MASKS is a folder, or its name beside IMAGES.
 
-    Without `classes`, they are numbered up to the largest index in all masks, which are read for this. Raises
-    `DataError` where a folder is missing, where an image has no mask or a mask no image, and where no mask has a
-    class.
+    Without `classes`, the classes are numbered up to the largest index in the masks, all of which are read to find it.
+    Raises `DataError` if a folder is missing, an image has no mask, a mask has no image, or no mask has a class.
     """
     if len(classes) > IGNORE_INDEX:
         raise DataError(f"{len(classes)} classes are too many: an index is one byte, and {IGNORE_INDEX} means no class")

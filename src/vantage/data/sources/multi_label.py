@@ -85,7 +85,7 @@ class MultiLabelImages:
     def voc(cls, root: Path, split: str, max_pixels: int = MAX_PIXELS) -> "MultiLabelImages":
         """A split, such as trainval or test, of a folder such as VOCdevkit/VOC2007.
 
-        The images are those of ImageSets/Main/SPLIT.txt. Their classes come from the list of each class beside it
+        The images are those of ImageSets/Main/SPLIT.txt. Their classes come from a list for each class beside it
         (dog_trainval.txt: 1, 0 for difficult, −1), or, without such lists, from the boxes in Annotations: a class all
         of whose boxes are difficult is difficult. Raises `DataError` if there is neither.
         """
@@ -116,7 +116,7 @@ class MultiLabelImages:
         return None
 
     def marks(self) -> Int8[Tensor, "n c"]:
-        """1 where an image shows a class, 0 where that is difficult to see, −1 where it does not."""
+        """1 if an image shows a class, 0 if that is difficult to see, −1 if it does not."""
         return self._marks
 
     def name(self, number: int) -> str:
@@ -154,7 +154,7 @@ def _marks(classes_of: Mapping[str, Sequence[str]], classes: tuple[str, ...]) ->
     for row, words in zip(marks, classes_of.values(), strict=True):
         for word in words:
             name = word.removesuffix(_DIFFICULT)
-            row[column[name]] = max(int(row[column[name]]), int(name == word))  # clear once is clear
+            row[column[name]] = max(int(row[column[name]]), int(name == word))  # one clear object is enough
     return marks
 
 
@@ -178,7 +178,7 @@ def _of_boxes(path: Path) -> list[str]:
             f"{box.findtext('name', '').strip()}{_DIFFICULT if box.findtext('difficult', '0').strip() == '1' else ''}"
             for box in boxes
         ]
-    except (OSError, ElementTree.ParseError, ValueError, LookupError) as error:  # the encoding may be one of none
+    except (OSError, ElementTree.ParseError, ValueError, LookupError) as error:  # its encoding may not exist
         raise DataError(f"cannot read the classes of an image from {path}: {error}") from error
 
 

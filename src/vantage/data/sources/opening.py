@@ -1,4 +1,4 @@
-"""From the path that a person writes to the source it means."""
+"""From a path, as a user writes it, to a source of images."""
 
 import os
 from collections.abc import Callable
@@ -30,7 +30,7 @@ _NAMED: dict[str, Callable[[], Source]] = {
     "photographs:train": partial(Photographs, "train"),
     "photographs:test": partial(Photographs, "test"),
 }
-"""Sources that are opened by a name of theirs; a name has a colon, so that it cannot be taken for a folder."""
+"""Sources that are opened by name. Each name has a colon, so that it cannot be mistaken for a folder."""
 
 
 def open_source(
@@ -56,8 +56,8 @@ def open_source(
     * `torchvision:CIFAR10`: a set that torchvision can download
     * `crops:annotations/instances_train2017.json`: the boxes of a COCO file, cropped; `#` names the images' folder
     * `photographs:train` and `photographs:test`: the small images of `vantage demo`, which need no file
-    * `MODULE:NAME`: a source of your own, where that module is allowed (`allowing`, on the command line `--import`):
-      what the class or function NAME returns when it is called, with PATH where `MODULE:NAME:PATH` is written
+    * `MODULE:NAME`: a source of your own, if that module is allowed (`allowing`; on the command line `--import`): what
+      the class or function NAME returns. It is called with PATH if you write `MODULE:NAME:PATH`
 
     A part is named after `#`. `photos#train` is the folder `train` in a folder or a tar (in a tar, the one nearest to
     the top), the shards `train-*.parquet` or `train-*.tar` in a folder of shards, the arrays `x_train` and `y_train` in
@@ -73,7 +73,7 @@ def open_source(
 
 
 def _enough(source: Source, name: str, at_least: int) -> Source:
-    """The source, if it holds that many images."""
+    """The source, if it holds at least that many images."""
     if len(source) < at_least:
         raise DataError(
             f"{name} holds {len(source)} image{'s' * (len(source) != 1)}, but at least {at_least} are needed. "
@@ -103,8 +103,8 @@ def _open_name(name: str, cache: Path, data_root: Path, max_pixels: int, progres
 
 
 def check_path(name: str) -> None:
-    """Raises `DataError` where a name is a path that does not exist: at once, before any image is read. What is no
-    plain path is left to `open_source`."""
+    """Raises `DataError` if a name is a path that does not exist, before any image is read. Names that are not plain
+    paths are left to `open_source`."""
     if Path(name).exists() or not (":" in name or "{" in name):
         _split(name)
 
@@ -158,7 +158,7 @@ def _open_path(path: Path, part: str, cache: Path, max_pixels: int) -> Source:
 
 
 def _open_shards(pattern: str, cache: Path, max_pixels: int, progress: _Progress | None) -> Source:
-    """The shards that a pattern with braces names. Raises `DataError` that counts those that are missing."""
+    """The shards that a pattern with braces names. Raises `DataError` with the number of missing ones."""
     paths = [os.path.expanduser(name) for name in expand_braces(pattern)]
     missing = [path for path in paths if not os.path.isfile(path)]
     if missing:
@@ -173,7 +173,7 @@ def _open_shards(pattern: str, cache: Path, max_pixels: int, progress: _Progress
 
 
 def _tar_shards(path: Path, names: list[str]) -> list[str]:
-    """The tars of a folder that holds shards: nothing else in it could be meant. Tables beside each shard may be."""
+    """The tars of a folder without images, folders, or tables other than those beside a shard; [] for other folders."""
     tars = [name for name in names if name.endswith(".tar")]
     tables = {name.removesuffix(".parquet") for name in names if name.endswith(".parquet")}
     if not tars or tables - {name.removesuffix(".tar") for name in tars} or any(map(is_image_name, names)):
@@ -182,7 +182,7 @@ def _tar_shards(path: Path, names: list[str]) -> list[str]:
 
 
 def _shards_starting_with(part: str, shards: list[str], path: Path) -> list[str]:
-    """The shards whose names begin with a part; all of them without one."""
+    """The shards whose names begin with a part, or all if there is none."""
     matching = [name for name in shards if not part or name.startswith((part + "-", part + "."))]
     if not matching:
         raise DataError(

@@ -27,7 +27,7 @@ _LABELS = ("label", "labels", "fine_label", "class")
 _GROUPS_KEPT = 16
 _MOST_CLASSES = 1_000_000
 _LABEL_BYTES = 64
-"""Bytes that a label takes while all are numbered."""
+"""Bytes of memory for each label while the labels are numbered."""
 
 
 class Parquet:
@@ -35,8 +35,8 @@ class Parquet:
 
     Row groups are read as they are needed, and the last 16 are kept in memory, or fewer if they would take more than a
     quarter of it. Reading in random order is fast if all groups fit, or if groups are small (Hugging Face writes about
-    100 rows); otherwise each image costs a whole group. Files with a group that takes more than a quarter of the
-    memory, unpacked, are refused, and so are those with too many rows for their labels to fit there.
+    100 rows); otherwise each image costs a whole group. Files are refused if an unpacked group takes more than a
+    quarter of the memory, or if the labels of all rows do.
     """
 
     def __init__(self, paths: tuple[Path, ...], max_pixels: int = MAX_PIXELS) -> None:
@@ -78,7 +78,7 @@ class Parquet:
         return int(self._starts[-1])
 
     def __getstate__(self) -> dict[str, Any]:
-        """Another process opens the files for itself."""
+        """The state without open files: another process opens its own."""
         return self.__dict__ | {"_files": {}, "_groups": OrderedDict()}
 
     def image(self, number: int) -> UInt8[Tensor, "3 h w"]:
@@ -86,12 +86,12 @@ class Parquet:
         return decode(self.file_bytes(number), self.name(number), self.max_pixels)
 
     def file_bytes(self, number: int) -> bytes:
-        """The bytes of one image; raises `UnreadableImage` where the cell is empty or cannot be read, `DataError` if
+        """The bytes of one image; raises `UnreadableImage` if the cell is empty or cannot be read, `DataError` if
         the file changed since it was opened."""
         group = int(np.searchsorted(self._starts, number, side="right")) - 1
         try:
             cell = self._group(group)[number - int(self._starts[group])]
-            # The bytes alone: the path beside them may be no text.
+            # Only the bytes: the path beside them may not be valid text.
             data = (cell["bytes"] if isinstance(cell, pa.StructScalar) and cell.is_valid else cell).as_py()
         except (OSError, pa.ArrowException, IndexError) as error:
             raise UnreadableImage(self.name(number), f"its row group cannot be read ({error})") from error
@@ -136,7 +136,7 @@ class Parquet:
         return self._groups[group]
 
     def _number_labels(self, labels: list[pa.Array], count: int) -> "np.ndarray":
-        """Labels as numbers, −1 for none; words become numbers in sorted order, and so `classes`."""
+        """Labels as numbers, −1 for none; words are numbered in sorted order, which gives `classes`."""
         if not labels:
             return np.full(count, -1, dtype=np.int32)
         values = self._values(labels)
@@ -157,7 +157,7 @@ class Parquet:
         return np.array(numbers, dtype=np.int32)
 
     def _values(self, labels: list[pa.Array]) -> list[Any]:
-        """The labels of all rows. Raises `DataError` where one is no text."""
+        """The labels of all rows. Raises `DataError` if one is not valid text."""
         try:
             return [value for array in labels for value in array.to_pylist()]
         except (UnicodeError, pa.ArrowException) as error:
@@ -170,7 +170,7 @@ def _most_bytes() -> int:
 
 
 def _check_sizes(metadata: Any, path: Path) -> None:
-    """Raises `DataError` where the footer of a file says that a row group, or all labels, take too much memory."""
+    """Raises `DataError` if, by the footer of a file, a row group or all labels take too much memory."""
     most = _most_bytes()
     for group in range(metadata.num_row_groups):
         size = metadata.row_group(group).total_byte_size
@@ -187,8 +187,8 @@ def _check_sizes(metadata: Any, path: Path) -> None:
 
 
 def _read(file: pq.ParquetFile, groups: Sequence[int], column: str, path: Path, most: int) -> pa.ChunkedArray:
-    """A column of some row groups, in batches that fit in the memory: a value that is repeated takes little room in the
-    file, and much more than the footer says once it is unpacked. Raises `DataError` where it has more than `most`
+    """A column of some row groups, read in batches that fit in memory: repeated values take little room in the file,
+    but much more than the footer says once they are unpacked. Raises `DataError` if the column has more than `most`
     bytes."""
     largest = max((file.metadata.row_group(group).total_byte_size for group in groups), default=0)
     batches, size = [], 0
@@ -222,7 +222,7 @@ def _holds_bytes(kind: pa.DataType) -> bool:
 
 
 def _class_names(schema: pa.Schema, label: str | None) -> tuple[str, ...]:
-    """The names that the Hugging Face metadata give the labels, or ()."""
+    """The names of the labels in the Hugging Face metadata, or ()."""
     try:
         features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
         return tuple(str(name) for name in features[label]["names"])

@@ -1,4 +1,4 @@
-"""Images that a program already has: files by their names, pictures of Pillow, arrays.
+"""Images that a program already has: paths of files, Pillow images, arrays.
 
 h, w: height and width in pixels
 """
@@ -22,8 +22,8 @@ __all__ = ["Pictures"]
 
 
 class Pictures:
-    """Images of any size in a sequence: paths of files, pictures of Pillow, uint8 arrays (h, w) or (h, w, 3), also
-    mixed. They have no labels. Raises `DataError` for anything else among them, and where there are none."""
+    """Images of any size in a sequence: paths of files, Pillow images, uint8 arrays (h, w) or (h, w, 3), also mixed.
+    They have no labels. Raises `DataError` for anything else, and if there are no images."""
 
     classes: tuple[str, ...] = ()
 
@@ -38,7 +38,7 @@ class Pictures:
         return len(self._images)
 
     def image(self, number: int) -> UInt8[Tensor, "3 h w"]:
-        """One image as RGB; raises `UnreadableImage` where a file is missing or damaged."""
+        """One image as RGB; raises `UnreadableImage` if a file is missing or damaged."""
         image = self._images[number]
         if isinstance(image, np.ndarray):
             color = image if image.ndim == 3 else image[..., None].repeat(3, axis=2)
@@ -55,7 +55,7 @@ class Pictures:
         return None
 
     def name(self, number: int) -> str:
-        """The path of a file; for others the row."""
+        """The path, for a file; otherwise the row."""
         image = self._images[number]
         return str(image) if isinstance(image, str | Path) else f"row {number}"
 

@@ -1,7 +1,7 @@
 """The interface of every source of images, and a source made of some images of another.
 
 h, w: height and width in pixels   n: images chosen   c: classes
-s: blocks, and one more
+s: blocks + 1
 """
 
 import os
@@ -37,7 +37,7 @@ class Source(Protocol):
         ...
 
     def name(self, number: int) -> str:
-        """The image's path relative to the source's, or "row 17" where images have no path."""
+        """The image's path relative to the source's, or "row 17" if images have no path."""
         ...
 
     def fingerprint(self) -> str:
@@ -56,7 +56,7 @@ class HasStamp(Protocol):
 
 @runtime_checkable
 class HasBlocks(Protocol):
-    """A source that is best read block by block: its blocks are shuffled, and images among neighboring blocks."""
+    """A source that is best read block by block: its blocks are shuffled, and images among neighbors."""
 
     def blocks(self) -> Int[Tensor, "s"]:
         """The number of the first image of each block, and at the end the number of images."""
@@ -141,7 +141,7 @@ class SourceSubset:
         return None if whole is None else whole[self.numbers]
 
     def blocks(self) -> Int[Tensor, "s"]:
-        """The blocks of the whole source, where the images are in its order; otherwise one block."""
+        """The blocks of the whole source, if the images are in its order; otherwise one block."""
         if (self.numbers[1:] < self.numbers[:-1]).any():
             return torch.tensor([0, len(self)])
         return torch.searchsorted(self.numbers, blocks_of(self.source))
@@ -168,7 +168,7 @@ def marks_in(source: Source) -> Int8[Tensor, "n c"] | None:
 def marks_of(source: Source) -> Int8[Tensor, "n c"]:
     """Which classes each image of any source shows (1), does not show (−1), or shows with difficulty (0).
 
-    They are the source's marks, or come from its labels; then an image without a label is marked −1 everywhere.
+    These are the source's own marks, or follow from its labels; an image without a label is then −1 everywhere.
     """
     marks = marks_in(source)
     if marks is None:
@@ -182,7 +182,7 @@ def marks_of(source: Source) -> Int8[Tensor, "n c"]:
 
 
 def labels_of(source: Source) -> Int[Tensor, "n"]:
-    """Every image's label, −1 where there is none."""
+    """Every image's label, −1 if it has none."""
     labels = (source.label(number) for number in range(len(source)))
     return torch.tensor([-1 if label is None else label for label in labels], dtype=torch.int64)
 
@@ -190,14 +190,14 @@ def labels_of(source: Source) -> Int[Tensor, "n"]:
 def cache_key(source: Source) -> str:
     """The name under which this machine caches what was computed from a source's images.
 
-    A fingerprint reads only some images, and is the same wherever the images are stored. A cache also follows the
-    modification times, if the source has them, so that a replaced image is read again.
+    A fingerprint reads only some images, and is the same wherever the images are stored. This key also depends on
+    the modification times, if the source has them, so that a replaced image is read again.
     """
     return hash_of([source.fingerprint().encode(), stamp_of(source).encode()])
 
 
 def stamp_of(source: Source) -> str:
-    """A source's stamp, or "" where it has none."""
+    """A source's stamp, or "" if it has none."""
     return source.stamp() if isinstance(source, HasStamp) else ""
 
 

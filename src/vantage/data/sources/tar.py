@@ -2,7 +2,7 @@
 
 The tar's headers are read once; the offset of each image is cached, under a name derived from the tar's path, size and
 modification time. A compressed tar has no offsets: it is decompressed once to a plain tar in the cache (CIFAR-10's
-19 MB become 92 MB, in a second), which later runs use again.
+19 MB become 92 MB, in a second), which later runs reuse.
 
 h, w: height and width in pixels
 """
@@ -62,7 +62,7 @@ class Tar:
         return len(self._names)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Another process opens the tar for itself."""
+        """The state without the open tar: another process opens its own."""
         return self.__dict__ | {"_descriptor": None}
 
     def __del__(self) -> None:
@@ -106,7 +106,7 @@ class Tar:
 def numbers_in_folder(names: list[str], part: str, path: str) -> list[int]:
     """The numbers of the names that lie in the folder `part`, the one nearest to the top if there are several.
 
-    Raises `DataError` that lists the existing folders, or those that the part could mean.
+    Raises a `DataError` that lists the existing folders, or those that the part could mean.
     """
     part = part.strip("/")
     folders: set[str] = set()
@@ -152,8 +152,7 @@ def _plain(path: Path, cache: Path) -> Path:
 
 
 def _unpack(archive: gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile, file: IO[bytes], folder: Path) -> None:
-    """Copy the decompressed content. A few megabytes may become more than a disk holds, so a tenth of the free space is
-    left."""
+    """Copy the decompressed content, which may be more than a disk holds: a tenth of the free space is always left."""
     free = shutil.disk_usage(folder).free * 9 // 10
     while piece := archive.read(1 << 20):
         free -= len(piece)
@@ -181,8 +180,8 @@ def _index(tar: Path, path: Path, cache: Path) -> tuple[list[str], list[int], li
                     other_files += 1
                 members.members.clear()  # pyright: ignore[reportAttributeAccessIssue]  # it would keep every header
             end = members.offset
-        _check_end(tar, end)  # `tarfile` stops without a word at a damaged header
-    except (*_DAMAGED, ValueError, OverflowError) as error:  # of sizes that no file has
+        _check_end(tar, end)  # `tarfile` stops silently at a damaged header
+    except (*_DAMAGED, ValueError, OverflowError) as error:  # from sizes that no file has
         raise DataError(f"cannot read {path} as a tar: {error}. Check the file") from error
     index = {"version": _VERSION, "names": names, "offsets": offsets, "sizes": sizes, "ignored": other_files}
     try_write_json(file, index)

@@ -90,7 +90,7 @@ _CIFAR = {
 
 
 def open_torchvision(name: str, part: str, root: Path) -> Source:
-    """A set by its torchvision name, downloaded below `root` if it is missing. If the part is omitted, the first."""
+    """A set by its torchvision name, downloaded below `root` if it is missing. If `part` is "", its first part."""
     parts = _SETS[name] if name in _SETS else _CIFAR[name][3] if name in _CIFAR else None
     if parts is None:
         names = ", ".join(sorted((*_SETS, *_CIFAR)))

@@ -22,7 +22,7 @@ __all__ = ["Coupling", "CouplingLayer", "Flow", "FlowNetwork", "RealNVP", "TwoSi
 class CouplingLayer(nn.Module, ABC):
     """One invertible step: a single channel and a pair of channels, each changed as a function of the other.
 
-    The change of volume is returned as a sum over the pixels of log |det| of the 3 × 3 Jacobians.
+    The change of volume is returned as the sum, over the pixels, of log |det| of the 3 × 3 Jacobians.
     """
 
     @abstractmethod
@@ -103,7 +103,7 @@ class VolumePreserving(_Pixelwise):
 @dataclass(frozen=True)
 class TwoSided(_Pixelwise):
     """Y₁ = X₁ + F(X₂), Y₂ = X₂ + G(Y₁): both sides change, but not the volume. InfoMin's "VP", which has an F and a G
-    as its "NVP" has (appendix B.5); the order of the two is our reading."""
+    like its "NVP" (appendix B.5); the order of the two is our reading."""
 
     def build(self) -> "AdditiveLayer":
         """The layer."""
@@ -123,7 +123,7 @@ class RealNVP(_Pixelwise):
 
 
 class AdditiveLayer(CouplingLayer):
-    """`VolumePreserving`, and `TwoSided` where the single channel is changed too."""
+    """The layer of `VolumePreserving`, and of `TwoSided`, which changes the single channel too."""
 
     def __init__(self, to_two: nn.Module, to_one: nn.Module | None) -> None:
         super().__init__()
@@ -141,7 +141,7 @@ class AdditiveLayer(CouplingLayer):
 
 
 class AffineLayer(CouplingLayer):
-    """`RealNVP`."""
+    """The layer of `RealNVP`."""
 
     def __init__(self, scale: nn.Module, shift: nn.Module, bound: float) -> None:
         super().__init__()
@@ -163,13 +163,13 @@ class AffineLayer(CouplingLayer):
 
 @dataclass(frozen=True)
 class Flow:
-    """Couplings in sequence, whose single channel is the first, the second, the third, the first again, and so on."""
+    """Couplings in sequence. Their single channel is the first, the second, the third, the first again, and so on."""
 
     coupling: Coupling = TwoSided()
     """The kind of each step."""
 
     couplings: int = 6
-    """How many: with six, each channel is the single one twice."""
+    """Number of couplings: with six, each channel is the single one twice."""
 
     def __post_init__(self) -> None:
         if self.couplings < 1:

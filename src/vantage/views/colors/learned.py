@@ -1,7 +1,7 @@
 """A learned color space: a frozen flow, read from a file that is identified by its digest.
 
 The file is safetensors: the flow's parameters, and as metadata (JSON) the kind of flow, the color space of its input,
-and mean and deviation of the channels of its output. Nothing in it is executed.
+and the mean and standard deviation of each output channel. Nothing in it is executed.
 
 b: images   h, w: height and width in pixels
 """
@@ -41,8 +41,8 @@ _META, _SCHEMA = "vantage.learned_views", 1
 class LearnedSpace:
     """The channels that a trained flow computes from an image (InfoMin, Tian et al., arXiv 2005.10243, section 4.2).
 
-    Two are equal if their digests are, wherever the files are. A run that uses one keeps a copy beside its settings.
-    Raises `UserError` on first use where the file is missing or does not have this digest.
+    Two spaces are equal if their digests are, wherever the files are. A run that uses one keeps a copy beside its
+    settings. Raises `UserError` on first use if the file is missing or does not have this digest.
     """
 
     digest: str
@@ -63,7 +63,7 @@ class LearnedSpace:
             return flow.network(channels)[0]
 
     def copy_to(self, folder: Path) -> None:
-        """Copy the file to a folder, where `beside` finds it. Raises `UserError` where the file is missing, does not
+        """Copy the file to a folder, where `beside` finds it. Raises `UserError` if the file is missing, does not
         have this digest, or cannot be copied."""
         _open(self.file, self.digest, "cpu", torch.float32)
         copy = self._copy(folder)
@@ -72,7 +72,7 @@ class LearnedSpace:
         write_result(copy, Path(self.file).read_bytes(), "the copy of the learned views")
 
     def beside(self, folder: Path) -> "LearnedSpace":
-        """The same channels, read from the copy in this folder where there is one."""
+        """The same channels, read from the copy in this folder if there is one."""
         copy = self._copy(folder)
         return replace(self, file=str(copy.absolute())) if copy.is_file() else self
 
@@ -83,7 +83,7 @@ class LearnedSpace:
 def learned_space(path: Path | str) -> LearnedSpace:
     """The color space that `vantage views learn` wrote to `path`: a file, or the last state in a folder.
 
-    Raises `UserError` where there is none.
+    Raises `UserError` if there is none.
     """
     path = Path(path)
     if path.is_dir():
@@ -106,8 +106,8 @@ def write_learned(
 ) -> LearnedSpace:
     """Write a trained flow to a file, whole or not at all, and return the color space that reads it.
 
-    `space` is the one whose channels, normalized by its statistics, are the flow's input; `statistics` are those of its
-    output. Raises `UserError` where the file cannot be written.
+    The flow's input is the channels of `space`, normalized with the space's statistics; `statistics` are those of the
+    flow's output. Raises `UserError` if the file cannot be written.
     """
 
     metadata = {
@@ -151,7 +151,7 @@ def _open(file: str, digest: str, device: str, dtype: torch.dtype) -> _LearnedFl
     try:
         if flow.couplings * getattr(flow.coupling, "layers", 1) > len(state):
             raise ValueError(f"{flow.couplings:,} couplings in {len(state):,} tensors")
-        with torch.device("meta"):  # what it names takes no memory before it is compared with what is there
+        with torch.device("meta"):  # a flow that does not fit the file is refused before it takes memory
             network = flow.build()
         network.load_state_dict(state, assign=True)
     except (RuntimeError, TypeError, ValueError, OverflowError) as problem:

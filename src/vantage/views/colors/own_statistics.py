@@ -29,7 +29,7 @@ def measured_statistics(
 
     At most `images` images are read (0: all), spread evenly over the set, one at a time, so that a set of any size
     fits. Every image has the same weight whatever its size, since all views have one size. `progress` is called with
-    the number of images read so far. Raises `UserError` where there are no images, or where a channel is constant.
+    the number of images read so far. Raises `UserError` if there are no images, or if a channel is constant.
     """
     if images < 0 or not len(source):
         raise UserError(f"statistics of {images} images of {len(source)}: give a set of images, and 0 or more images")

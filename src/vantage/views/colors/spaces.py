@@ -1,7 +1,7 @@
 """Color spaces: what the three channels of an image mean, for views that see some of them (CMC, InfoMin).
 
-Each follows scikit-image's function of the same name, on whole batches and on any device. Where no paper gives
-constants to normalize the channels with, they are means and deviations of 5,000 images of 50 classes of Tiny ImageNet.
+Each follows scikit-image's function of the same name, on whole batches and on any device. If no paper gives
+constants for normalization, they are means and standard deviations of 5,000 images of 50 classes of Tiny ImageNet.
 
 b: images   c: channels picked   h, w: height and width in pixels
 """
@@ -92,7 +92,7 @@ class Lab:
 
 @dataclass(frozen=True)
 class YCbCr:
-    """Luma and two color differences of ITU-R BT.601, from 16 to 235 and to 240; constants of CMC's release."""
+    """Luma and two color differences of ITU-R BT.601, from 16 to 235 and from 16 to 240; constants of CMC's release."""
 
     statistics: Statistics = Statistics((116.151, 121.080, 132.342), (109.5, 111.855, 111.964))
     """What the channels are shifted and divided by."""
@@ -104,7 +104,7 @@ class YCbCr:
 
 @dataclass(frozen=True)
 class YDbDr:
-    """Luma and two color differences of SECAM, from 0 to 1 and from −1.333 to 1.333; InfoMin's space beside RGB (Tian
+    """Luma and two color differences of SECAM, from 0 to 1 and from −1.333 to 1.333; InfoMin's space besides RGB (Tian
     et al., arXiv 2005.10243), with the constants of the PyContrast code."""
 
     statistics: Statistics = Statistics((0.457, -0.082, -0.052), (0.5, 1.331, 1.333))
@@ -209,7 +209,7 @@ class Pick:
 
 
 def pick(images: Float[Tensor, "b _ h w"], channels: tuple[int, ...]) -> Float[Tensor, "b c h w"]:
-    """Some channels of each image. They are slices, since a list of numbers would have to reach the device first."""
+    """Some channels of each image. Slices, because a list of indices would have to be copied to the device first."""
     return torch.cat([images[:, number : number + 1] for number in channels], 1)
 
 
@@ -227,5 +227,5 @@ def _mix(images: Float[Tensor, "b 3 h w"], matrix: _Matrix) -> Float[Tensor, "b 
 @lru_cache(maxsize=64)
 def _constant(numbers: tuple[Any, ...], dtype: torch.dtype, device: torch.device) -> Float[Tensor, "..."]:
     """Numbers on the device, cached there so that no step waits for a copy."""
-    with torch.inference_mode(False):  # it outlives whatever mode it is first needed in
+    with torch.inference_mode(False):  # it is cached, so it must not be an inference tensor
         return torch.tensor(numbers, dtype=dtype, device=device)

@@ -48,7 +48,7 @@ class Strength(NamedTuple):
         return self.level.to(images, non_blocking=True)[:, None, None, None]
 
     def rows(self, which: Int[Tensor, "r"]) -> "Strength":
-        """Those of some images."""
+        """The strengths of some images."""
         return Strength(*(field[which] for field in self))
 
 

@@ -73,7 +73,7 @@ class ColorJitter:
 
     def apply(self, images: Float[Tensor, "b 3 h w"], parameters: JitterDraw) -> Float[Tensor, "b 3 h w"]:
         """The images in [0, 1], changed as `parameters` say."""
-        # Sorted by when the hue is rotated, each rotation is one slice; the other three changes are then steps for all.
+        # Sorted by when the hue is rotated, so each rotation is one slice; the other three changes are steps for all.
         when = numpy.where(parameters.on.numpy(), (parameters.order.numpy() == HUE).argmax(1), 4)
         ends = numpy.bincount(when, minlength=5).cumsum()[:4].tolist()
         which = torch.from_numpy(when.argsort(kind="stable")[: ends[3]])
@@ -88,7 +88,7 @@ class ColorJitter:
                 result = turn_hue(part[start:stop], turn[start:stop])
                 if len(result) == len(part):
                     part = result
-                else:  # several images, so a copy that may be written to
+                else:  # several images, so `part` is a copy that may be written to
                     part[start:stop] = result
             start = stop
             if step < 3:
@@ -153,7 +153,7 @@ def turn_hue(images: Float[Tensor, "b 3 h w"], turn: Float[Tensor, "b"]) -> Floa
     least of the channels, C = V - v, and u = red - v. Then |H| C = 3 C - w with w = 2 u + | u - |green - blue| |, and H
     has the sign of green - blue, so that up to whole turns H = 3 - (w / C with that sign). Back, red = V - C cut(|H| -
     1), green = V - C cut(2 - |H + 1|), blue = V - C cut(2 - |H - 1|), where cut clips to [0, 1]. So no pixel needs a
-    case distinction: masks and remainders are what makes HSV slow on a CPU.
+    case distinction, whose masks and remainders make HSV slow on a CPU.
     """
     red, green, blue = images.unbind(1)
     value = torch.maximum(torch.maximum(red, green), blue)
@@ -173,15 +173,15 @@ def turn_hue(images: Float[Tensor, "b 3 h w"], turn: Float[Tensor, "b"]) -> Floa
 def _color_steps(
     parameters: JitterDraw, which: Int64[Tensor, "m"]
 ) -> tuple[Float[Tensor, "3 m 3 3"], Float[Tensor, "3 m 1 3"]]:
-    """Brightness, contrast and saturation of the images `which`, as three steps: a matrix, and the weights of mean
-    colors.
+    """Brightness, contrast and saturation of the images `which`, as three steps: a matrix, and the weights of the
+    mean color.
 
     All three are f x + (1 - f) y with y black, the mean gray, or the pixel's own gray.
     """
     order, factor = (
         parameters.order.numpy()[which.numpy()],
         parameters.factor.numpy()[which.numpy()],
-    )  # fast on such small tables
+    )  # faster than torch on such small tables
     change = order[order != HUE].reshape(-1, 3)
     scale = numpy.take_along_axis(factor, change, 1).T
     luma = numpy.array(LUMA, numpy.float32)
@@ -194,7 +194,7 @@ def _color_steps(
 def _mix(
     images: Float[Tensor, "m 3 h w"], matrix: Float[Tensor, "m 3 3"], shift: Float[Tensor, "m 1 3"]
 ) -> Float[Tensor, "m 3 h w"]:
-    """matrix @ pixel + shift @ mean color of the image, cut to [0, 1]."""
+    """matrix @ pixel + shift @ mean color of the image, clipped to [0, 1]."""
     pixels = images.flatten(2)
     offset = torch.matmul(shift, pixels.mean(2, keepdim=True))
     return torch.baddbmm(offset, matrix, pixels).clamp_(0, 1).view_as(images)

@@ -24,12 +24,12 @@ TRIES = 10
 """How many boxes are drawn before the central one is used, as in torchvision."""
 
 MOST_SIDE = 4096
-"""Pixels of a view's side, at most: settings may come from elsewhere."""
+"""Largest side of a view, in pixels. There is a limit because settings may come from strangers."""
 
 
 @runtime_checkable
 class Crop(Protocol):
-    """Which square part of an image a view shows: an `Operation` on batches that also cuts one image of any size."""
+    """Which square part of an image a view shows: an `Operation` on batches, also for one image of any size."""
 
     @property
     def size(self) -> int:
@@ -164,7 +164,7 @@ class RandomResizedCrop:
 
 @dataclass(frozen=True)
 class SquareCrop:
-    """The shorter side resized, the central square, and a random square inside it, as Places205 is seen in training."""
+    """The shorter side resized, the central square, and a random square inside it, as in training on Places205."""
 
     size: int
     """Side of the crop, in pixels."""

@@ -1,4 +1,4 @@
-"""Bicubic sampling at any position, with PIL's coefficient of -1; torch's own has -.75.
+"""Bicubic sampling at any position, with PIL's coefficient of -1; torch's own uses -.75.
 
 m: images   c: channels   h, w: height and width in pixels   y, x: height and width of the result
 """
@@ -14,19 +14,19 @@ __all__ = ["sample_cubic"]
 def sample_cubic(
     images: Float[Tensor, "m c h w"], positions: Float[Tensor, "m y x 2"], across: bool = True, down: bool = True
 ) -> Float[Tensor, "m c y x"]:
-    """The images at positions (across, down), in pixels from their upper left corner; beyond an edge, it is repeated.
+    """The images at positions (across, down), in pixels from their upper left corner; edges are repeated outside.
 
     For a pixel v₁ and its neighbors v₀, v₂ and v₃ on a line, and d in [0, 1] from v₁ to v₂, PIL's polynomial is
 
         (1 − s) v₁ + s v₂ + d (1 − d) · [(1 − d) (v₂ − v₀) − d (v₃ − v₁)],   s = d² (3 − 2d),
 
     which is two bilinear samples: of the pixels at s, and of the differences of their neighbors at d, every other one
-    negated. With both directions these are four. They take half the time of gathering sixteen pixels each.
-    If no position is between two pixels `across`, or `down`, two of them are left out: their factors are 0.
+    negated. Both directions together need four, which take half the time of gathering sixteen pixels for each result.
+    If no position is between two pixels `across`, or `down`, the two samples whose factors are 0 are left out.
     """
     height, width = images.shape[-2:]
     edged = functional.pad(images, (2, 2, 2, 2), "replicate")
-    lines = positions.new_empty(4, *positions.shape[:3])  # x, the same smooth, y, the same smooth
+    lines = positions.new_empty(4, *positions.shape[:3])  # x, x with s for d, y, y with s for d
     x_factor = _line(positions[..., 0], width, lines[:2], across)
     y_factor = _line(positions[..., 1], height, lines[2:], down)
     signs = _signs(height + 2, images)[:, None]
@@ -51,8 +51,8 @@ def _signs(count: int, like: Tensor) -> Float[Tensor, "n"]:
 def _line(
     position: Float[Tensor, "m y x"], side: int, lines: Float[Tensor, "2 m y x"], between: bool
 ) -> Float[Tensor, "m y x"]:
-    """Writes positions on a line with one more pixel at each end, from -1 to 1: as they are, and with s for d. Returns
-    ± d (1 − d); where no position is between two pixels, d and s are 0, and what is returned has no meaning."""
+    """Write positions on a line with one more pixel at each end, scaled to [-1, 1], to `lines`: first as given, then
+    with s for d. Returns ± d (1 − d). Without `between`, d and s are 0, and what is returned has no meaning."""
     scale = 2 / (side + 2)
     if not between:
         lines[1] = torch.add(position, 1, out=lines[0]).mul_(scale).sub_(1)
@@ -67,5 +67,5 @@ def _line(
 
 
 def _sample(images: Float[Tensor, "m c h w"], planes: Float[Tensor, "2 m y x"]) -> Float[Tensor, "m c y x"]:
-    """Across and down are planes, which need not be interleaved in memory."""
+    """Bilinear samples. Across and down are planes, which need not be interleaved in memory."""
     return functional.grid_sample(images, planes.permute(1, 2, 3, 0), "bilinear", "border", align_corners=False)

@@ -45,8 +45,8 @@ class GaussianBlur:
     probability: float = 0.5
     """Share of the images that are blurred."""
     reach: float = 3.0
-    """Where the kernel is cut, in multiples of the largest sigma: 3 gives 13 pixels for sigma 2; PyContrast has 23
-    pixels there, which is 5.5. Beyond 3 sigma lies a four-hundredth of the weight."""
+    """Where the kernel is cut, in multiples of the largest sigma: 3 gives 13 pixels for sigma 2; PyContrast uses 23
+    pixels there, a reach of 5.5. Only a four-hundredth of the weight lies beyond 3 sigma."""
 
     def __post_init__(self) -> None:
         check_probability("a blur's probability", self.probability)
@@ -98,7 +98,7 @@ def blur(images: Float[Tensor, "m c h w"], kernel: Float[Tensor, "m k"]) -> Floa
 
 
 def _blocks(kernel: Float[Tensor, "m k"], side: int) -> list[tuple[int, int, Float[Tensor, "m y n"]]]:
-    """The filter on a line of `side` pixels, `BLOCK` outputs at a time: the inputs' range, and the matrix."""
+    """The filter on a line of `side` pixels, `BLOCK` outputs at a time: each one's range of inputs, and its matrix."""
     ranges, placement = _placement(side, kernel.shape[1] // 2, kernel.device)
     matrices = (kernel @ placement).split([(stop - start) * (high - low) for start, stop, low, high in ranges], 1)
     return [
@@ -111,7 +111,7 @@ def _blocks(kernel: Float[Tensor, "m k"], side: int) -> list[tuple[int, int, Flo
 def _placement(
     side: int, radius: int, device: torch.device
 ) -> tuple[list[tuple[int, int, int, int]], Float[Tensor, "k _"]]:
-    """The blocks of a line: the range of the outputs and of the inputs of each; and for every tap the matrices of all
+    """The blocks of a line: for each, the ranges of its outputs and inputs; and, for every tap, the matrices of all
     blocks (outputs x inputs), flattened and concatenated."""
     sources = reflection(side, radius).unfold(0, 2 * radius + 1, 1)
     ranges, matrices = [], []

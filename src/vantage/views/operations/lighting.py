@@ -15,7 +15,7 @@ __all__ = ["Lighting"]
 
 _VARIANCE = (0.2175, 0.0188, 0.0045)
 _DIRECTION = ((-0.5675, 0.7192, 0.4009), (-0.5808, -0.0045, -0.8140), (-0.5836, -0.6948, 0.4203))
-"""Principal components of ImageNet's pixels, colors from 0 to 1: a row for red, green and blue, a column for each."""
+"""Principal components of ImageNet's colors (from 0 to 1): a column for each, with rows for red, green and blue."""
 
 
 @dataclass(frozen=True)

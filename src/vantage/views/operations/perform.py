@@ -17,7 +17,7 @@ __all__ = ["perform"]
 PIECE = 1 << 21
 """Bytes of float pixels processed at a time on a CPU, so that they stay in a core's cache between operations.
 
-An image of at least an eighth of that is processed alone: it is changed or not, and never copied into a batch.
+An image of at least an eighth of this size is processed alone, so it is never copied into a batch.
 """
 
 
@@ -26,8 +26,8 @@ def perform(
 ) -> Float[Tensor, "b c _ _"]:
     """The images as floats in [0, 1], changed by every operation in turn, without gradients.
 
-    Parameters are drawn for the whole batch, one operation after the other, so that the size of a piece does not
-    matter, nor for how many processes share the batch (`ShareGenerator`).
+    Parameters are drawn for the whole batch, one operation after the other, so they depend neither on the
+    size of a piece nor on how many processes share the batch (`ShareGenerator`).
     """
     count = len(images)
     draws = [draw_share(operation.draw, count, generator) for operation in operations]

@@ -79,7 +79,7 @@ class RandAugment:
     """
 
     changes: tuple[Change, ...] = CHANGES
-    """What is drawn from, all equally likely."""
+    """The changes to draw from, all equally likely."""
     count: int = 2
     """n: changes made to an image, one after the other."""
     magnitude: float = 10.0
@@ -133,7 +133,7 @@ class RandAugment:
     def _change(
         self, numbers: list[int], change: Int64[Tensor, "m"], images: Float[Tensor, "m c h w"], strength: Strength
     ) -> Float[Tensor, "m c h w"]:
-        """Images changed by those of a group that `change` names."""
+        """Images changed by one group: each by the change whose number is in `change`."""
         if len(numbers) == 1:
             return self.changes[numbers[0]](images, strength)
         warps = [warp for number in numbers if isinstance(warp := self.changes[number], Warp)]

@@ -4,7 +4,7 @@ b: images   c: channels   h, w: size of the images in pixels   y, x: size of the
 
 A bilinear resize is linear in the pixels and separable, so it is rows @ image @ columns with an interpolation matrix
 per image. The matrices equal torchvision's resize of tensors, antialiasing included; sampling grids would read past a
-crop's edge. Lowering the precision of float32 matrix products (`torch.set_float32_matmul_precision`) lowers theirs.
+crop's edge. Resizes are as precise as float32 matrix products are set to be (`torch.set_float32_matmul_precision`).
 """
 
 import torch
@@ -19,7 +19,7 @@ def interpolation(
 ) -> Float[Tensor, "b {target} {source}"]:
     """Matrices that take `length` pixels from `offset` on, in a line of `source` pixels, and resize them to `target`.
 
-    Bilinear, and antialiased where the line shrinks: a triangle as wide as the scale, cut at the ends and normalized to
+    Bilinear, and antialiased if the line shrinks: a triangle as wide as the scale, cut at the ends and normalized to
     sum 1.
     """
     scale = length / target

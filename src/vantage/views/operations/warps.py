@@ -1,7 +1,7 @@
-"""Geometric changes to an image by a level from 0 (none) to 1 (strongest), as in PIL: what comes from outside is
-filled.
+"""Geometric changes to an image by a level from 0 (none) to 1 (strongest), as in PIL. Pixels from outside the image
+are filled with a color.
 
-Results are PIL's to the rounding, bilinear and bicubic ones.
+Bilinear and bicubic results equal PIL's up to rounding.
 
 m: images, each with its own level   c: channels   h, w: height and width in pixels
 """
@@ -25,14 +25,14 @@ from vantage.views.operations.operation import put_back, select
 __all__ = ["Rotate", "Shear", "Translate", "Warp", "warp_jointly"]
 
 FILL = (124, 116, 104)
-"""Gray levels of 255 that fill what comes from outside: ImageNet's mean, as in InfoMin's code."""
+"""Red, green and blue, from 0 to 255, of pixels from outside the image: ImageNet's mean, as in InfoMin's code."""
 
 
 class Warp(ABC):
     """A geometric change: each pixel of the result is taken from the position that a matrix maps it to."""
 
     fill: tuple[int, int, int]
-    """Red, green and blue of what comes from outside, from 0 to 255."""
+    """Red, green and blue of pixels from outside the image, from 0 to 255."""
 
     @abstractmethod
     def matrix(self, strength: Strength, height: int, width: int) -> Float[Tensor, "m 2 3"]:
@@ -47,7 +47,7 @@ class Warp(ABC):
 def warp_jointly(
     warps: Sequence[Warp], which: Int[Tensor, "m"], images: Float[Tensor, "m c h w"], strength: Strength
 ) -> Float[Tensor, "m c h w"]:
-    """Each image changed by the warp whose number is in `which`, all in one call. The warps must have one fill."""
+    """Each image changed by the warp whose number is in `which`, all in one call. The warps must share one fill."""
     matrix = torch.empty(len(which), 2, 3)
     for number in which.unique().tolist():
         rows = (which == number).nonzero()[:, 0]
@@ -63,7 +63,7 @@ class Rotate(Warp):
     """Angle at level 1, counterclockwise or clockwise."""
 
     fill: tuple[int, int, int] = FILL
-    """Red, green and blue of what comes from outside, from 0 to 255."""
+    """Red, green and blue of pixels from outside the image, from 0 to 255."""
 
     def matrix(self, strength: Strength, height: int, width: int) -> Float[Tensor, "m 2 3"]:
         """A rotation."""
@@ -85,7 +85,7 @@ class Shear(Warp):
     """Pixels of shift for each pixel of distance, at level 1."""
 
     fill: tuple[int, int, int] = FILL
-    """Red, green and blue of what comes from outside, from 0 to 255."""
+    """Red, green and blue of pixels from outside the image, from 0 to 255."""
 
     def __post_init__(self) -> None:
         _check_axis(self, self.axis)
@@ -105,10 +105,10 @@ class Translate(Warp):
     """0: along the width; 1: along the height."""
 
     most: float = 0.45
-    """Share of that side at level 1."""
+    """Shift at level 1, as a share of that side."""
 
     fill: tuple[int, int, int] = FILL
-    """Red, green and blue of what comes from outside, from 0 to 255."""
+    """Red, green and blue of pixels from outside the image, from 0 to 255."""
 
     def __post_init__(self) -> None:
         _check_axis(self, self.axis)
@@ -160,7 +160,7 @@ def _positions(rows: Float[Tensor, "m 2 3"], height: int, width: int) -> Float[T
 
 
 def _sample_linear(images: Float[Tensor, "m c h w"], positions: Float[Tensor, "m h w 2"]) -> Float[Tensor, "m c h w"]:
-    grid = torch.empty_like(positions)  # planes as well, which torch samples at without interleaving them
+    grid = torch.empty_like(positions)  # planes as well: torch samples them without interleaving
     for plane, part, side in zip(grid.unbind(-1), positions.unbind(-1), images.shape[:1:-1], strict=True):
         torch.mul(part, 2 / side, out=plane).sub_(1)
     return functional.grid_sample(images, grid, "bilinear", "border", align_corners=False)

@@ -18,7 +18,7 @@ _DEEPEST = 50  # braces in braces
 def expand_braces(pattern: str) -> list[str]:
     """The names that a pattern stands for, in its order, as bash and webdataset expand it.
 
-    `{000..099}` counts (with leading zeros where an end has them, `{0..8..2}` in steps), `{a,b}` lists, braces nest.
+    `{000..099}` counts (with leading zeros if an end has them, `{0..8..2}` in steps), `{a,b}` lists, braces nest.
     Braces with neither stand for themselves. Raises `DataError` for more than a million names.
     """
     return _expand(pattern, _DEEPEST)
@@ -38,7 +38,7 @@ def _expand(pattern: str, deepest: int) -> list[str]:
 
 
 def _choices(content: str, deepest: int) -> list[str]:
-    """What one pair of braces may be."""
+    """The names that one pair of braces stands for."""
     if (ends := _RANGE.fullmatch(content)) is not None:
         return _numbers(*ends.groups())
     parts = _split_at_commas(content)
@@ -53,7 +53,7 @@ def _check_count(count: int) -> None:
 
 
 def _first_pair(pattern: str) -> tuple[int, int]:
-    """Where the first brace that is closed opens, and where it closes; (−1, −1) without one."""
+    """The positions of the first opening brace that is closed and of its closing brace; (−1, −1) if there is none."""
     stack: list[int] = []
     pairs: list[tuple[int, int]] = []
     for at, letter in enumerate(pattern):

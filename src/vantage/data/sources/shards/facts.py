@@ -1,7 +1,7 @@
-"""What every shard of a set holds, in one file of the cache, so that a set of any number of shards opens by one read.
+"""What every shard of a set holds, in one cache file, so that a set of any number of shards is opened with one read.
 
 The file is identified by the names of the shards in their order. A shard whose size or modification time has changed
-since is not taken from it, but read by itself.
+since then is read again.
 """
 
 from collections.abc import Sequence
@@ -23,8 +23,8 @@ def facts_file(paths: Sequence[str], cache: Path) -> Path:
 
 
 def read_facts(paths: Sequence[str], states: Sequence[State], cache: Path) -> list[Facts | None]:
-    """The facts of each shard that is still in its state; None for the others, and for all where the file is missing or
-    damaged."""
+    """The facts of each shard that is still in its state; None for the others, and for all if the cache file is
+    missing or damaged."""
     record = read_cached(facts_file(paths, cache))
     try:
         if record["version"] != _VERSION or len(record["shards"]) != len(paths):
@@ -40,7 +40,7 @@ def read_facts(paths: Sequence[str], states: Sequence[State], cache: Path) -> li
 
 def write_facts(paths: Sequence[str], states: Sequence[State], facts: Sequence[Facts], cache: Path) -> None:
     """Keep the facts of all shards, if the cache can be written. Equal lists of words are stored once, since shuffled
-    shards have the same."""
+    shards mostly have the same words."""
     words: dict[tuple[str, ...], int] = {}
     shards = [
         [*state, each.count, words.setdefault(each.words, len(words)), each.largest, each.digest]

@@ -1,7 +1,7 @@
-"""What one shard holds: for each sample where its image lies, and its label; kept in the cache.
+"""The index of one shard: where each sample's image lies, and its label. It is kept in the cache.
 
-A shard has webdataset's layout: a sample is the files that follow each other and share a key, the path up to the first
-dot of the file's name (`0001.jpg`, `0001.cls`). The image is the file with the ending of an image. The label is the
+A shard has webdataset's layout: a sample is a run of files that share a key: the path up to the first dot of the file's
+name (`0001.jpg`, `0001.cls`). The image is the file with the ending of an image. The label is the
 number or word in `.cls`, or else `cls`, `label` or `class` of the object in `.json`.
 
 n: samples with an image
@@ -30,7 +30,7 @@ __all__ = ["Descriptor", "Facts", "Index", "index_files", "make_index", "cached_
 _VERSION = 1
 _MOST_BYTES = 1 << 30
 _MOST_CLASSES = 1_000_000
-_LABEL_BYTES = {"cls": 1 << 10, "json": 1 << 20}  # files of labels that are longer are not read
+_LABEL_BYTES = {"cls": 1 << 10, "json": 1 << 20}  # longer files of labels are not read
 _KEYS = ("cls", "label", "class")
 
 
@@ -42,10 +42,10 @@ class Facts:
     """Number of images."""
 
     words: tuple[str, ...]
-    """Labels that are words, in the order of their numbers in the index; () where labels are numbers."""
+    """Labels that are words, in the order of their numbers in the index; () if labels are numbers."""
 
     largest: int
-    """The largest label; −1 without any."""
+    """The largest label; −1 if there are none."""
 
     digest: str
     """A hash of all names, sizes and labels."""
@@ -59,7 +59,7 @@ class Index:
     """What the whole set needs to know."""
 
     rows: Shaped[np.ndarray, "n"]
-    """`block` (where it begins, in 512 bytes), `size` (bytes), `label` (−1 for none) and `name` of each image."""
+    """`block` (start in units of 512 bytes), `size` (bytes), `label` (−1 for none) and `name` of each image."""
 
 
 def state_of(path: str) -> tuple[int, int]:
@@ -96,7 +96,7 @@ def index_files(path: str, state: tuple[int, int], cache: Path) -> tuple[Path, P
 
 
 def _read_cache(record: Any, rows_file: Path) -> Index | None:
-    """An index from the cache; None where there is none or it is damaged, so that it is made again."""
+    """An index from the cache; None if there is none or it is damaged, so that it is made again."""
     if not isinstance(record, dict) or record.get("version") != _VERSION:
         return None
     try:
@@ -104,7 +104,7 @@ def _read_cache(record: Any, rows_file: Path) -> Index | None:
         facts = Facts(int(record["count"]), words, int(record["largest"]), str(record["digest"]))
         with warnings.catch_warnings(
             action="ignore", category=UserWarning
-        ):  # of NumPy, about headers like those of Python 2
+        ):  # NumPy warns about headers like those of Python 2
             rows = np.load(rows_file, mmap_mode="r" if facts.count else None, allow_pickle=False)
         whole = rows.shape == (facts.count,) and int(rows["label"].max(initial=-1)) == facts.largest
         return Index(facts, rows) if whole and rows.dtype == _kind(rows["name"].itemsize) else None
@@ -134,10 +134,10 @@ def make_index(path: str, state: tuple[int, int]) -> Index:
 
 
 class Descriptor:
-    """An open shard, closed when nobody refers to it any longer, so that no thread reads from a closed one."""
+    """An open shard, closed when nothing refers to it any longer, so that no thread reads from a closed one."""
 
     def __init__(self, path: str, state: tuple[int, int]) -> None:
-        """Raises `OSError`, and `DataError` if the file is not the one that was in this state."""
+        """Raises `OSError`, and `DataError` if the file is no longer in this state."""
         self.number = os.open(path, os.O_RDONLY)
         FileStamp(Path(path), state).check(self.number)
 
@@ -157,7 +157,7 @@ _Sample = tuple[Member, str | int | None]
 
 
 def _samples(content: Content, size: int) -> Iterator[_Sample]:
-    """The image of each sample, with its label. Raises `DataError` where a key comes back after another one."""
+    """The image of each sample, with its label. Raises `DataError` if a key returns after another one."""
     earlier_keys: set[str] = set()
     key, files = "", {}
     for member in members(content, size):

@@ -1,6 +1,6 @@
 """Tar files in webdataset's layout, read in place: any number of images with little memory.
 
-h, w: height and width in pixels   s: shards, and one more
+h, w: height and width in pixels   s: shards + 1
 """
 
 import os
@@ -31,11 +31,11 @@ class Shards:
     """The images of tar shards (`index.py` describes their layout), shard by shard in the order of their names.
 
     Headers are read once: a row of about 30 bytes for each image lies in the cache and is memory-mapped, so that any
-    image is one read at a known place, and worker processes share the pages. Of several processes, each indexes a part.
-    One file holds what opening the set needs to know of all shards.
+    image is one read at a known offset, and worker processes share the pages. Several processes share the indexing.
+    One more file in the cache holds what is needed to open the set again.
     An epoch's order shuffles the shards, and images among neighboring shards (`vantage.data.order`).
 
-    Raises `DataError` for a shard that is missing, damaged, compressed or empty, and for keys that come twice.
+    Raises `DataError` for a shard that is missing, damaged, compressed or empty, and for keys that occur twice.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Shards:
         self._paths, self._cache = tuple(map(os.path.abspath, paths)), cache
         self._root = os.path.commonpath([os.path.dirname(path) for path in self._paths])
         self._states = [state_of(path) for path in self._paths]
-        self._uncached: dict[int, Index] = {}  # where the cache cannot be written
+        self._uncached: dict[int, Index] = {}  # if the cache cannot be written
         facts = self._collect_facts(progress)
         self._starts = np.cumsum([0, *(each.count for each in facts)], dtype=np.int64)
         if not len(self):
@@ -71,7 +71,7 @@ class Shards:
         return int(self._starts[-1])
 
     def __getstate__(self) -> dict[str, Any]:
-        """Another process opens shards and indexes for itself."""
+        """The state without open shards and indexes: another process opens its own."""
         return {name: value for name, value in self.__dict__.items() if name not in ("_open", "_index")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -133,8 +133,8 @@ class Shards:
         return os.path.relpath(self._paths[shard], self._root)
 
     def _collect_facts(self, progress: Callable[[int, int], None] | None) -> list[Facts]:
-        """The facts of every shard: from the one file that holds them all or, where some are missing there, from the
-        index of the shard. Each process begins at another shard, and finds what the others have indexed already."""
+        """The facts of every shard: from the one file that holds them all or, if missing there, from the index of the
+        shard. Each process begins at a different shard, and reuses what the others have already indexed."""
         count, facts = len(self._paths), read_facts(self._paths, self._states, self._cache)
         first, missing = count * processes.rank() // processes.count(), None in facts
         for number, shard in enumerate([*range(first, count), *range(first)], 1):
@@ -160,7 +160,7 @@ class Shards:
 
 
 def _classes(facts: Sequence[Facts], paths: Sequence[str]) -> tuple[tuple[str, ...], dict[str, int]]:
-    """The names of the classes, and the number of each word; labels that are numbers are their own."""
+    """The names of the classes, and the number of each word, or {} if the labels are numbers."""
     with_words = [number for number, each in enumerate(facts) if each.words]
     with_numbers = [number for number, each in enumerate(facts) if each.largest >= 0 and not each.words]
     if with_words and with_numbers:
