@@ -69,9 +69,7 @@ class BankStore(RowStore):
 def check_images(image: Int[Tensor, "b"], rows: int) -> None:
     """Raises `UserError` for an image that has no row in a bank of `rows` rows; on a GPU see `demand`."""
     if image.device.type != "cpu":
-        demand(
-            ((image >= 0) & (image < rows)).all(), f"an image that was to be written has no row in a bank of {rows}"
-        )
+        demand(((image >= 0) & (image < rows)).all(), f"an image that was to be written has no row in a bank of {rows}")
         return
     low, high = int(image.min()), int(image.max())
     if low < 0 or high >= rows:
