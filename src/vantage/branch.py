@@ -28,7 +28,8 @@ class BranchLoss(NamedTuple):
     """The result of a branch on one batch."""
 
     loss: Float[Tensor, ""]
-    """Mean over the queries, of all processes, that have a positive; its gradient is scaled for DDP's mean."""
+    """Sum over this process's queries that have a positive, divided by the mean number of such queries per process.
+    DDP's mean of the gradients is then the gradient of the mean loss of the joint batch."""
 
     positive: Scores
     """Cosines of the queries with their positives."""
@@ -36,7 +37,7 @@ class BranchLoss(NamedTuple):
 
 @dataclass(frozen=True)
 class Branch:
-    """One contrast: one view gives the queries, others give the keys, and some of these are remembered."""
+    """One contrast: one view gives the queries, other views give the keys, and some keys are remembered."""
 
     memory: Memory | StoreOf
     """Which keys are remembered between steps; `StoreOf(n)` reads what branch n remembers."""
@@ -45,7 +46,7 @@ class Branch:
     """Which keys are positives."""
 
     negatives: tuple[Rule, ...]
-    """Rules that select the negatives from the pool, applied left to right; empty: the whole pool."""
+    """Rules that select the negatives from the pool, applied left to right; without rules, the whole pool."""
 
     estimator: Estimator | TableEstimator | EstimatorChoice
     """What compares positives with negatives."""
@@ -60,11 +61,11 @@ class Branch:
     """Numbers of the views that give the keys."""
 
     pool: tuple[int, ...] | None = None
-    """Numbers of the views whose keys are remembered (or, without memory, compared with); `None`: the views of
+    """Numbers of the views whose keys are remembered (or, without memory, compared with). `None` means the views of
     `keys`, so that both change together."""
 
     remember: Remember = EachKey()
-    """What is remembered of several views: each key, or one mean for each image (JCL)."""
+    """What is remembered if there are several such views: each key, or one mean for each image (JCL)."""
 
     def __post_init__(self) -> None:
         if not self.pool_views:
@@ -79,7 +80,7 @@ class Branch:
 
     @property
     def pool_views(self) -> tuple[int, ...]:
-        """Numbers of the views whose keys are remembered: `pool`, or `keys` if it is omitted."""
+        """Numbers of the views whose keys are remembered: `pool`, or `keys` if `pool` is omitted."""
         return self.keys if self.pool is None else self.pool
 
     def contrast(
@@ -88,7 +89,7 @@ class Branch:
         """The loss of these queries against the pool. `state` is the estimator that an `EstimatorChoice` built; without
         it, such a choice raises `UserError`.
 
-        If the pool keeps clusters, queries get those of their images.
+        If the pool has clusters, each query gets those of its image.
         """
         query = _with_clusters(query, pool)
         positive = self.positives(query, keys, pool, step)
@@ -112,17 +113,16 @@ def _with_clusters(query: Keys, pool: Pool) -> Keys:
 
 
 def _mean(losses: Float[Tensor, "b"], positive: Scores) -> Float[Tensor, ""]:
-    """Mean over queries with a positive; DDP averages over processes, so each scales by their number over the joint
-    count."""
+    """The losses of queries with a positive, reduced as `BranchLoss.loss` says."""
     has_positive = positive.keep.any(1)
     share = processes.total(has_positive.sum()) / processes.count()
     return torch.where(has_positive, losses, 0.0).sum() / share.clamp(min=1.0 / processes.count())
 
 
 def owners(branches: tuple[Branch, ...]) -> list[int]:
-    """For each branch, the number of the one whose store it reads: its own, unless it has `StoreOf` another.
+    """For each branch, the number of the branch whose store it reads: its own number, unless its memory is `StoreOf`.
 
-    Raises `UserError` unless that one comes earlier and has a memory of its own.
+    Raises `UserError` unless `StoreOf` names an earlier branch with a memory of its own.
     """
     numbers: list[int] = []
     for number, branch in enumerate(branches):
@@ -133,7 +133,7 @@ def owners(branches: tuple[Branch, ...]) -> list[int]:
         if other >= number or isinstance(branches[other].memory, StoreOf):
             raise UserError(
                 f"branch {number} reads the store of branch {other}, which must be an earlier one with a memory of its "
-                "own: name that one"
+                "own: name such a branch"
             )
         numbers.append(other)
     return numbers

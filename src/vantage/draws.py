@@ -1,7 +1,7 @@
-"""Random numbers that are a function of their purpose, not of when they are drawn.
+"""Random numbers that are a function of what they are for, not of when they are drawn.
 
-A draw for a query depends on its seed (made from the run's seed, the step and the image's number) and on nothing
-else, so all tiles of a table, processes and devices draw the same numbers, and a resumed run needs no generator.
+A draw for a query depends only on the query's seed, which is made from the run's seed, the step and the image's number.
+So all tiles of a table, processes and devices draw the same numbers, and a resumed run needs no generator state.
 
 The generator is the finalizer of SplitMix64 (Steele, Lea & Flood, OOPSLA 2014) on 64-bit integers that wrap around.
 
@@ -33,7 +33,7 @@ def mix(*numbers: int) -> int:
 
 
 def _shift(number: Int[Tensor, "*s"], by: int) -> Int[Tensor, "*s"]:
-    """Logical shift to the right; torch's own repeats the sign."""
+    """Logical shift to the right; torch's own shift is arithmetic."""
     return (number >> by) & ((1 << (64 - by)) - 1)
 
 
@@ -46,19 +46,19 @@ def _scramble(number: Int[Tensor, "*s"]) -> Int[Tensor, "*s"]:
 def query_seeds(seed: int, step: int, image: Int[Tensor, "b"]) -> Int[Tensor, "b"]:
     """A seed for each query of a step.
 
-    Equal (seed, step, image) give equal seeds; in particular two branches of one step draw the same for an image.
+    Equal (seed, step, image) give equal seeds. In particular, two branches of one step draw the same for an image.
     """
     return _scramble(image * _STEP + mix(seed, step))
 
 
 def bits(seed: Int[Tensor, "b"], count: int, salt: int = 0, first: int = 0) -> Int[Tensor, "b k"]:
-    """`count` random 64-bit integers for each seed, from column `first` on; another `salt` gives others."""
+    """`count` random 64-bit integers for each seed, from column `first` on; a different `salt` gives different ones."""
     counter = torch.arange(first + 1, first + count + 1, device=seed.device) + (salt << 40)
     return _scramble(seed[:, None] + counter * _STEP)
 
 
 def bits_at(seed: int, column: Int64[np.ndarray, "n"], salt: int = 0) -> UInt64[np.ndarray, "n"]:
-    """Some columns of `bits` for one seed, without the others: the same integers, as unsigned integers of NumPy."""
+    """Some columns of `bits` for one seed, without computing the others: the same bits, as unsigned NumPy integers."""
     number = column.astype(np.uint64)
     number += np.uint64(1 + (salt << 40))
     number *= np.uint64(_STEP & _WORD)

@@ -1,4 +1,4 @@
-"""Features of the images of a source, through a view without random choices: all in memory, or batch by batch.
+"""Features of a source's images, through a view without random choices: all in memory, or batch by batch.
 
 n: images   b: images of a batch   c: channels   h, w: size of a view   d: width of the features
 s: side of a crop in pixels
@@ -64,7 +64,7 @@ class Work:
             raise UserError(f"num_workers is {self.num_workers}: give at least 1")
 
     def resolved_device(self) -> torch.device:
-        """The device. Raises `UserError` where this machine has none of that name."""
+        """The device. Raises `UserError` if this machine has no such device."""
         return device_named(self.device)
 
 
@@ -87,15 +87,15 @@ def encode_batches(
     start: int = 0,
     alone: bool = False,
 ) -> Iterator[tuple[int, Float[Tensor, "b d"]]]:
-    """First number and features of each batch from image `start` on, in order, with a few batches in memory at a time;
-    `name` is the encoder's name in the progress report.
+    """The number of the first image and the features of each batch, in order from image `start` on, with a few batches
+    in memory at a time. `name` is the encoder's name in the progress report.
 
     Batches begin at multiples of `work.batch_size` counted from `start`, so that a continued run multiplies the same
-    matrices. Several processes share the batches, and each gets all of them, bit for bit as one process computes them
-    if their networks are equal; all must ask for them, and read to the end. With `alone` this process makes every batch
-    and waits for no other. The network is moved to the device in place; its mode stays as it is. Raises
-    `UnreadableImage` for an image that cannot be decoded, with its name, and `UserError` for views that take too
-    much memory.
+    matrices. Several processes share the work, and each gets all batches, bit for bit as one process computes them if
+    their networks are equal. All must make this call and iterate to the end. With `alone`, this process computes every
+    batch and waits for no other. The network is moved to the device in place, and its mode does not change. Raises
+    `UnreadableImage`, with the image's name, for an image that cannot be decoded, and `UserError` for views that take
+    too much memory.
     """
     device = work.resolved_device()
     network = _on_device(network, view, min(work.batch_size, len(source)), device)
@@ -119,7 +119,7 @@ def encode_batches(
 
 
 def _on_device(network: nn.Module, view: EvaluationView | Straight, images: int, device: torch.device) -> nn.Module:
-    """The network on its device. Raises `UserError` where `images` images at once take too much memory there."""
+    """The network on its device. Raises `UserError` if `images` images at once take too much memory there."""
     remedy, one = "give a smaller --batch-size", torch.zeros(1, len(view.channels), view.size, view.size)
     check_views(images, 4 * one.numel(), str(device), remedy)
     network = network.to(device, memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
@@ -131,7 +131,7 @@ def _on_device(network: nn.Module, view: EvaluationView | Straight, images: int,
 
 @contextmanager
 def in_evaluation(module: nn.Module) -> Iterator[None]:
-    """Evaluation mode within a block. Each part returns to its own mode, since a frozen part may differ from others."""
+    """Evaluation mode within a block. Afterwards each submodule returns to its own mode, since modes may differ."""
     before = [(part, part.training) for part in module.modules()]
     module.eval()
     try:
@@ -143,7 +143,7 @@ def in_evaluation(module: nn.Module) -> Iterator[None]:
 
 @torch.no_grad()
 def encode(network: nn.Module, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b d"]:
-    """Features in float32, by a network of any precision."""
+    """Features in float32, from a network of any precision."""
     dtype = next((parameter.dtype for parameter in network.parameters()), images.dtype)
     return network(images.to(dtype).contiguous(memory_format=torch.channels_last)).float()
 
@@ -151,6 +151,6 @@ def encode(network: nn.Module, images: Float[Tensor, "b c h w"]) -> Float[Tensor
 def in_threads(make: Callable[[int], Tensor], parts: Iterator[Sequence[int]], workers: int) -> Iterator[Tensor]:
     """The stacked results of `make` for the numbers of each part, in order; a few parts are computed ahead.
 
-    An exception of `make` is raised here.
+    An exception in `make` is raised here.
     """
     return map(torch.stack, prefetch(make, parts, workers, _AHEAD))

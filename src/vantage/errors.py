@@ -6,7 +6,7 @@ __all__ = ["DataError", "TimeTooShort", "UnreadableImage", "UserError", "WriteEr
 class UserError(ValueError):
     """An error that the user can correct; the message says what was asked for, what was found, and what to do.
 
-    As text it is one line, whatever is quoted in it.
+    As text it is always one line, even if it quotes text with line breaks.
     """
 
     def __str__(self) -> str:
@@ -18,7 +18,7 @@ class DataError(UserError):
 
 
 class WriteError(UserError):
-    """A file that could not be written: the disk is full, or its folder is not writable. It ends any work, since later
+    """A file that could not be written: the disk is full, or its folder is not writable. It ends all work, since later
     results could not be saved either."""
 
 
@@ -43,5 +43,5 @@ class UnreadableImage(DataError):
 
 
 def _one_line(text: str) -> str:
-    """The text without its line breaks, which names of files and messages of libraries may hold."""
+    """The text without line breaks, which file names and messages from libraries may contain."""
     return " ".join(line.strip() for line in text.splitlines() if line.strip())

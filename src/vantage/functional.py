@@ -3,7 +3,7 @@
 Each compares the rows of `z1` with the rows of `z2`: row i of both shows the same image. Rows are normalized here, so
 they need not have unit length. Gradients reach every tensor that requires one.
 
-* Without `negatives` the other images of the batch are the negatives, in both views, and the loss is the mean of both
+* Without `negatives`, both views of the other images in the batch are the negatives, and the loss is the mean of both
   directions: SimCLR's NT-Xent.
 * With `negatives` (such as a queue) the rows of `z1` are the queries, those of `z2` their positives, and only the rows
   of `negatives` are negatives: MoCo.
@@ -36,7 +36,7 @@ def info_nce(
     temperature: float = 0.2,
     negatives: Float[Tensor, "m d"] | None = None,
 ) -> Float[Tensor, ""]:
-    """InfoNCE (van den Oord et al., arXiv 1807.03748): log( e^(a/τ) + Σ e^(b/τ) ) − a/τ, as `vantage.InfoNCE`.
+    """InfoNCE (van den Oord et al., arXiv 1807.03748): log( e^(a/τ) + Σ e^(b/τ) ) − a/τ; see `vantage.InfoNCE`.
 
     >>> z1, z2 = torch.eye(4), torch.eye(4)
     >>> round(info_nce(z1, z2, temperature=1.0).item(), 4)  # log(e + 6) - 1: six rows of other images
@@ -56,7 +56,7 @@ def margin(
     negatives: Float[Tensor, "m d"] | None = None,
 ) -> Float[Tensor, ""]:
     """MarginNCE (InterCLR, Xie et al., arXiv 2008.11702, Eq. 4): InfoNCE with a − m in place of a. m > 0 demands more
-    of the positive; m < 0, as in InterCLR between images, demands less.
+    of the positive; m < 0, as in InterCLR's contrast between images, demands less.
 
     >>> z1, z2 = torch.eye(4), torch.eye(4)
     >>> round(margin(z1, z2, temperature=1.0, margin=1.0).item(), 4)  # log(1 + 6)
@@ -73,8 +73,8 @@ def ring(
     drop: float = 0.1,
     negatives: Float[Tensor, "m d"] | None = None,
 ) -> Float[Tensor, ""]:
-    """InfoNCE against a ring of the negatives (Wu et al., arXiv 2010.02037): of n negatives of a query the ⌊keep · n⌋
-    most similar, without the ⌊drop · ⌊keep · n⌋⌋ most similar of these; at least one.
+    """InfoNCE against a ring of the negatives (Wu et al., arXiv 2010.02037): of a query's n negatives, the ⌊keep · n⌋
+    most similar without the ⌊drop · ⌊keep · n⌋⌋ most similar of these, but at least one.
 
     >>> z1, z2 = torch.eye(4), torch.eye(4)
     >>> round(ring(z1, z2, temperature=1.0, keep=0.5).item(), 4)  # log(e + 3) - 1
@@ -90,8 +90,8 @@ def debiased(
     prior: float = 0.1,
     negatives: Float[Tensor, "m d"] | None = None,
 ) -> Float[Tensor, ""]:
-    """The debiased contrastive loss (Chuang et al., arXiv 2007.00224), as `vantage.Debiased`. `prior` is τ⁺, the share
-    of negatives that are of the query's own class; with 0 it is `info_nce`.
+    """The debiased contrastive loss (Chuang et al., arXiv 2007.00224); see `vantage.Debiased`. `prior` is τ⁺, the share
+    of negatives that are of the query's own class; with 0 the loss is `info_nce`.
 
     >>> z1, z2 = torch.eye(4), torch.eye(4)
     >>> round(debiased(z1, z2, temperature=1.0, prior=0.1).item(), 4)  # log(e + (6 - .6 e) / .9) - 1
@@ -108,8 +108,8 @@ def hcl(
     prior: float = 0.1,
     negatives: Float[Tensor, "m d"] | None = None,
 ) -> Float[Tensor, ""]:
-    """Hard-negative weighting (Robinson et al., arXiv 2010.04592), as `vantage.HCL`. `hardness` is β: the larger, the
-    more the hard negatives count; with 0 it is `debiased`.
+    """Hard-negative weighting (Robinson et al., arXiv 2010.04592); see `vantage.HCL`. `hardness` is β: the larger it
+    is, the more the hard negatives count; with 0 the loss is `debiased`.
 
     >>> z1, z2 = torch.eye(4), torch.eye(4)
     >>> round(hcl(z1, z2, temperature=1.0).item(), 4)  # all negatives are alike
@@ -125,11 +125,11 @@ def jcl(
     strength: float = 4.0,
     negatives: Float[Tensor, "m d"] | None = None,
 ) -> Float[Tensor, ""]:
-    """JCL (Cai et al., arXiv 2009.14776, Eq. 8) for several keys of each image, as `vantage.JCL`. `strength` is λ, how
+    """JCL (Cai et al., arXiv 2009.14776, Eq. 8) for several keys of each image; see `vantage.JCL`. `strength` is λ, how
     much the spread of the keys counts.
 
-    As in the paper the keys get no gradient as positives, and there is one direction only. Without `negatives` the rows
-    of other images, queries and keys, are the negatives.
+    As in the paper, keys get no gradient as positives, and there is only one direction. Without `negatives`, the
+    queries and keys of other images are the negatives.
 
     >>> z1, keys = torch.eye(4), torch.eye(4)[:, None].expand(4, 2, 4)
     >>> round(jcl(z1, keys, temperature=1.0).item(), 4)  # log(e + 9) - 1: equal keys have no spread
@@ -165,7 +165,7 @@ def _loss(
     query, keys = normalize(query, dim=1), normalize(keys, dim=2)
     if negatives is None:
         if len(query) < 2:
-            raise UserError("one image has no other in its batch to be compared with: give more images, or negatives")
+            raise UserError("a batch of one image has no negatives: give more images, or negatives")
         pool = Keys(torch.cat([query, keys.flatten(0, 1)]), torch.cat([image, image.repeat_interleave(keys.shape[1])]))
         rules = (OtherImages(), *rules)
     else:

@@ -33,12 +33,12 @@ class Answers(NamedTuple):
     """Numbers of their images."""
 
     def keys(self, branch: Branch) -> Keys:
-        """What a branch remembers of them."""
+        """The keys that a branch remembers."""
         return branch.remember(tuple(Keys(self.vectors[view], self.image) for view in branch.pool_views))
 
 
 class Fresh(NamedTuple):
-    """The keys of one step, without gradient, and its loss: what `Learner.after_step` needs."""
+    """The keys of one step, without gradient, and the loss of the step; `Learner.after_step` needs both."""
 
     vectors: dict[int, Float[Tensor, "w_b d"]]
     """Unit vectors by view, gathered from all processes."""
@@ -50,12 +50,12 @@ class Fresh(NamedTuple):
     """Loss of this process, which `Adaptive` numbers follow."""
 
     def keys(self, branch: Branch) -> Keys:
-        """What a branch remembers of them."""
+        """The keys that a branch remembers."""
         return Answers(self.vectors, self.image).keys(branch)
 
 
 class Step(NamedTuple):
-    """The results of one forward pass: plain tensors, so that any wrapper can pass them on."""
+    """The results of one forward pass, as plain tensors so that any wrapper can pass them on."""
 
     loss: Float[Tensor, ""]
     """Weighted sum over the branches."""
@@ -67,14 +67,14 @@ class Step(NamedTuple):
     """Vectors of the first branch's queries, without gradient, for monitoring."""
 
     positive: Float[Tensor, "b"]
-    """Their mean cosine with their positives."""
+    """Mean cosine of each of these queries with its positives."""
 
     nearest: Float[Tensor, "b"]
-    """Their largest cosine with a fresh key of another image; −1 where there is none."""
+    """Largest cosine of each of these queries with a fresh key of another image; −1 if there is none."""
 
 
 class Learner(nn.Module):
-    """The encoders, a store for each branch, and the estimators that keep state: its `state_dict` is the run's.
+    """The encoders, a store for each branch, and the estimators that keep state. Its `state_dict` is that of the run.
 
     >>> import torch, vantage
     >>> run = vantage.moco_v2(size=32)
@@ -100,7 +100,7 @@ class Learner(nn.Module):
         for number, branch in enumerate(branches):
             if not isinstance(branch.memory, StoreOf):
                 self.stores[str(number)] = branch.memory.build(images, self.networks.width)
-        # DDP would give every process the rows that the first one holds of a sharded bank; all else is alike anyway.
+        # DDP would overwrite every process's rows of a sharded bank with those of rank 0; other buffers are equal.
         self._ddp_params_and_buffers_to_ignore = [f"stores.{name}" for name, _ in self.stores.named_buffers()]
         self.estimators = nn.ModuleDict()
         for number, branch in enumerate(branches):
@@ -120,7 +120,7 @@ class Learner(nn.Module):
         return max(branch.views for branch in self.branches)
 
     def forward(self, views: list[Float[Tensor, "b ..."]], image: Int[Tensor, "b"], step: int) -> Step:
-        """Loss of a batch. `image` holds the images' numbers in the data set; `step` counts optimizer steps from 0.
+        """The loss of a batch. `image` holds the images' numbers in the data set; `step` counts optimizer steps from 0.
 
         Raises `UserError` if there are fewer views than the branches name.
         """
@@ -143,7 +143,7 @@ class Learner(nn.Module):
         return Step(loss, fresh, query, cosine, nearest)
 
     def _now(self) -> tuple[Branch, ...]:
-        """The branches, with the values that adaptive numbers have reached."""
+        """The branches, with adaptive numbers replaced by their current values."""
         if not self.adaptive:
             return self.branches
         values = {choice: Constant(value) for choice, value in zip(self.adaptive, self.adaptive_values(), strict=True)}
@@ -169,13 +169,13 @@ class Learner(nn.Module):
         return branch.contrast(query, keys, pool, step, self._state(number))
 
     def store(self, branch: int) -> Store:
-        """The store that a branch reads, by its number."""
+        """The store that the branch of this number reads."""
         store = self.stores[str(self.owners[branch])]
         assert isinstance(store, Store)
         return store
 
     def _state(self, branch: int) -> TableEstimator | None:
-        """The estimator that a branch's `EstimatorChoice` built; none where the estimator is a value."""
+        """The estimator that a branch's `EstimatorChoice` built; `None` if the estimator is a value."""
         if str(branch) not in self.estimators:
             return None
         state = self.estimators[str(branch)]
@@ -183,13 +183,14 @@ class Learner(nn.Module):
         return state
 
     def before_step(self, step: int) -> None:
-        """Once before the forward passes of an optimizer step: a momentum encoder may move."""
+        """Call once before the forward passes of an optimizer step: a momentum encoder may move."""
         self.networks.before_step(step)
 
     @torch.no_grad()
     def after_step(self, fresh: list[Fresh], step: int) -> None:
-        """Once after an optimizer step, with the fresh keys of each of its batches: a momentum encoder may move,
-        stores are written, numbers adapt. Running statistics become those of all processes."""
+        """Call once after an optimizer step, with the fresh keys of each of its batches: running statistics are
+        averaged over processes, a momentum encoder may move, numbers that follow the loss adapt, and the stores are
+        written."""
         average_statistics(self.networks)
         self.networks.after_step(step)
         self._adapt(torch.stack([part.loss for part in fresh]).mean().neg(), accuracy=False)
@@ -199,11 +200,11 @@ class Learner(nn.Module):
                     self.store(number).write(part.keys(branch))
 
     def after_validation(self, accuracy: float) -> None:
-        """Once after a validation, on every process: numbers that follow the accuracy adapt."""
+        """Call once after a validation, on every process: numbers that follow the accuracy adapt."""
         self._adapt(torch.tensor(accuracy, dtype=torch.float64), accuracy=True)
 
     def _adapt(self, score: Float[Tensor, ""], accuracy: bool) -> None:
-        """Move the numbers that follow this score, averaged over processes: an accuracy, or a negated loss."""
+        """Move the numbers that follow this score (an accuracy, or a negated loss), averaged over processes."""
         pairs = zip(self.adaptive, self.adapted, strict=True)
         states = [state for choice, state in pairs if choice.needs_accuracy == accuracy]
         if states:

@@ -14,7 +14,7 @@ from rich.text import Text
 __all__ = ["BarProgress", "PlainProgress", "QuietProgress", "Progress", "counting", "progress_for"]
 
 _FIRST_LINE, _SECONDS_BETWEEN_LINES = 3.0, 30.0
-"""Seconds before the first line, and the most between two lines; each wait is three times as long as the last."""
+"""Seconds before the first line, and the maximum between two lines; each wait is three times as long as the last."""
 
 
 @runtime_checkable
@@ -22,7 +22,7 @@ class Progress(Protocol):
     """Reports the progress of a long task."""
 
     def start(self, name: str, total: int, completed: int = 0) -> None:
-        """Begin a task of `total` parts, of which `completed` are already done."""
+        """Begin a task of `total` parts; `completed` of them are already done."""
         ...
 
     def advance(self, completed: int, note: str = "", seconds_left: float | None = None) -> None:
@@ -105,7 +105,8 @@ class PlainProgress:
         self.wait = _FIRST_LINE
 
     def advance(self, completed: int, note: str = "", seconds_left: float | None = None) -> None:
-        """Print a line after 3 seconds, to show the time left early; then less often, down to one every 30 seconds."""
+        """Print a line after 3 seconds, to show the time left early, and then ever less often, up to 30 seconds
+        apart."""
         now = time.monotonic()
         if now - self.last_line < self.wait or completed <= self.initial:
             return
@@ -129,7 +130,7 @@ class PlainProgress:
 
 
 class _TimeLeft(TimeRemainingColumn):
-    """The time left as the task reports it, or by the parts done so far."""
+    """The time left as the task reports it, or estimated from the parts done so far."""
 
     def render(self, task: rich_progress.Task) -> Text:
         """The time left of a task."""
@@ -154,7 +155,7 @@ class BarProgress:
         self.task = None
 
     def start(self, name: str, total: int, completed: int = 0) -> None:
-        """Begin a task and remove the bar of the one before."""
+        """Begin a task and remove the previous task's bar."""
         if self.task is not None:
             self.bar.remove_task(self.task)
         self.task = self.bar.add_task(name, total=total, completed=completed, note="", seconds_left=None)

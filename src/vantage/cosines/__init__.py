@@ -1,4 +1,4 @@
-"""Cosines of queries with chosen keys, and the precision that all similarities are computed in."""
+"""Cosines of queries with chosen keys, and the precision in which all similarities are computed."""
 
 from vantage.cosines.columns import column_cosines
 from vantage.cosines.precision import BUDGET, full, in_full

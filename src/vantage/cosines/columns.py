@@ -1,4 +1,4 @@
-"""Cosines with keys that were drawn: each query has its own, so they are fetched in tiles of query rows.
+"""Cosines with drawn keys. Each query has its own keys, so they are fetched in tiles of query rows.
 
 b: queries   m: keys in the pool   n: keys drawn for each query   r: rows of a tile   d: width
 """
@@ -11,14 +11,14 @@ from vantage.cosines.precision import BUDGET, in_full
 
 __all__ = ["column_cosines"]
 
-_TILE = BUDGET // 4  # the keys of a tile; the product may copy them
+_TILE = BUDGET // 4  # bytes of the keys of a tile, which the product may copy
 
 
 def column_cosines(
     query: Float[Tensor, "b d"], keys: Float[Tensor, "m d"], column: Int[Tensor, "b n"], budget: int = _TILE
 ) -> Float[Tensor, "b n"]:
-    """q · k of every query with the keys at its columns. The b·n fetched keys are never held at once, in either pass:
-    at most `budget` bytes of them. Differentiable once, to queries and keys."""
+    """q · k of every query with the keys at its columns. The b·n fetched keys are never in memory at once, in either
+    pass, but at most `budget` bytes of them. Differentiable once, with respect to queries and keys."""
     return _ColumnCosines.apply(query, keys, column, budget)  # pyright: ignore[reportReturnType]
 
 

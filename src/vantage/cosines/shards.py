@@ -1,6 +1,6 @@
-"""Cosines with rows that other processes hold: the queries go to the rows.
+"""Cosines with rows that other processes hold: the queries are sent to the rows.
 
-b: queries here   p: rows asked for
+b: queries here   p: rows for each query
 """
 
 from dataclasses import replace
@@ -16,7 +16,7 @@ __all__ = ["cosines_of_rows", "gather_queries"]
 
 
 def gather_queries(query: Keys) -> Keys:
-    """The queries of all processes, by rank, whose gradient goes back to each."""
+    """The queries of all processes, in rank order; the gradient flows back to each process."""
     cluster = None if query.cluster is None else processes.gather(query.cluster)
     seed = None if query.seed is None else processes.gather(query.seed)
     vector, image = processes.gather(query.vector), processes.gather(query.image)
@@ -24,7 +24,7 @@ def gather_queries(query: Keys) -> Keys:
 
 
 def cosines_of_rows(query: Keys, pool: Shard, row: Int[Tensor, "b p"]) -> Float[Tensor, "b p"]:
-    """Each query's cosines with rows of its own, wherever they lie. Every process must ask for as many."""
+    """Each query's cosines with its own rows, whichever process holds them. Every process must pass equally many."""
     if row.shape[1] == 0:
         return query.vector[:, :0]
     local, mine = rows_here(processes.gather(row), pool.first, len(pool.local))

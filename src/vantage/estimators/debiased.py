@@ -1,4 +1,4 @@
-"""The debiased contrastive loss: the negatives' sum without the share of false negatives.
+"""The debiased contrastive loss: the sum over the negatives, corrected for false negatives.
 
 b: queries   p: positives of each query
 """
@@ -22,13 +22,13 @@ class Debiased:
     """−log( e^(a/τ) / (e^(a/τ) + N·g) ), where g corrects the mean over the N negatives for those of the query's class.
 
     Debiased contrastive learning (Chuang et al., arXiv 2007.00224) with one positive sample in the correction (M = 1),
-    as in the released code: g = max( (mean e^(b/τ) − τ⁺ e^(a/τ)) / (1 − τ⁺), e^(−1/τ) ), and the positive a gets a
-    gradient through g too. N is the number of negatives that the query has, whichever rules chose them; the release has
+    as in the released code: g = max( (mean e^(b/τ) − τ⁺ e^(a/τ)) / (1 − τ⁺), e^(−1/τ) ). The positive a also gets a
+    gradient through g. N is the number of negatives that the rules leave to the query; in the release it is
     2 · batch − 2.
 
     With τ⁺ = 0 it is InfoNCE, whose sum is N times the mean. With several positives it is the mean of their losses,
-    each with its own positive in g; the paper's M > 1 would put the mean of all into each. A query without negatives
-    gives 0.
+    each with its own positive in g; the paper's M > 1 would use the mean of all positives in each g. A query without
+    negatives gives 0.
     """
 
     temperature: float = 0.5
@@ -63,7 +63,7 @@ def log_debiased(
     log_count = count[:, None].clamp(min=1).to(total.dtype).log()
     if prior == 0:
         return torch.where(has_negatives, total, -torch.inf).expand_as(pull)
-    # Σ e^(b/τ) − τ⁺ N e^(a/τ) as a share of the first term; where nothing remains, the floor is used.
+    # Σ e^(b/τ) − τ⁺ N e^(a/τ) as a share of the first term; if nothing remains, the floor is used.
     share = 1 - (math.log(prior) + log_count + pull - total).clamp(max=1.0).exp()
     nonempty = share > 0
     difference = total + torch.where(nonempty, share, 1.0).log() - math.log1p(-prior)

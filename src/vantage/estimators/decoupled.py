@@ -19,9 +19,9 @@ __all__ = ["Decoupled"]
 class Decoupled:
     """`InfoNCE` with the positive left out of the denominator: log Σ exp(b/τ) − a/τ.
 
-    Ring's Algorithm 1 (Wu et al., arXiv 2010.02037) is written this way, although its equations and its code are not;
-    Yeh et al. (arXiv 2110.06848) call it decoupled. It pulls even the closest positive closer, and is not bounded
-    below. With several positives, the mean over them; a query without negatives gives 0.
+    Ring's Algorithm 1 (Wu et al., arXiv 2010.02037) is written this way, although the paper's equations and code are
+    not; Yeh et al. (arXiv 2110.06848) call it decoupled. It pulls even the closest positive closer, and is not bounded
+    below. With several positives it is the mean over them; a query without negatives gives 0.
     """
 
     temperature: float = 0.2

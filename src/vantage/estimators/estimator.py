@@ -1,7 +1,7 @@
 """The contracts of the three kinds of estimator, and what they share.
 
-* `Estimator`: a value that needs the negatives' sum and their number;
-* `TableEstimator`: one that looks at every negative;
+* `Estimator`: a value that needs only the sum over the negatives, and their number;
+* `TableEstimator`: an estimator that looks at every negative;
 * `EstimatorChoice`: the frozen choice of a `TableEstimator` that keeps state.
 
 b: queries   p: positives of each query
@@ -31,16 +31,16 @@ class Estimator(Protocol):
         ...
 
     def __call__(self, positive: Scores, negatives: Negatives, step: int) -> Float[Tensor, "b"]:
-        """One loss per query; `step` counts optimizer steps from 0, for settings that follow it."""
+        """One loss per query; `step` counts optimizer steps from 0, for settings that depend on it."""
         ...
 
 
 class TableEstimator(ABC):
-    """Compares positives with every negative by itself: a frozen value, or an `nn.Module` where there is state."""
+    """Compares positives with every single negative: a frozen value, or an `nn.Module` if it keeps state."""
 
     @abstractmethod
     def __call__(self, positive: Scores, negative: Scores, step: int) -> Float[Tensor, "b"]:
-        """One loss per query; `step` counts optimizer steps from 0, for settings that follow it."""
+        """One loss per query; `step` counts optimizer steps from 0, for settings that depend on it."""
 
 
 @runtime_checkable
@@ -48,7 +48,7 @@ class EstimatorChoice(Protocol):
     """The frozen choice of a `TableEstimator` that keeps state."""
 
     def build(self, images: int) -> TableEstimator:
-        """The estimator for a data set of `images` images: an `nn.Module` whose state is saved buffers."""
+        """The estimator for a data set of `images` images: an `nn.Module` with all its state in registered buffers."""
         ...
 
 
@@ -60,11 +60,11 @@ def check_temperature(temperature: float) -> None:
 
 def cross_entropy(pull: Float[Tensor, "b *p"], log_sum: Float[Tensor, "b *#p"]) -> Float[Tensor, "b *p"]:
     """log(exp(pull) + exp(log_sum)) − pull."""
-    # Above this threshold the curve is a straight line in float64; torch's default of 20 is off by 2e-9.
+    # Above this threshold softplus is the identity in float64; torch's default of 20 is off by 2e-9.
     return softplus(log_sum - pull, threshold=40.0)
 
 
 def mean_of_positives(value: Float[Tensor, "b p"], positive: Scores) -> Float[Tensor, "b"]:
-    """Mean over the positives that count; 0 for a query without."""
+    """Mean over the positives that count; 0 for a query without positives."""
     keep = positive.keep
     return value.masked_fill(~keep, 0.0).sum(1) / keep.sum(1).clamp(min=1)

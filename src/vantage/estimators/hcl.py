@@ -1,4 +1,4 @@
-"""Hard-negative weighting: negatives count more the more similar they are to the query.
+"""Hard-negative weighting: the more similar a negative is to the query, the more it counts.
 
 b: queries
 """
@@ -19,7 +19,7 @@ __all__ = ["HCL"]
 
 @dataclass(frozen=True)
 class HCL(TableEstimator):
-    """`Debiased` whose mean over the negatives is weighted by e^(β b/τ): the harder a negative, the more it counts.
+    """`Debiased` with the mean over the negatives weighted by e^(β b/τ): the harder a negative, the more it counts.
 
     Contrastive learning with hard negative samples (Robinson et al., arXiv 2010.04592) with M = 1 positive, as in
     the released code: Σ e^(b/τ) becomes N · Σ e^((1+β) b/τ) / Σ e^(β b/τ), and both sums get a gradient.
@@ -31,8 +31,8 @@ class HCL(TableEstimator):
     """τ: what cosines are divided by."""
 
     hardness: float = 1.0
-    """β: how much more the hard negatives count, 0 or more; with 0 all count alike. The release lists models of STL-10
-    with .5, 1, 2 and 6, of which 1 is best."""
+    """β: how much more the hard negatives count, 0 or more; with 0 all count alike. The release lists models trained on
+    STL-10 with .5, 1, 2 and 6, of which 1 is best."""
 
     prior: float = 0.1
     """τ⁺: the share of negatives that are of the query's own class, from 0 to below 1; a tenth for ten classes."""
@@ -55,6 +55,6 @@ class HCL(TableEstimator):
 
 
 def _log_sum(logits: Float[Tensor, "b n"], factor: float) -> Float[Tensor, "b"]:
-    """log Σ e^(factor · logit) over what is kept."""
+    """log Σ e^(factor · logit) over the finite logits."""
     finite = torch.isfinite(logits)
     return torch.logsumexp(torch.where(finite, logits, 0.0).mul(factor).masked_fill(~finite, -torch.inf), 1)

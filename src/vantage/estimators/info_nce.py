@@ -16,16 +16,16 @@ from vantage.records import Negatives, Scores
 
 __all__ = ["ArcNCE", "InfoNCE"]
 
-_LEAST = 1e-8  # of sin²: at a cosine of ±1 the slope of the sine would be infinite
+_LEAST = 1e-8  # least sin²: at a cosine of ±1 the slope of the sine would be infinite
 
 
 @dataclass(frozen=True)
 class InfoNCE:
     """Cross-entropy of picking the positive: log(exp((a − m)/τ) + Σ exp(b/τ)) − (a − m)/τ.
 
-    van den Oord et al., arXiv 1807.03748. The positive is in the denominator. With several positives, the mean over
-    them. With a margin m it is MarginNCE (InterCLR, Eq. 5): m > 0 asks more of the positive, m < 0 less. `ArcNCE` has
-    the margin on the angle.
+    van den Oord et al., arXiv 1807.03748. The positive is in the denominator. With several positives it is the mean
+    over them. With a margin m it is MarginNCE (InterCLR, Eq. 5): m > 0 demands more of the positive, m < 0 less.
+    `ArcNCE` applies the margin to the angle.
     """
 
     temperature: float = 0.2
@@ -45,11 +45,12 @@ class InfoNCE:
 
 @dataclass(frozen=True)
 class ArcNCE:
-    """`InfoNCE` whose margin is added to the angle θ of the positive: cos(θ + m) in place of cos θ − m.
+    """`InfoNCE` with the margin added to the angle θ of the positive: cos(θ + m) in place of cos θ − m.
 
     An option of InterCLR's release (arXiv 2008.11702), after ArcFace (Deng et al., arXiv 1801.07698). Where cos(θ + m)
-    would no longer fall as θ grows (θ > π − m; for m < 0, θ < −m) it is cos θ − |m| sin m, as both write it: falling
-    too, but a step away from the curve. The slope at cosines of ±1, infinite there and in the release, is bounded.
+    would no longer fall as θ grows (θ > π − m; for m < 0, θ < −m), cos θ − |m| sin m is used, as in both. This falls
+    too, but there is a jump where the two meet. The slope at cosines of ±1 is bounded here; in the release it is
+    infinite.
     """
 
     temperature: float = 0.2
@@ -70,7 +71,7 @@ class ArcNCE:
 
 
 def _turn(cosine: Float[Tensor, "b p"], margin: float) -> Float[Tensor, "b p"]:
-    """cos(θ + margin), and a straight line where that rises with θ."""
+    """cos(θ + margin), or a function linear in cos θ where that would rise with θ."""
     sine = (1.0 - cosine.square()).clamp(min=_LEAST).sqrt()
     cosine_of_sum = cosine * math.cos(margin) - sine * math.sin(margin)
     falls = cosine > -math.cos(margin) if margin >= 0 else cosine < math.cos(margin)

@@ -22,22 +22,21 @@ __all__ = ["JCL", "bound"]
 class JCL:
     """An upper bound of InfoNCE's mean over infinitely many positive keys (Cai et al., arXiv 2009.14776, Eq. 8).
 
-    log( exp(q·μ/τ + λ qᵀΣq / 2τ²) + Σ exp(b/τ) ) − q·μ/τ, for positive keys of mean μ and covariance Σ, divided by
-    their number, not by one less. qᵀΣq is the population variance of the positives' cosines, so no d × d matrix is
-    needed. With λ = 0 it is InfoNCE at the mean key; with one positive it is InfoNCE, whatever λ.
+    log( exp(q·μ/τ + λ qᵀΣq / 2τ²) + Σ exp(b/τ) ) − q·μ/τ, for positive keys with mean μ and covariance Σ (divided by
+    their number, not by one less). qᵀΣq is the population variance of the positives' cosines, so no d × d matrix is
+    needed. With λ = 0 it is InfoNCE at the mean key; with one positive it is InfoNCE for any λ.
 
-    The keys get no gradient in the paper: a momentum encoder makes them (`Momentum`), or the positives are
-    `FixedViews`. The released code adds the variance to the cross-entropy of the lifted positive, which is the same
-    number. `bound` is the formula in plain PyTorch; calling the estimator gives the same numbers and the same gradient
-    in half the operations.
+    In the paper the keys get no gradient: use a momentum encoder (`Momentum`), or `FixedViews` as the positives. The
+    released code adds the variance to the cross-entropy of the lifted positive, which is the same number. `bound` is
+    the formula in plain PyTorch; the estimator gives the same numbers and the same gradient in half the operations.
     """
 
     temperature: float = 0.2
     """τ: what cosines are divided by."""
 
     strength: Schedule = Constant(4.0)
-    """λ: how much the spread of the positives counts, by step; 1 is the bound itself, 4 the paper's. The
-    released code climbs to λ over the E epochs of a run: ByEpoch(Linear(λ / E, λ, E − 1))."""
+    """λ: how much the spread of the positives counts, by step; 1 gives the bound itself, 4 is the paper's value. The
+    released code raises it to λ over the E epochs of a run: ByEpoch(Linear(λ / E, λ, E − 1))."""
 
     def __post_init__(self) -> None:
         check_temperature(self.temperature)
@@ -54,7 +53,7 @@ class JCL:
 def bound(
     cosine: Float[Tensor, "b p"], log_sum: Float[Tensor, "b"], temperature: float, strength: float
 ) -> Float[Tensor, "b"]:
-    """`JCL` as its formula reads, where every positive counts: what the faster form is tested against."""
+    """The formula of `JCL` if every positive counts; the faster form is tested against it."""
     pull = cosine.mean(1) / temperature
     lift = pull + strength * cosine.var(1, correction=0) / (2 * temperature**2)
     return torch.logaddexp(lift, log_sum) - pull
@@ -64,9 +63,9 @@ class _Bound(torch.autograd.Function):
     """`bound` of the kept cosines: log(e^(pull + extra) + e^rest) − pull, for pull = mean / τ and
     extra = weight · variance.
 
-    The gradient comes from the same pass: the time of so small a term is the time to start its operations, and this
-    takes half as many. With p for the negatives' share of the sum, the mean gets −p / τ and the variance
-    (1 − p) · weight.
+    The gradient comes from the same pass. For so small a term, time goes into launching operations, and this launches
+    half as many. With p for the negatives' share of the sum, the gradient is −p / τ for the mean and (1 − p) · weight
+    for the variance.
     """
 
     @staticmethod
@@ -76,7 +75,7 @@ class _Bound(torch.autograd.Function):
         mean, deviation, count = _spread(cosine, keep)
         extra = deviation.square().sum(1, keepdim=True).mul_(weight / count)
         rest = torch.sub(log_sum[:, None], mean / temperature).sub_(extra)
-        loss = softplus(rest, threshold=40.0).add_(extra)  # above it, a straight line in float64
+        loss = softplus(rest, threshold=40.0).add_(extra)  # above it, the identity in float64
         negative = rest.sigmoid_()
         lift = deviation.mul_(2 * weight / count)
         pull = torch.addcmul(lift, negative, lift + 1 / (temperature * count), value=-1)
@@ -95,7 +94,8 @@ class _Bound(torch.autograd.Function):
 
 
 def _spread(cosine: Tensor, keep: Tensor | None) -> tuple[Float[Tensor, "b 1"], Float[Tensor, "b p"], int | Tensor]:
-    """Mean of each query's kept cosines, how far each lies from it (0 where dropped), and how many, 1 at least."""
+    """Mean of each query's cosines that count, each one's deviation from it (0 if dropped), and their number, at least
+    1."""
     if keep is None:
         mean = cosine.mean(1, keepdim=True)
         return mean, cosine - mean, cosine.shape[1]

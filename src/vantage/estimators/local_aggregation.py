@@ -24,11 +24,11 @@ class LocalAggregation:
     """−log( Σ_{C∩B} exp(a/τ) / Σ_B exp(s/τ) + 1e−7 ): the probability of all positives together.
 
     Zhuang et al., arXiv 1903.12355, in the form of its release: the positives are the mates C∩B among the near rows B,
-    and the negatives are the others of B, so lift and pull are both the soft maximum of the positives. `NearMates(k)`
-    with the rules `(Hardest(k), OtherClusters())` give these sets. Wu et al. write means in place of sums:
-    `MeanAggregation`.
+    and the negatives are the other rows of B, so lift and pull are both the soft maximum of the positives.
+    `NearMates(k)` with the rules `(Hardest(k), OtherClusters())` gives these sets. Wu et al. write means in place of
+    sums: `MeanAggregation`.
 
-    A query without a mate near it gives 0 and does not count; the release counts it as −log 1e−7 = 16.118, with no
+    A query without a near mate gives 0 and does not count; the release counts it as −log 1e−7 = 16.118, with no
     gradient.
     """
 
@@ -53,9 +53,9 @@ class MeanAggregation:
     """log( mean_B exp(s/τ) ) − log( mean_C exp(a/τ) ): local aggregation as Wu et al. write it (arXiv 2010.02037, Eq.
     5).
 
-    The numerator has all of the cluster (`ClusterMates`), the denominator only the near rows (`Hardest(k)`, mates among
-    them). For the sets of `LocalAggregation` the gradient is the same and the value differs by log(|C| / |B|), and by
-    the 1e−7 of the release. A query without mates or without near rows gives 0.
+    The mean over C is over the whole cluster (`ClusterMates`), that over B only over the near rows (`Hardest(k)`,
+    including mates). With the sets of `LocalAggregation` the gradient is the same, and the value differs by
+    log(|C| / |B|) and by the 1e−7 of the release. A query without mates or without near rows gives 0.
     """
 
     temperature: float = 0.07
@@ -77,11 +77,11 @@ class MeanAggregation:
 
 @dataclass(frozen=True)
 class PooledNCE:
-    """`InfoNCE` of one positive that stands for all: a with exp(a/τ) = mean exp(aᵢ/τ).
+    """`InfoNCE` with one positive a that stands for all: exp(a/τ) = mean exp(aᵢ/τ).
 
     Ring's "+C_i" (Wu et al., arXiv 2010.02037, section 5): the positive is the mean over the cluster, as in Eq. 5, and
-    the negatives stay the same. With one positive it is InfoNCE. The mean of the losses, in place of the loss of the
-    mean, is `InfoNCE`.
+    the negatives stay the same. With one positive it is InfoNCE. For the mean of the losses, instead of the loss of
+    the mean, use `InfoNCE`.
     """
 
     temperature: float = 0.07
@@ -97,7 +97,7 @@ class PooledNCE:
 
 
 def _log_mean_exp(positive: Scores, temperature: float, dtype: torch.dtype) -> Float[Tensor, "b"]:
-    """log mean exp of the positives that count; 0 for a query without."""
+    """log mean exp of the positives that count; 0 for a query without positives."""
     has_positive = positive.keep.any(1)
     logits = torch.where(has_positive[:, None], positive.logits(temperature).to(dtype), 0.0)
     count = torch.where(has_positive, positive.keep.sum(1), logits.shape[1])

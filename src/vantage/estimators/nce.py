@@ -1,4 +1,4 @@
-"""Noise-contrastive estimation: each pair against noise.
+"""Noise-contrastive estimation: each pair is classified as data or noise.
 
 b: queries
 """
@@ -37,14 +37,15 @@ class NCE:
 
 
 class NCEState(nn.Module, TableEstimator):
-    """`NCE` with its normalizer, log Z, as a saved buffer; nan until the first training batch."""
+    """The estimator of `NCE`. Its normalizer, log Z, is a buffer saved in checkpoints; nan until the first training
+    batch."""
 
     log_normalizer: Tensor
 
     def __init__(self, temperature: float, images: int) -> None:
         super().__init__()
         self.temperature, self.images = temperature, images
-        self._finite_buffer: tuple[Tensor, int] | None = None  # the one that holds Z, and its version
+        self._finite_buffer: tuple[Tensor, int] | None = None  # the buffer once it holds Z, and its version
         self.register_buffer("log_normalizer", torch.tensor(torch.nan, dtype=torch.float64))
 
     def forward(self, positive: Scores, negative: Scores, step: int) -> Float[Tensor, "b"]:
@@ -60,7 +61,7 @@ class NCEState(nn.Module, TableEstimator):
         return (attract + repel.sum(1)) * positive.keep.any(1)
 
     def _is_set(self) -> bool:
-        """Whether Z is set: read from the buffer once, and again after somebody else has changed it."""
+        """Whether Z is set. The buffer is read once, and again only after something else has changed it."""
         buffer = self.log_normalizer
         if (
             self._finite_buffer is None
@@ -73,7 +74,7 @@ class NCEState(nn.Module, TableEstimator):
     def _set_normalizer(self, near: Tensor, far: Tensor) -> None:
         both = torch.cat([near, far], 1).double()
         columns = processes.total(torch.isfinite(both).sum())
-        # Shifted by the largest possible logit, not by the batch's own, so that processes may add their parts.
+        # Shifted by the largest possible logit, not the batch's largest, so that processes can add up their parts.
         shift = 1.0 / self.temperature
         mass = processes.total((both - shift).exp().sum())
         self.log_normalizer.copy_(torch.log(self.images * mass / columns) + shift)

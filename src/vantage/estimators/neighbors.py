@@ -1,4 +1,4 @@
-"""Estimators that pull near neighbors in beside the own positive, which alone stands in the denominator.
+"""Estimators that also pull near neighbors; only the query's own positive is in the denominator.
 
 b: queries   p: positives of each query
 """
@@ -17,10 +17,10 @@ __all__ = ["MeanNeighbors", "SoftNeighbors"]
 
 @dataclass(frozen=True)
 class SoftNeighbors:
-    """log( exp(a₀/τ) + Σ exp(b/τ) ) − log Σ exp(a/τ) over all positives a, of which a₀ is the first that counts.
+    """log( exp(a₀/τ) + Σ exp(b/τ) ) − log Σ exp(a/τ) over all positives a; a₀ is the first one that counts.
 
     `neighbor_views` of Ring's release (arXiv 2010.02037), joined by log-sum-exp. Neighbors are only in the numerator,
-    so it may be negative. With one positive it is InfoNCE. `Neighbors` puts the own positive first.
+    so the loss may be negative. With one positive it is InfoNCE. `Neighbors` puts the query's own positive first.
     """
 
     temperature: float = 0.07
@@ -41,10 +41,10 @@ class SoftNeighbors:
 
 @dataclass(frozen=True)
 class MeanNeighbors:
-    """log( exp(a₀/τ) + Σ exp(b/τ) ) − mean(a)/τ over all positives a, of which a₀ is the first that counts.
+    """log( exp(a₀/τ) + Σ exp(b/τ) ) − mean(a)/τ over all positives a; a₀ is the first one that counts.
 
     `neighbor_views` of Ring's release (arXiv 2010.02037), joined by the mean of the logits. With one positive it is
-    InfoNCE. `Neighbors` puts the own positive first.
+    InfoNCE. `Neighbors` puts the query's own positive first.
     """
 
     temperature: float = 0.07
@@ -63,6 +63,6 @@ class MeanNeighbors:
 
 
 def _first(logits: Float[Tensor, "b p"], positive: Scores) -> Float[Tensor, "b"]:
-    """The first positive that counts; 0 for a query without."""
+    """The first positive that counts; 0 for a query without positives."""
     leads = positive.keep & (positive.keep.cumsum(1) == 1)
     return torch.where(leads, logits, 0.0).sum(1)

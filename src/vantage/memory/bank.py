@@ -30,8 +30,8 @@ class Bank:
     """Weight on the old row, 0 (replace) to 1 (never change)."""
 
     sharded: bool = False
-    """Whether each process holds the rows of its share of the images, and not all of them: for banks that do not fit a
-    device. Losses are those of a whole bank, to rounding; steps exchange more (docs/scale.md)."""
+    """Whether each process holds only the rows of its share of the images, for banks too large for one device. Losses
+    equal those of an unsharded bank, to rounding; each step communicates more (docs/scale.md)."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.momentum <= 1:
@@ -43,22 +43,22 @@ class Bank:
 
 
 class BankStore(RowStore):
-    """Row i belongs to image i; saved."""
+    """The store of `Bank`: row i belongs to image i. The rows are saved in checkpoints."""
 
     def __init__(self, images: int, width: int, momentum: float, sharded: bool = False) -> None:
         super().__init__(images, width, sharded)
         self.momentum = momentum
 
     def read(self, fresh: Keys) -> Pool:
-        """Every row as earlier steps left it. Not a copy: write only after the loss has been computed."""
+        """All rows, as earlier steps left them. They are not copied: write only after the loss has been computed."""
         keys = Keys(self.vector, self.image)
         return Shard(keys, self.share.start, self.images) if self.is_sharded else keys
 
     @torch.no_grad()
     def write(self, fresh: Keys) -> None:
-        """Move the rows of these images. Several keys of one image count as their mean.
+        """Update the rows of these images. Several keys of one image count as their mean.
 
-        Raises `UserError` for an image number that the bank does not have.
+        Raises `UserError` for an image that has no row in the bank.
         """
         if len(fresh) == 0:
             return
@@ -67,11 +67,9 @@ class BankStore(RowStore):
 
 
 def check_images(image: Int[Tensor, "b"], rows: int) -> None:
-    """Raises `UserError` for an image that a bank of `rows` rows does not have; on a device see `demand`."""
+    """Raises `UserError` for an image that has no row in a bank of `rows` rows; on a GPU see `demand`."""
     if image.device.type != "cpu":
-        demand(
-            ((image >= 0) & (image < rows)).all(), f"an image was to be written to a bank of {rows} that it is not of"
-        )
+        demand(((image >= 0) & (image < rows)).all(), f"an image that was to be written has no row in a bank of {rows}")
         return
     low, high = int(image.min()), int(image.max())
     if low < 0 or high >= rows:
@@ -82,14 +80,14 @@ def check_images(image: Int[Tensor, "b"], rows: int) -> None:
 
 
 def move_rows(store: RowStore, fresh: Keys, momentum: float) -> None:
-    """M ← normalize(momentum·M + (1 − momentum)·f) for the rows of these images that this process holds, in place."""
+    """M ← normalize(momentum·M + (1 − momentum)·f), in place, for the rows of these images that this process holds."""
     vector, place = store.vector, fresh.image
     mean, mine = _mean_of_image(fresh.image, fresh.vector.to(vector.dtype)), None
     if store.is_sharded:
         place, mine = rows_here(fresh.image, store.share.start, len(vector))
     old = vector[place]
     new = normalize(torch.lerp(mean, old, momentum), dim=1)
-    if mine is not None:  # a row of elsewhere becomes one that is here, or is left as it was: no device is asked
+    if mine is not None:  # others' rows repeat one of ours, or rewrite an old value: selecting ours needs a host sync
         first_mine = mine.long().argmax()
         place = torch.where(mine, place, place[first_mine])
         new = torch.where(mine[:, None], new, torch.where(mine[first_mine], new[first_mine], old[first_mine]))
@@ -97,7 +95,7 @@ def move_rows(store: RowStore, fresh: Keys, momentum: float) -> None:
 
 
 def _mean_of_image(image: Int[Tensor, "b"], vector: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
-    """For each vector the mean of those of its image, so that a row that is written twice gets the same value twice."""
+    """Each vector replaced by the mean over its image, so that a row written twice gets the same value both times."""
     if image.device.type == "cpu" and len(image.unique()) == len(image):
         return vector
     numbers, order = image.sort(stable=True)
@@ -109,7 +107,7 @@ def _mean_of_image(image: Int[Tensor, "b"], vector: Float[Tensor, "b d"]) -> Flo
 
 
 def first_of_each(numbers: Int[Tensor, "b"]) -> Bool[Tensor, "b"]:
-    """Whether a number is the first of its kind, in numbers in order."""
+    """Whether each of the sorted numbers is the first of its value."""
     first = torch.ones_like(numbers, dtype=torch.bool)
     first[1:] = numbers[1:] != numbers[:-1]
     return first

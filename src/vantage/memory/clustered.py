@@ -18,47 +18,47 @@ from vantage.records import Keys
 
 __all__ = ["ClusteredBank", "OnlineStore"]
 
-_RECOUNT = 1000  # writes after which the running sums are made anew: rounding must not pile up
+_RECOUNT = 1000  # writes after which the running sums are recomputed, so that rounding errors do not pile up
 
 
 @dataclass(frozen=True)
 class ClusteredBank:
     """A bank whose labels follow its rows at every step: InterCLR's mini-batch k-means (Xie et al., §3.1).
 
-    k-means over the bank makes the first clusters. From there on each write gives its images the label of the centroid
-    nearest to their *new* row, centroids become the means of their rows every `refresh_every` writes, and clusters
-    below `smallest` are dissolved.
+    k-means over the bank makes the first clusters. After that, each write gives its images the label of the centroid
+    nearest to their *new* row. Every `refresh_every` writes, centroids become the means of their rows. Clusters of
+    fewer than `smallest` images are dissolved.
 
-    With `first` = 0 the bank starts with the untrained network's vector of every image and is clustered at once (the
-    paper and the release); `vantage.train` gives it these rows, and a loop of your own does so by `Store.begin`.
-    Otherwise every image is a cluster of its own until the bank has been filled `first` times, which costs no extra
-    pass.
+    With `first` = 0 the bank starts with the untrained network's vector of every image and is clustered at once (as in
+    the paper and the release). `vantage.train` passes these rows to the bank; in a loop of your own, call
+    `Store.begin`. Otherwise every image is a cluster of its own until the bank has been filled `first` times, which
+    costs no extra pass.
     """
 
     momentum: float = 0.5
     """Weight on the old row, 0 (replace) to 1 (never change)."""
 
     clusters: int = 10_000
-    """How many: InterCLR takes ten times the classes of ImageNet."""
+    """Number of clusters; InterCLR uses ten times the number of ImageNet's classes."""
 
     refresh_every: int = 10
-    """Writes between refreshes of the centroids, one for each accumulated part of a step: 10 in the release, 1 in the
-    paper's text."""
+    """Writes between refreshes of the centroids: 10 in the release, 1 in the paper's text. A step writes once for each
+    of its accumulated parts."""
 
     smallest: int = 20
-    """Images that a cluster needs to persist; 0 or 1: none is ever dissolved."""
+    """Images that a cluster needs to persist; with 0 or 1 no cluster is ever dissolved."""
 
     closeness: Closeness = Distance()
-    """What nearest means for labels at each step."""
+    """How the nearest centroid is chosen when labels are updated at each step."""
 
     first: int = 1
-    """Passes over the images before the first clustering; 0: features of the untrained network are clustered."""
+    """Passes over the images before the first clustering; with 0, features of the untrained network are clustered."""
 
     iterations: int = 20
-    """Iterations of the first k-means, at most."""
+    """Maximum number of iterations of the first k-means."""
 
     sharded: bool = False
-    """Whether each process holds the rows of its share of the images, as in `Bank`; every process has all labels."""
+    """Whether each process holds only its share of the rows, as in `Bank`. Every process has all labels."""
 
     def __post_init__(self) -> None:
         Bank(self.momentum)
@@ -67,8 +67,8 @@ class ClusteredBank:
         at_least(self, 0, "smallest", "first")
 
     def fit_to(self, images: int, batch_size: int) -> "ClusteredBank":
-        """At most one cluster for 128 images (10,000 of 1.28 million), and no fewer than 2; `smallest` at most a
-        quarter of the mean size; a refresh at every write where an epoch has fewer than 1,000 steps."""
+        """At most one cluster for every 128 images (10,000 for 1.28 million), but at least 2; `smallest` at most a
+        quarter of the mean size; a refresh at every write if an epoch has fewer than 1,000 steps."""
         clusters = min(self.clusters, max(2, images // 128))
         every = self.refresh_every if images >= 1_000 * batch_size else 1
         smallest = min(self.smallest, images // (4 * clusters))
@@ -80,7 +80,7 @@ class ClusteredBank:
 
 
 class OnlineStore(LabeledRows):
-    """The store of `ClusteredBank`: centroids and running sums beside the labels, all saved."""
+    """The store of `ClusteredBank`: centroids and running sums in addition to the labels, all saved in checkpoints."""
 
     centroid: Tensor
     total: Tensor
@@ -91,7 +91,7 @@ class OnlineStore(LabeledRows):
     def __init__(self, images: int, width: int, choice: ClusteredBank) -> None:
         super().__init__(images, width, choice.clusters, 1, choice.sharded)
         self.choice = choice
-        self.host_writes, self.host_begun, self.host_seed = HostCount(), HostCount(), HostCount()  # no state either
+        self.host_writes, self.host_begun, self.host_seed = HostCount(), HostCount(), HostCount()  # caches, not state
         self.register_buffer("centroid", torch.zeros(choice.clusters, width))
         self.register_buffer("total", torch.zeros(choice.clusters, width, dtype=torch.float64))
         self.register_buffer("count", torch.zeros(choice.clusters, dtype=torch.int64))
@@ -100,12 +100,12 @@ class OnlineStore(LabeledRows):
 
     @property
     def waits(self) -> bool:
-        """Whether the rows of the untrained network are still missing."""
+        """Whether the bank still needs the untrained network's vectors (`begin`)."""
         return self.choice.first == 0 and not self.host_begun.at_least(self.begun, 1)
 
     @torch.no_grad()
     def begin(self, keys: Keys) -> None:
-        """Take these rows and cluster them at once, as if `first` passes were over."""
+        """Take these vectors as the rows and cluster them at once, as after `first` passes."""
         self.vector.copy_(keys.vector)
         self.begun.fill_(True)
         self.written.fill_(self.choice.first * self.images)
@@ -113,13 +113,13 @@ class OnlineStore(LabeledRows):
 
     @property
     def clustering(self) -> Clustering:
-        """The labels, centroids and sums, to be changed in place."""
+        """A view of the labels, centroids and sums, through which they are changed in place."""
         return Clustering(self.rows, self.label[:, 0], self.centroid, self.total, self.count, self.members)
 
     @torch.no_grad()
     def write(self, fresh: Keys) -> None:
-        """Move the rows of these images, then update the clusters. Raises `UserError` as `BankStore.write`, and while
-        it waits for its first rows."""
+        """Update the rows of these images, then the clusters. Raises `UserError` as `BankStore.write` does, and also
+        if the bank still waits for its first rows."""
         if len(fresh) == 0:
             return
         check_first_rows(self)
@@ -132,14 +132,14 @@ class OnlineStore(LabeledRows):
             self.cluster(draws.mix(self.host_seed.exact(self.seed), 1))
 
     def cluster(self, seed: int) -> None:
-        """k-means over all rows."""
+        """Run k-means over all rows."""
         label, centroid = kmeans(self.rows, self.choice.clusters, seed, self.choice.iterations)
         self.label[:, 0] = label
         self.centroid.copy_(centroid)
         self.clustering.recount()
 
     def follow(self, moves: RowMoves) -> None:
-        """New labels for the moved rows; centroids now and then; small clusters always."""
+        """Relabel the moved rows, refresh the centroids if that is due, and dissolve clusters that became too small."""
         clustering, image = self.clustering, moves.image
         label = nearest(self.rows[image], self.centroid, self.choice.closeness)[0]
         clustering.move(image, label, moves.old, moves.first)

@@ -1,4 +1,4 @@
-"""One clustering of a bank, kept up to date row by row: running sums, and clusters that became too small.
+"""One clustering of a bank, updated as its rows move: running sums, and the repair of clusters that became too small.
 
 m: rows   k: clusters   d: width
 """
@@ -53,8 +53,8 @@ class Clustering:
         previous: Float[Tensor, "r d"] | None = None,
         first: Bool[Tensor, "r"] | None = None,
     ) -> None:
-        """Give rows other labels. `previous` holds the rows as they were when they were counted, if they have been
-        written since; `first` marks which of several copies of a row counts."""
+        """Give rows new labels. If the rows have been written since they were counted, `previous` holds their earlier
+        values. If rows are repeated, `first` marks the copy that counts."""
         new, old_label = self.vector[row], self.label[row]
         old, places = new if previous is None else previous, torch.cat([old_label, label])
         if first is not None:
@@ -65,17 +65,17 @@ class Clustering:
         self.members.move(self.label, row, label)
 
     def refresh(self) -> None:
-        """Every centroid to the mean of its rows; that of an empty cluster stays."""
+        """Move every centroid to the mean of its rows; the centroid of an empty cluster stays."""
         mean = self.total / self.count.clamp(min=1)[:, None]
         self.centroid.copy_(torch.where(self.count[:, None] > 0, mean, self.centroid))
 
     def mend(self, smallest: int, closeness: Closeness, seed: int) -> None:
         """Dissolve clusters of fewer than `smallest` rows, as InterCLR's release does in every iteration.
 
-        Their rows go to the nearest centroid of the others; then the largest cluster is split in two, once for each
-        emptied one. Where all clusters are small there is nowhere to go, and nothing is done. A half may itself be
-        small: the next call handles it. A device is asked how large the clusters are, and, where some are small, for
-        the size of the largest after their rows have moved.
+        Their rows go to the nearest centroid of the other clusters. Then, once for each emptied cluster, the largest
+        cluster is split in two. If all clusters are small, nothing is done. A half may itself be too small; the next
+        call handles it. On a GPU the host waits once for the sizes of the clusters and, if some are small, once more
+        for the size of the largest after their rows have moved.
         """
         if smallest < 1:
             return
@@ -94,10 +94,11 @@ class Clustering:
                 self._split(number, most, draws.mix(seed, number))
 
     def _split(self, empty: int, most: int, seed: int) -> None:
-        """Half of the rows of the largest cluster, by 2-means, to an empty one; a random half where all rows are alike.
+        """Split the largest cluster by 2-means and move one part to an empty cluster; if all rows are alike, move a
+        random half.
 
-        The host knows only that there are `most` rows at most, so it asks for as many; beyond `size` they are copies of
-        the first row, which do not count.
+        The host knows only that there are at most `most` rows, so `row` has that length; entries beyond `size` repeat
+        the first row and do not count.
         """
         size, largest = self.count.max(0)
         other = torch.full_like(largest, empty)
@@ -106,7 +107,7 @@ class Clustering:
         slot = torch.where(valid, slot, 0)
         row = (self.label == largest).nonzero_static(size=most)[slot, 0]
         order = torch.randperm(most, generator=torch.Generator().manual_seed(seed)).to(row.device, non_blocking=True)
-        order = torch.where(valid, order, most).argsort(stable=True).argsort(stable=True)  # of the valid rows alone
+        order = torch.where(valid, order, most).argsort(stable=True).argsort(stable=True)  # of valid rows only
         second = lloyd(self.vector[row], order[:2], 20, valid)[0] == 1
         alike = (second | ~valid).all() | ~second.any()
         second = torch.where(alike, order < size // 2, second)

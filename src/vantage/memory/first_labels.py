@@ -24,7 +24,7 @@ class FirstLabels(Protocol):
 
 @dataclass(frozen=True)
 class Apart:
-    """Every image is a cluster of its own, as where mates are positives."""
+    """Every image is a cluster of its own; for branches whose positives are cluster mates."""
 
     def of(self, image: Int[Tensor, "m"]) -> Int[Tensor, "m"]:
         """The image's own number."""
@@ -33,7 +33,7 @@ class Apart:
 
 @dataclass(frozen=True)
 class Together:
-    """All images are one cluster, as where mates are negatives."""
+    """All images form one cluster; for branches whose negatives are cluster mates."""
 
     def of(self, image: Int[Tensor, "m"]) -> Int[Tensor, "m"]:
         """0 for every image."""

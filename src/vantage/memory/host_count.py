@@ -1,4 +1,4 @@
-"""Saved numbers that the host knows without reading them, so that it does not have to wait for a device."""
+"""Counters in buffers whose value the host tracks, so that it does not have to wait for a GPU to read them."""
 
 from torch import Tensor
 
@@ -6,9 +6,10 @@ __all__ = ["HostCount"]
 
 
 class HostCount:
-    """What the host knows of a count in a store's buffer, which only grows if at all: bounds, exact after a reading.
+    """Lower and upper bounds on a counter in a store's buffer, which never decreases; reading it makes them exact.
 
-    Not state: a buffer that somebody else has written (a checkpoint) or replaced (a move to a device) is read again.
+    The bounds are a cache, not state: after any other write (a checkpoint) or a move to a device the buffer is read
+    again.
     """
 
     def __init__(self) -> None:
@@ -17,26 +18,27 @@ class HostCount:
         self._least = self._most = 0
 
     def exact(self, buffer: Tensor) -> int:
-        """Its value; read where the bounds are apart, or where somebody else wrote it."""
+        """The counter's value; the buffer is read only if the bounds differ, or if something else wrote it."""
         self._follow(buffer)
         if self._least < self._most:
             self._read(buffer)
         return self._most
 
     def lower_bound(self, buffer: Tensor) -> int:
-        """A value that it has reached, without a reading."""
+        """A value that the counter has reached for sure; the bounds are not tightened by a read."""
         self._follow(buffer)
         return self._least
 
     def at_least(self, buffer: Tensor, value: int) -> bool:
-        """Whether it is at least `value`; read only where the bounds leave that open."""
+        """Whether the counter is at least `value`; the buffer is read only if the bounds leave that open."""
         self._follow(buffer)
         if self._least < value <= self._most:
             self._read(buffer)
         return self._most >= value
 
     def add(self, buffer: Tensor, number: Tensor | int, most: int) -> None:
-        """Count further, in place: `number`, which the host does not read, but which is `most` at most."""
+        """Add `number` to the buffer, in place. If it is a tensor, the host does not read it and only uses that it is
+        at most `most`."""
         self._follow(buffer)
         buffer.add_(number)
         self._most += most

@@ -10,15 +10,16 @@ __all__ = ["InBatch", "InBatchStore"]
 
 @dataclass(frozen=True)
 class InBatch:
-    """Compare with the keys of this step only, of all processes (SimCLR). Keys that learn get their gradient."""
+    """Compare only with the keys of this step, gathered from all processes (SimCLR). Keys that require a gradient get
+    one."""
 
     def build(self, images: int, width: int) -> "InBatchStore":
-        """A store that keeps nothing."""
+        """A store that remembers nothing."""
         return InBatchStore()
 
 
 class InBatchStore(Store):
-    """Hands the fresh keys back."""
+    """Returns the fresh keys."""
 
     def read(self, fresh: Keys) -> Keys:
         """The fresh keys themselves."""

@@ -1,9 +1,9 @@
 """k-means on the rows of a bank, on the bank's own device.
 
-scikit-learn's k-means runs on the CPU alone, so each clustering would copy the bank off the device and hold it twice
-more; this one works in chunks on any device. Where the processes of a run all hold the rows, they share the chunks, and
-get the labels and sums of one process, bit by bit. Where each holds its share (`Rows`), it works on that, and sums are
-added up in float64.
+scikit-learn's k-means runs only on the CPU, so each clustering would copy the bank off the device and need memory for
+two more copies. This one works in chunks on any device. If every process holds all rows, the processes share the
+chunks, and the labels and sums are bit for bit those of one process. If each holds a share of the rows (`Rows`), it
+works on that share, and sums are added up in float64.
 
 m: rows   k: clusters   d: width
 """
@@ -22,7 +22,7 @@ from vantage.processes.sharing import gather_rows, own_slice
 
 __all__ = ["Closeness", "Distance", "InnerProduct", "add_rows", "kmeans", "lloyd", "nearest", "sums"]
 
-_BYTES = 64 * 2**20  # a chunk of rows × clusters, or of rows × width
+_BYTES = 64 * 2**20  # size of a chunk of rows × clusters, or of rows × width
 
 
 @runtime_checkable
@@ -30,13 +30,13 @@ class Closeness(Protocol):
     """How near a row is to a centroid."""
 
     def __call__(self, vector: Float[Tensor, "m d"], centroid: Float[Tensor, "k d"]) -> Float[Tensor, "m k"]:
-        """A number for each pair, larger where they are nearer."""
+        """A number for each pair; larger means nearer."""
         ...
 
 
 @dataclass(frozen=True)
 class Distance:
-    """Euclidean distance, as InterCLR's paper and k-means have it."""
+    """Euclidean distance, as in InterCLR's paper and in k-means."""
 
     def __call__(self, vector: Float[Tensor, "m d"], centroid: Float[Tensor, "k d"]) -> Float[Tensor, "m k"]:
         """v·c − ‖c‖²/2, which falls as ‖v − c‖² rises."""
@@ -45,8 +45,8 @@ class Distance:
 
 @dataclass(frozen=True)
 class InnerProduct:
-    """Inner product with centroids that are not normalized, as InterCLR's release has it: tight clusters, whose
-    centroids are longer, attract more."""
+    """Inner product with centroids that are not normalized, as in InterCLR's release. Tight clusters have longer
+    centroids, so they attract more."""
 
     def __call__(self, vector: Float[Tensor, "m d"], centroid: Float[Tensor, "k d"]) -> Float[Tensor, "m k"]:
         """v·c."""
@@ -56,8 +56,8 @@ class InnerProduct:
 def nearest(
     vector: Float[Tensor, "m d"] | Rows, centroid: Float[Tensor, "k d"], closeness: Closeness = Distance()
 ) -> tuple[Int[Tensor, "m"], Float[Tensor, "m"]]:
-    """The nearest centroid of each row and how close it is; of equally close ones, any. Where there are many rows, the
-    processes share them, and all must ask for the same."""
+    """The nearest centroid of each row and how close it is; among equally close ones, any. The processes share the
+    rows, so all of them must make the same call."""
     chunk = max(1, _BYTES // (max(1, len(centroid)) * centroid.element_size()))
     if isinstance(vector, Rows):
         rows = vector.local
@@ -72,10 +72,10 @@ def nearest(
 def sums(
     label: Int[Tensor, "m"], vector: Float[Tensor, "m d"] | Rows, clusters: int, dtype: torch.dtype | None = None
 ) -> tuple[Float[Tensor, "k d"], Int[Tensor, "k"]]:
-    """The sum (in `dtype`, or the rows' own) and the number of the rows of each label; no device is waited for.
+    """The sum (in `dtype`, or the dtype of the rows) and the number of each label's rows, without a host sync.
 
-    Of rows that every process holds, every process adds up all: sharing that work would cost more. Where they are dealt
-    out, each adds up its own, and all must ask for the same.
+    If every process holds all rows, each adds up all of them, since sharing that work would cost more. If the rows are
+    sharded, each process adds up its own, and all must make the same call.
     """
     times = torch.zeros(clusters, dtype=torch.int64, device=label.device).index_add_(0, label, torch.ones_like(label))
     if not isinstance(vector, Rows):
@@ -88,7 +88,7 @@ def sums(
 def _total(
     label: Int[Tensor, "m"], vector: Float[Tensor, "m d"], clusters: int, dtype: torch.dtype
 ) -> Float[Tensor, "k d"]:
-    """In chunks, so that no second bank is held."""
+    """The sums of `sums`, in chunks so that no second copy of the bank is needed."""
     total = vector.new_zeros(clusters, vector.shape[1], dtype=dtype)
     room = max(1, _BYTES // (vector.shape[1] * dtype.itemsize))
     for part, rows in zip(label.split(room), vector.split(room), strict=True):
@@ -97,23 +97,23 @@ def _total(
 
 
 def add_rows(total: Float[Tensor, "k d"], label: Int[Tensor, "m"], vector: Float[Tensor, "m d"]) -> None:
-    """Add rows to the sums of their labels, in place and in their order; the same bits each time and on every
-    process."""
+    """Add rows to the sums of their labels, in place and in row order, so that the result is bit for bit the same
+    each time and on every process."""
     if total.device.type == "cpu":  # adds in order
         total.index_add_(0, label, vector.to(total.dtype))
-    else:  # sorts, then adds in order, unlike `index_add_`, whose atomic additions have none
+    else:  # sorts, then adds in order; the atomic additions of `index_add_` come in no fixed order
         total.index_put_((label,), vector.to(total.dtype), accumulate=True)
 
 
 def kmeans(
     vector: Float[Tensor, "m d"] | Rows, clusters: int, seed: int, iterations: int = 20
 ) -> tuple[Int[Tensor, "m"], Float[Tensor, "k d"]]:
-    """Labels and centroids after Lloyd's iterations; rows have unit length. A CPU stops once labels no longer change:
-    further iterations would repeat the same bits. Another device does not, for the host would have to wait for it.
+    """Labels and centroids after Lloyd's iterations over rows of unit length. On the CPU it stops once labels no longer
+    change, since further iterations would repeat the same bits; on a GPU that check would make the host wait.
 
-    Starts from `clusters` different rows drawn by `seed` (as the papers' own library does; k-means++ would pass over
-    the bank once for each cluster). A cluster that is left empty moves to the row farthest from its centroid. Raises
-    `UserError` for more clusters than rows.
+    Starts from `clusters` different rows drawn by `seed`, as the papers' own library does (k-means++ would pass over
+    the bank once for each cluster). The centroid of a cluster that becomes empty moves to one of the rows that are
+    farthest from their centroids. Raises `UserError` for more clusters than rows.
     """
     if not 1 <= clusters <= len(vector):
         raise UserError(f"{clusters} clusters of {len(vector)} images cannot be made: ask for fewer clusters")
@@ -128,7 +128,7 @@ def lloyd(
     iterations: int,
     valid: Bool[Tensor, "m"] | None = None,
 ) -> tuple[Int[Tensor, "m"], Float[Tensor, "k d"]]:
-    """`kmeans` from the rows `start`. Rows that are not `valid` do not count and get the label k."""
+    """`kmeans` that starts from the rows `start`. Rows that are not `valid` do not count and get the label k."""
     centroid, clusters = vector[start], len(start)
     label, close = _assign(vector, centroid, valid)
     for _ in range(iterations):
@@ -156,8 +156,8 @@ def _without_empty(
     vector: Float[Tensor, "m d"] | Rows,
     close: Float[Tensor, "m"],
 ) -> Float[Tensor, "k d"]:
-    """The centroids, but for empty clusters the rows that are farthest from theirs. A device is not asked how many are
-    empty: there, a row is fetched for every cluster."""
+    """The centroids, with those of empty clusters replaced by the rows that are farthest from their own centroids. On
+    a GPU a row is fetched for every cluster, since counting the empty ones would make the host wait."""
     count = int(empty.sum()) if empty.device.type == "cpu" else len(empty)
     if not count:
         return centroid

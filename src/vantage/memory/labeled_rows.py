@@ -21,15 +21,15 @@ __all__ = ["LabeledRows", "RowMoves", "at_least", "check_first_rows"]
 
 
 class LabeledRows(RowStore):
-    """What stores of labeled rows have in common; the labels of all rows are on every process."""
+    """What stores of labeled rows have in common. Every process has the labels of all rows."""
 
     label: Tensor
     written: Tensor
     seed: Tensor
 
     def __init__(self, images: int, width: int, clusters: int, clusterings: int, sharded: bool) -> None:
-        """Random rows, each a cluster of its own, and a seed. Which clusterings were made follows from the number of
-        rows written, which is saved. Raises `UserError` for more clusters than images."""
+        """Random rows, each a cluster of its own, and a random seed. The number of rows written is saved, and tells
+        which clusterings have been made. Raises `UserError` for more clusters than images."""
         if clusters > images:
             raise UserError(f"{clusters} clusters of {images} images cannot be made: ask for fewer, or use Run.fit")
         super().__init__(images, width, sharded)
@@ -39,19 +39,19 @@ class LabeledRows(RowStore):
         self.register_buffer("seed", torch.randint(2**62, ()))
 
     def read(self, fresh: Keys) -> Pool:
-        """Every row and its labels as earlier steps left them. Not a copy: write only after the loss."""
+        """All rows and labels, as earlier steps left them. They are not copied: write only after the loss."""
         if not self.is_sharded:
             return Keys(self.vector, self.image, self.label, members=self.members)
         keys = Keys(self.vector, self.image, self.label[self.share])
         return Shard(keys, self.share.start, self.images, self.label, self.members)
 
     def write_rows(self, fresh: Keys, momentum: float) -> "RowMoves":
-        """Move the rows of these images and count them. Raises `UserError` as `BankStore.write`."""
+        """Update the rows of these images and count them. Raises `UserError` as `BankStore.write` does."""
         check_images(fresh.image, self.images)
         first = None
         if fresh.image.device.type == "cpu":
             image = fresh.image.unique()
-        else:  # how many images differ, a device would have to be asked for
+        else:  # counting distinct images on a GPU would make the host wait, so repeated ones stay and are marked
             image = fresh.image.sort().values
             first = first_of_each(image)
         old = self.rows[image]
@@ -61,16 +61,16 @@ class LabeledRows(RowStore):
 
 
 class RowMoves(NamedTuple):
-    """What a write did."""
+    """The changes that a write made."""
 
     image: Int[Tensor, "b"]
     """The images whose rows moved, in order."""
 
     old: Float[Tensor, "b d"]
-    """Where their rows were."""
+    """Their rows before the write."""
 
     first: Bool[Tensor, "b"] | None
-    """Which of them is the first of its image; `None` where each image is there once."""
+    """Which entries are the first of their image; `None` if no image is repeated."""
 
 
 def at_least(part: object, least: int, *names: str) -> None:
@@ -81,9 +81,9 @@ def at_least(part: object, least: int, *names: str) -> None:
 
 
 def check_first_rows(store: Store) -> None:
-    """Raises `UserError` for a store that waits for its first rows."""
+    """Raises `UserError` for a store that still waits for its first rows."""
     if store.waits:
         raise UserError(
-            "the bank's first clusters are of the untrained network's features, which are not there yet: call"
-            " Store.begin with a unit vector of every image, as vantage.train does, or take first=1"
+            "this bank first clusters the untrained network's features, which it does not have yet: call Store.begin"
+            " with a unit vector of every image, as vantage.train does, or use first=1"
         )

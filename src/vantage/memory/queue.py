@@ -1,4 +1,4 @@
-"""The newest keys, first in first out.
+"""The newest keys, first in, first out.
 
 k: length of the queue   d: width
 """
@@ -20,21 +20,21 @@ __all__ = ["Queue", "QueueStore"]
 class Queue:
     """The newest keys (MoCo, He et al., arXiv 1911.05722).
 
-    Starts with random unit vectors, which count as negatives until real keys have replaced them, as in the paper. Any
-    batch fits any length: writing wraps around, and of a batch longer than the queue the newest keys stay. The own
-    image may be among the keys; add the rule `OtherImages` to mask it.
+    Starts with random unit vectors, which count as negatives until real keys have replaced them, as in the paper. Batch
+    size and length are independent: writing wraps around, and only the newest keys of a batch longer than the queue
+    are kept. Keys of the query's own image may be in the queue; add the rule `OtherImages` to mask them.
     """
 
     length: int = 65_536
-    """Keys remembered."""
+    """Number of keys remembered."""
 
     def __post_init__(self) -> None:
         if self.length < 1:
             raise UserError(f"a queue of length {self.length} remembers nothing: give at least 1, or use InBatch()")
 
     def fit_to(self, images: int, batch_size: int) -> "Queue":
-        """At most a tenth of the images (65,536 of 1.28 million is a twentieth), so that few keys are of the query's
-        own image; but four batches where that is more, and never above half of the images."""
+        """At most a tenth of the images (65,536 of 1.28 million is a twentieth), so that few keys show the query's own
+        image; or four batches if that is more, but never more than half of the images."""
         room = max(1, images // 2)
         return Queue(min(self.length, max(images // 10, min(4 * batch_size, room))))
 
@@ -44,7 +44,8 @@ class Queue:
 
 
 class QueueStore(Store):
-    """A ring buffer of keys, their image numbers and the place of the oldest, all saved."""
+    """The store of `Queue`: a ring buffer of keys, their image numbers and the index of the oldest, all saved in
+    checkpoints."""
 
     vector: Tensor
     image: Tensor
@@ -66,7 +67,7 @@ class QueueStore(Store):
         self.write(keys)
 
     def read(self, fresh: Keys) -> Keys:
-        """All keys of earlier steps. Not a copy: write only after the loss has been computed."""
+        """All keys of earlier steps. They are not copied: write only after the loss has been computed."""
         return Keys(self.vector, self.image)
 
     @torch.no_grad()

@@ -23,37 +23,38 @@ __all__ = ["ReclusteredBank", "ReclusteredStore"]
 class ReclusteredBank:
     """A bank that is reclustered every few epochs, into several clusterings, as in DeepCluster and local aggregation.
 
-    Labels stay as they are in between, so they lag behind the rows. Until the first clustering they are `start`. Each
-    of the clusterings starts from other rows (Zhuang et al., arXiv 1903.12355).
+    Labels do not change in between, so they lag behind the rows. Until the first clustering, `start` gives them. Each
+    of the clusterings starts from different rows (Zhuang et al., arXiv 1903.12355).
     """
 
     momentum: float = 0.5
     """Weight on the old row, 0 (replace) to 1 (never change)."""
 
     clusters: int = 30_000
-    """How many in each clustering."""
+    """Number of clusters in each clustering."""
 
     clusterings: int = 10
-    """H: how many clusterings; images are mates if any of them joins them."""
+    """H: number of clusterings. Two images are mates if they share a cluster in any of them."""
 
     every: int = 1
     """Passes over the images between clusterings."""
 
     first: int = 1
-    """Passes over the images before the first clustering; 0: features of the untrained network are clustered, as by
-    `ClusteredBank(first=0)`."""
+    """Passes over the images before the first clustering; with 0, features of the untrained network are clustered, as
+    by `ClusteredBank(first=0)`."""
 
     iterations: int = 20
-    """Iterations of k-means, at most."""
+    """Maximum number of iterations of k-means."""
 
     start: FirstLabels = Apart()
-    """Which images share a cluster before: `Apart` or `Together`."""
+    """Which images share a cluster before the first clustering: `Apart` or `Together`."""
 
     images_per_cluster: int = 42
-    """Images that a cluster has on average at least, where `fit` makes the clusters fewer: 42 in local aggregation."""
+    """Images per cluster that `fit` leaves, on average, if it reduces the number of clusters; 42 is that of local
+    aggregation."""
 
     sharded: bool = False
-    """Whether each process holds the rows of its share of the images, as in `Bank`; every process has all labels."""
+    """Whether each process holds only its share of the rows, as in `Bank`. Every process has all labels."""
 
     def __post_init__(self) -> None:
         Bank(self.momentum)
@@ -62,12 +63,13 @@ class ReclusteredBank:
         at_least(self, 0, "first")
 
     def stretch(self, longer: float, finer: float) -> "ReclusteredBank":
-        """The first clustering at the same part of a run of `longer` times the epochs, after one at least if not at
-        once."""
+        """The same bank for a run of `longer` times as many epochs: `first` grows in proportion. It stays at least 1
+        unless it is 0."""
         return replace(self, first=max(1, round(self.first * longer)) if self.first else 0)
 
     def fit_to(self, images: int, batch_size: int) -> "ReclusteredBank":
-        """At most one cluster for `images_per_cluster` images (30,000 of 1.28 million for 42), and no fewer than 2."""
+        """At most one cluster for every `images_per_cluster` images (30,000 for 1.28 million with 42), but at least
+        2."""
         return replace(self, clusters=min(self.clusters, max(2, images // self.images_per_cluster)))
 
     def build(self, images: int, width: int) -> "ReclusteredStore":
@@ -76,7 +78,7 @@ class ReclusteredBank:
 
 
 class ReclusteredStore(LabeledRows):
-    """The store of `ReclusteredBank`; saved."""
+    """The store of `ReclusteredBank`; its rows and labels are saved in checkpoints."""
 
     begun: Tensor
 
@@ -89,13 +91,13 @@ class ReclusteredStore(LabeledRows):
 
     @property
     def waits(self) -> bool:
-        """Whether the rows of the untrained network have not come yet."""
+        """Whether the bank still needs the untrained network's vectors (`begin`)."""
         return self.choice.first == 0 and not self.host_begun.at_least(self.begun, 1)
 
     @torch.no_grad()
     def begin(self, keys: Keys) -> None:
-        """Take these rows and cluster them at once, as if `first` passes were over; the first clustering is the one
-        that `OnlineStore.begin` makes."""
+        """Take these vectors as the rows and cluster them at once, as after `first` passes. The first of the
+        clusterings is the one that `OnlineStore.begin` would make."""
         self.vector.copy_(keys.vector)
         if self.choice.first == 0:
             self.begun.fill_(True)
@@ -106,8 +108,8 @@ class ReclusteredStore(LabeledRows):
 
     @torch.no_grad()
     def write(self, fresh: Keys) -> None:
-        """Move the rows of these images, then update the clusters. Raises `UserError` as `BankStore.write`, and while
-        it waits for its first rows."""
+        """Update the rows of these images, and recluster if that is due. Raises `UserError` as `BankStore.write` does,
+        and also if the bank still waits for its first rows."""
         if len(fresh) == 0:
             return
         check_first_rows(self)
@@ -119,17 +121,18 @@ class ReclusteredStore(LabeledRows):
             self.cluster(draws.mix(self.host_seed.exact(self.seed), due))
 
     def clusterings_by(self, rows: int) -> int:
-        """One after `first` passes, and one every `every` passes from there."""
+        """How often the bank has been clustered once `rows` rows are written: once after `first` passes, then once
+        every `every` passes."""
         past = rows // self.images - self.choice.first
         return 0 if past < 0 else 1 + past // self.choice.every
 
     def rehearse(self) -> int:
-        """One clustering; an epoch repeats it for each of the clusterings, where it makes them anew."""
+        """Run k-means once. Returns how often an epoch runs it on average, rounded up: `clusterings` / `every`."""
         kmeans(self.rows, self.choice.clusters, 0, self.choice.iterations)
         return -(-self.choice.clusterings // self.choice.every)
 
     def cluster(self, seed: int) -> None:
-        """k-means over all rows, once for each clustering."""
+        """Run k-means over all rows, once for each clustering."""
         for number in range(self.choice.clusterings):
             self._cluster(number, draws.mix(seed, number))
 

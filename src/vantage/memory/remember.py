@@ -1,4 +1,4 @@
-"""Which of a step's keys are remembered, if an image has keys of several views.
+"""What is remembered of a step's keys if an image has keys of several views.
 
 b: images of a step   d: width
 """
@@ -19,8 +19,8 @@ class Remember(Protocol):
     """Makes the keys that a store reads and writes from this step's keys."""
 
     def __call__(self, keys: tuple[Keys, ...]) -> Keys:
-        """The keys to remember. `keys` holds a record for each view of `Branch.pooled`, of the same images in the same
-        order."""
+        """The keys to remember. `keys` holds one record for each view of `Branch.pool_views`, with the same images in
+        the same order."""
         ...
 
 
@@ -37,7 +37,7 @@ class EachKey:
 
 @dataclass(frozen=True)
 class MeanKey:
-    """The mean of an image's keys, not normalized, so at most of length 1 (JCL, arXiv 2009.14776, and its code)."""
+    """The mean of an image's keys, not normalized, so its length is at most 1 (JCL, arXiv 2009.14776, and its code)."""
 
     def __call__(self, keys: tuple[Keys, ...]) -> Keys:
         """One key for each image."""

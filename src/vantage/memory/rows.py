@@ -19,22 +19,22 @@ from vantage.records import Keys, rows_here
 
 __all__ = ["Rows", "RowStore", "at_first", "random_rows"]
 
-_AT_ONCE = 2**16  # rows that are drawn, or sent, at a time
+_AT_ONCE = 2**16  # rows drawn, or sent, at a time
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The rows of a bank that are dealt out to the processes in their order. `rows[number]` gives those of any numbers,
-    if every process asks for the same."""
+    """The rows of a sharded bank; consecutive rows belong to consecutive processes. `rows[numbers]` fetches any rows,
+    if every process requests the same ones."""
 
     local: Float[Tensor, "s d"]
     """The rows of this process."""
 
     first: int
-    """The number of the first of them."""
+    """Number of the first row of this process."""
 
     count: int
-    """Rows of all processes."""
+    """Number of rows on all processes together."""
 
     def __len__(self) -> int:
         return self.count
@@ -45,10 +45,11 @@ class Rows:
 
 
 class RowStore(Store):
-    """Row i belongs to image i; saved. If `sharded`, each process holds the rows of its share of the images.
+    """A store whose row i belongs to image i, saved in checkpoints. If `sharded`, each process holds only the rows of
+    its share of the images.
 
-    Its state is then all rows on the first process, in the memory of the host, and their shape alone (on the device
-    meta) on the others, all of which must ask for it; and what is loaded is all rows. So it does not depend on the
+    In that case `state_dict` is a collective call. It gives all rows on the first process, in host memory, and on the
+    others only their shape (on the meta device). `load_state_dict` takes all rows. So checkpoints do not depend on the
     number of processes.
     """
 
@@ -67,7 +68,7 @@ class RowStore(Store):
 
     @property
     def room(self) -> int:
-        """A key for every image."""
+        """One key for every image."""
         return self.images
 
     @property
@@ -77,22 +78,23 @@ class RowStore(Store):
 
     @property
     def is_sharded(self) -> bool:
-        """Whether other processes hold other rows."""
+        """Whether each process holds only a share of the rows."""
         return len(self.vector) < self.images
 
     @property
     def rows(self) -> Tensor | Rows:
-        """All rows, by their numbers."""
+        """All rows, indexed by number."""
         return Rows(self.vector, self.share.start, self.images) if self.is_sharded else self.vector
 
     @torch.no_grad()
     def begin(self, keys: Keys) -> None:
-        """Take these rows."""
+        """Replace the rows of this process."""
         self.vector.copy_(keys.vector)
 
 
 def random_rows(images: int, width: int, share: slice) -> Float[Tensor, "s d"]:
-    """A share of `images` unit vectors, uniform in the cube before they are normalized; all are drawn, some kept."""
+    """A share of `images` unit vectors, uniform in the cube before they are normalized. All are drawn and only the
+    share is kept, so that the rows do not depend on the number of processes."""
     if share == slice(0, images):
         return normalize(torch.rand(images, width) * 2 - 1, dim=1)
     rows = torch.empty(share.stop - share.start, width)
@@ -105,8 +107,8 @@ def random_rows(images: int, width: int, share: slice) -> Float[Tensor, "s d"]:
 
 
 def at_first(local: Shaped[Tensor, "s *row"], count: int) -> Shaped[Tensor, "m *row"]:
-    """All `count` rows on the first process, in the memory of its host; their shape alone on the others."""
-    if local.is_meta:  # a network of which only shapes are asked: there is nothing to exchange
+    """All `count` rows on the first process, in host memory; on the others a meta tensor of the same shape."""
+    if local.is_meta:  # a network built only for its shapes: there is nothing to exchange
         return local.new_empty(count, *local.shape[1:])
     first = processes.rank() == 0
     whole = torch.empty(count, *local.shape[1:], dtype=local.dtype, device="cpu" if first else "meta")

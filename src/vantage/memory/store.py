@@ -1,8 +1,9 @@
-"""The contract of memories: a frozen choice, and the store built from it, whose state is saved buffers.
+"""The contract of memories: a frozen choice, and the store that it builds. All state of a store lives in registered
+buffers, so it is saved in checkpoints.
 
-Stores are read with this step's fresh keys, gathered from all processes, before the loss, and written after the
-optimizer step; so no key meets itself. Every process holds the same content, but for a bank that is dealt out, of which
-each has its share (`vantage.memory.rows`).
+A store is read before the loss, with this step's fresh keys gathered from all processes, and written after the
+optimizer step, so no key is compared with itself. Every process holds the same content, except that of a sharded bank
+each process holds its share (`vantage.memory.rows`).
 """
 
 from abc import ABC, abstractmethod
@@ -18,7 +19,7 @@ __all__ = ["Memory", "Store", "StoreOf"]
 
 
 class Store(nn.Module, ABC):
-    """Remembered keys. Everything that changes is a registered, saved buffer."""
+    """Remembered keys. Everything that changes must be a registered buffer that is saved in checkpoints."""
 
     @abstractmethod
     def read(self, fresh: Keys) -> Pool:
@@ -30,28 +31,29 @@ class Store(nn.Module, ABC):
 
     @property
     def waits(self) -> bool:
-        """Whether it waits for `begin`: `vantage.train` passes it the untrained network's vector of every image."""
+        """Whether `begin` must be called before the first step. `vantage.train` does so, with the untrained network's
+        vector of every image."""
         return False
 
     @property
     def room(self) -> int:
-        """How many keys of earlier steps it holds, which `begin` can fill in; 0: none, and there is no `begin`."""
+        """How many keys of earlier steps the store holds, all of which `begin` can fill in; with 0, `begin` raises."""
         return 0
 
     @property
     def share(self) -> slice:
-        """Which of the `room` keys `begin` takes on this process: all, unless the store is dealt out."""
+        """Which of the `room` keys `begin` takes on this process: all, unless the store is sharded."""
         return slice(0, self.room)
 
     def begin(self, keys: Keys) -> None:
-        """Start from unit vectors of `room` images, or of all images where they are fewer, each once, or of the
-        `share` of them; a bank's are in the order of its rows. Called before the first step of a run that starts from
-        another, and where a store `waits`. Raises `UserError` where there is no room."""
+        """Start from one unit vector for each of `room` images, or of all images if there are fewer; a sharded store
+        takes only its `share` of them. A bank's vectors come in the order of its rows. Called before the first step of
+        a warm start, and if the store `waits`. Raises `UserError` if the store has no room."""
         raise UserError(f"{type(self).__name__} has no room for keys of earlier steps: nothing can be begun")
 
     def rehearse(self) -> int:
-        """Do once, so that its time can be measured, what comes up between steps (a clustering); returns how often an
-        epoch repeats it. By default nothing comes up."""
+        """Run once the work that happens between steps (a clustering), so that its time can be measured. Returns how
+        often an epoch repeats it. By default there is no such work."""
         return 0
 
 
@@ -66,9 +68,10 @@ class Memory(Protocol):
 
 @dataclass(frozen=True)
 class StoreOf:
-    """The store of an earlier branch, read by this one too: one bank serves two contrasts (InterCLR, PIRL).
+    """The store of an earlier branch, which this one reads too, so that one bank serves two contrasts (InterCLR, PIRL).
 
-    Only the branch that owns the store writes to it, so what this one names in `Branch.pool` is not remembered.
+    Only the branch that owns the store writes to it, so the views that this one names in `Branch.pool` are not
+    remembered.
     """
 
     branch: int = 0

@@ -1,4 +1,4 @@
-"""Which keys of the pool are negatives: rules applied left to right, each mapping scores to fewer scores.
+"""Which keys of the pool are negatives: rules applied left to right, each of which drops some scores.
 
 To add a sampler, write one frozen dataclass in a file of its own, one line below, and one instance in the contract list
 of `tests/negatives/test_negatives.py`.

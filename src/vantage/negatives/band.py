@@ -22,20 +22,20 @@ __all__ = ["AbsoluteRing", "Amount", "Ball", "BandRule", "Count", "Easiest", "Ha
 
 
 class BandRule(ABC):
-    """A rule that keeps the ranks [inner, outer) of each query's pairs, 0 being the most similar.
+    """A rule that keeps the ranks [inner, outer) of each query's pairs, where rank 0 is the most similar.
 
-    Ranks are over what earlier rules left. The counts are exact: equal cosines rank by column. At least one pair stays
-    of a query that has any. `sum_negatives` selects such a band in tiles of rows, without ever sorting.
+    Only pairs that earlier rules left are ranked. The counts are exact: equal cosines rank by column. A query that has
+    pairs keeps at least one. `sum_negatives` selects such a band in tiles of rows, without sorting.
     """
 
     @abstractmethod
     def ranks(self, count: Int[Tensor, "b"], step: int) -> tuple[Int[Tensor, "b"], Int[Tensor, "b"]]:
-        """The ranks inner and outer for queries with `count` pairs, where `count` lies. With more pairs neither is
-        smaller."""
+        """The ranks inner and outer for queries with `count` pairs, on the device of `count`. Neither may decrease as
+        `count` grows."""
 
     def edges(self, scores: Scores, step: int) -> tuple[Int[Tensor, "b"], Int[Tensor, "b"], int]:
-        """The ranks among these pairs, on the CPU where nothing was dropped; and the largest `outer` that there may
-        be, known without asking a device."""
+        """The ranks inner and outer for these pairs, on the CPU if no pair was dropped; and an upper bound of `outer`
+        that needs no host sync."""
         rows, columns = scores.cosine.shape
         most = int(self.ranks(torch.tensor([columns]), step)[1])
         count = torch.full((rows,), columns) if scores.keeps_all else scores.count
@@ -48,7 +48,7 @@ class BandRule(ABC):
         return scores.only(within(value, *self.edges(scores, step)).inside)
 
     def on_shard(self, scores: Scores, query: Keys, first: int, step: int) -> Scores:
-        """The pairs of the band that are here, where every process has some columns of the same queries."""
+        """The pairs of the band that are on this process, if every process has some columns of the same queries."""
         value = scores.cosine.detach().masked_fill(~scores.keep, -torch.inf)
         inner, outer = self.ranks(processes.total(scores.count), step)
         return scores.only(within_all(value, inner, outer))
@@ -56,24 +56,24 @@ class BandRule(ABC):
 
 @dataclass(frozen=True)
 class Ring(BandRule):
-    """Similar keys without the most similar (Wu et al., arXiv 2010.02037): of n keys the ranks [i, o), where
+    """Similar keys without the most similar ones (Wu et al., arXiv 2010.02037): of n keys the ranks [i, o), where
     o = ⌊keep · n⌋ and i = ⌊drop · o⌋.
 
     In the paper's percentiles of similarity the ring is [w_ℓ, w_u] with w_ℓ = 100 (1 − keep) and
-    w_u = 100 (1 − keep · drop): keep = drop = .1 is [90, 99], 4,500 of 50,000 bank rows or 5,898 of 65,536 keys. The
-    drop is a share of what is kept, as in the released code; `AbsoluteRing` takes it of all.
+    w_u = 100 (1 − keep · drop): keep = drop = .1 is [90, 99], 4,500 of 50,000 bank rows or 5,898 of 65,536 keys. As in
+    the released code, `drop` is a share of the pairs that `keep` leaves; in `AbsoluteRing` it is a share of all pairs.
 
-    On a queue the whole ring is used, so this stands last. On a bank negatives are drawn from it: (Ring(), Sample(k)).
-    The own row of a bank is ranked like any other, and the inner cut removes it once trained;
-    (OtherImages(), Ring(), Sample(k)) excludes it.
+    With a queue the whole ring is used, so this is the last rule. With a bank, negatives are drawn from the ring:
+    (Ring(), Sample(k)). The query's own row in a bank is ranked like any other, and the inner cut removes it once the
+    network is trained; (OtherImages(), Ring(), Sample(k)) always excludes it.
     """
 
     keep: Schedule = Constant(0.1)
-    """Share of the pairs that are kept, the most similar ones, by step; 1 is all. The paper anneals it from 1 to .1
-    over 100 epochs: BetweenEpochs(Linear(1.0, 0.1, 100))."""
+    """Share of the pairs to keep, the most similar ones, by step; 1 keeps all. The paper anneals it from 1 to .1 over
+    100 epochs: BetweenEpochs(Linear(1.0, 0.1, 100))."""
 
     drop: Schedule = Constant(0.1)
-    """Share of the kept pairs that is dropped again, the most similar first, by step, below 1; 0 makes a ball."""
+    """Share of these pairs to drop again, the most similar ones, by step; below 1. With 0 the ring is a ball."""
 
     def ranks(self, count: Int[Tensor, "b"], step: int) -> tuple[Int[Tensor, "b"], Int[Tensor, "b"]]:
         """⌊drop · ⌊keep · n⌋⌋ and ⌊keep · n⌋. Raises `UserError` for a drop that leaves nothing."""
@@ -85,17 +85,17 @@ class Ring(BandRule):
 
 @dataclass(frozen=True)
 class AbsoluteRing(BandRule):
-    """`Ring` whose drop is a share of all pairs, not of the kept: ranks [⌊drop · n⌋, ⌊keep · n⌋).
+    """`Ring` with a `drop` that is a share of all pairs: ranks [⌊drop · n⌋, ⌊keep · n⌋).
 
     w_ℓ = 100 (1 − keep) and w_u = 100 (1 − drop): the reading of the paper's text (arXiv 2010.02037, section 4), where
     w_ℓ anneals towards a fixed w_u.
     """
 
     keep: Schedule = Constant(0.1)
-    """Share of the pairs that are kept, the most similar ones, by step; 1 is all."""
+    """Share of the pairs to keep, the most similar ones, by step; 1 keeps all."""
 
     drop: Schedule = Constant(0.01)
-    """Share of all pairs that is dropped, the most similar first, by step; below `keep`."""
+    """Share of all pairs to drop, the most similar ones, by step; below `keep`."""
 
     def ranks(self, count: Int[Tensor, "b"], step: int) -> tuple[Int[Tensor, "b"], Int[Tensor, "b"]]:
         """⌊drop · n⌋ and ⌊keep · n⌋. Raises `UserError` for a drop that leaves nothing."""
@@ -107,13 +107,14 @@ class AbsoluteRing(BandRule):
 
 @dataclass(frozen=True)
 class Ball(BandRule):
-    """The most similar keys, with the very closest: `Ring` with drop 0 (arXiv 2010.02037, Table 2, "w_u = 100").
+    """The most similar keys, including the very closest: `Ring` with drop 0 (arXiv 2010.02037, Table 2, "w_u = 100").
 
-    ⌊keep · n⌋ of all n keys that are left, also on a bank, where the released code took the batch size for n.
+    Keeps ⌊keep · n⌋ of the n keys that earlier rules left, also with a bank, where the released code used the batch
+    size as n.
     """
 
     keep: Schedule = Constant(0.1)
-    """Share of the pairs that are kept, the most similar ones, by step; 1 is all."""
+    """Share of the pairs to keep, the most similar ones, by step; 1 keeps all."""
 
     def ranks(self, count: Int[Tensor, "b"], step: int) -> tuple[Int[Tensor, "b"], Int[Tensor, "b"]]:
         """0 and ⌊keep · n⌋."""
@@ -122,7 +123,7 @@ class Ball(BandRule):
 
 @runtime_checkable
 class Amount(Protocol):
-    """How many of a query's pairs."""
+    """How many of a query's pairs a rule keeps."""
 
     def of(self, count: Int[Tensor, "b"], step: int) -> Int[Tensor, "b"]:
         """The number, for queries with `count` pairs."""
@@ -131,17 +132,17 @@ class Amount(Protocol):
 
 @dataclass(frozen=True)
 class Count:
-    """A fixed number of pairs, or all where there are fewer."""
+    """A fixed number of pairs, or all if there are fewer."""
 
     count: int
-    """Pairs of each query."""
+    """Number of pairs of each query."""
 
     def __post_init__(self) -> None:
         if self.count < 1:
             raise UserError(f"Count({self.count}) keeps nothing: give at least 1")
 
     def fit_to(self, images: int, batch_size: int) -> "Count":
-        """At most a quarter of the images, as `NearMates`."""
+        """At most a quarter of the images, as in `NearMates`."""
         return replace(self, count=min(self.count, max(1, images // 4)))
 
     def of(self, count: Int[Tensor, "b"], step: int) -> Int[Tensor, "b"]:
@@ -154,7 +155,7 @@ class Share:
     """A share of the pairs, rounded down, but at least one."""
 
     share: Schedule = Constant(0.1)
-    """Share of each query's pairs, by step; 1 is all."""
+    """Share of each query's pairs, by step; 1 means all."""
 
     def of(self, count: Int[Tensor, "b"], step: int) -> Int[Tensor, "b"]:
         """The number, for queries with `count` pairs."""
@@ -181,12 +182,12 @@ class Easiest(BandRule):
     """How many: `Count` or `Share`."""
 
     def ranks(self, count: Int[Tensor, "b"], step: int) -> tuple[Int[Tensor, "b"], Int[Tensor, "b"]]:
-        """The amount from the end, and the end."""
+        """The last ranks, as many as the amount."""
         return count - self.amount.of(count, step), count
 
 
 def _share(part: object, field: str, schedule: Schedule, step: int, of: Int[Tensor, "b"]) -> Int[Tensor, "b"]:
-    """⌊share · of⌋. Raises `UserError`, naming the part's field, for a share outside [0, 1]."""
+    """⌊share · of⌋. For a share outside [0, 1], raises `UserError` that names the part's field."""
     share = schedule(step)
     if not 0 <= share <= 1:
         raise UserError(f"{type(part).__name__}.{field} is {share} at step {step}: a share must lie in [0, 1]")
@@ -202,10 +203,10 @@ def _check_room(ring: Ring | AbsoluteRing, drop: float, keep: float, step: int) 
 
 
 def _at_least_one(size: Int[Tensor, "b"], count: Int[Tensor, "b"]) -> Int[Tensor, "b"]:
-    """The sizes, at least one where there is anything to take."""
+    """The sizes, raised to 1 if there is anything to take."""
     return torch.maximum(size, count.clamp(max=1))
 
 
 def _leave_one(inner: Int[Tensor, "b"], outer: Int[Tensor, "b"]) -> Int[Tensor, "b"]:
-    """The inner ranks, lowered where needed so that at least one rank stays."""
+    """The inner ranks, lowered if necessary so that at least one rank stays."""
     return torch.minimum(inner, (outer - 1).clamp(min=0))

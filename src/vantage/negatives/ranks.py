@@ -1,4 +1,4 @@
-"""Which columns of a row rank within a band: by selection, never by sorting.
+"""Which columns of a row rank within a band; found by selection, never by sorting.
 
 b: rows   n: columns
 """
@@ -15,27 +15,27 @@ from vantage.negatives.rows import over_rows
 __all__ = ["BandColumns", "columns_within", "within"]
 
 _SAMPLE = 61  # one value in 61 shows roughly where a rank lies; odd, since classes and batches are often even
-_LONG = 2**14  # values below which looking at a sample first gains nothing
+_LONG = 2**14  # with fewer values, looking at a sample first gains nothing
 
 
 class BandColumns(NamedTuple):
     """The columns of each row that a band of ranks selects."""
 
     inside: Bool[Tensor, "b n"]
-    """The columns of the band."""
+    """Whether each column is in the band."""
 
     largest: Float[Tensor, "b"]
-    """The largest value of the band; −inf where it holds none."""
+    """The largest value of the band; −inf if the band is empty."""
 
 
 def within(
     value: Float[Tensor, "b n"], inner: Int[Tensor, "b"], outer: Int[Tensor, "b"], most: int | None = None
 ) -> BandColumns:
-    """Columns whose rank, from 0 for the largest value of the row, lies in [inner, outer): outer − inner in each row.
+    """Columns whose rank is in [inner, outer), with rank 0 for the largest value of the row: outer − inner in each row.
 
-    Equal values rank by column. No `outer` is above `most`, which a device would have to be asked for; if it is
-    omitted, all columns are ranked. Values that select should be float32 at least: with fewer digits thousands are
-    equal.
+    Equal values rank by column. `most` is an upper bound of `outer`, which the host could not read from a GPU without
+    waiting; if `most` is omitted, all columns are ranked. Values should have float32 precision at least, since with
+    fewer digits thousands of them are equal.
     """
     with torch.no_grad():
         if value.device.type != "cpu":
@@ -46,8 +46,8 @@ def within(
 def columns_within(
     value: Float[np.ndarray, "n"], keep: Bool[np.ndarray, "n"], inner: int, outer: int
 ) -> Int64[np.ndarray, "p"]:
-    """The columns, in order, that `within` selects from the kept ones of one row, if they are few: most values of a
-    long row are only compared with a bound, which a sample of the row gives."""
+    """The columns, in order, that `within` selects among those of one row that `keep` marks. Fast if they are few: most
+    values of a long row are only compared with a bound, which a sample of the row gives."""
     if outer <= inner:
         return np.empty(0, np.int64)
     near = np.flatnonzero(value >= _bound(value, keep, outer))
@@ -59,7 +59,7 @@ def columns_within(
 
 
 def _bound(value: Float[np.ndarray, "n"], keep: Bool[np.ndarray, "n"], count: int) -> float:
-    """A value that almost surely at least `count` of those kept reach, and not many more."""
+    """A bound that almost surely at least `count` values to keep reach, but not many more."""
     sample = value[::_SAMPLE][keep[::_SAMPLE]]
     expected = count / _SAMPLE
     above = round(expected + 4 * expected**0.5) + 1
@@ -69,7 +69,7 @@ def _bound(value: Float[np.ndarray, "n"], keep: Bool[np.ndarray, "n"], count: in
 
 
 def _top(value: Float[np.ndarray, "n"], count: int) -> Bool[np.ndarray, "n"]:
-    """Whether a value is among the `count` largest; of equal ones the first are."""
+    """Whether each value is among the `count` largest; among equal values, the first ones are."""
     if not 0 < count < len(value):
         return np.full(len(value), count > 0)
     least = np.partition(value, len(value) - count)[len(value) - count]
@@ -81,14 +81,14 @@ def _top(value: Float[np.ndarray, "n"], count: int) -> Bool[np.ndarray, "n"]:
 
 
 def _largest(value: Tensor, threshold: Tensor, count: Tensor) -> Tensor:
-    """The `count` largest of each row, where `threshold` is the least of them."""
+    """Whether each value is among the `count` largest of its row, the least of which is `threshold`."""
     above, equal = value > threshold[:, None], value == threshold[:, None]
     room = (count - above.sum(1))[:, None]
     return above | (equal & (equal.cumsum(1) <= room))
 
 
 def _on_cpu(value: Tensor, inner: Tensor, outer: Tensor) -> BandColumns:
-    """A row at a time and a rank at a time, since only then NumPy takes its vectorized path, ten times faster; and the
+    """One row and one rank at a time: only then does NumPy take its vectorized path, which is ten times faster, and the
     row is compared with its thresholds while it is in the cache."""
     table, (rows, columns) = value.numpy(), value.shape
     high, low = np.full(rows, np.inf, table.dtype), np.full(rows, np.inf, table.dtype)
@@ -115,7 +115,7 @@ def _on_cpu(value: Tensor, inner: Tensor, outer: Tensor) -> BandColumns:
             np.logical_and(inside[row], table[row] < high[row], out=inside[row])
 
     over_rows(rows, columns, select)
-    if has_tie.any():  # a threshold's value lies on both sides of it: there the column decides
+    if has_tie.any():  # values equal to a threshold lie on both sides of it: the column decides
         row = torch.from_numpy(has_tie.nonzero()[0])
         above, upper = (
             _largest(value[row], torch.from_numpy(threshold)[row], count[row])
@@ -126,8 +126,8 @@ def _on_cpu(value: Tensor, inner: Tensor, outer: Tensor) -> BandColumns:
 
 
 def _on_device(value: Tensor, inner: Tensor, outer: Tensor, most: int) -> BandColumns:
-    """As `_on_cpu`, all rows at once by top-k: unsorted where all ask for the same ranks, as they do unless pairs were
-    dropped. The column decides in every row, since the host does not know which have ties."""
+    """As `_on_cpu`, for all rows at once by top-k. Top-k need not sort if all rows have the same ranks, which they do
+    unless pairs were dropped. Ties are broken by column in every row, since the host does not know which have ties."""
     first, last = (edge.to(value.device, non_blocking=True)[:, None] for edge in (inner, outer))
     i, o = _common_rank(inner), _common_rank(outer)
     if i is not None and o is not None and i < o:
@@ -146,6 +146,6 @@ def _on_device(value: Tensor, inner: Tensor, outer: Tensor, most: int) -> BandCo
 
 
 def _common_rank(edge: Int[Tensor, "b"]) -> int | None:
-    """The rank that all rows have in common, if the host knows it."""
+    """The rank that all rows share, if it is on the CPU; otherwise `None`."""
     ranks = edge.unique().tolist() if edge.device.type == "cpu" else []
     return ranks[0] if len(ranks) == 1 else None

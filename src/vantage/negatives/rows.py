@@ -1,4 +1,4 @@
-"""Work on the CPU row by row: NumPy's vectorized paths take one row at a time, and threads share the rows."""
+"""Row-by-row work on the CPU: NumPy's vectorized paths take one row at a time, and threads share the rows."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -7,11 +7,11 @@ import torch
 
 __all__ = ["over_rows"]
 
-_WORTH_THREADS = 2**18  # values to look at, below which starting threads costs more than it saves
+_WORTH_THREADS = 2**18  # with fewer values, starting threads costs more than it saves
 
 
 def over_rows(rows: int, columns: int, work: Callable[[int], None]) -> None:
-    """`work` for each number of a row, in as many threads as torch has; NumPy releases Python's lock meanwhile."""
+    """Call `work` with the number of each row, in as many threads as torch has; NumPy releases the GIL meanwhile."""
 
     def part(numbers: range) -> None:
         for row in numbers:

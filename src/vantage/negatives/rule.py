@@ -1,7 +1,7 @@
 """The contract of negative rules, and what a rule may declare so that the partition takes a faster path.
 
-Every rule is a `Rule`. One that inherits from a class below, or from `BandRule` or `Draw`, declares what it does not
-look at; the partition checks only for these kinds, so a custom rule is as fast as ours.
+Every rule is a `Rule`. A rule that inherits from a class below, or from `BandRule` or `Draw`, declares what it does not
+look at. The partition checks only for these classes, so a custom rule is as fast as a built-in one.
 
 b: queries   k: keys drawn for each   s: keys of the narrowed pool
 """
@@ -19,7 +19,7 @@ __all__ = ["BlindRule", "PairRule", "PoolRule", "Rule"]
 
 @runtime_checkable
 class Rule(Protocol):
-    """Maps scores to fewer scores. Rows stay apart, nothing dropped comes back, no gradient passes through the
+    """Drops some of the scores. A rule must not mix rows or restore dropped pairs, and no gradient passes through its
     choice."""
 
     def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:
@@ -28,7 +28,7 @@ class Rule(Protocol):
 
 
 class PairRule(ABC):
-    """A rule that judges each pair by what is known of its two images, whatever the cosines and the other keys.
+    """A rule that judges each pair by its two images alone, whatever the cosines and the other keys.
 
     Such rules give the same result on chunks of the pool, so `sum_negatives` can stream them.
     """
@@ -39,9 +39,9 @@ class PairRule(ABC):
 
 
 class BlindRule(ABC):
-    """A rule that, where nothing was dropped before it, draws columns without a look at the cosines.
+    """A rule that draws columns without looking at the cosines, if no pair was dropped before it.
 
-    As the first rule, it lets only the drawn keys be scored, where that is cheaper.
+    If it is the first rule, only the drawn keys are scored when that is cheaper.
     """
 
     @abstractmethod
@@ -50,17 +50,17 @@ class BlindRule(ABC):
 
     @abstractmethod
     def most(self, keys: int) -> int:
-        """How many of `keys` keys are drawn for a query, at most."""
+        """The maximum number of keys drawn for a query from `keys` keys."""
 
     @abstractmethod
     def blindly(self, query: Keys, keys: int) -> Int[Tensor, "b k"]:
-        """The columns that a call would draw from `keys` columns of which none is dropped."""
+        """The columns that a call would draw from `keys` columns if none is dropped."""
 
 
 class PoolRule(ABC):
     """A rule that keeps the same keys of the pool for all queries of a step, whatever the cosines.
 
-    As the first rule, it narrows the pool before anything is scored.
+    If it is the first rule, it narrows the pool before anything is scored.
     """
 
     @abstractmethod

@@ -1,6 +1,6 @@
-"""Negatives drawn by chance.
+"""Negatives drawn at random.
 
-b: queries   n: keys scored   p: kept ones   k: keys drawn
+b: queries   n: keys scored   p: keys that earlier rules kept   k: keys drawn
 """
 
 from abc import ABC, abstractmethod
@@ -29,10 +29,10 @@ class DrawResult(NamedTuple):
     """Columns drawn for each query."""
 
     column: Int[Tensor, "b k"]
-    """Any column where too few were kept to draw from."""
+    """The drawn columns; an arbitrary one if there were too few to draw from."""
 
     keep: Bool[Tensor, "b k"]
-    """Whether it was drawn."""
+    """Whether the column was really drawn."""
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,13 @@ class Draw(ABC):
     """Draw negatives uniformly from the remaining ones, by the query's seed (`vantage.draws`)."""
 
     count: int
-    """Negatives for each query."""
+    """Number of negatives for each query."""
 
     salt: int = 0
-    """Another number draws others for the same image and step."""
+    """A different number gives different draws for the same image and step."""
 
     share: float = 0.1
-    """Share of the images that `count` may be, once fitted to a data set: 4,096 of 50,000 is about a tenth."""
+    """Largest share of the images that `count` may be after `fit`: 4,096 of 50,000 is about a tenth."""
 
     def __post_init__(self) -> None:
         name = type(self).__name__
@@ -56,7 +56,7 @@ class Draw(ABC):
             raise UserError(f"{name}(share={self.share}) is no share of the images: give one above 0, at most 1")
 
     def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:
-        """The drawn pairs, as columns of their own."""
+        """The drawn pairs, one column for each draw."""
         result = self.among(scores.keep, query)
         return scores.narrow(result.column).only(result.keep)
 
@@ -68,7 +68,7 @@ class Draw(ABC):
         return self.of_rows(lambda row: np.flatnonzero(table[row]), keep.shape[1], query)
 
     def of_rows(self, columns: Callable[[int], Int64[np.ndarray, "p"]], keys: int, query: Keys) -> DrawResult:
-        """`among`, on the CPU, where `columns` gives the kept columns of a row, in order, of `keys` columns in all."""
+        """`among` on the CPU. `columns` returns the kept columns of a row, in order, out of `keys` columns."""
         seeds = query.seeds.tolist()
         column = np.zeros((len(seeds), self.most(keys)), np.int64)
         keep = np.zeros(column.shape, np.bool_)
@@ -81,12 +81,12 @@ class Draw(ABC):
         return DrawResult(torch.from_numpy(column), torch.from_numpy(keep))
 
     def fit_to(self, images: int, batch_size: int) -> "Draw":
-        """At most `share` of the images, but no fewer than 256 unless there are fewer images."""
+        """At most `share` of the images, but at least 256 unless there are fewer images."""
         return replace(self, count=min(self.count, max(int(self.share * images), min(images, 256))))
 
     @abstractmethod
     def most(self, keys: int) -> int:
-        """How many of `keys` keys are drawn, at most."""
+        """The maximum number of keys drawn from `keys` keys."""
 
     @abstractmethod
     def of_row(self, column: Int64[np.ndarray, "p"], seed: int) -> Int64[np.ndarray, "k"]:
@@ -94,11 +94,11 @@ class Draw(ABC):
 
     @abstractmethod
     def on_device(self, keep: Bool[Tensor, "b n"], query: Keys) -> DrawResult:
-        """`among`, all rows at once; the same draws."""
+        """`among` for all rows at once, with the same draws."""
 
     def on_shard(self, scores: Scores, query: Keys, first: int, step: int) -> Scores:
-        """The drawn pairs that are here, where every process has some columns of the same queries, this one those from
-        `first` on. Raises `UserError` unless the kind of draw can do so."""
+        """The drawn pairs that are on this process, if every process has some columns of the same queries and this one
+        has those from `first` on. Raises `UserError` unless the kind of draw supports this."""
         raise UserError(f"{type(self).__name__} cannot draw from a sharded bank: take Sample, or sharded=False")
 
 
@@ -106,18 +106,18 @@ class Draw(ABC):
 class Sample(Draw, BlindRule):
     """Draw negatives uniformly from the remaining ones, with replacement: a key may be drawn twice.
 
-    Banks draw so and do not exclude the own row (Wu et al., arXiv 1805.01978: an alias table over equal weights);
-    `(OtherImages(), Sample(k))` excludes it. The draws are a function of the query's seed (`vantage.draws`).
+    Banks draw this way and do not exclude the query's own row (Wu et al., arXiv 1805.01978: an alias table over equal
+    weights); `(OtherImages(), Sample(k))` excludes it. The draws are a function of the query's seed (`vantage.draws`).
     """
 
     def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:
-        """The drawn pairs, as columns of their own."""
+        """The drawn pairs, one column for each draw."""
         if scores.keeps_all:
             return scores.narrow(self.blindly(query, scores.keep.shape[1]))
         return super().__call__(scores, query, pool, step)
 
     def blindly(self, query: Keys, keys: int) -> Int[Tensor, "b k"]:
-        """Draws from `keys` columns of which none is dropped; needs no cosines."""
+        """Draws from `keys` columns if none is dropped; needs no cosines."""
         return draws.integers(query.seeds, self.count, keys, self.salt)
 
     def most(self, keys: int) -> int:
@@ -125,24 +125,24 @@ class Sample(Draw, BlindRule):
         return self.count
 
     def of_row(self, column: Int64[np.ndarray, "p"], seed: int) -> Int64[np.ndarray, "k"]:
-        """Draws from the kept columns of one row; none where there are none."""
+        """Draws from the kept columns of one row; none if there are no such columns."""
         number = draws.bits_at(seed, np.arange(self.count if len(column) else 0), self.salt) >> np.uint64(1)
         return column[number % np.uint64(max(1, len(column)))]
 
     def on_device(self, keep: Bool[Tensor, "b n"], query: Keys) -> DrawResult:
-        """`among`, all rows at once; the same draws."""
+        """`among` for all rows at once, with the same draws."""
         running_count = keep.cumsum(1)
-        # The r-th kept column is the first whose running count reaches r; a row with none gives dropped columns.
+        # The r-th kept column is the first whose running count reaches r; a row that keeps none gives dropped columns.
         nth = draws.integers(query.seeds, self.count, running_count[:, -1:].clamp(min=1), self.salt) + 1
         column = torch.searchsorted(running_count, nth).clamp_(max=keep.shape[1] - 1)
         return DrawResult(column, keep.gather(1, column))
 
     def on_shard(self, scores: Scores, query: Keys, first: int, step: int) -> Scores:
-        """The drawn pairs that are here, each as the column of its draw."""
+        """The drawn pairs that are on this process, each in the column of its draw."""
         counts = processes.gather(scores.keep.sum(1)[None])
         lower, total = counts[: processes.rank()].sum(0)[:, None], counts.sum(0)[:, None]
         nth = draws.integers(query.seeds, self.count, total.clamp(min=1), self.salt) - lower
-        if not scores.keep.shape[1]:  # none of a narrowed pool is here
+        if not scores.keep.shape[1]:  # no key of a narrowed pool is here
             return scores
         running_count = scores.keep.cumsum(1)
         column = torch.searchsorted(running_count, nth + 1).clamp_(max=running_count.shape[1] - 1)
@@ -151,10 +151,10 @@ class Sample(Draw, BlindRule):
 
 @dataclass(frozen=True)
 class Distinct(Draw):
-    """`Sample` without replacement: no key twice, and all of them for a query that has fewer than `count`."""
+    """`Sample` without replacement: no key twice, and all keys if a query has fewer than `count`."""
 
     def most(self, keys: int) -> int:
-        """`count`, or all."""
+        """`count`, or all keys if there are fewer."""
         return min(self.count, keys)
 
     def of_row(self, column: Int64[np.ndarray, "p"], seed: int) -> Int64[np.ndarray, "k"]:
@@ -165,14 +165,14 @@ class Distinct(Draw):
         return column[number >= np.partition(number, len(column) - self.count)[len(column) - self.count]]
 
     def on_device(self, keep: Bool[Tensor, "b n"], query: Keys) -> DrawResult:
-        """`among`, all rows at once; the same draws, in another order."""
-        # Half of all numbers are negative: so ordered, they are in the order of the same bits without sign.
+        """`among` for all rows at once, with the same draws in another order."""
+        # Flipping the sign bit makes signed numbers sort like the same bits without sign, as on the CPU.
         order = (draws.bits(query.seeds, keep.shape[1], self.salt) ^ _LEAST).masked_fill_(~keep, _LEAST)
         column = order.topk(self.most(keep.shape[1]), dim=1, sorted=False).indices
         return DrawResult(column, keep.gather(1, column))
 
     def on_shard(self, scores: Scores, query: Keys, first: int, step: int) -> Scores:
-        """The drawn pairs that are here, in columns as they are."""
+        """The drawn pairs that are on this process; the columns stay the same."""
         order = draws.bits(query.seeds, scores.keep.shape[1], self.salt, first) ^ _LEAST
         count = processes.total(scores.keep.sum(1)).clamp(max=self.count)
         return scores.only(largest_of_all(order.masked_fill_(~scores.keep, _LEAST), count[:, None])[0])

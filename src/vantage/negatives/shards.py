@@ -1,9 +1,9 @@
-"""Ranks among the columns of all processes, each of which has some of them: exact, without an exchange of values.
+"""Exact ranks among columns that are spread over processes, without exchanging values.
 
-A process sorts its values once. The value of a rank is then narrowed down digit by digit, in base 256, of the numbers
-that order floats as they are ordered: four exchanges of 256 counts for float32, eight for 64 bits.
+Each process sorts its values once. Floats are mapped to integers of the same order, and the integer at a rank is found
+digit by digit in base 256: four exchanges of 256 counts for float32, eight for 64 bits.
 
-b: queries of all processes   n: columns here   e: ranks asked for
+b: queries of all processes   n: columns here   e: ranks looked up
 """
 
 import numpy as np
@@ -15,19 +15,20 @@ from vantage import processes
 
 __all__ = ["largest_of_all", "within_all"]
 
-_BITS = 8  # of a digit
+_BITS = 8  # bits of a digit
 
 
 def within_all(value: Float[Tensor, "b n"], inner: Int[Tensor, "b"], outer: Int[Tensor, "b"]) -> Bool[Tensor, "b n"]:
-    """`vantage.negatives.ranks.within` over the columns of all processes, which follow each other by rank: the columns
-    here whose rank lies in [inner, outer). Every process asks for the same queries."""
+    """`vantage.negatives.ranks.within` over the columns of all processes, concatenated in process order: the columns
+    here whose rank is in [inner, outer). Every process must pass the same queries."""
     inside = largest_of_all(value, torch.stack([inner, outer], 1))
     return inside[1] & ~inside[0]
 
 
 @torch.no_grad()
 def largest_of_all(value: Shaped[Tensor, "b n"], rank: Int[Tensor, "b e"]) -> Bool[Tensor, "e b n"]:
-    """Whether a value is among the `rank` largest of its row, on all processes; of equal ones the first are."""
+    """Whether each value is among the `rank` largest of its row over all processes; among equal values, the first ones
+    are."""
     value = value.detach()
     least = _value_of_rank(_in_order(value), rank)
     parts = []
@@ -46,7 +47,7 @@ def _in_order(value: Shaped[Tensor, "b n"]) -> Shaped[Tensor, "b n"]:
 
 
 def _value_of_rank(values: Shaped[Tensor, "b n"], rank: Int[Tensor, "b e"]) -> Shaped[Tensor, "b e"]:
-    """The value that stands at each rank, counted from 1 for the largest of all processes; for rank 0 one above all."""
+    """The value at each rank, counted from 1 for the largest over all processes; for rank 0 a value above all."""
     bits, digits = 8 * values.element_size(), torch.arange(1 << _BITS, device=values.device)
     number = torch.full_like(rank, -(1 << (bits - 1)))
     for shift in range(bits - _BITS, -1, -_BITS):
@@ -59,7 +60,8 @@ def _value_of_rank(values: Shaped[Tensor, "b n"], rank: Int[Tensor, "b e"]) -> S
 
 
 def _from_number(number: Int[Tensor, "*s"], dtype: torch.dtype) -> Shaped[Tensor, "*s"]:
-    """The value that has this number in the order of all values of its kind; numbers of no value give nan."""
+    """The value that has this number in the order of all values of `dtype`; a number that stands for no value gives
+    nan."""
     if dtype == torch.int64:
         return number
     whole = torch.int64 if dtype == torch.float64 else torch.int32

@@ -1,16 +1,19 @@
-"""The negatives' log-sum-exp, one number for each query, with its gradient from the same pass.
+"""The log-sum-exp over each query's negatives, with its gradient from the same pass.
 
-The gradient of log Σ exp(q·k/τ) to q is softmax(q·k/τ) k / τ: attention with values = keys. So a pass over the keys can
-accumulate it beside the sum, and nothing as large as queries × keys is kept for the backward pass. There are several
-paths to the same number, chosen by what the rules declare (`vantage.negatives.rule`) and tested to be equal:
+The gradient of log Σ exp(q·k/τ) with respect to q is softmax(q·k/τ) k / τ: attention with values = keys. So a pass over
+the keys can accumulate it together with the sum, and nothing as large as queries × keys is kept for the backward pass.
+There are several paths to the same number, chosen by what the rules declare (`vantage.negatives.rule`) and tested to be
+equal:
 
-* *table*: any rules; tiles of query rows, as many as the byte budget allows;
+* *table*: any rules; tiles of query rows, as many rows as the byte budget allows;
 * *streaming*: only pair rules, so no key depends on another; chunks of keys, for all rows at once;
 * *band*: pair rules, then one that keeps a band of ranks; tiles of rows over all keys, selected without sorting;
-* *band draw*: the same and then a draw; selected likewise, but only the drawn keys are summed;
-* *subset*: a first rule that keeps a random subset for all queries narrows the pool, and the others take their path;
-* *drawn*: a first rule that draws columns without looking; only the drawn keys are scored, when that is cheaper;
-* *shards*: any of these rules on a bank that is dealt out to the processes.
+* *band draw*: the same, then a draw; selected in the same way, but only the drawn keys are summed;
+* *subset*: a first rule that keeps the same random subset for all queries narrows the pool; the other rules take their
+  own path;
+* *drawn*: a first rule that draws columns without looking at cosines; only the drawn keys are scored, if that is
+  cheaper;
+* *shards*: any of these rules on a sharded bank.
 
 b: queries   m: keys in the pool   r: rows of a tile   n: keys scored   d: width
 """
@@ -51,7 +54,8 @@ def scores_of_negatives(query: Keys, pool: Pool, rules: tuple[Rule, ...], step: 
 def sum_negatives(query: Keys, pool: Pool, rules: tuple[Rule, ...], temperature: float, step: int) -> Negatives:
     """log Σ_j exp(q·k_j/τ) over the negatives that the rules leave, −inf for a query with none; and their number.
 
-    Computed in float32 (float64 for float64 input), also under autocast, since these similarities select.
+    Computed in float32 (float64 for float64 input), also under autocast, since these similarities decide what is
+    selected.
     Differentiable once, with respect to the queries and, if they require it, to the keys.
     """
     if isinstance(pool, Shard):
@@ -76,11 +80,11 @@ def sum_negatives(query: Keys, pool: Pool, rules: tuple[Rule, ...], temperature:
 def log_partition(
     query: Keys, pool: Keys, rules: tuple[Rule, ...], temperature: float, step: int
 ) -> Float[Tensor, "b"]:
-    """The sum of `sum_negatives` alone: log Σ_j exp(q·k_j/τ), −inf for a query without negatives."""
+    """Only the sum of `sum_negatives`: log Σ_j exp(q·k_j/τ), −inf for a query without negatives."""
     return sum_negatives(query, pool, rules, temperature, step).log_sum
 
 
 def _split(rules: tuple[Rule, ...]) -> tuple[tuple[Rule, ...], tuple[Rule, ...]]:
-    """The pair rules that stand first, and the rest."""
+    """The leading pair rules, and the rest."""
     before = tuple(takewhile(lambda rule: isinstance(rule, PairRule), rules))
     return before, rules[len(before) :]

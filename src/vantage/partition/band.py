@@ -1,4 +1,4 @@
-"""The log-partition for a band of ranks: all keys are scored for a few rows at a time, selected, and summed in place.
+"""The log-partition for a band of ranks. For a few rows at a time, all keys are scored, selected, and summed in place.
 
 b: queries   m: keys in the pool   r: rows of a tile   d: width
 """
@@ -17,9 +17,9 @@ from vantage.records import Keys, Negatives, Scores
 
 __all__ = ["band", "cosines", "remaining_pairs", "tile_rows"]
 
-_TILE = 2**24  # bytes of a tile on CPU: 64 rows of 65,536 keys, measured best
-_MANY = 64  # queries below which CPU libraries score at a third of their speed with the queries on the left
-_BLOCK = 8192  # keys whose cosines with so few queries stay in the cache until they are turned round
+_TILE = 2**24  # bytes of a tile on the CPU: 64 rows of 65,536 keys, fastest in measurements
+_MANY = 64  # with fewer queries on the left of the product, CPU libraries run at a third of their speed
+_BLOCK = 8192  # number of keys whose cosines with so few queries stay in the cache until they are transposed
 
 
 def band(
@@ -31,8 +31,8 @@ def band(
     step: int,
     rows: int | None = None,
 ) -> Negatives:
-    """`sum_negatives` for pair rules and then a band of ranks, `rows` queries at a time (by default what suits the
-    device). The keys get no gradient."""
+    """`sum_negatives` for pair rules followed by a band of ranks, `rows` queries at a time (by default as many as suit
+    the device). The keys get no gradient."""
     rows, sizes = rows or tile_rows(query, pool), list[Tensor]()
 
     def select(cosine: Tensor, part: slice) -> BandColumns:
@@ -49,7 +49,7 @@ def band(
 
 
 def tile_rows(query: Keys, pool: Keys) -> int:
-    """Queries whose cosines with all keys make a tile that suits the device."""
+    """Number of queries whose cosines with all keys make a tile that suits the device."""
     bytes_of_row = max(1, len(pool)) * full(query.vector[:0]).element_size()
     suits = BUDGET // 4 if query.vector.device.type == "cuda" else _TILE
     return max(1, min(max(suits // bytes_of_row, _MANY), 2 * BUDGET // (3 * bytes_of_row)))
@@ -87,7 +87,7 @@ class _Band(torch.autograd.Function):
             tile = query[part]
             cosine = cosines(tile, keys, buffer[: len(tile)])
             inside, top = select(cosine, part)
-            # Dropped after the exponential, since that of −inf takes twenty times as long as that of a number.
+            # Dropped after the exponential, since exp(−inf) takes twenty times as long as that of a finite number.
             shift = top.clamp(min=torch.finfo(top.dtype).min)[:, None]
             _drop(cosine.sub_(shift).clamp_(max=0.0).div_(temperature).exp_(), inside)
             mass = cosine.sum(1)
@@ -105,8 +105,8 @@ class _Band(torch.autograd.Function):
 
 
 def _drop(weight: Tensor, inside: Tensor) -> None:
-    """Zero outside, in place."""
-    if weight.device.type == "cpu":  # torch takes five times as long to multiply numbers with flags
+    """Set weights outside the band to zero, in place."""
+    if weight.device.type == "cpu":  # torch takes five times as long as NumPy to multiply numbers with flags
         np.multiply(weight.numpy(), inside.numpy(), out=weight.numpy())
     else:
         weight.mul_(inside)

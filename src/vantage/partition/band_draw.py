@@ -1,7 +1,7 @@
 """The log-partition for negatives drawn from a band of ranks: InterCLR's semi-hard pool, Ring on a bank.
 
-All keys are scored for a few rows at a time and selected without sorting, as for a band; but only the drawn ones are
-summed, and only for keys of the band is a number drawn.
+As for a band, all keys are scored for a few rows at a time and selected without sorting. But only the drawn keys are
+summed, and random numbers are made only for keys in the band.
 
 b: queries   m: keys in the pool   r: rows of a tile   k: keys drawn   d: width
 """
@@ -21,7 +21,7 @@ from vantage.records import Keys, Negatives
 
 __all__ = ["band_draw"]
 
-_DRAWN_BYTES = 40  # of a pair, where a device draws: it makes numbers for every key, and a few tables of them at once
+_DRAWN_BYTES = 40  # per pair when a GPU draws: it makes random numbers for every key, in a few tables at once
 
 
 def band_draw(
@@ -34,8 +34,8 @@ def band_draw(
     step: int,
     rows: int | None = None,
 ) -> Negatives:
-    """`sum_negatives` for pair rules, a band of ranks and a draw from it, `rows` queries at a time (by default what
-    suits the device). The keys get no gradient."""
+    """`sum_negatives` for pair rules, a band of ranks and a draw from it, `rows` queries at a time (by default as many
+    as suit the device). The keys get no gradient."""
 
     keeps = list[Tensor]()
 

@@ -1,8 +1,8 @@
-"""Negatives in a bank that is dealt out to the processes: the queries go to the rows.
+"""Negatives in a sharded bank: the queries are sent to the rows.
 
-Each process scores the queries of all against its own rows, and the parts are joined: sums of exponentials are added,
-ranks are counted over all processes, and a drawn row is scored where it lies. What is exchanged of a query is its
-vector, a few numbers, and the counts of a rank; never a row.
+Each process scores the queries of all processes against its own rows, and the results are joined: sums of exponentials
+are added, ranks are counted over all processes, and a drawn row is scored by the process that holds it. For each query
+only its vector, a few numbers and the counts for ranks are exchanged; rows never are.
 
 b: queries here   w_b: queries of all processes   n: columns   s: rows here
 """
@@ -25,32 +25,32 @@ __all__ = ["scores_of_shards", "sum_over_shards"]
 
 
 def sum_over_shards(query: Keys, pool: Shard, rules: tuple[Rule, ...], temperature: float, step: int) -> Negatives:
-    """`sum_negatives` where each process holds a share of the pool. Raises `UserError` for a rule that cannot work so.
-    Every process must ask."""
+    """`sum_negatives` for a pool of which each process holds a share. Raises `UserError` for a rule that cannot work on
+    shards. Every process must make this call."""
     pool, rules = _narrow(query, pool, rules)
     queries = gather_queries(query)
     if all(isinstance(rule, PairRule) for rule in rules):
         part = streaming(queries, pool.local, rules, temperature, step)
     else:
-        rows = rows_of_table(queries, -(-len(pool) // processes.count()))  # alike everywhere
+        rows = rows_of_table(queries, -(-len(pool) // processes.count()))  # equal on every process
         part = sum_in_tiles(queries, pool.local, _selection(pool, rules, step), temperature, rows)
     log_sum: Tensor = _SumOverProcesses.apply(part.log_sum)  # pyright: ignore[reportAssignmentType]
     return Negatives(log_sum, lambda: processes.own_total(part.count))
 
 
 def scores_of_shards(query: Keys, pool: Shard, rules: tuple[Rule, ...], step: int) -> Scores:
-    """`negatives_of` where each process holds a share of the pool: of drawn negatives only, since all others would be
-    columns of every process."""
+    """`negatives_of` for a pool of which each process holds a share. It needs a draw among the rules, since otherwise
+    every process would need a column for every row of the bank."""
     pool, rules = _narrow(query, pool, rules)
     draw = next((rule for rule in rules if isinstance(rule, BlindRule)), None)
     if draw is None:
         raise UserError(
-            "this estimator looks at every negative by itself, which a sharded bank gives only of rows drawn with"
-            " Sample: end the rules with it, or take the bank with sharded=False"
+            "this estimator looks at every negative by itself, which a sharded bank allows only of rows drawn with"
+            " Sample: end the rules with it, or use the bank with sharded=False"
         )
     queries = gather_queries(query)
     scores = _selection(pool, rules, step)(queries, pool.local)
-    if not len(pool.local):  # of a narrowed pool none is here; yet the queries get a gradient, which all exchange
+    if not len(pool.local):  # no row of a narrowed pool is here, but queries still need a gradient: all exchange it
         nothing = (queries.vector[:, :1] * 0.0).expand(-1, draw.most(len(pool)))
         scores = Scores(nothing, nothing.long(), nothing.bool())
     key = (scores.key + pool.first).masked_fill(~scores.keep, 0)
@@ -65,7 +65,7 @@ def _narrow(query: Keys, pool: Shard, rules: tuple[Rule, ...]) -> tuple[Shard, t
 
 
 def _selection(pool: Shard, rules: tuple[Rule, ...], step: int) -> Callable[[Keys, Keys], Scores]:
-    """What the rules leave of queries, which are the same on every process, and the keys here."""
+    """Applies the rules to queries, which are the same on every process, and the keys of this process."""
 
     def select(query: Keys, keys: Keys) -> Scores:
         first, rest = rules[0], rules
@@ -90,7 +90,7 @@ def _selection(pool: Shard, rules: tuple[Rule, ...], step: int) -> Callable[[Key
 
 
 class _SumOverProcesses(torch.autograd.Function):
-    """log Σ exp over processes of what each has for the queries of all: that of the queries here."""
+    """log Σ exp over the processes' results for all queries; returns the part for the queries of this process."""
 
     @staticmethod
     def forward(ctx: Any, part: Tensor) -> Tensor:

@@ -14,13 +14,13 @@ from vantage.records import Keys, Negatives, Scores
 
 __all__ = ["streaming"]
 
-_CHUNK = 2048  # keys at a time on CPU, measured best: the chunk of logits stays in cache
+_CHUNK = 2048  # keys at a time on the CPU, fastest in measurements: the chunk of logits stays in the cache
 
 
 def streaming(
     query: Keys, pool: Keys, rules: tuple[Rule, ...], temperature: float, step: int, chunk: int | None = None
 ) -> Negatives:
-    """`sum_negatives` for pair rules only, `chunk` keys at a time (by default what suits the device)."""
+    """`sum_negatives` for pair rules only, `chunk` keys at a time (by default as many as suit the device)."""
     if chunk is None:
         chunk = _CHUNK if query.vector.device.type == "cpu" else max(_CHUNK, BUDGET // (8 * max(1, len(query))))
 
@@ -36,7 +36,7 @@ def streaming(
         return logits.masked_fill_(~keep(logits, part), -torch.inf)
 
     def count() -> Tensor:
-        """Sums flags in a pass of its own, since most estimators never ask; pair rules do not look at cosines."""
+        """Count in a separate pass, since most estimators need no count; pair rules do not need the cosines."""
         total, nothing = query.image.new_zeros(len(query)), query.vector.new_zeros(())
         for start in range(0, len(pool) if rules else 0, chunk):
             width = min(chunk, len(pool) - start)

@@ -1,4 +1,4 @@
-"""The log-partition for any rules, as a table of scores in tiles of query rows: the oracle of the other paths.
+"""The log-partition for any rules, from a table of scores in tiles of query rows; other paths are tested against it.
 
 b: queries   m: keys in the pool   r: rows of a tile   n: keys scored   d: width
 """
@@ -16,19 +16,20 @@ from vantage.records import Keys, Negatives, Scores, score
 
 __all__ = ["negatives_of", "rows_of_table", "softmax", "sum_in_tiles", "table"]
 
-_GATHER_COST = 32  # fetching one key at random costs about as much as scoring this many in a matrix product
+_GATHER_COST = 32  # fetching one key at random costs as much as scoring about this many keys in a matrix product
 
 
 def table(
     query: Keys, pool: Keys, rules: tuple[Rule, ...], temperature: float, step: int, budget: int = BUDGET
 ) -> Negatives:
-    """`sum_negatives` for any rules, in tiles of query rows: the oracle. `budget` bounds a tile, in bytes."""
+    """`sum_negatives` for any rules, in tiles of query rows of at most `budget` bytes; other paths are tested against
+    it."""
     rows = rows_of_table(query, len(pool), budget)
     return sum_in_tiles(query, pool, lambda part, keys: negatives_of(part, keys, rules, step), temperature, rows)
 
 
 def rows_of_table(query: Keys, keys: int, budget: int = BUDGET) -> int:
-    """Queries whose table with this many keys is within the budget."""
+    """Number of queries whose table with this many keys is within the budget."""
     # Per pair: cosine, logit, weight and their temporaries, and the 64-bit numbers of a rule that draws.
     pair = 4 * full(query.vector[:0]).element_size() + 4 * 8
     return max(1, budget // (max(1, keys) * pair))
@@ -37,8 +38,8 @@ def rows_of_table(query: Keys, keys: int, budget: int = BUDGET) -> int:
 def sum_in_tiles(
     query: Keys, pool: Keys, select: Callable[[Keys, Keys], Scores], temperature: float, rows: int
 ) -> Negatives:
-    """The log-sum-exp of the scores that `select` leaves of queries and keys, `rows` queries at a time."""
-    sizes = dict[int, Tensor]()  # by the first row of a tile, since a backward pass may make the tile again
+    """The log-sum-exp of the scores that `select` returns for queries and keys, `rows` queries at a time."""
+    sizes = dict[int, Tensor]()  # by the first row of a tile, since a backward pass may compute the tile again
 
     def tile(vector: Tensor, keys: Tensor, part: slice) -> Scores:
         scores = select(replace(query.rows(part), vector=vector), replace(pool, vector=keys))
@@ -64,7 +65,7 @@ def negatives_of(query: Keys, pool: Keys, rules: tuple[Rule, ...], step: int) ->
 
 
 def softmax(logits: Float[Tensor, "b n"]) -> tuple[Float[Tensor, "b"], Float[Tensor, "b n"]]:
-    """Log-sum-exp and softmax of rows, where a row may have nothing but −inf."""
+    """Log-sum-exp and softmax of each row; a row may consist of −inf alone."""
     total = torch.logsumexp(logits, 1)
     return total, (logits - total.clamp(min=torch.finfo(total.dtype).min)[:, None]).exp_()
 
@@ -80,7 +81,7 @@ class _Table(torch.autograd.Function):
         rows: int,
     ) -> Tensor:
         ctx.tile, ctx.temperature, ctx.rows = tile, temperature, rows
-        learn = ctx.needs_input_grad[1]  # then the backward pass makes the tiles again: weights depend on its gradient
+        learn = ctx.needs_input_grad[1]  # if so, the backward pass recomputes the tiles, since it scales their weights
         result = query.new_empty(len(query))
         pull = None if learn else torch.empty_like(query)
         for start in range(0, len(query), rows):
@@ -111,12 +112,12 @@ class _Table(torch.autograd.Function):
 
 
 def _whole(scores: Scores, keys: Tensor) -> bool:
-    """Whether no rule narrowed: column j is key j for every row (an expanded index has no row stride)."""
+    """Whether no rule narrowed the columns: column j is key j in every row (an expanded index has row stride 0)."""
     return scores.key.shape[1] == len(keys) and scores.key.stride(0) == 0
 
 
 def _weighted_sum(weight: Tensor, scores: Scores, keys: Tensor) -> Tensor:
-    """Σ_j weight · key, without a tensor of rows × columns × width."""
+    """Σ_j weight_j · key_j, without a tensor of rows × columns × width."""
     if _whole(scores, keys):
         return weight @ keys
     return torch.nn.functional.embedding_bag(scores.key, keys, per_sample_weights=weight, mode="sum")

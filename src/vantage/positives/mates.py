@@ -1,7 +1,7 @@
-"""Positives of other images: rows of the query's cluster.
+"""Positives from other images: rows of the query's cluster.
 
-The members of a cluster come from an index (`Members`) that the memory keeps from step to step, so that no
-query has to look at every row.
+The memory keeps an index of the clusters' members (`Members`) from step to step, so that no query has to look at every
+row.
 
 b: queries   m: keys in the pool   c: clusterings   p: positives of each query
 """
@@ -22,15 +22,15 @@ from vantage.records.members import Members
 
 __all__ = ["ClusterMate", "ClusterMates", "NearMates", "OtherMate"]
 
-_SALT = 1 << 16  # far from the small numbers that rules draw with
+_SALT = 1 << 16  # far from the small salts that rules use
 
 
 @dataclass(frozen=True)
 class ClusterMate:
-    """One row of the query's cluster, drawn uniformly by the query's seed (InterCLR, §3.2); its own row may be drawn,
-    as in the release.
+    """One row of the query's cluster, drawn uniformly by the query's seed (InterCLR, §3.2). As in the release, this may
+    be the query's own row.
 
-    With several clusterings, one of them is drawn first. An image alone in its cluster has its own row.
+    With several clusterings, one of them is drawn first. For an image alone in its cluster it is its own row.
     """
 
     def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Pool, step: int) -> Scores:
@@ -46,13 +46,13 @@ class OtherMate:
     def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Pool, step: int) -> Scores:
         """Raises `UserError` if the memory keeps no clusters."""
         members, start, size = _cluster(query, pool)
-        place = _place(query, start, size - 1)  # the last member is never drawn: it stands in for the own row
+        place = _place(query, start, size - 1)  # the last member is not drawn: it replaces the own row if that is drawn
         is_own = pool.image_of(members.rows(place)) == query.image
         return _mate(query, pool, members.rows(torch.where(is_own, start + size - 1, place)), size)
 
 
 def _cluster(query: Keys, pool: Pool) -> tuple[Members, Int[Tensor, "b"], Int[Tensor, "b"]]:
-    """Where the members of one cluster of each query begin, and how many there are."""
+    """The index, and where the members of one cluster of each query begin, and how many there are."""
     members = pool.members or Members()
     starts, sizes = members.find(pool.clusters, query.clusters)
     if sizes.shape[1] > 1:
@@ -62,7 +62,7 @@ def _cluster(query: Keys, pool: Pool) -> tuple[Members, Int[Tensor, "b"], Int[Te
 
 
 def _place(query: Keys, start: Int[Tensor, "b"], size: Int[Tensor, "b"]) -> Int[Tensor, "b"]:
-    """One of the `size` places from `start` on."""
+    """A random one of the `size` places from `start` on."""
     return start + draws.integers(query.seeds, 1, size.clamp(min=1)[:, None], _SALT + 1)[:, 0]
 
 
@@ -72,15 +72,15 @@ def _mate(query: Keys, pool: Pool, row: Int[Tensor, "b"], size: Int[Tensor, "b"]
 
 @dataclass(frozen=True)
 class ClusterMates:
-    """All rows of the query's cluster, its own too: Ring's "+C_i" (arXiv 2010.02037), whose mean `PooledNCE` takes as
-    the positive; `InfoNCE` takes the mean of their losses.
+    """All rows of the query's cluster, including its own: Ring's "+C_i" (arXiv 2010.02037). `PooledNCE` uses the mean
+    over these rows as the positive; `InfoNCE` uses the mean of their losses.
 
-    With several clusterings, the union of the query's clusters. Of a cluster larger than `most`, `most` rows are drawn,
-    with replacement, and those drawn twice count once.
+    With several clusterings, these are all rows of the query's clusters. From a cluster larger than `most`, `most` rows
+    are drawn with replacement; a row that is drawn twice counts once.
     """
 
     most: int = 256
-    """Rows of one cluster, at most."""
+    """Maximum number of rows of one cluster."""
 
     def __post_init__(self) -> None:
         if self.most < 1:
@@ -107,7 +107,7 @@ class ClusterMates:
 def _each_once(
     row: Int[Tensor, "b p"], keep: Bool[Tensor, "b p"], rows: int
 ) -> tuple[Int[Tensor, "b p"], Bool[Tensor, "b p"]]:
-    """Rows in order, each kept only the first time it occurs; dropped ones become row 0."""
+    """Rows in order; only the first occurrence of each is kept, and dropped entries become row 0."""
     row = torch.where(keep, row, rows).sort(dim=1).values
     first = torch.ones_like(keep)
     first[:, 1:] = row[:, 1:] != row[:, :-1]
@@ -119,13 +119,13 @@ def _each_once(
 class NearMates:
     """Rows of the query's cluster among its `count` nearest rows: C_i ∩ B_i of local aggregation (arXiv 1903.12355).
 
-    A row is a mate if any clustering joins it with the query's image. The own row counts. Without a near mate, the
-    query has no positive. The rule `Hardest` with the same count makes B_i the negatives; `OtherClusters` after it
-    removes the mates.
+    A row is a mate if it shares a cluster with the query's image in any clustering. The query's own row counts as one.
+    A query without a near mate has no positive. The rule `Hardest` with the same count makes B_i the negatives;
+    `OtherClusters` after it removes the mates.
     """
 
     count: int = 4_096
-    """k: how many of the pool are near."""
+    """k: how many rows of the pool count as near."""
 
     def __post_init__(self) -> None:
         if self.count < 1:
@@ -141,9 +141,9 @@ class NearMates:
         keep = torch.zeros_like(row, dtype=torch.bool)
         for query_label, pool_label in zip(query.clusters.T, pool.clusters.T, strict=True):
             keep |= pool_label[row] == query_label[:, None]
-        if isinstance(pool, Shard):  # every process must ask for equally many
+        if isinstance(pool, Shard):  # every process must look up equally many rows
             return of_rows(query, pool, row, keep)
-        if keep.device.type != "cpu":  # the host would have to wait for their number: all near rows are scored
+        if keep.device.type != "cpu":  # counting mates would make the host wait, so all near rows are scored
             return Scores(column_cosines(query.vector, pool.vector, row), row, keep)
         column = keep.sort(dim=1, descending=True, stable=True).indices[:, : max(1, int(keep.sum(1).max()))]
         row, keep = row.gather(1, column), keep.gather(1, column)

@@ -21,13 +21,13 @@ __all__ = ["nearest_rows"]
 def nearest_rows(query: Keys, pool: Pool, count: int) -> Int[Tensor, "b k"]:
     """The `count` rows most similar to each query, or all if there are fewer, nearest first.
 
-    Computed in tiles of queries, so that the table stays bounded for a bank of any size. If the rows are sharded, every
+    Computed in tiles of queries, so that memory stays bounded for a bank of any size. If the rows are sharded, every
     process contributes the nearest of its own rows, and the nearest of these are returned.
     """
     count = min(count, len(pool))
     if not isinstance(pool, Shard):
         return _nearest(query.vector, pool.vector, count).indices
-    most = min(count, -(-len(pool) // processes.count()))  # from one process: the same number everywhere
+    most = min(count, -(-len(pool) // processes.count()))  # from one process; the same number on each
     close, row = _nearest(gather_queries(query).vector, pool.local.vector, min(most, len(pool.local)))
     close = pad(close, (0, most - close.shape[1]), value=-torch.inf)
     row = pad(row + pool.first, (0, most - row.shape[1]))

@@ -1,4 +1,4 @@
-"""Positives of other images: those nearest to the query, whatever their clusters.
+"""Positives from other images: the keys nearest to the query, whatever their clusters.
 
 b: queries   p: positives of each query
 """
@@ -19,22 +19,22 @@ __all__ = ["Neighbors"]
 @dataclass(frozen=True)
 class Neighbors:
     """The query's own positive, then the keys that a ring drops as too similar: `neighbor_views` of Ring's release
-    (arXiv 2010.02037), which its paper does not have.
+    (arXiv 2010.02037), which is not in its paper.
 
-    With the same ring among the branch's rules no key is both positive and negative. `SoftNeighbors` and
-    `MeanNeighbors` join the positives in the release's two ways, of which its flag can only choose the first. The own
-    row of a bank is ranked like any other, as in the release: in a trained bank it is both the own positive and the
-    nearest neighbor.
+    If the branch's rules contain the same ring, no key is both positive and negative. `SoftNeighbors` and
+    `MeanNeighbors` join the positives in the release's two ways; the release's flag can select only the first. As in
+    the release, the query's own row of a bank is ranked like any other, so in a trained bank it is both the own
+    positive and the nearest neighbor.
     """
 
     own: Positives = Remembered()
-    """Chooses the own positive, which comes first."""
+    """Chooses the query's own positive, which comes first."""
 
     ring: Ring | AbsoluteRing = Ring()
-    """The ring whose inner cut, out of all keys in the memory, becomes positives."""
+    """The ring whose inner cut, out of all keys in the memory, becomes the other positives."""
 
     def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Pool, step: int) -> Scores:
-        """Raises `UserError` as `own` and the ring do."""
+        """Raises the `UserError`s of `own` and of the ring."""
         first = self.own(query, keys, pool, step)
         inner, _ = self.ring.ranks(torch.tensor([len(pool)]), step)
         row = nearest_rows(query, pool, int(inner))

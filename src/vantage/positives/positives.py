@@ -21,7 +21,7 @@ class Positives(Protocol):
     queries) or from the pool."""
 
     def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Pool, step: int) -> Scores:
-        """Cosines of each query with its positives; `step` counts from 0, for settings that follow it."""
+        """Cosines of each query with its positives; `step` counts from 0, for settings that depend on it."""
         ...
 
 
@@ -29,7 +29,7 @@ def pair_scores(
     query: Keys, vector: Float[Tensor, "b p d"], key: Int[Tensor, "b p"], keep: Bool[Tensor, "b p"] | None = None
 ) -> Scores:
     """Scores of each query with its own vectors; if `keep` is omitted, all of them count."""
-    # the query on the left: with a column on the right the product takes twice as long, its gradient four times
+    # The query is on the left: as a column on the right it takes twice as long, and the gradient four times.
     cosine = torch.bmm(query.vector.unsqueeze(1), vector.mT).squeeze(1)
     return Scores.whole(cosine, key) if keep is None else Scores(cosine, key, keep)
 

@@ -1,4 +1,4 @@
-"""Positives of the query's own image."""
+"""Positives from the query's own image."""
 
 from dataclasses import dataclass, replace
 
@@ -16,7 +16,7 @@ class OtherViews:
     """The other views of the query's image, encoded at this step: one column for each of `Branch.keys` (MoCo, SimCLR,
     JCL).
 
-    `key` counts these columns, since their keys are not in the pool.
+    `Scores.key` numbers these columns, since their keys are not in the pool.
     """
 
     def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Pool, step: int) -> Scores:
@@ -30,9 +30,9 @@ class OtherViews:
 
 @dataclass(frozen=True)
 class FixedViews:
-    """`OtherViews` whose keys get no gradient: JCL's μ and Σ (arXiv 2009.14776, section 3.2).
+    """`OtherViews` with keys that get no gradient: JCL's μ and Σ (arXiv 2009.14776, section 3.2).
 
-    Keys of a momentum encoder never get one; here those of other networks get none either.
+    Keys of a momentum encoder never get one; here keys of other networks get none either.
     """
 
     def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Pool, step: int) -> Scores:
@@ -43,7 +43,7 @@ class FixedViews:
 
 @dataclass(frozen=True)
 class Remembered:
-    """What the bank remembers of the query's own image (IR, CMC, PIRL): row i of the bank for image i."""
+    """The bank's row of the query's own image (IR, CMC, PIRL): row i for image i."""
 
     def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Pool, step: int) -> Scores:
         """Raises `UserError` if the memory does not keep one row per image."""

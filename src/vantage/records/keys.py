@@ -18,28 +18,29 @@ __all__ = ["Keys", "Scores", "demand", "score"]
 
 @dataclass(frozen=True)
 class Keys:
-    """Vectors, with the number, the clusters and the seed of the image behind each.
+    """Vectors, with the number, the clusters and the seed of each one's image.
 
-    Queries are `Keys` too. Vectors have unit length, but for means of several keys (JCL).
+    Queries are `Keys` too. Vectors have unit length, except means of several keys (JCL).
     """
 
     vector: Float[Tensor, "m d"]
-    """One vector a row."""
+    """One vector in each row."""
 
     image: Int[Tensor, "m"]
-    """Number of the image behind each row; −1 where there is none, as in a queue not yet filled."""
+    """Number of the image that each row shows; −1 if there is none, as in a queue that is not yet filled."""
 
     cluster: Int[Tensor, "m c"] | None = None
-    """Label of each row in each of c clusterings, or `None` where the memory keeps none."""
+    """Label of each row in each of c clusterings, or `None` if the memory keeps no clusters."""
 
     seed: Int[Tensor, "m"] | None = None
-    """A random number for each query, from which rules draw; see `vantage.draws`."""
+    """Random seed of each query, from which rules draw; see `vantage.draws`."""
 
     step_seed: int | None = None
-    """A random number that all queries of a step have in common, on every process, from which `Subset` draws."""
+    """Random seed that all queries of a step share, on every process; `Subset` draws from it."""
 
     members: Members | None = None
-    """The memory's index of rows by label, which spares sorting them at every step; `None` makes one where needed."""
+    """The memory's index of rows by label, so that they need not be sorted at every step; if `None`, an index is made
+    when needed."""
 
     def __len__(self) -> int:
         return len(self.vector)
@@ -55,7 +56,7 @@ class Keys:
 
     @property
     def seeds(self) -> Int[Tensor, "m"]:
-        """Random number of each query. Raises `UserError` where there is none."""
+        """Random seed of each query. Raises `UserError` if there is none."""
         if self.seed is None:
             raise UserError(
                 "these queries have no seeds, so nothing can be drawn for them: set Keys.seed (Learner does)"
@@ -64,15 +65,15 @@ class Keys:
 
     @property
     def common_seed(self) -> int:
-        """The queries' common random number. Raises `UserError` where there is none."""
+        """The random seed that the queries share. Raises `UserError` if there is none."""
         if self.step_seed is None:
             raise UserError("these queries have no seed in common: set Keys.step_seed (Learner does)")
         return self.step_seed
 
     def row_of(self, query: "Keys", otherwise: str) -> Int[Tensor, "b"]:
-        """The row of each query's image, where row i belongs to image i, as in a bank.
+        """The row of each query's image, for keys whose row i belongs to image i, as in a bank.
 
-        Raises `UserError` with the words `otherwise` where a row belongs to another image; on a device see `demand`.
+        Raises `UserError` with the text `otherwise` if a row belongs to another image; on a GPU see `demand`.
         """
         row = query.image.clamp(max=len(self) - 1)
         demand((self.image[row] == query.image).all(), otherwise)
@@ -83,7 +84,7 @@ class Keys:
         return self.image[row]
 
     def rows(self, index: slice | Int[Tensor, "r"] | Bool[Tensor, "m"]) -> "Keys":
-        """The same record for some rows only."""
+        """The record of these rows only."""
         cluster = None if self.cluster is None else self.cluster[index]
         seed = None if self.seed is None else self.seed[index]
         return Keys(self.vector[index], self.image[index], cluster, seed, self.step_seed)
@@ -91,28 +92,28 @@ class Keys:
 
 @dataclass(frozen=True)
 class Scores:
-    """Cosines of each query with some keys; only where `keep` holds do they count."""
+    """Cosines of each query with some keys; only pairs with `keep` set count."""
 
     cosine: Float[Tensor, "b n"]
     """Inner product of the query and the key of each column."""
 
     key: Int[Tensor, "b n"]
-    """Which row of the pool a column is, for each query."""
+    """For each query, the row of the pool that each column stands for."""
 
     keep: Bool[Tensor, "b n"]
     """Whether the pair counts."""
 
     keeps_all: bool = False
-    """Whether nothing was dropped yet, known without a look at the flags, for which a device would have to be waited
-    for. Set by `Scores.whole`."""
+    """Whether no pair has been dropped. Set by `Scores.whole`, since reading the flags on a GPU would make the host
+    wait."""
 
     @classmethod
     def whole(cls, cosine: Float[Tensor, "b n"], key: Int[Tensor, "b n"]) -> "Scores":
-        """Scores of which none is dropped: the flags are one `True`, expanded."""
+        """Scores with no pair dropped; the flags are a single `True`, expanded."""
         return cls(cosine, key, torch.ones((), dtype=torch.bool, device=cosine.device).expand(cosine.shape), True)
 
     def of(self, field: Int[Tensor, "m *c"]) -> Int[Tensor, "b n *c"]:
-        """A field of the pool for each column, as in `scores.of(pool.image)`."""
+        """Look up a field of the pool for each column, as in `scores.of(pool.image)`."""
         if self.key.stride(0) == 0:  # the same keys for every query: look them up once
             row = field[self.key[0]]
             return row.expand(len(self.key), *row.shape)
@@ -123,7 +124,7 @@ class Scores:
         """How many pairs of each query count."""
         if self.keeps_all:
             return self.key.new_full((len(self.key),), self.key.shape[1])
-        if self.keep.device.type == "cpu":  # torch takes forty times as long to sum flags
+        if self.keep.device.type == "cpu":  # torch takes forty times as long as NumPy to sum flags
             return torch.tensor([int(np.count_nonzero(row)) for row in self.keep.numpy()], dtype=torch.int64)
         return self.keep.sum(1)
 
@@ -142,10 +143,10 @@ class Scores:
 
 
 def demand(holds: Bool[Tensor, ""], otherwise: str) -> None:
-    """Raises `UserError` with the words `otherwise` unless the flag holds.
+    """Raises `UserError` with the text `otherwise` unless the flag holds.
 
-    A device is not waited for: there the same words end the process as a device assertion, some steps later. What can
-    fail in a run was tried on the CPU before (`vantage.training.start.trial`).
+    On a GPU the host does not wait for the flag: a device assertion with the same text ends the process some steps
+    later. Whatever can fail in a run has been tried on the CPU before (`vantage.training.start.trial`).
     """
     if holds.device.type != "cpu":
         torch._assert_async(holds, otherwise)  # pyright: ignore[reportPrivateImportUsage]
@@ -154,7 +155,7 @@ def demand(holds: Bool[Tensor, ""], otherwise: str) -> None:
 
 
 def score(query: Keys, pool: Keys) -> Scores:
-    """Each query against each key of the pool, nothing dropped."""
+    """The scores of each query with each key of the pool, with no pair dropped."""
     cosine = query.vector @ pool.vector.T
     key = torch.arange(len(pool), device=cosine.device).expand_as(cosine)
     return Scores.whole(cosine, key)

@@ -1,6 +1,6 @@
-"""Rows by their label: the members of clusters, found without looking at every row.
+"""An index of rows by label, which finds the members of clusters without looking at every row.
 
-m: rows   c: clusterings   b: queries   r: rows that move   k: labels that occur   w: labels in question   s: slots
+m: rows   c: clusterings   b: queries   r: rows that move   k: labels that occur   w: labels looked up   s: slots
 f: members found
 """
 
@@ -12,18 +12,18 @@ from torch import Tensor
 
 __all__ = ["Members"]
 
-_BITS = 40  # of a row's number; the label stands above
+_BITS = 40  # low bits of a combined number that hold the row; the label is above them
 
-_MANY = 64  # where more than a 64th of the rows move at once, sorting all of them anew is cheaper
+_MANY = 64  # if more than a 64th of the rows move at once, sorting all of them again is cheaper
 
 
 @dataclass(eq=False)
 class Members:
-    """An index of rows by label that lasts from step to step and follows the rows that move.
+    """An index of rows by label that is kept from step to step and updated as rows move.
 
-    It is a cache: the members of a cluster stand in the order of their rows, so what is found depends on the labels
-    alone, nothing needs to be saved, and every process finds the same. Labels changed elsewhere (by a checkpoint, by a
-    new clustering) are recognized by the tensor's own count of changes; then all rows are sorted again at the next use.
+    It is a cache. The members of a cluster are listed in row order, so results depend only on the labels: nothing needs
+    to be saved, and every process finds the same. If something else changes the labels (a checkpoint, a new
+    clustering), the tensor's version counter shows it, and all rows are sorted again at the next use.
     """
 
     _label: Tensor | None = None
@@ -34,21 +34,21 @@ class Members:
     def find(
         self, label: Int[Tensor, "m c"], query_label: Int[Tensor, "b c"]
     ) -> tuple[Int[Tensor, "b c"], Int[Tensor, "b c"]]:
-        """Where the members of these clusters begin, as places for `rows`; and how many there are."""
+        """Where the members of these clusters begin, as places for `rows`, and how many each cluster has."""
         if not self._follows(label):
             self._sort(label)
         spans = [one.find(mine) for one, mine in zip(self._sorted, query_label.T, strict=True)]
         return torch.stack([start for start, _ in spans], 1), torch.stack([size for _, size in spans], 1)
 
     def rows(self, place: Int[Tensor, "*p"]) -> Int[Tensor, "*p"]:
-        """The rows that stand at these places; any row for a place that is no member's."""
+        """The rows at these places; an arbitrary row for a place that belongs to no member."""
         return self._order[place.clamp(max=len(self._order) - 1)]
 
     def same_cluster(
         self, label: Int[Tensor, "m c"], query_label: Int[Tensor, "b c"], most: int
     ) -> tuple[Int[Tensor, "f"], Int[Tensor, "f"]] | None:
-        """Query and row of every pair that some clustering joins, or nothing where there are more than `most`, or where
-        a device would have to be asked how many."""
+        """Query and row of every pair that shares a cluster in some clustering. `None` if there are more than `most`
+        pairs, and on a GPU, where the host would have to wait for their number."""
         if label.device.type != "cpu":
             return None
         start, size = self.find(label, query_label)
@@ -68,8 +68,8 @@ class Members:
         ]
 
     def move(self, label: Int[Tensor, "m"], row: Int[Tensor, "r"], to: Int[Tensor, "r"]) -> None:
-        """Give rows other labels, and follow them if `label` is the one clustering that was looked up before."""
-        if label.device.type != "cpu":  # sorted at the next use, which is quick there
+        """Give rows new labels. The index follows if it was built from `label` and there is only one clustering."""
+        if label.device.type != "cpu":  # sorted again at the next use, which is quick on a GPU
             label[row] = to
             return
         follow = self._follows(label) and len(self._sorted) == 1
@@ -89,14 +89,14 @@ class Members:
 
 @dataclass(eq=False)
 class _DeviceIndex:
-    """Rows sorted by label on a device: sorted again after each change, since whatever follows changes asks how many
-    there are, for which the device would have to be waited for."""
+    """Rows sorted by label on a GPU. They are sorted again after each change: an update would need the number of moved
+    rows, for which the host would have to wait."""
 
     order: Int[Tensor, "m"]
     label: Int[Tensor, "m"]
 
     begin: int = 0
-    """Place of the first row among those of all clusterings."""
+    """Place of this clustering's first row among those of all clusterings."""
 
     @classmethod
     def of(cls, label: Int[Tensor, "m"]) -> "_DeviceIndex":
@@ -105,14 +105,14 @@ class _DeviceIndex:
         return cls(row, label)
 
     def find(self, label: Int[Tensor, "w"]) -> tuple[Int[Tensor, "w"], Int[Tensor, "w"]]:
-        """Place and number of each label's rows."""
+        """Where each label's rows begin, and how many there are."""
         start = torch.searchsorted(self.label, label.contiguous())
         return self.begin + start, torch.searchsorted(self.label, label.contiguous(), right=True) - start
 
 
 @dataclass(eq=False)
 class _LabelIndex:
-    """Rows label by label, those of one label in order, with room behind them."""
+    """Rows grouped by label, each group in row order with free slots after it."""
 
     order: Int[Tensor, "s"]
     value: Int[Tensor, "k"]
@@ -120,10 +120,10 @@ class _LabelIndex:
     size: Int[Tensor, "k"]
     room: Int[Tensor, "k"]
     free: int
-    """The first slot that was given to no label."""
+    """The first slot that belongs to no label."""
 
     begin: int = 0
-    """Place of the first slot among those of all clusterings."""
+    """Place of this clustering's first slot among those of all clusterings."""
 
     @classmethod
     def of(cls, label: Int[Tensor, "m"]) -> "_LabelIndex":
@@ -137,12 +137,13 @@ class _LabelIndex:
         return cls(order, value, start, size, room, free)
 
     def find(self, label: Int[Tensor, "w"]) -> tuple[Int[Tensor, "w"], Int[Tensor, "w"]]:
-        """Place and number of each label's rows."""
+        """Where each label's rows begin, and how many there are."""
         place, present = _look_up(self.value, label)
         return self.begin + self.start[place], torch.where(present, self.size[place], 0)
 
     def move(self, row: Int[Tensor, "r"], before: Int[Tensor, "r"], after: Int[Tensor, "r"]) -> bool:
-        """Rows, in order, leave one label for another. False where this index cannot follow: all must be sorted."""
+        """Move rows, given in order, from one label to another. Returns false if this index cannot be updated, so that
+        all rows must be sorted again."""
         if not len(row):
             return True
         labels, label = torch.cat([before, after]).unique(return_inverse=True)
@@ -171,13 +172,13 @@ def _with_room(size: Int[Tensor, "k"]) -> Int[Tensor, "k"]:
 
 
 def _slots_of_members(size: Int[Tensor, "w"], start: Int[Tensor, "w"]) -> tuple[Int[Tensor, "f"], Int[Tensor, "f"]]:
-    """For every member of clusters of these sizes that begin at these slots, which cluster's it is and its slot."""
+    """For every member of clusters with these sizes and first slots: the number of its cluster, and its slot."""
     which = torch.arange(len(size), device=size.device).repeat_interleave(size)
     return which, (start - size.cumsum(0) + size)[which] + torch.arange(len(which), device=size.device)
 
 
 def _merge(numbers: Int[Tensor, "f"], goes: Int[Tensor, "r"], comes: Int[Tensor, "r"]) -> Int[Tensor, "f"]:
-    """Numbers in order, without some of them and with as many others: cheaper than sorting them all."""
+    """Sorted numbers with those of `goes` removed and as many of `comes` inserted; cheaper than sorting them all."""
     stays = torch.ones_like(numbers, dtype=torch.bool)
     stays[torch.searchsorted(numbers, goes)] = False
     numbers, comes = numbers[stays], comes.sort().values
@@ -190,13 +191,13 @@ def _merge(numbers: Int[Tensor, "f"], goes: Int[Tensor, "r"], comes: Int[Tensor,
 
 
 def _look_up(numbers: Int[Tensor, "k"], number: Int[Tensor, "r"]) -> tuple[Int[Tensor, "r"], Bool[Tensor, "r"]]:
-    """Where numbers stand among ordered ones, and whether they do."""
+    """The places of numbers among sorted ones, and whether each of them is present."""
     place = torch.searchsorted(numbers, number.contiguous()).clamp(max=len(numbers) - 1)
     return place, numbers[place] == number
 
 
 def _each_once(row: Int[Tensor, "r"]) -> tuple[Int[Tensor, "u"], Int[Tensor, "u"]]:
-    """Rows in order without repetition, and where each stands last."""
+    """The distinct rows in order, and the place of each one's last occurrence."""
     row, place = row.sort(stable=True)
     last = torch.ones_like(row, dtype=torch.bool)
     last[:-1] = row[1:] != row[:-1]

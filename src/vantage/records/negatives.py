@@ -1,4 +1,4 @@
-"""What an estimator sees of a query's negatives once they are summed.
+"""What an estimator receives of a query's negatives: their sum and their number.
 
 b: queries
 """
@@ -26,9 +26,10 @@ class Negatives:
     """log Σ exp(b/τ) over the negatives; −inf for a query with none."""
 
     tally: Int[Tensor, "b"] | Callable[[], Int[Tensor, "b"]]
-    """How many negatives, or a function that counts them on the first use of `count`: most estimators never ask."""
+    """The number of negatives, or a function that counts them on the first use of `count`, which most estimators never
+    need."""
 
     @cached_property
     def count(self) -> Int[Tensor, "b"]:
-        """How many negatives the rules left to each query; a key that was drawn twice counts twice."""
+        """How many negatives the rules left for each query; a key that was drawn twice counts twice."""
         return self.tally if isinstance(self.tally, Tensor) else self.tally()

@@ -1,4 +1,4 @@
-"""The rows of a memory that is dealt out to the processes: each holds some, and knows the labels of all.
+"""A sharded memory: each process holds some of the rows, and the labels of all.
 
 s: rows here   m: rows of all processes   b: queries   r: rows   c: clusterings
 """
@@ -17,27 +17,27 @@ from vantage.records.members import Members
 __all__ = ["Pool", "Shard", "rows_here"]
 
 _WHOLE = (
-    "a part of this branch looks at a whole bank, but each process holds a share of it: take the bank with"
+    "a part of this branch looks at a whole bank, but each process holds only a share of it: use the bank with"
     " sharded=False, or other positives and rules"
 )
 
 
 @dataclass(frozen=True)
 class Shard:
-    """A pool whose rows are dealt out in order: this process holds `local`, and the processes before it hold the rows
-    up to `first`. Attributes that need the whole pool (`vector`, `image`) raise an error."""
+    """A pool whose rows are sharded in order: this process holds `local`, and lower ranks hold the rows before
+    `first`. Attributes that need the whole pool (`vector`, `image`) raise an error."""
 
     local: Keys
     """The rows of this process."""
 
     first: int
-    """The number of the first of them."""
+    """Number of the first row of this process."""
 
     count: int
-    """Rows of all processes."""
+    """Number of rows on all processes together."""
 
     cluster: Int[Tensor, "m c"] | None = None
-    """Label of each row of all processes in each of c clusterings, or `None` where the memory keeps none."""
+    """Label of each row of all processes in each of c clusterings, or `None` if the memory keeps no clusters."""
 
     members: Members | None = None
     """The memory's index of all rows by label."""
@@ -57,31 +57,31 @@ class Shard:
 
     @property
     def image(self) -> NoReturn:
-        """Raises `UserError`, as `vector`."""
+        """Raises `UserError`, as `vector` does."""
         raise UserError(_WHOLE)
 
     def row_of(self, query: Keys, otherwise: str) -> Int[Tensor, "b"]:
-        """The row of each query's image, as `Keys.row_of`."""
+        """The row of each query's image; see `Keys.row_of`."""
         demand((query.image < self.count).all(), otherwise)
         return query.image
 
     def image_of(self, row: Int[Tensor, "r"]) -> Int[Tensor, "r"]:
-        """The image of each row: its number."""
+        """The image of each row, whose number is that of the row."""
         return row
 
     def narrow(self, row: Int[Tensor, "r"]) -> "Shard":
-        """Only these rows of the pool, which are in order; on a device it is asked how many are here."""
+        """Only these rows of the pool, given in order. On a GPU the host waits to learn how many are here."""
         edges = torch.tensor([self.first, self.first + len(self.local)], device=row.device)
         start, end = torch.searchsorted(row, edges).tolist()
         return Shard(self.local.rows(row[start:end] - self.first), start, len(row))
 
 
 Pool = Keys | Shard
-"""What a branch compares with: keys that every process has, or rows that are dealt out."""
+"""What a branch compares with: keys that every process has, or sharded rows."""
 
 
 def rows_here(row: Int[Tensor, "*n"], first: int, count: int) -> tuple[Int[Tensor, "*n"], Bool[Tensor, "*n"]]:
-    """Where rows of all processes are among the `count` here, which follow those before `first`, and whether they are;
-    one that is elsewhere gets the place of any that is here."""
+    """The place of each row among the `count` rows that this process holds from row `first` on, and whether it is one
+    of them. A row of another process gets the place of an arbitrary row that is here."""
     local = row - first
     return local.clamp(0, max(0, count - 1)), (local >= 0) & (local < count)

@@ -2,8 +2,8 @@
 
 A `Schedule` maps the step (optimizer steps taken so far, from 0) to a number: a weight, a temperature, a percentile. A
 `LearningRate` maps a step to the learning rate; it also takes the length of an epoch and of the run, so that one recipe
-fits a data set of any size. Both are frozen values without state: resuming at step s needs only s. Only `Adaptive` ones
-depend on how training went; their state is saved with the run's.
+fits a data set of any size. Both are frozen values without state: resuming at step s needs only s. Only `Adaptive`
+schedules depend on how training went; their state is saved with that of the run.
 """
 
 from vantage.schedules.adaptive import Adaptive as Adaptive

@@ -1,7 +1,7 @@
-"""Numbers that follow how training goes: a step towards the hard end when it goes well, a step back when it does not.
+"""Numbers that follow how training goes: a step towards the hard end if it goes well, a step back if it does not.
 
-They depend on state, so these are frozen choices: a `Learner` builds the state, saves it in its buffers, reports the
-loss or the accuracy to it, and uses its present number in place of the choice.
+They depend on state, so these are frozen choices. A `Learner` builds the state, saves it in its buffers, reports the
+loss or the accuracy to it, and uses its current number in place of the choice.
 
 w: length of the window
 """
@@ -19,7 +19,7 @@ __all__ = ["AdaptiveState", "Adaptive", "FollowsAccuracy", "FollowsLoss"]
 
 
 class AdaptiveState(nn.Module):
-    """The value of an adaptive number, and its latest scores: saved buffers."""
+    """The value of an adaptive number, and its latest scores, in buffers that are saved in checkpoints."""
 
     value: Tensor
     recent: Tensor
@@ -34,8 +34,8 @@ class AdaptiveState(nn.Module):
 
     @torch.no_grad()
     def update(self, score: Float[Tensor, ""]) -> None:
-        """Move by one step, towards `end` if the score is above the mean of the window before it, towards `start` if
-        below. Until the window is full nothing moves."""
+        """Move one step towards `end` if the score is above the mean of the preceding window, towards `start` if it is
+        below. Nothing moves until the window is full."""
         score, window = score.to(self.recent), len(self.recent)
         towards = torch.sign(score - self.recent.mean()) * (1.0 if self.end > self.start else -1.0)
         low, high = min(self.start, self.end), max(self.start, self.end)
@@ -47,13 +47,13 @@ class AdaptiveState(nn.Module):
 
 @dataclass(frozen=True)
 class Adaptive(ABC):
-    """What both kinds share. In a branch without a learner it is a schedule that stays at `start`."""
+    """What both kinds share. In a branch used without a learner it is a schedule that stays at `start`."""
 
     start: float = 1.0
-    """Value at the beginning: the easy end. The number always stays between the two."""
+    """Value at the beginning: the easy end. The number always stays between `start` and `end`."""
 
     end: float = 0.1
-    """Value that it moves towards while training goes well: the hard end."""
+    """Value towards which it moves while training goes well: the hard end."""
 
     by: float = 0.01
     """How far it moves in one update."""
@@ -82,7 +82,7 @@ class Adaptive(ABC):
 
 @dataclass(frozen=True)
 class FollowsLoss(Adaptive):
-    """Moves at every step, by its loss against the mean of the last ten: a lower loss makes it harder.
+    """Moves at every step, comparing the loss with the mean of the last ten losses: a lower loss makes it harder.
 
     Ring's adaptive annealing on the loss, from its code (arXiv 2010.02037): .01 a step, between 1 and .1. The loss is
     that of the whole run, over all branches and processes.
@@ -96,11 +96,11 @@ class FollowsLoss(Adaptive):
 
 @dataclass(frozen=True)
 class FollowsAccuracy(Adaptive):
-    """Moves at every validation, by its accuracy against the mean of the last five: a higher accuracy makes it harder.
+    """Moves at every validation, comparing the accuracy with the mean of the last five: a higher one makes it harder.
 
     Ring's adaptive annealing on the accuracy, from its code (arXiv 2010.02037): .05 at a time, between 1 and .1. The
-    accuracy is that of kNN on a tenth of the labeled training images, measured as often as `Monitoring.knn_every` says;
-    the code measures it on the test set.
+    accuracy is that of kNN on a tenth of the labeled training images, measured every `Monitoring.knn_every` epochs; the
+    released code measures it on the test set.
     """
 
     by: float = 0.05

@@ -1,4 +1,4 @@
-"""What the schedules share: curves between two numbers, and refusals of numbers that make no sense."""
+"""What the schedules share: curves between two numbers, and checks that reject numbers that make no sense."""
 
 import itertools
 import math
@@ -7,7 +7,7 @@ from vantage.errors import UserError
 
 
 def move_epoch(epoch: int, epochs: int, to: int) -> int:
-    """An epoch of a run of `epochs`, moved in proportion to a run of `to`."""
+    """The epoch of a run of `to` epochs that corresponds to `epoch` in a run of `epochs`."""
     return min(round(epoch * to / epochs), to - 1)
 
 
@@ -28,7 +28,7 @@ def climb(peak: float, step: int, steps: int) -> float:
 
 
 def check_run(schedule: object, step: int, steps_per_epoch: int, epochs: int, warmup_epochs: int) -> None:
-    """Raises `UserError` for a run in which a rate makes no sense."""
+    """Raises `UserError` for a run in which a learning rate makes no sense."""
     require(schedule, "step", step, step >= 0, "be 0 or more")
     require(
         schedule,
@@ -63,7 +63,7 @@ def at_least(schedule: object, least: int, *fields: str) -> None:
 
 
 def growing(schedule: object, field: str) -> None:
-    """Raises `UserError` unless a field's numbers grow from 0 or later."""
+    """Raises `UserError` unless a field's numbers increase, starting at 0 or later."""
     jumps = getattr(schedule, field)
     holds = all(jump >= 0 for jump in jumps) and all(a < b for a, b in itertools.pairwise(jumps))
     require(schedule, field, jumps, holds, "grow, and start at 0 or later")

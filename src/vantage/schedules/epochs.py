@@ -1,6 +1,6 @@
 """Numbers that follow the epochs: any schedule, counted in epochs instead of steps.
 
-`Run.fit` sets how many steps an epoch has, and `Run.rescale` stretches them with the run.
+`Run.fit` sets how many steps an epoch has, and `Run.rescale` stretches these schedules with the run.
 """
 
 from dataclasses import dataclass, replace
@@ -19,33 +19,33 @@ class _Epochs:
     """The schedule, whose steps stand for epochs."""
 
     every: float = 1.0
-    """How many epochs a step of the course stands for."""
+    """How many epochs one step of the course stands for."""
 
     steps_per_epoch: int = 5_004
-    """Optimizer steps of an epoch; 5,004 is ImageNet at batch 256. Set by `Run.fit`."""
+    """Optimizer steps of an epoch; 5,004 for ImageNet at batch size 256. Set by `Run.fit`."""
 
     def __post_init__(self) -> None:
         require(self, "every", self.every, self.every > 0, "be above 0")
         require(self, "steps_per_epoch", self.steps_per_epoch, self.steps_per_epoch >= 1, "be 1 or more")
 
     def place(self, step: int) -> tuple[int, float]:
-        """The step of the course, and the part of the way to the next."""
+        """The step of the course, and the fraction of the way to the next one."""
         position = step / (self.every * self.steps_per_epoch)
-        whole = int(position + 1e-9)  # so that a division does not fall short of the epoch that begins
+        whole = int(position + 1e-9)  # so that rounding does not fall short of an epoch that begins
         return whole, max(0.0, position - whole)
 
     def fit_to(self, images: int, batch_size: int) -> "_Epochs":
-        """The same course in epochs of `images` images."""
+        """The same course, in epochs of `images` images."""
         return replace(self, steps_per_epoch=max(1, images // batch_size))
 
     def stretch(self, longer: float, finer: float) -> "_Epochs":
-        """The same course for `longer` times the epochs, each of `finer` times the steps."""
+        """The same course for `longer` times as many epochs, with `finer` times as many steps in each."""
         return replace(self, every=self.every * longer, steps_per_epoch=max(1, round(self.steps_per_epoch * finer)))
 
 
 @dataclass(frozen=True)
 class ByEpoch(_Epochs):
-    """A course that moves once an epoch, or once in `every` epochs: course(⌊epoch / every⌋).
+    """A course that moves once per epoch, or once every `every` epochs: course(⌊epoch / every⌋).
 
     Ring's levels, ten of equal length over 100 epochs, are ByEpoch(Linear(1.0, 0.1, 9), every=10.0).
 
@@ -62,7 +62,7 @@ class ByEpoch(_Epochs):
 
 @dataclass(frozen=True)
 class BetweenEpochs(_Epochs):
-    """A course that moves every step, on straight lines between its values at whole epochs.
+    """A course that moves at every step, on straight lines between its values at whole epochs.
 
     Ring's annealing, from all keys to a tenth over 100 epochs, is BetweenEpochs(Linear(1.0, 0.1, 100)).
 

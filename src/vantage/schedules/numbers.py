@@ -82,7 +82,7 @@ class Steps:
     factor: float
     """What each jump multiplies by."""
     at: tuple[int, ...]
-    """The steps of the jumps, growing; a jump holds from that very step on."""
+    """The steps of the jumps, in increasing order; a jump takes effect at that very step."""
 
     def __post_init__(self) -> None:
         finite(self, "value", "factor")
@@ -98,13 +98,13 @@ class Exponential:
     """Exponential approach: end + (start − end) · exp(−rate · step).
 
     Ring's annealing (arXiv 2010.02037, released code) is `Exponential(1.0, 0.1, rate=0.1)` per step, which has gone
-    99 % of the way after 47 steps; per epoch, which was likely meant, it is ByEpoch(Exponential(1.0, 0.1, rate=0.1)).
+    99 % of the way after 47 steps. Per epoch was likely meant: ByEpoch(Exponential(1.0, 0.1, rate=0.1)).
     """
 
     start: float
     """Value at step 0."""
     end: float
-    """Value that is approached and never quite reached."""
+    """Value that is approached but never quite reached."""
     rate: float
     """Decay per step, above 0; the distance to `end` halves every 0.693 / rate steps."""
 

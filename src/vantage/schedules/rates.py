@@ -21,22 +21,22 @@ class LearningRate(Protocol):
         ...
 
     def for_epochs(self, epochs: int, to: int) -> "LearningRate":
-        """The same schedule for a run of `to` epochs instead of `epochs`: what happens at an epoch moves in
+        """The same schedule for a run of `to` epochs instead of `epochs`; events tied to an epoch move in
         proportion."""
         ...
 
 
 @dataclass(frozen=True)
 class CosineByEpoch:
-    """Learning rate on half a cosine that moves once an epoch, as MoCo v2 trains (arXiv 2003.04297).
+    """Learning rate on half a cosine that moves once per epoch, as in MoCo v2 (arXiv 2003.04297).
 
-    With n steps an epoch, E epochs and w warm-up epochs, at step s of epoch e = ⌊s / n⌋:
+    With n steps per epoch, E epochs and w warm-up epochs, at step s of epoch e = ⌊s / n⌋:
 
         warm-up (e < w):  base · (s + 1) / (w · n)
         then:             final + (base − final) · ½(1 + cos(π (e − w) / (E − w)))
 
-    MoCo's own schedule is w = 0 and final = 0: its last epoch still trains, at e = E − 1. Warm-up moves every step and
-    its last step is at `base`; step 0 is above 0, so that no step is wasted on a rate of 0.
+    MoCo's own schedule has w = 0 and final = 0; its last epoch still trains, since e is E − 1 there. Warm-up moves at
+    every step and reaches `base` at its last step. The rate at step 0 is above 0, so that no step is wasted.
     """
 
     base: float
@@ -68,14 +68,14 @@ class CosineByEpoch:
 
 @dataclass(frozen=True)
 class CosineByStep:
-    """Learning rate on half a cosine that moves every step, as SimCLR trains (arXiv 2002.05709).
+    """Learning rate on half a cosine that moves at every step, as in SimCLR (arXiv 2002.05709).
 
-    With n steps an epoch, E epochs and w warm-up epochs, at step s:
+    With n steps per epoch, E epochs and w warm-up epochs, at step s:
 
         warm-up (s < w n):  base · (s + 1) / (w · n)
         then:               final + (base − final) · ½(1 + cos(π (s − w n) / (E n − w n)))
 
-    SimCLR's release warms up by s / (w n), one step later: its first step has a rate of 0.
+    SimCLR's release warms up with s / (w n), one step later, so that its first step has a rate of 0.
     """
 
     base: float
@@ -108,14 +108,15 @@ class CosineByStep:
 
 @dataclass(frozen=True)
 class StepDecay:
-    """Learning rate that drops at given epochs, as instance discrimination and MoCo v1 train.
+    """Learning rate that drops at given epochs, as in instance discrimination and MoCo v1.
 
-    With n steps an epoch and w warm-up epochs, at step s of epoch e = ⌊s / n⌋:
+    With n steps per epoch and w warm-up epochs, at step s of epoch e = ⌊s / n⌋:
 
         warm-up (e < w):  base · (s + 1) / (w · n)
         then:             base · factor^(how many of `milestones` are ≤ e)
 
-    Without `milestones` this is a constant rate. Drops beyond the last epoch never happen: a shorter run needs its own.
+    Without `milestones` the rate is constant. Milestones after the last epoch have no effect, so a shorter run needs
+    its own.
     """
 
     base: float
@@ -123,7 +124,7 @@ class StepDecay:
     factor: float = 0.1
     """What each drop multiplies by."""
     milestones: tuple[int, ...] = (120, 160)
-    """The epochs (from 0) at whose first step the rate drops, growing."""
+    """The epochs (from 0) at whose first step the rate drops, in increasing order."""
     warmup_epochs: int = 0
     """Epochs of linear warm-up; no drop may come before its end."""
 
@@ -132,8 +133,8 @@ class StepDecay:
         return replace(self, base=self.base * factor)
 
     def for_epochs(self, epochs: int, to: int) -> "StepDecay":
-        """The same schedule for `to` epochs instead of `epochs`; drops that would fall on one epoch follow each
-        other, and none falls on the first."""
+        """The same schedule for `to` epochs instead of `epochs`. Drops that would fall on one epoch go to successive
+        epochs, and no drop moves to the first epoch."""
         drops: list[int] = []
         for drop in self.milestones:
             drops.append(max(move_epoch(drop, epochs, to), drops[-1] + 1 if drops else min(drop, 1)))
