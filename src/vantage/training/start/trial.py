@@ -33,7 +33,7 @@ _SAMPLES = 2  # real images that the networks are tried on
 
 
 def try_networks(run: Run, source: Source) -> None:
-    """Raises `UserError` if the views cannot be made from these images, if a network refuses a view (the first is named),
+    """Raises `UserError` if the views cannot be made from these images, if a network refuses a view (naming it),
     if a batch of views would fill a quarter of the memory, or if the activations kept for the backward pass would fill
     all of it.
 
