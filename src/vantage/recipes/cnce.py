@@ -1,7 +1,7 @@
 """Ring: the settings of its paper (CNCE), and the methods that it is compared with.
 
-Wu et al., arXiv 2010.02037, section 5. On all four sets and in every row of its tables, base methods included: ResNet-18
-and a linear head, images resized to 256 and crops of 224 pixels, normalized with the mean and standard
+Wu et al., arXiv 2010.02037, section 5. On all four sets and in every row of its tables, base methods included:
+ResNet-18 and a linear head, images resized to 256 and crops of 224 pixels, normalized with the mean and standard
 deviation of the data set, τ .07, SGD at .03 with momentum .9 and weight decay 1e-4, 300 epochs with a learning rate
 that falls at 200 and 250, batch 256 (CMC 128). The bank holds last epoch's embeddings: momentum 0. What the paper does
 not state is taken from the release: strengths and order of the views' operations, 4,095 draws (its 4,096 with the
