@@ -27,7 +27,7 @@ def interclr(size: int = 224) -> Run:
     InterCLR (Xie et al., arXiv 2008.11702, §5.1 and Table 1) with a bank, as in the paper; the loss is λ L_intra +
     (1 − λ) L_inter with λ = .75.
 
-    Within an image (L_intra): its own row against 16,384 random rows; if the own row is drawn, it is dropped and not
+    Within an image (L_intra): its own row against 16,384 random rows; if that row is drawn too, it is dropped and not
     replaced. Between images (L_inter): MarginNCE (m = −.5) of one row of the image's cluster, which may be its own,
     against semi-hard rows of other clusters. One view, τ .1, one bank of momentum .5, whose first rows and clusters
     come from the untrained network.
@@ -92,7 +92,7 @@ def interclr_moco(size: int = 224) -> Run:
 
     Nearest centroids are found by inner product, as released. Deviations: the semi-hard pool is the nearest tenth of
     the *other clusters'* rows, as the paper says. The release takes the nearest 128,000 of all rows and redraws those
-    of the own cluster (`interclr_moco_released`). Pool, subset and first clusters are as in `interclr`.
+    of the image's cluster (`interclr_moco_released`). Pool, subset and first clusters are as in `interclr`.
 
     Up to 96 pixels: `moco_v2`'s small-image values.
     """
@@ -116,10 +116,10 @@ def interclr_moco(size: int = 224) -> Run:
 
 
 def interclr_moco_released(size: int = 224) -> Run:
-    """interclr_moco with the release's pool: 16,384 of the nearest 128,000 rows, without the own cluster.
+    """interclr_moco with the release's pool: 16,384 of the nearest 128,000 rows, without the image's cluster.
 
-    The code of arXiv 2008.11702 redraws rows of the own cluster. Here they are left out, so that no row is drawn twice,
-    and drawing ends even if the own cluster fills the pool. A smaller bank is the pool as a whole.
+    The code of arXiv 2008.11702 redraws rows of the image's cluster. Here they are left out, so that no row is drawn
+    twice, and drawing ends even if that cluster fills the pool. A smaller bank is the pool as a whole.
     """
     pool = (Hardest(Count(128_000)), OtherClusters(), Distinct(16_384))
     return _semi_hard(interclr_moco(size), "interclr_moco_released", pool)

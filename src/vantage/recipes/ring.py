@@ -50,7 +50,7 @@ def ring_ir(size: int = 224, statistics: Statistics = IMAGENET) -> Run:
     whole bank, which holds last epoch's embeddings.
 
     From the first step on, the inner cut removes a tenth of the keys that are kept, as in the code; in
-    `ring_ir_absolute` only w_ℓ changes, as in the text. The own row is ranked like any other, as in the code.
+    `ring_ir_absolute` only w_ℓ changes, as in the text. The image's own row is ranked like any other, as in the code.
     """
     return variant_of(cnce_ir(size, statistics), "ring_ir", negatives=(Ring(annealing()), _SAMPLE))
 
@@ -147,10 +147,11 @@ def cave_ir(size: int = 224, statistics: Statistics = IMAGENET) -> Run:
     IRCave (Wu et al., arXiv 2010.02037, Table 6): `cnce_ir` with negatives from the image's own cluster.
 
     The 4,095 negatives are drawn from the image's cluster in a k-means of the bank that is repeated every epoch. The
-    own row, which the paper does not mention, is left out: among some 128 rows it would be drawn 32 times, and the loss
-    could not fall below 3.5. No code was released. Our choices are a single clustering of at most 10,000 clusters, of
-    128 images each on average, and that all images are one cluster in the first epoch (the first few of longer runs),
-    which makes it instance discrimination. An image alone in its cluster has no negative, and its loss means nothing.
+    image's own row, which the paper does not mention, is left out: among some 128 rows it would be drawn 32 times, and
+    the loss could not fall below 3.5. No code was released. Our choices are a single clustering of at most 10,000
+    clusters, of 128 images each on average, and that all images are one cluster in the first epoch (the first few of
+    longer runs), which makes it instance discrimination. An image alone in its cluster has no negative, and its loss
+    means nothing.
     """
     return variant_of(cnce_ir(size, statistics), "cave_ir", negatives=_CAVE, memory=_CAVES)
 

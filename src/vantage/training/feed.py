@@ -141,7 +141,7 @@ class Feed:
         return self.images.batches(epoch, start_step)
 
     def views_of(self, batch: Batch, generator: torch.Generator) -> list[Float[Tensor, "b ..."]]:
-        """The views of a batch, on the device where its pixels lie, laid out channels last."""
+        """The views of a batch, on the device of its pixels, in channels-last layout."""
         resident = isinstance(self.images, ResidentImages)
         views = self.views.batch(batch.pixels[0], generator) if resident else self.views.finish(batch.pixels, generator)
         return [_channels_last(view) for view in views]
