@@ -255,7 +255,7 @@ def test_other_images_are_refused(images_path: str, tmp_path: Path):
 
     other = str(tmp_path / "other.npz")
     np.savez(other, images=np.zeros((IMAGES, 16, 16, 3), np.uint8))
-    with allowing("tiny"), pytest.raises(UserError, match="give the same images back"):
+    with allowing("tiny"), pytest.raises(UserError, match="give the same images again"):
         resume(tmp_path / "run", replace(run, data=Data(other)))
 
 

@@ -88,7 +88,7 @@ def test_it_takes_the_place_of_the_path(tmp_path: Path) -> None:
 def test_resuming_checks_that_the_images_are_the_same(tmp_path: Path) -> None:
     train(own_run(), tmp_path / "run", source=Squares())
     with allowing("tiny"):
-        with pytest.raises(UserError, match="give the same images back"):
+        with pytest.raises(UserError, match="give the same images again"):
             resume(tmp_path / "run", source=Squares(1))
         with pytest.raises(UserError, match="no images were named: .*or `source` from Python"):
             resume(tmp_path / "run")

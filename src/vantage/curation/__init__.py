@@ -1,7 +1,7 @@
-"""What to do about images, by their features: near-duplicates, outliers, representatives, and labels that are mistakes.
+"""Find near-duplicates, outliers, representatives and wrong labels among images, by their features.
 
 `neighbors`, `duplicates`, `outliers`, `representatives` and `mistakes` are functions of features; `search` and
-`search_duplicates` apply them to the images of a source, and `findings` writes what comes out.
+`search_duplicates` apply them to the images of a source, and `findings` writes the results.
 """
 
 from vantage.curation.findings import Findings, write_findings

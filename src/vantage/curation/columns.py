@@ -26,7 +26,7 @@ ROWS, WIDE = 24, 8
 def features(encoder: FrozenEncoder, source: Source, work: Work) -> Float[Tensor, "n d"]:
     """Features of every image, cached, on the device of the work.
 
-    Raises `UserError` for fewer than two images, and where a feature is not finite.
+    Raises `UserError` for fewer than two images, and if a feature is not finite.
     """
     if len(source) < 2:
         raise UserError("a search compares images with each other: give at least two")
@@ -44,7 +44,7 @@ def names(source: Source, numbers: Sequence[int]) -> list[str]:
 
 
 def label_column(source: Source, numbers: Sequence[int], name: str = "label") -> dict[str, list[str]]:
-    """The classes of images as a column; none where the source has no classes."""
+    """The classes of images as a column; no column if the source has no classes."""
     return {name: [class_of(source, number) for number in numbers]} if source.classes else {}
 
 

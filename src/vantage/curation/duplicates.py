@@ -19,7 +19,7 @@ from vantage.progress import Progress
 __all__ = ["ALIKE", "Duplicates", "Leaks", "groups", "leaks", "near_duplicates", "various_pairs"]
 
 ALIKE = 0.25
-"""Two images are near-duplicates up to this ratio."""
+"""Two images are near-duplicates up to this ratio; see `near_duplicates`."""
 
 FLOOR = 0.25
 """No image counts as nearer to its neighbors than this share of the median, so that images with many copies, whose
@@ -43,7 +43,7 @@ class Duplicates:
     ratio: Float[Tensor, "p"]
     """Their distance divided by the typical distance of neighbors there, by the rule of `near_duplicates`."""
     same: bool
-    """Whether most images have the same features as another, so that no pair says anything."""
+    """Whether most images have the same features as another, so that pairs mean nothing."""
 
 
 @dataclass(frozen=True)
@@ -111,8 +111,8 @@ def various_pairs(duplicates: Duplicates, n: int, count: int) -> list[int]:
 
 
 def leaks(vector: Float[Tensor, "n d"], query: Float[Tensor, "q d"], progress: Progress | None = None) -> Leaks:
-    """The nearest image for each image of another set; ratios are by the rule of `near_duplicates`, where the neighbors
-    of either are those in the first set."""
+    """The nearest image for each image of another set. Ratios are by the rule of `near_duplicates`, with the neighbors
+    that either image has in the first set."""
     near = neighbors_among(vector, query, NEAREST, progress)
     numbers, place = near.number[:, 0].unique(return_inverse=True)
     of_nearest = neighbors_of(vector, NEAREST, progress, numbers)
@@ -129,7 +129,7 @@ def _scale(neighbors: NearestImages) -> Float[Tensor, "n"]:
 def _ratio(
     distance: Float[Tensor, "*pairs"], scale: Float[Tensor, "*one"], other: Float[Tensor, "*two"]
 ) -> Float[Tensor, "*pairs"]:
-    """Distances divided by the smaller scale of the two images; 0 where features are the same."""
+    """Distances divided by the smaller scale of the two images; 0 if features are the same."""
     return (distance / torch.minimum(scale, other).clamp(min=SAME)).masked_fill_(distance <= SAME, 0)
 
 

@@ -1,4 +1,4 @@
-"""What a search found: lines to read, a table to work with, and rows of a picture; and the files that hold them."""
+"""What a search found (lines to read, a table to work with, rows of a picture), and the files that hold it."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -19,22 +19,22 @@ Column = Sequence[str] | Sequence[int] | Sequence[float] | Sequence[bool]
 
 @dataclass(frozen=True)
 class Findings:
-    """What a search among images brought to light."""
+    """What a search among images found."""
 
     summary: str
-    """How much there is, in a sentence."""
+    """How much was found, in a sentence."""
     rule: str
-    """By which rule, with its numbers."""
+    """The rule, with its numbers."""
     columns: Mapping[str, Column]
     """The table: columns of equal length by their names."""
     tiles: Sequence[Sequence[Tile]]
-    """The first rows of it as images."""
+    """The first rows of the table, as images."""
 
 
 def write_findings(findings: Findings, table: Path, picture: Path) -> None:
-    """Write the table as CSV or, where its name ends with .parquet, as Parquet, and the images as PNG.
+    """Write the table as CSV (or as Parquet, if its name ends with .parquet), and the images as PNG.
 
-    Parquet's metadata hold summary and rule under "vantage". Raises `UserError` where a file cannot be written.
+    Parquet's metadata hold summary and rule under "vantage". Raises `UserError` if a file cannot be written.
     """
     if table.suffix.lower() == ".parquet":
         about = {"vantage": json.dumps({"found": findings.summary, "rule": findings.rule})}

@@ -22,7 +22,7 @@ _ROWS = 4096
 
 
 LEAD = 0.5
-"""A label counts as a mistake where another class leads by at least this share of the votes."""
+"""A label counts as a mistake if another class leads by at least this share of the votes."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Mistakes:
 
 
 def mistakes(neighbors: NearestImages, label: Int[Tensor, "n"], classes: int) -> Mistakes:
-    """Labels that neighbors contradict: the neighbors of an image vote for their labels, itself left out."""
+    """Labels that neighbors contradict: the neighbors of an image, without the image itself, vote for their labels."""
     scores, suggestions = [], []
     for rows, votes in _votes(neighbors, label, classes):
         own = label[rows, None]

@@ -15,7 +15,7 @@ from vantage.progress import Progress, QuietProgress
 __all__ = ["NEAREST", "NearestImages", "neighbors_among", "neighbors_of"]
 
 NEAREST = 10
-"""Neighbors of an image, where nothing else is asked for."""
+"""Neighbors of an image, unless the caller sets another number."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ def neighbors_of(
     numbers: Int[Tensor, "m"] | None = None,
 ) -> NearestImages:
     """The k nearest images of every image by the cosine of their features (fewer if there are fewer): exact, in tables
-    of bounded size, on the device of the features. The result is on the CPU. With `numbers`, those of some images
-    only."""
+    of bounded size, on the device of the features. The result is on the CPU. With `numbers`, only for these
+    images."""
     k = min(k, len(vector) - 1)
     query = vector if numbers is None else vector[numbers.to(vector.device)]
     candidates = neighbors_among(vector, query, k + 1, progress)

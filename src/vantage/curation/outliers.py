@@ -21,8 +21,8 @@ class Outliers:
     score: Float[Tensor, "n"]
     """Mean distance (1 − cosine) to its neighbors."""
     limit: float
-    """The score above which an image counts as an outlier: the upper quartile and three times the range between the
-    quartiles (Tukey's outer fence)."""
+    """The score above which an image counts as an outlier: the upper quartile plus three times the
+    interquartile range (Tukey's outer fence)."""
     number: list[int]
     """All images, the farthest first."""
 

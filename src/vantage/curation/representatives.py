@@ -46,7 +46,7 @@ def k_centers(vector: Float[Tensor, "n d"], count: int, first: Int[Tensor, "c"] 
     greedy, Gonzalez 1985; for labeling, Sener and Savarese, arXiv 1708.00489). The `first` images come first.
 
     The greatest distance of any image to its representative is at most about twice the smallest possible. Holds a few
-    numbers for each image beside the features. Raises `UserError` for more representatives than images.
+    numbers for each image besides the features. Raises `UserError` for more representatives than images.
     """
     check_count(count, len(vector))
     begin = _nearest_to_mean(vector) if first is None or not len(first) else first
@@ -66,10 +66,10 @@ def k_centers(vector: Float[Tensor, "n d"], count: int, first: Int[Tensor, "c"] 
 
 def cluster_centers(vector: Float[Tensor, "n d"], count: int, seed: int = 0) -> Representatives:
     """The image nearest to the center of each of `count` clusters (k-means of unit features), the largest cluster
-    first. Where clusters end up empty, k-center's choice takes their place.
+    first. If clusters end up empty, k-center's choices take their place.
 
-    k-means sees at most 256 images for each cluster (but 50,000 in all), drawn with `seed`; every image then belongs to
-    the nearest center. Raises `UserError` for more representatives than images.
+    k-means sees at most 256 images for each cluster (or 50,000 in all, if that is more), drawn with `seed`;
+    every image then belongs to the nearest center. Raises `UserError` for more representatives than images.
     """
     check_count(count, len(vector))
     most = max(SAMPLE_LEAST, SAMPLE_EACH * count)

@@ -19,7 +19,7 @@ from vantage.frozen.encoder import FrozenEncoder
 __all__ = ["find_mistakes", "find_outliers", "find_representatives"]
 
 _TILES = 64
-"""Images of a contact sheet whose rows mean nothing."""
+"""Most images of a contact sheet whose rows have no meaning."""
 
 _VOTERS = 20
 """Neighbors that vote on a label."""
@@ -27,7 +27,7 @@ _VOTERS = 20
 
 def find_outliers(encoder: FrozenEncoder, source: Source, work: Work | None = None) -> Findings:
     """All images by their mean distance (1 − cosine) to their ten nearest neighbors, the farthest first. Outliers are
-    those above the upper quartile and three times the range between the quartiles (Tukey's outer fence).
+    those above the upper quartile plus three times the interquartile range (Tukey's outer fence).
 
     Raises `UserError` for fewer than two images, and for features that are not finite.
     """
@@ -49,7 +49,7 @@ def find_outliers(encoder: FrozenEncoder, source: Source, work: Work | None = No
     summary = f"outliers: {far.count:,} of {quantity(len(source), 'image')}"
     rule = (
         "score: mean distance (1 − cosine) to the ten nearest neighbors; an outlier is above "
-        f"{far.limit:.4g}: the upper quartile and three times the range between the quartiles"
+        f"{far.limit:.4g}: the upper quartile plus three times the interquartile range"
     )
     return Findings(summary, rule, columns, _in_rows(tiles))
 
@@ -61,8 +61,8 @@ def find_representatives(
     by: Literal["clusters", "k-center"] = "clusters",
     work: Work | None = None,
 ) -> Findings:
-    """`count` images that stand for all, those to label first: the nearest to the centers of as many clusters, or
-    k-center greedy, which covers rare images too and so takes strangers first.
+    """`count` images that stand for all and should be labeled first: those nearest to the centers of as many clusters,
+    or the choice of k-center greedy, which also covers rare images and so takes unusual ones first.
 
     Raises `UserError` for more representatives than images, for fewer than two images, and for features that are not
     finite.
@@ -121,14 +121,14 @@ def find_mistakes(encoder: FrozenEncoder, source: Source, work: Work | None = No
     ]
     summary = f"likely mistakes: {count:,} of {quantity(len(source), 'label')} ({count / len(source):.1%})"
     rule = (
-        f"the {neighbors.number.shape[1]} nearest neighbors vote for their labels; a label is a likely mistake where "
+        f"the {neighbors.number.shape[1]} nearest neighbors vote for their labels; a label is a likely mistake if "
         f"another class leads by {LEAD:g} of the votes or more (score)"
     )
     return Findings(summary, rule, columns, tiles)
 
 
 def _of_two_classes(source: Source) -> Source:
-    """The labeled images."""
+    """The labeled images. Raises `UserError` unless they have two classes or more, and one class each."""
     if marks_in(source) is not None:
         raise UserError("mistakes are sought among images with one class each, but these may show several classes")
     label = labels_of(source)

@@ -17,7 +17,7 @@ from vantage.frozen.encoder import FrozenEncoder
 
 __all__ = ["find_duplicates", "find_leaks"]
 
-_DOUBT = "; most images have the same features as another: either they are copies, or the features say nothing"
+_DOUBT = "; most images have the same features as another: either they are copies, or the features mean nothing"
 
 
 def find_duplicates(encoder: FrozenEncoder, source: Source, work: Work | None = None, limit: float = ALIKE) -> Findings:
@@ -65,7 +65,7 @@ def find_leaks(
 ) -> Findings:
     """Test images with a near-duplicate among other images, such as those a network is trained on; the surest first.
 
-    The rule is that of `vantage.curation.duplicates.leaks`. Raises `UserError` where both sets are the same, for fewer
+    The rule is that of `vantage.curation.duplicates.leaks`. Raises `UserError` if both sets are the same, for fewer
     than two images, for features that are not finite, and for a limit that is not positive.
     """
     work = work or Work()

@@ -31,7 +31,7 @@ class Tile:
 
 def contact_sheet(rows: Sequence[Sequence[Tile]], title: str, side: int = 112) -> Image.Image:
     """The rows of images, each image `side` pixels wide, under a title. An image that can no longer be read is an empty
-    place."""
+    frame."""
     columns = max((len(row) for row in rows), default=0)
     wide, high = side + _GAP, side + 2 * LINE + _GAP
     whole = Image.new("RGB", (max(640, columns * wide + _GAP), _TOP + max(1, len(rows)) * high), "white")

@@ -1,6 +1,6 @@
 """Turn weights that torch pickled into a safetensors file.
 
-The one place of Vantage that reads such a file, by torch's weights-only loader: a pickle that names anything but
+Only this module of Vantage reads such a file, with torch's weights-only loader: a pickle that names anything but
 tensors and plain containers is refused, and none of its code runs.
 """
 
@@ -37,17 +37,17 @@ class Conversion(NamedTuple):
     """The prefix that was removed from their names."""
 
     left_out: tuple[str, ...]
-    """Tensors beside those of the network, such as MoCo's key network and queue."""
+    """Tensors other than those of the network, such as MoCo's key network and queue."""
 
 
 def convert(file: Path, out: Path, key: str = "") -> Conversion:
     """Write the network of a checkpoint that torch pickled to a safetensors file, under plain names.
 
-    `file` holds a state dict, or a dict with one under `key` (if omitted: state_dict, model, or model_state_dict). Of a
-    MoCo checkpoint the query network is written.
+    `file` holds a state dict, or a dict with one under `key` (if omitted: state_dict, model, or model_state_dict). From
+    a MoCo checkpoint, the query network is written.
 
-    Raises `UserError` where the weights-only loader refuses the file, where there are no tensors, and where `out`
-    exists or does not end with .safetensors.
+    Raises `UserError` if the weights-only loader refuses the file, if there are no tensors, or if `out` exists or does
+    not end with .safetensors.
     """
     if out.suffix != ".safetensors":
         raise UserError(f"{out.name} would hold safetensors: end the name with .safetensors")
@@ -56,7 +56,7 @@ def convert(file: Path, out: Path, key: str = "") -> Conversion:
     tensors = _tensors(_load(file), file, key)
     prefix = next(each for each in PREFIXES if any(name.startswith(each) for name in tensors))
     network = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
-    plain = {name: value.detach().clone().contiguous() for name, value in network.items()}  # safetensors shares none
+    plain = {name: value.detach().clone().contiguous() for name, value in network.items()}  # none share memory
     write_result(out, save(plain, {"format": "pt", "converted from": file.name}), "the weights")
     return Conversion(out, tuple(plain), prefix, tuple(name for name in tensors if not name.startswith(prefix)))
 
@@ -65,19 +65,19 @@ def _load(file: Path) -> Any:
     if not file.is_file():
         raise UserError(f"there is no file {file}{near_path(file)}")
     try:
-        with warnings.catch_warnings(action="ignore"):  # of what a damaged file seems to hold
+        with warnings.catch_warnings(action="ignore"):  # about what a damaged file seems to hold
             return torch.load(file, map_location="cpu", weights_only=True)
     except Exception as problem:  # a hostile file may fail in any way
         reason = next((line.strip() for line in str(problem).splitlines() if "GLOBAL" in line or "global" in line), "")
         raise UserError(
-            f"{file} is refused: it is damaged, or holds more than tensors, which would have to run code"
+            f"{file} is refused: it is damaged, or holds more than tensors, so that loading it would run code"
             f" ({(reason or str(problem) or type(problem).__name__)[:160]}). None of it was run. If you trust it,"
             " save its state_dict alone with torch.save, and convert that"
         ) from problem
 
 
 def _tensors(content: Any, file: Path, key: str) -> dict[str, Tensor]:
-    """The state dict in what a file holds."""
+    """The state dict in the content of a file."""
     if isinstance(content, Mapping):
         for each in (key,) if key else _KEYS:
             if isinstance(content.get(each), Mapping):

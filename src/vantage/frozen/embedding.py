@@ -46,7 +46,7 @@ def check_file(file: Path) -> None:
 def write_embeddings(encoder: FrozenEncoder, source: Source, file: Path, work: Work | None = None) -> Path:
     """Write the features of every image to `file`, in the order of the source, with bounded memory; returns `file`.
 
-    * `.parquet`: columns `name`, `label` (the class's number; null where there is none) and `embedding` (d float32
+    * `.parquet`: columns `name`, `label` (the class's number; null if there is none) and `embedding` (d float32
       each); the file's metadata hold the classes, the encoder, the images and the view.
     * `.npy`: a float32 array (n, d), which `numpy.load(file, mmap_mode="r")` opens without reading it; beside it
       `<file>.rows.jsonl` with a line for each row: name and label.
@@ -56,7 +56,8 @@ def write_embeddings(encoder: FrozenEncoder, source: Source, file: Path, work: W
     full (finished rows are kept); `UnreadableImage` for an image that cannot be decoded: leave such images out first
     with `vantage.data.readable`.
 
-    Several processes share the images, and all must call this; the first writes, the bytes that one process writes.
+    Several processes share the images, so all must call this. The first writes the file, with the bytes that a single
+    process would write.
     """
     work = work or Work()
     check_file(file)
@@ -104,7 +105,8 @@ def _write_rows(file: Path, source: Source) -> None:
 
 
 def write_parquet(file: Path, rows: RowsFile, facts: dict[str, Any], source: Source) -> None:
-    """Rows as a Parquet file that appears whole, with the names and labels of their images. Raises `OSError`."""
+    """Write rows to a Parquet file, with the names and labels of their images; it is complete or absent. Raises
+    `OSError`."""
     (width,) = rows.row
     embedding = pa.list_(pa.field("element", pa.float32(), nullable=False), width)
     fields = [("name", pa.string()), ("label", pa.int32()), ("embedding", embedding)]

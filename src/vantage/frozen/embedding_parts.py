@@ -30,7 +30,7 @@ from vantage.storage.strangers import check_content
 __all__ = ["PART_IMAGES", "check_folder", "write_embedding_parts"]
 
 PART_IMAGES = 100_000
-"""Images of a part, unless the caller sets another number: 0.8 GB if an image has 2,048 features."""
+"""Images per part, unless the caller sets another number: 0.8 GB if an image has 2,048 features."""
 
 
 def write_embedding_parts(
@@ -39,10 +39,10 @@ def write_embedding_parts(
     """Write the features of every image to `part-00000-of-00012.parquet`, … in `folder`, in the order of the source.
 
     The files have the columns and the metadata of `write_embeddings`; the metadata also hold the numbers of the first
-    image and of the one after the last. Parts that are there are kept, so if killed and called again with the same
-    encoder, images, view, batch size and size of parts, it continues, within a part too, and ends with the same bytes.
-    Drafts lie beside the folder. Raises `UserError` for a folder with other files, and if the disk is full;
-    `UnreadableImage` as `write_embeddings`.
+    image and of the one after the last. Parts that are there are kept: if killed and called again with the same
+    encoder, images, view, batch size and size of parts, it continues, even within a part, and ends with the same bytes.
+    Drafts are written beside the folder. Raises `UserError` for a folder with other files, and if the disk is full;
+    `UnreadableImage` as `write_embeddings` does.
     """
     work = work or Work()
     if part_images < 1:
@@ -69,8 +69,8 @@ def write_embedding_parts(
 
 
 def _turn() -> tuple[int, int]:
-    """The number of this process, and how many write: those connected to each other, or else those that torchrun
-    started."""
+    """The number of this process, and how many processes write: those that are connected to each other, or else those
+    that torchrun started."""
     if processes.count() > 1:
         return processes.rank(), processes.count()
     return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
@@ -82,8 +82,8 @@ def _drafts(folder: Path) -> Path:
 
 def check_folder(folder: Path, names: set[str] | None = None) -> None:
     """Raises `UserError` for a folder that parts cannot be written to: a file, a path without a name (drafts lie beside
-    the folder, under its name), or a folder with other files than those of these names (if omitted, than parts), or one
-    that is not safe to open."""
+    the folder, under its name), a folder that is not safe to open, or one with files other than `names` (if
+    omitted, other than parts)."""
     if folder.name in ("", ".."):
         raise UserError(f"{folder} does not name a folder for the parts of the embeddings: choose a new one")
     if folder.exists() and not folder.is_dir():
@@ -110,7 +110,7 @@ def _is_there(file: Path, facts: dict[str, Any]) -> bool:
 
 
 def _write(encoder: FrozenEncoder, source: Source, folder: Path, name: str, facts: dict[str, Any], work: Work) -> None:
-    """One part, by way of a draft beside the folder, so that nothing else is ever in it."""
+    """Write one part, by way of a draft beside the folder, so that the folder never holds anything but parts."""
     target = _drafts(folder) / name
     draft = draft_of(target)
 

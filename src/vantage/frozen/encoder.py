@@ -46,10 +46,10 @@ class FrozenEncoder:
     """The run it comes from, or is compared with."""
 
     choice: Backbone | None
-    """The configuration of the backbone; none for raw pixels, and for several backbones joined."""
+    """The configuration of the backbone; None for raw pixels, and for several backbones joined."""
 
     checkpoint: Path | None
-    """The checkpoint its parameters were read from; none for baselines."""
+    """The checkpoint, or the file of weights, that its parameters were read from; None for baselines."""
 
     @property
     def width(self) -> int:
@@ -57,20 +57,20 @@ class FrozenEncoder:
         return width_of(self.backbone)
 
     def digest(self) -> str:
-        """A hash of the architecture and of every parameter and buffer, by which a change of the backbone shows."""
+        """A hash of the architecture and of every parameter and buffer, which reveals any change of the backbone."""
         return digest_of(self.backbone)
 
 
 def load(run_folder: Path, network: int | None = None) -> FrozenEncoder:
-    """The encoder of a run's newest checkpoint, on the CPU. Nothing in the folder is executed.
+    """The encoder of a run's newest checkpoint, on the CPU. Nothing in the folder is executed. In place of the folder,
+    `torchvision:NAME=FILE` or `timm:NAME=FILE` names weights from elsewhere.
 
-    A run with a network per view gives all of them, their features joined, or only number `network`. The view follows
-    the run: its side is that of the random crops, and pixels are normalized as in training. At a side of up to 96
-    pixels images are seen whole; at a larger one they are resized to 8/7 of it and seen through the center (224 of
-    256). For another view: `dataclasses.replace(encoder, view=...)`.
+    If the run has a network per view, the encoder is all of them, their features joined, or only number `network`. The
+    view follows the run: its side is that of the random crops, and pixels are normalized as in training. At a side of
+    up to 96 pixels, whole images are seen; at a larger one, images are resized to 8/7 of it and cropped to their center
+    (224 of 256). For another view: `dataclasses.replace(encoder, view=...)`.
 
-    Raises `UserError` where there is no checkpoint, where it is damaged or altered, or where it does not fit the
-    settings.
+    Raises `UserError` if there is no checkpoint, if it is damaged or altered, or if it does not fit the settings.
     """
     weights = outside_weights(run_folder)
     if weights is not None:
@@ -89,14 +89,14 @@ def load(run_folder: Path, network: int | None = None) -> FrozenEncoder:
 
 
 def random_encoder(run: Run, seed: int = 0, network: int | None = None) -> FrozenEncoder:
-    """The baseline of the same architecture and view, freshly initialized from `seed`. The difference from it is what
-    training added."""
+    """The baseline of the same architecture and view, freshly initialized from `seed`. The difference from it shows
+    what training added."""
     return _frozen(run, _build(run.encoders, seed), network, "random encoder", None)
 
 
 def raw_pixels(run: Run, network: int | None = None) -> FrozenEncoder:
-    """The baseline without an encoder: the normalized pixels of the same view, averaged down to 32 x 32 where it is
-    larger."""
+    """The baseline without an encoder: the normalized pixels of the same view, averaged down to 32 x 32 if there
+    are more."""
     view = evaluation_view(run, network)
     return FrozenEncoder(Pixels(view.size, len(view.channels)).eval(), view, "raw pixels", run, None, None)
 
@@ -117,7 +117,7 @@ def _frozen(run: Run, networks: RoleNetworks, network: int | None, name: str, fi
 
 
 def _build(role: Role, seed: int) -> RoleNetworks:
-    with torch.random.fork_rng(devices=[]):  # the caller's generator stays where it is
+    with torch.random.fork_rng(devices=[]):  # the caller's generator is not changed
         torch.manual_seed(seed)
         return role.build()
 
@@ -136,7 +136,7 @@ class Pixels(nn.Module):
     """Pixels as features: the backbone of the baseline without an encoder."""
 
     def __init__(self, size: int, channels: int = 3, most: int = 32) -> None:
-        """For images of `size` by `size` pixels, averaged down to `most` by `most` where they are larger."""
+        """For images of `size` by `size` pixels, averaged down to `most` by `most` if they are larger."""
         super().__init__()
         self.side = min(size, most)
         self.width = channels * self.side**2

@@ -24,9 +24,9 @@ def features_of(encoder: FrozenEncoder, source: Source, work: Work) -> Float[Ten
     """Features of every image, on the CPU, from the cache if the same encoder has encoded the same images before.
 
     Features of more than `work.resident_bytes` are memory-mapped: the system reads them as they are used, and drops
-    them when memory is short. Features that cannot be cached are held in memory: where the cache is read-only or being
-    filled by another run, or where they would take more than half of the free disk. Several processes share the images,
-    and all must call this; the first writes the cache, which the others read if they have the same folder.
+    them when memory is short. Features are held in memory if they cannot be cached: if the cache is read-only, if
+    another run is filling it, or if they would take more than half of the free disk space. Several processes share the
+    images, so all must call this. The first writes the cache, and the others read it if they have the same folder.
     """
     facts = (encoder.digest(), cache_key(source), repr(encoder.view), work.resolved_device().type, "2")
     file = work.cache / "features" / f"{hash_of(fact.encode() for fact in facts)}.npy"
@@ -48,8 +48,8 @@ def features_of(encoder: FrozenEncoder, source: Source, work: Work) -> Float[Ten
 
 
 def features_in_parts(encoder: FrozenEncoder, source: Source, work: Work) -> Iterator[Float[Tensor, "b d"]]:
-    """Features of every image in order, on the device of the work, batch by batch: from the cache where the features of
-    all images stay within `work.resident_bytes`, else computed as they are read, and not cached."""
+    """Features of every image in order, on the device of the work, batch by batch. They come from the cache if those of
+    all images stay within `work.resident_bytes`; otherwise they are computed as they are read, and not cached."""
     if 4 * len(source) * encoder.width <= work.resident_bytes:
         parts: Iterator[Tensor] = iter(features_of(encoder, source, work).split(work.batch_size))
     else:

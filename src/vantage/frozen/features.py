@@ -24,7 +24,7 @@ class Features:
     """Features, on the CPU in float32, as the backbone gives them (not of unit length)."""
 
     label: Int[Tensor, "n"]
-    """Label of each image; −1 where it has none."""
+    """Label of each image; −1 if it has none."""
 
     name: Sequence[str]
     """Name of each image in its source."""
@@ -33,7 +33,7 @@ class Features:
 def embed(encoder: FrozenEncoder, source: Source, work: Work | None = None) -> Features:
     """Features of every image of a source, through the encoder's deterministic view. All of them are held in memory.
 
-    Raises `UnreadableImage`, which names it, for an image that cannot be decoded: leave such images out first with
+    Raises `UnreadableImage`, which names the image, if one cannot be decoded: leave such images out first with
     `vantage.data.scan` and `vantage.data.readable`.
     """
     vector = encode_all(encoder.backbone, encoder.view, source, work or Work(), encoder.name)
@@ -43,5 +43,5 @@ def embed(encoder: FrozenEncoder, source: Source, work: Work | None = None) -> F
 def batches(
     encoder: FrozenEncoder, source: Source, work: Work, start: int = 0
 ) -> Iterator[tuple[int, Float[Tensor, "b d"]]]:
-    """First number and features of each batch from image `start` on, in order; see `encode_batches`."""
+    """The number of the first image and the features of each batch, from image `start` on; see `encode_batches`."""
     return encode_batches(encoder.backbone, encoder.view, source, work, encoder.name, start)

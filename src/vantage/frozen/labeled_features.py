@@ -38,7 +38,7 @@ class LabeledFeatures:
 
 
 def labeled_features(encoder: FrozenEncoder, source: Source, work: Work) -> LabeledFeatures:
-    """Features of the labeled images of a source, cached. Raises `UserError` where there are none."""
+    """Features of the labeled images of a source, cached. Raises `UserError` if there are none."""
     part, label = with_labels(source)
     device = work.resolved_device()
     classes = max(len(source.classes), int(label.max()) + 1)
@@ -46,7 +46,7 @@ def labeled_features(encoder: FrozenEncoder, source: Source, work: Work) -> Labe
 
 
 def finite_features(encoder: FrozenEncoder, source: Source, work: Work) -> Float[Tensor, "n d"]:
-    """Features of every image, cached. Raises `UserError` where one is not finite."""
+    """Features of every image, cached. Raises `UserError` if one is not finite."""
     vector = features_of(encoder, source, work)
     if not all(bool(part.isfinite().all()) for part in vector.split(4096)):
         raise UserError(f"features of {encoder.name} are not all finite: the network diverged; take another checkpoint")

@@ -1,4 +1,4 @@
-"""The trained networks of a run from a checkpoint, with their heads, slow copies and stores."""
+"""The trained networks of a run from a checkpoint, with their heads, momentum encoders and stores."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -38,7 +38,7 @@ class TrainedNetworks:
     """Networks, stores and estimators, on the CPU at first; an analysis moves them to its device, in place."""
 
     images: int
-    """Number of images that it was trained on; without a meaning for weights from elsewhere."""
+    """Number of images that it was trained on; meaningless for weights from elsewhere."""
 
     step: int
     """Number of optimizer steps so far."""
@@ -47,7 +47,7 @@ class TrainedNetworks:
     """Folder of the run; None for a random encoder and for weights from elsewhere."""
 
     checkpoint: Path | None = None
-    """Its checkpoint; None where there is no folder."""
+    """Its checkpoint; None if there is no folder."""
 
     fingerprint: str = ""
     """Fingerprint of the images it started on; empty if the folder has no record of it."""
@@ -81,7 +81,7 @@ class TrainedNetworks:
         device = next(self.learner.parameters()).device
         none = torch.zeros(0, self.learner.networks.width, device=device)
         pool = self.learner.store(branch).read(Keys(none, torch.zeros(0, dtype=torch.int64, device=device)))
-        assert isinstance(pool, Keys)  # no process shares it
+        assert isinstance(pool, Keys)  # not a shard, since there is one process
         return pool
 
     def before(self) -> "TrainedNetworks | None":
@@ -97,8 +97,8 @@ class TrainedNetworks:
         return replace(self, learner=learner, step=step, checkpoint=older[0])
 
     def trained_on(self, source: Source) -> Source:
-        """The images that the run was trained on, by which its stores are numbered: either `source`, or the part of it
-        that was not held out (`Data.hold_out`, `Data.max_images`). Raises `UserError` if it is neither."""
+        """The images that the run was trained on, whose numbers its stores use: either `source`, or the part of it that
+        training took (`Data.hold_out`, `Data.max_images`). Raises `UserError` if it is neither."""
         data, whole = self.run.data, source
         if (data.hold_out or data.max_images) and len(source) > self.images:
             source = training_part(source, data)
@@ -106,14 +106,14 @@ class TrainedNetworks:
         return source
 
     def check_images(self, source: Source) -> None:
-        """Raises `UserError` unless these are the images that the run was trained on, by which its stores are
-        numbered."""
+        """Raises `UserError` unless these are the images that the run was trained on, whose numbers its stores
+        use."""
         fingerprint, own = source.fingerprint(), self.fingerprint
         if len(source) != self.images or (own and fingerprint != own):
             raise UserError(
                 f"{self.name} was trained on {self.images:,} images (fingerprint {own[:8] or 'unknown'}), but"
-                f" these are {len(source):,} ({fingerprint[:8]}): name the images it was trained on, by which its"
-                " memory is numbered"
+                f" these are {len(source):,} ({fingerprint[:8]}): name the images it was trained on, whose numbers"
+                " its memory uses"
             )
 
     def _with(self, values: list[float]) -> tuple[Branch, ...]:
@@ -125,8 +125,7 @@ def trained_networks(run_folder: Path) -> TrainedNetworks:
     """The networks of a run's newest checkpoint, or those with weights from elsewhere (`torchvision:NAME=FILE`).
     Nothing in a folder is executed.
 
-    Raises `UserError` where there is no checkpoint, where it is damaged or altered, or where it does not fit the
-    settings.
+    Raises `UserError` if there is no checkpoint, if it is damaged or altered, or if it does not fit the settings.
     """
     weights = outside_weights(run_folder)
     if weights is not None:
@@ -172,6 +171,6 @@ def _count_images(file: Path, run: Run) -> int:
 
 
 def _new_learner(run: Run, images: int, seed: int) -> Learner:
-    with torch.random.fork_rng(devices=[]):  # the caller's generator stays where it is
+    with torch.random.fork_rng(devices=[]):  # the caller's generator is not changed
         torch.manual_seed(seed)
         return Learner(run.encoders, run.branches, images, run.seed).eval().requires_grad_(False)

@@ -1,12 +1,14 @@
 """Networks with weights from elsewhere, named like runs: `torchvision:resnet18=FILE`, `timm:NAME=FILE`.
 
-FILE holds safetensors, as `vantage.encoders.weights` reads them. Such a network was not trained here, but it has the
-form of a run, so whatever takes a run takes it: the backbone, no head, and the view in which its library evaluates it.
+FILE holds safetensors, as `vantage.encoders.weights` reads them. Such a network was not trained here, but it is
+given the form of a run (the backbone, no head, and the view in which its library evaluates it), so it can be used
+wherever a run can.
 
-* torchvision's residual networks: 224 pixels, the middle of a resize to 256, normalized by ImageNet's statistics. This
-  is how torchvision evaluates its first weights of each network, and how MoCo and JCL evaluate theirs.
-* timm's models: the size, the share of it that is cropped, and the statistics that timm has for the name; the middle of
-  an image is seen. Images are resized bilinearly, where timm is bicubic for many models.
+* torchvision's residual networks: images are resized to 256 pixels, cropped to the middle 224, and normalized by
+  ImageNet's statistics. This is how torchvision evaluates its first weights of each network, and how MoCo and JCL
+  evaluate theirs.
+* timm's models: images are cropped to the middle, with the size, the crop's share and the statistics that timm has for
+  the name. They are resized bilinearly, while timm resizes bicubically for many models.
 """
 
 import re
@@ -49,12 +51,12 @@ class OutsideWeights:
 
     @property
     def name(self) -> str:
-        """What tables call it."""
+        """Its name in tables."""
         return f"{self.library}:{self.network} ({self.file.name})"
 
     def run(self) -> Run:
         """The network in the form of a run: its architecture, its evaluation view, and MoCo v2's augmentations for
-        analyses that need some. Raises `UserError` where its library has no such network."""
+        analyses that need some. Raises `UserError` if its library has no such network."""
         backbone = self._choice()
         with torch.device("meta"):
             width = width_of(backbone.build())
@@ -64,7 +66,7 @@ class OutsideWeights:
         return replace(simclr(224), recipe=f"{self.library}:{self.network}={self.file}", views=views, encoders=encoders)
 
     def fill(self, networks: RoleNetworks) -> None:
-        """Load the weights. Raises `UserError` where they do not fit, or the file is no safetensors file."""
+        """Load the weights. Raises `UserError` if they do not fit, or if the file is not in safetensors."""
         fit_weights(networks.encoders[0].get_submodule("backbone"), self.file)
 
     def _choice(self) -> Backbone:
@@ -92,7 +94,7 @@ class OutsideWeights:
 
 @dataclass(frozen=True)
 class NoHead:
-    """The features themselves, in place of a head."""
+    """No head: vectors are the features themselves."""
 
     width: int
     """Width of the features."""
@@ -104,18 +106,18 @@ class NoHead:
 
 @dataclass(frozen=True)
 class SeenAs(Views):
-    """Views whose images are evaluated in a view of their own."""
+    """Views with an evaluation view that is given, not derived from them."""
 
     seen: EvaluationView
     """How an image is seen in evaluation."""
 
     def evaluation(self, view: int | None = None) -> EvaluationView:
-        """That view."""
+        """The given view."""
         return self.seen
 
 
 def outside_weights(run: Path | str) -> OutsideWeights | None:
-    """What `torchvision:NAME=FILE` or `timm:NAME=FILE` names; nothing for the folder of a run.
+    """What `torchvision:NAME=FILE` or `timm:NAME=FILE` names; None for the folder of a run.
 
     Raises `UserError` for a name without a file.
     """
@@ -132,15 +134,15 @@ def outside_weights(run: Path | str) -> OutsideWeights | None:
 
 
 def _refuse_other_library(word: str) -> None:
-    """Raises `UserError` for a word written like weights of any library but the two."""
+    """Raises `UserError` for a word that is written like weights of another library."""
     library, colon, rest = word.partition(":")
     if colon and "=" in rest and library.isidentifier():
         raise no_such("library of weights", library, _LIBRARIES, "libraries")
 
 
 def home_of(run: Path) -> Path:
-    """The folder where results about a run are kept: its own; for weights from elsewhere one beside their file, which
-    has its name without the ending. Raises `UserError` where it is not safe to open (`check_run`)."""
+    """The folder where results about a run are kept: the run's own or, for weights from elsewhere, one beside their
+    file, with its name without the ending. Raises `UserError` if it is not safe to open (`check_run`)."""
     weights = outside_weights(run)
     home = run if weights is None else weights.file.with_suffix("")
     check_run(home)

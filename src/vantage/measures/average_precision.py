@@ -13,10 +13,10 @@ __all__ = ["average_precision"]
 
 
 def average_precision(score: Float[Tensor, "n"], positive: Bool[Tensor, "n"]) -> float:
-    """The area under precision over recall, with all points interpolated (PASCAL VOC from 2010 on, and the released
-    code of linear SVMs on VOC07): the precision at a recall is the best at this recall or a higher one.
+    """The area under precision over recall, with all points interpolated (PASCAL VOC from 2010 on, and released
+    code for linear SVMs on VOC07): the precision at a recall is the best at this recall or a higher one.
 
-    In [0, 1]. Never below scikit-learn's `average_precision_score`, which does not interpolate; equal to it where
+    In [0, 1]. Never below scikit-learn's `average_precision_score`, which does not interpolate; equal to it if
     precision falls with recall. Images with equal scores are ranked together, so the order of images does not matter.
     Raises `UserError` if no image is positive, since recall is then undefined.
     """

@@ -1,4 +1,4 @@
-"""How well the pixels of images are classified, from the table of true classes by guessed ones.
+"""How well the pixels of images are classified, from a table of true classes by guessed classes.
 
 k: classes   p: pixels
 """
@@ -33,8 +33,8 @@ class Confusion:
         return Confusion(self.count + fresh)
 
     def intersection_over_union(self) -> Float[Tensor, "k"]:
-        """For each class, the pixels that are of it and guessed as it, over the pixels that are one or the other; NaN
-        for a class without any."""
+        """For each class, the number of pixels that have it and are guessed as it, over the number that have it or are
+        guessed as it; NaN for a class without any."""
         right = self.count.diag().double()
         return right / (self.count.sum(0) + self.count.sum(1) - right)
 

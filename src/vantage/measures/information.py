@@ -1,4 +1,4 @@
-"""Mutual information as contrastive critics bound it, in nats: NCE, CNCE, and I_NCE of a loss.
+"""Bounds on mutual information from contrastive critics, in nats: NCE, CNCE, and I_NCE of a loss.
 
 Wu et al., arXiv 2010.02037 ("CNCE" below), Eq. 1 and Theorems 3.1 and 3.2. With a critic f, a pair (u, v₁) and k
 negatives v_j the estimate of one pair is
@@ -6,8 +6,8 @@ negatives v_j the estimate of one pair is
     f(u, v₁) − log( 1/(k+1) · Σ_{j = 1 … k+1} e^f(u, v_j) ),    the positive counted in the sum,
 
 and its mean over pairs bounds I(U; V) from below if the negatives follow p(v) (NCE). CNCE draws them from the part of
-p(v) whose critic lies above a percentile of it, by the same rules as Ring's training: on average at most NCE. (The
-theorem counts the positive among its k; here k counts negatives alone, as in Eq. 1.)
+p(v) whose critic exceeds a percentile, by the same rules as Ring's training. Its estimate is on average at most that of
+NCE. (The theorem counts the positive among its k; here k counts only negatives, as in Eq. 1.)
 
 b: pairs   k: negatives of each   m: keys in the pool   d: width
 """
@@ -94,6 +94,6 @@ def percentiles(lower: float, upper: float = 100.0) -> tuple[Rule, ...]:
 def _estimate(
     positive: Float[Tensor, "b"], partition: Float[Tensor, "b"], negatives: Float[Tensor, "b"] | Int[Tensor, "b"]
 ) -> Float[Tensor, "b"]:
-    """From the log-sum-exp of the negatives, by way of the loss."""
+    """The estimate from the log-sum-exp of the negatives, computed from the loss."""
     loss = torch.logaddexp(positive, partition) - positive
     return torch.log1p(negatives.to(loss.dtype)) - loss

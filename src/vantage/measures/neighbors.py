@@ -46,7 +46,7 @@ def nearest(
 ) -> Iterator[tuple[Float[Tensor, "b k"], Int[Tensor, "b k"]]]:
     """Cosines and numbers of the k nearest rows of the bank, nearest first, for one batch of queries after another.
 
-    The bank is not copied to be normalized: the table of similarities is scaled instead.
+    No normalized copy of the bank is made; the table of similarities is scaled instead.
     """
     best: tuple[Tensor, Tensor] | None = None
     for _, first, cosine in cosines(bank, query, k):
@@ -62,7 +62,7 @@ def cosines(
     """First query, first row of the bank, and the cosines of some queries with some rows, table by table: all rows of
     the bank for a batch of queries, then the next batch. At least `least` rows at once, if there are that many.
 
-    A table is valid until the next is asked for, which takes its memory.
+    A table is valid only until the next one is requested, which reuses its memory.
     """
     columns = max(_BANK, least)
     table = bank.new_empty(min(_QUERIES, len(query)) * min(columns, len(bank)))

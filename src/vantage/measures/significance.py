@@ -1,4 +1,4 @@
-"""Whether two samples differ by more than their spread: Student's t test, paired or Welch's; and its interval."""
+"""Student's t: tests, paired or Welch's, of whether two samples differ by more than their spread, and intervals."""
 
 import math
 from collections.abc import Sequence

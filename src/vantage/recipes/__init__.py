@@ -2,7 +2,7 @@
 
 A recipe is a function of the image size that returns a `Run` with the paper's values; below 97 pixels it is a
 documented variant for small images. `Run.fit` adapts it to a data set. Other settings that were published are functions
-too, in the module of their recipe (`VARIANTS`); any other variant is `dataclasses.replace`.
+too, in the module of their recipe (`VARIANTS`); `dataclasses.replace` makes any other variant.
 
 To add a recipe, write one function in a file of its own, one line in `methods.py` (or `variants.py`), and its paper's
 values as one row in `tests/recipes/test_published.py`.

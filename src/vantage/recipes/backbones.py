@@ -1,4 +1,4 @@
-"""Which ResNet a recipe takes at which image size."""
+"""Which ResNet recipes use at which image size."""
 
 from dataclasses import replace
 from typing import cast

@@ -21,14 +21,14 @@ __all__ = ["cmc", "cmc_halves", "cmc_softmax"]
 def cmc(size: int = 224) -> Run:
     """Lightness against color, by NCE.
 
-    CMC (Tian et al., arXiv 1906.05849) on lightness and color of Lab, in the form of its release. The row of
-    that name in Table 1 of Ring (arXiv 2010.02037) has other settings: `cnce_cmc`.
+    CMC (Tian et al., arXiv 1906.05849) on lightness and color of Lab, in the form of its release. `cnce_cmc` has the
+    settings of the row "CMC" in Table 1 of Ring (arXiv 2010.02037).
 
-    The sum, not the mean, of two contrasts: lightness against the bank of colors and color against the bank of
-    lightness, each by noise-contrastive estimation with its own normalizer, over the same 16,384 random rows, τ .07.
-    Banks have momentum .5; there is an encoder of one and one of two channels, and evaluations join their features.
-    PyContrast passes its two jigsaw features in swapped order, so that each meets its own bank; here every contrast is
-    across modalities.
+    The loss is the sum, not the mean, of two contrasts: lightness against the bank of colors and color against the bank
+    of lightness, each by noise-contrastive estimation with its own normalizer, over the same 16,384 random rows, τ .07.
+    Banks have momentum .5. One encoder sees one channel and the other sees two; in evaluation their features are
+    joined. PyContrast passes its two jigsaw features in swapped order, so that each meets the bank of its own modality;
+    here every contrast is across modalities.
 
     Up to 96 pixels: ResNet-18, 4,096 rows, τ .1 (its STL-10 setting), weight decay 5e-4. InfoMin (arXiv 2005.10243,
     appendix B.2) splits STL-10 at 64 pixels on `TinyAlexNet`: `--size 64 --backbone tiny_alexnet`.
@@ -39,13 +39,13 @@ def cmc(size: int = 224) -> Run:
 def cmc_softmax(size: int = 224) -> Run:
     """The same by cross-entropy.
 
-    CMC (Tian et al., arXiv 1906.05849) by cross-entropy in place of noise-contrastive estimation, its release's
-    `--softmax`; all else as `cmc`."""
+    CMC (Tian et al., arXiv 1906.05849) by cross-entropy in place of noise-contrastive estimation, as its release does
+    with `--softmax`; everything else as in `cmc`."""
     return _run("cmc_softmax", size, InfoNCE(0.1 if size <= SMALL else 0.07))
 
 
 def cmc_halves(size: int = 224) -> Run:
-    """cmc on a network split into two halves: ResNet-50 of half the channels for either view, 12 million weights.
+    """cmc with half-width networks: for each view a ResNet-50 of half the channels, 12 million weights together.
 
     Table 1 of InfoMin (arXiv 2005.10243; "ResNet-50*"), and the first of the three widths of its Table 6; the others
     are `cmc` and `--backbone resnet50x2`.

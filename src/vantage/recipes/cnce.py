@@ -1,14 +1,16 @@
 """Ring: the settings of its paper (CNCE), and the methods that it is compared with.
 
-Wu et al., arXiv 2010.02037, section 5: on all four sets and in every row of its tables, bases included, ResNet-18 and a
-linear head, images resized to 256 and crops of 224 pixels, normalized with the mean and standard deviation of the data
-set, τ .07, SGD at .03 with momentum .9 and weight decay 1e-4, 300 epochs with falls at 200 and 250, batch 256 (CMC
-128). The bank holds last epoch's embeddings: momentum 0. Where the paper is silent the release decides: strengths and
-order of the views' operations, 4,095 draws (its 4,096 with the positive).
+Wu et al., arXiv 2010.02037, section 5. On all four sets and in every row of its tables, base methods included:
+ResNet-18 and a linear head, images resized to 256 and crops of 224 pixels, normalized with the mean and standard
+deviation of the data set, τ .07, SGD at .03 with momentum .9 and weight decay 1e-4, 300 epochs with a learning rate
+that falls at 200 and 250, batch 256 (CMC 128). The bank holds last epoch's embeddings: momentum 0. What the paper does
+not state is taken from the release: strengths and order of the views' operations, 4,095 draws (its 4,096 with the
+positive).
 
-Each function takes the `statistics` of the data: ImageNet's unless given; `measured_statistics(source)` measures those
-of any set. The paper does not say how an image becomes square: here the shorter side has 256 pixels and the middle is
-taken. Up to 96 pixels the network, views, batch and weight decay are those of the method's own small-image variant.
+All functions but `cnce_cmc` take the `statistics` of the data: ImageNet's unless given; `measured_statistics(source)`
+measures those of any set. The paper does not say how an image becomes square: here the shorter side is resized to 256
+pixels and the middle is taken. Up to 96 pixels, network, views, batch and weight decay are those of the method's own
+small-image variant.
 """
 
 from dataclasses import replace
@@ -46,8 +48,8 @@ def cnce_moco(size: int = 224, statistics: Statistics = IMAGENET) -> Run:
     """MoCo as Ring compares with it.
 
     The row "MoCo" of Table 1 of Ring (arXiv 2010.02037): `moco_v1` at the settings of that paper (see
-    `vantage.recipes.cnce`). Its queue holds 65,536 keys, as that of `ring_moco`, so that only the negatives differ; the
-    release's configurations give the base 4,096.
+    `vantage.recipes.cnce`). Its queue holds 65,536 keys, as in `ring_moco`, so that only the negatives differ; in
+    the release's configurations the base method has 4,096.
     """
     base = replace(moco_v1(size), views=npid_views(size, 2, statistics))
     return _with_paper_settings(base, "cnce_moco", size, ())
@@ -56,9 +58,9 @@ def cnce_moco(size: int = 224, statistics: Statistics = IMAGENET) -> Run:
 def cnce_cmc(size: int = 224) -> Run:
     """CMC as Ring compares with it.
 
-    The row "CMC" of Table 1 of Ring (arXiv 2010.02037): CMC by cross-entropy, two ResNet-18, 4,095 rows for either
-    direction, batch 128, at the settings of that paper (see `vantage.recipes.cnce`). Views are CMC's flips of lightness
-    and color, normalized in that space: grayscale, which the paper lists for all methods, would leave nothing of the
+    The row "CMC" of Table 1 of Ring (arXiv 2010.02037): CMC by cross-entropy, two ResNet-18, 4,095 rows in each
+    direction, batch 128, at the settings of that paper (see `vantage.recipes.cnce`). Views are those of CMC, flipped
+    lightness and color, normalized in that space. Grayscale, which the paper lists for all methods, would remove the
     colors.
     """
     return _with_paper_settings(cmc_softmax(size), "cnce_cmc", size, (Sample(DRAWS),), Bank(0.0))
@@ -68,8 +70,8 @@ def cnce_la(size: int = 224, statistics: Statistics = IMAGENET) -> Run:
     """LA as Ring compares with it.
 
     The row "LA" of Table 1 of Ring (arXiv 2010.02037): local aggregation at the settings of that paper (see
-    `vantage.recipes.cnce`), batch 256 too. Neighbors, clusters and the start after ten epochs are not stated; they are
-    those of `local_aggregation`, whose loss is Eq. 5 of that paper but for a constant.
+    `vantage.recipes.cnce`), with batch 256. The paper does not state neighbors, clusters, and the start after ten
+    epochs; they are those of `local_aggregation`, whose loss is Eq. 5 of that paper up to a constant.
     """
     base = replace(local_aggregation(size), views=npid_views(size, 1, statistics))
     base = base if size <= SMALL else replace(base, batch_size=256)
@@ -79,14 +81,14 @@ def cnce_la(size: int = 224, statistics: Statistics = IMAGENET) -> Run:
 
 
 def variant_of(base: Run, recipe: str, **changes: object) -> Run:
-    """A run of another name, each of whose branches has these changes."""
+    """The run under another name, with these changes in every branch."""
     return replace(base, recipe=recipe, branches=tuple(replace(branch, **changes) for branch in base.branches))
 
 
 def _with_paper_settings(
     base: Run, recipe: str, size: int, negatives: tuple[Rule, ...], bank: Memory | None = None
 ) -> Run:
-    """A method with the paper's network, crops, τ, epochs and falls."""
+    """A method with the paper's network, crops, τ, epochs and learning rate."""
     base = variant_of(base, recipe, negatives=negatives)
     branches = tuple(
         replace(

@@ -20,8 +20,8 @@ def interclr_ring(size: int = 224) -> Run:
     """InterCLR with Ring's negatives.
 
     InterCLR on MoCo v2 (arXiv 2008.11702) with Ring's annealed negatives (arXiv 2010.02037): within an image the
-    ring of the queue, between images the ring of the other clusters' rows, of a random subset where a set has more than
-    163,840 images. A combination of no paper."""
+    ring of the queue, between images the ring of the other clusters' rows (of a random subset if a set has more than
+    163,840 images). A combination that no paper has."""
     base = interclr_moco(size)
     intra, inter = base.branches
     branches = (replace(intra, negatives=(Ring(annealing()),)), replace(inter, negatives=_RING_OF_OTHERS))
@@ -29,21 +29,21 @@ def interclr_ring(size: int = 224) -> Run:
 
 
 def jcl_interclr(size: int = 224) -> Run:
-    """JCL within, InterCLR between images.
+    """JCL within images, InterCLR between them.
 
     JCL (arXiv 2009.14776) within an image, InterCLR (arXiv 2008.11702) between images, on MoCo v2's batch of 256; the
-    clusters' bank keeps the first of the five keys. A combination of no paper."""
+    clusters' bank keeps the first of the five keys. A combination that no paper has."""
     return _between(with_keys(size), "jcl_interclr", size, ())
 
 
 def everything(size: int = 224) -> Run:
     """All four papers in one run.
 
-    All four papers in one run: JCL's five keys (arXiv 2009.14776) against Ring's band of the queue (arXiv 2010.02037),
-    with an image and its jigsaw as queries on InfoMin's views (arXiv 2005.10243), and InterCLR's mates (arXiv
-    2008.11702) against the band of the other clusters.
+    JCL's five keys (arXiv 2009.14776) against Ring's ring of the queue (arXiv 2010.02037), with an image and its jigsaw
+    as queries on InfoMin's views (arXiv 2005.10243), and InterCLR's mates (arXiv 2008.11702) against the ring of the
+    other clusters' rows.
 
-    Weights: InterCLR's .75 within images, halved between image and jigsaw as InfoMin has it, and .25 between images.
+    Weights: InterCLR's .75 within images, split equally between image and jigsaw as in InfoMin, and .25 between images.
     All other values are MoCo v2's.
     """
     base = _between(jcl_ring(size), "everything", size, _RING_OF_OTHERS)
@@ -62,7 +62,7 @@ _RING_OF_OTHERS: tuple[Rule, ...] = (Subset(163_840), OtherClusters(), Ring(anne
 
 
 def _between(base: Run, name: str, size: int, negatives: tuple[Rule, ...]) -> Run:
-    """A base within images at weight .75, and InterCLR's contrast between images; `negatives` in place of its own."""
+    """`base` within images at weight .75, and InterCLR's contrast between images, with `negatives` if given."""
     inter: Branch = interclr_moco(size).branches[1]
     inter = replace(inter, negatives=negatives or inter.negatives)
     branches = (replace(base.branches[0], weight=Constant(0.75)), inter)

@@ -1,4 +1,4 @@
-"""Debiased: SimCLR whose negatives are corrected for those of the query's class."""
+"""Debiased: SimCLR, corrected for negatives of the query's own class."""
 
 from dataclasses import replace
 
@@ -12,20 +12,20 @@ __all__ = ["debiased", "with_estimator"]
 
 
 def debiased(size: int = 224) -> Run:
-    """SimCLR, false negatives corrected for.
+    """SimCLR, corrected for false negatives.
 
     Debiased contrastive learning (Chuang et al., arXiv 2007.00224): SimCLR with `Debiased`, τ .5, τ⁺ .1, for 500 epochs
     at batch 256, as the released code trains on STL-10.
 
-    The release has Adam at a constant .001 and weight decay 1e-6; here it is AdamW, whose decay is separate from the
-    gradient, which at 1e-6 makes no visible difference. It trains a ResNet-50 on images of 32 pixels; networks and
-    views here are those of `simclr` at each size.
+    The release uses Adam at a constant learning rate of .001 with weight decay 1e-6. Here it is AdamW, whose decay is
+    separate from the gradient; at 1e-6 that makes no visible difference. The release trains a ResNet-50 on images of 32
+    pixels; networks and views here are those of `simclr` at each size.
     """
     return with_estimator("debiased", size, Debiased(0.5, 0.1), 500)
 
 
 def with_estimator(recipe: str, size: int, estimator: Debiased | TableEstimator, epochs: int) -> Run:
-    """SimCLR with another estimator, and with the optimizer that debiased learning and its successors take."""
+    """SimCLR with another estimator, and with the optimizer of debiased learning and its successors."""
     base = simclr(size)
     return replace(
         base,

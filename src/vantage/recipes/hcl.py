@@ -8,11 +8,11 @@ __all__ = ["hcl"]
 
 
 def hcl(size: int = 224) -> Run:
-    """SimCLR, hard negatives weighted up.
+    """SimCLR with hard negatives weighted up.
 
     Contrastive learning with hard negative samples (Robinson et al., arXiv 2010.04592): SimCLR with `HCL`, τ .5, β 1
     and τ⁺ .1, for 400 epochs at batch 256, as the released code trains on STL-10.
 
-    Optimizer, networks and views as in `debiased`.
+    Optimizer, networks and views are as in `debiased`.
     """
     return with_estimator("hcl", size, HCL(0.5, hardness=1.0, prior=0.1), 400)

@@ -18,11 +18,11 @@ def infomin(size: int = 224) -> Run:
     """MoCo on stronger views, and a jigsaw.
 
     InfoMin Aug (Tian et al., arXiv 2005.10243, section 3.4 and appendix C, Tables 1 and 6): MoCo with an MLP head on
-    RandAugment and strong jitter, half the loss for a jigsaw of the image, τ .15.
+    RandAugment and strong jitter, with half the loss for a jigsaw of the image, τ .15.
 
     An image and its jigsaw share their positive, the momentum encoder's key of another view, and their 65,536
-    negatives; only whole images are remembered. `infomin_linear` has the linear head. The rate ends at a thousandth of
-    its peak.
+    negatives; only whole images are remembered. `infomin_linear` has the linear head. The learning rate ends at
+    a thousandth of its peak.
 
     Up to 96 pixels: `moco_v2`'s network, queue, momentum and weight decay for small images.
     """
@@ -32,13 +32,13 @@ def infomin(size: int = 224) -> Run:
 def infomin_linear(size: int = 224) -> Run:
     """The same with linear heads.
 
-    `infomin` with linear heads, for an image and for each of its patches, and their τ, .07 (Tian et al., arXiv
+    `infomin` with linear heads, for an image and for each of its patches, and with τ .07 to match (Tian et al., arXiv
     2005.10243, appendix C.2)."""
     return _run("infomin_linear", size, with_jigsaw_head(size, LinearHead(128)), 0.07)
 
 
 def infomin_no_jigsaw(size: int = 224) -> Run:
-    """infomin_linear without its jigsaw: "RA-CJ-Blur" of appendix C.3, where jigsaw and head are added one by one."""
+    """infomin_linear without its jigsaw: "RA-CJ-Blur" of appendix C.3, which adds jigsaw and head one by one."""
     base = infomin_linear(size)
     role = base.encoders
     assert isinstance(role, Momentum)
@@ -66,7 +66,7 @@ def _run(name: str, size: int, encoders: Momentum, temperature: float) -> Run:
 
 def with_jigsaw_head(size: int, head: LinearHead | MLP | None = None) -> Momentum:
     """MoCo v2's momentum encoder, with a head for the patches of a jigsaw: `head` (MoCo v2's MLP if omitted) for each
-    patch, and a linear layer for all."""
+    patch, and a linear layer for all patches together."""
     role = moco_v2(size).encoders
     assert isinstance(role, Momentum)
     head = head or MLP(512 if size <= SMALL else 2048, 128)

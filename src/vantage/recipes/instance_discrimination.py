@@ -1,4 +1,4 @@
-"""IR: instance discrimination (NPID), each image against what a bank remembers of all."""
+"""IR: instance discrimination (NPID), each image against what a bank remembers of all images."""
 
 from dataclasses import replace
 
@@ -20,10 +20,11 @@ __all__ = ["instance_discrimination", "instance_discrimination_full", "instance_
 def instance_discrimination(size: int = 224) -> Run:
     """Each image against a bank's rows.
 
-    Wu et al., arXiv 1805.01978, with cross-entropy over the own row and 65,536 random rows (4,096 for small images).
+    Wu et al., arXiv 1805.01978, with cross-entropy over the image's own row and 65,536 random rows (4,096 for small
+    images).
 
     One view; the positive is the image's own row of a bank of momentum .5. Negatives are drawn with replacement and
-    the own row is not excluded, as in the release. Cross-entropy is what the later release and PyContrast use;
+    may include it, as in the release. Cross-entropy is what the later release and PyContrast use;
     `instance_discrimination_nce` is the paper's objective. Up to 96 pixels: ResNet-18, τ .1, batch 128, weight decay
     5e-4 (the release's CIFAR script).
     """

@@ -1,4 +1,4 @@
-"""InterCLR: beside the image itself, images of its cluster are positives."""
+"""InterCLR: besides the image itself, images of its cluster are positives."""
 
 from dataclasses import replace
 
@@ -17,30 +17,32 @@ from vantage.views import interclr_views, moco_v2_views
 __all__ = ["interclr", "interclr_1000", "interclr_exact", "interclr_moco", "interclr_moco_released"]
 
 _SEMI_HARD = (Subset(163_840), OtherClusters(), Hardest(Share(Constant(0.1))))
-"""A tenth of a random subset: 16,384 drawn from the hardest tenth of the other clusters, with queries of one step
-sharing the subset; see `Subset`, which names the rules that draw for each query by itself."""
+"""The hardest tenth of the other clusters' rows in a random subset: about 16,384 rows. The queries of a step share the
+subset; see `Subset`, which names the rules that draw for each query separately."""
 
 
 def interclr(size: int = 224) -> Run:
     """Mates of online clusters as positives.
 
-    InterCLR (Xie et al., arXiv 2008.11702, §5.1 and Table 1) with a bank, as in the paper; objective λ L_intra +
+    InterCLR (Xie et al., arXiv 2008.11702, §5.1 and Table 1) with a bank, as in the paper; the loss is λ L_intra +
     (1 − λ) L_inter with λ = .75.
 
-    Intra-image: the own row against 16,384 random rows; if the own row is drawn, it is dropped and not replaced.
-    Inter-image: MarginNCE (m = −.5) of one mate of the cluster, the own row among them, against semi-hard rows of other
-    clusters. One view, τ .1, one bank of momentum .5, whose first rows and clusters are of the untrained network.
-    Deviations: losses are means, not sums; centroids move every 10 steps, every step on small sets, and clusters below
-    20 images are dissolved, as in the release. Above 163,840 images, queries of one step draw semi-hard rows of one
-    random subset of the bank (`Subset`): each by itself has the distribution of the paper's draw, from a pool within a
-    percent of a tenth for ImageNet. Smaller sets take the whole tenth, which is the paper's draw with K as large as its
-    pool.
+    Within an image (L_intra): its own row against 16,384 random rows; if that row is drawn too, it is dropped and not
+    replaced. Between images (L_inter): MarginNCE (m = −.5) of one row of the image's cluster, which may be its own,
+    against semi-hard rows of other clusters. One view, τ .1, one bank of momentum .5, whose first rows and clusters
+    come from the untrained network.
+
+    Deviations: losses are means, not sums. As in the release, centroids move every 10 steps (every step on small sets),
+    and clusters of fewer than 20 images are dissolved. Above 163,840 images, the queries of a step draw semi-hard rows
+    from the same random subset of the bank (`Subset`). For each query alone this has the distribution of the paper's
+    draw, from a pool that is within a percent of a tenth on ImageNet. Smaller sets take the whole tenth, which is the
+    paper's draw with K as large as its pool.
 
     `interclr_exact` has the exact pool, and `vantage.recipes.interclr_study` the settings of section 5.2. The release
-    has an option, unused in its configuration: λ = 1 for the first w epochs, here weights
-    ByEpoch(Linear(1.0, 0.75, 1), every=w) within an image and ByEpoch(Linear(0.0, 0.25, 1), every=w) between.
+    has an option that its configuration does not use: λ = 1 for the first w epochs. Here this is the weight
+    ByEpoch(Linear(1.0, 0.75, 1), every=w) within an image and ByEpoch(Linear(0.0, 0.25, 1), every=w) between images.
 
-    Up to 96 pixels: ResNet-18, a head 512 wide, weight decay 5e-4.
+    Up to 96 pixels: ResNet-18, a head of width 512, weight decay 5e-4.
     """
     negatives = (Sample(16_384), OtherImages())
     intra = Branch(
@@ -58,10 +60,10 @@ def interclr(size: int = 224) -> Run:
 
 
 def interclr_exact(size: int = 224) -> Run:
-    """interclr whose queries draw apart from each other, from the nearest tenth of all rows of other clusters.
+    """interclr with separate draws for each query, from the nearest tenth of all rows of other clusters.
 
-    The letter of arXiv 2008.11702, section 3.2: 16,384 rows without replacement of the exact pool. It ranks the whole
-    bank for every query, which `interclr` does not.
+    Exactly as in arXiv 2008.11702, section 3.2: 16,384 rows are drawn without replacement from the exact pool. This
+    ranks the whole bank for every query, which `interclr` does not.
     """
     return _semi_hard(interclr(size), "interclr_exact", (OtherClusters(), Hardest(), Distinct(16_384)))
 
@@ -69,8 +71,8 @@ def interclr_exact(size: int = 224) -> Run:
 def interclr_1000(size: int = 224) -> Run:
     """interclr for 1,000 epochs of 4,096 images, by LARS (Table 1, its last row).
 
-    Appendix A of arXiv 2008.11702: weight decay 1e-6, a rate of 4.8 after ten epochs of warm-up, falling along a cosine
-    to 4.8e-3; all else as `interclr`.
+    Appendix A of arXiv 2008.11702: weight decay 1e-6, a learning rate of 4.8 after ten epochs of warm-up, falling along
+    a cosine to 4.8e-3; everything else as in `interclr`.
     """
     return replace(
         interclr(size),
@@ -86,11 +88,11 @@ def interclr_moco(size: int = 224) -> Run:
     """The same on MoCo v2, as released.
 
     InterCLR on MoCo v2, as released (arXiv 2008.11702, which has no table of it; λ = .75, m = −.5, τ .2): MoCo's
-    queue within an image, and a bank of the momentum encoder's keys, replaced at every visit, between images.
+    queue within an image, and between images a bank of the momentum encoder's keys, replaced at every visit.
 
-    Nearest centroids are by inner product, as released. Deviations: the semi-hard pool is the tenth of the *other
-    clusters'* rows, as the paper says, where the release takes 128,000 of all rows and redraws those of the own
-    cluster (`interclr_moco_released`); pool, subset and first clusters are as in `interclr`.
+    Nearest centroids are found by inner product, as released. Deviations: the semi-hard pool is the nearest tenth of
+    the *other clusters'* rows, as the paper says. The release takes the nearest 128,000 of all rows and redraws those
+    of the image's cluster (`interclr_moco_released`). Pool, subset and first clusters are as in `interclr`.
 
     Up to 96 pixels: `moco_v2`'s small-image values.
     """
@@ -114,10 +116,10 @@ def interclr_moco(size: int = 224) -> Run:
 
 
 def interclr_moco_released(size: int = 224) -> Run:
-    """interclr_moco with the release's pool: 16,384 of the nearest 128,000 rows of the bank, less the own cluster.
+    """interclr_moco with the release's pool: 16,384 of the nearest 128,000 rows, without the image's cluster.
 
-    Code of arXiv 2008.11702: rows of the own cluster are redrawn there and left out here, so that no row is drawn twice
-    and a pool of one cluster ends. A bank of fewer rows is the pool as a whole.
+    The code of arXiv 2008.11702 redraws rows of the image's cluster. Here they are left out, so that no row is drawn
+    twice, and drawing ends even if that cluster fills the pool. A smaller bank is the pool as a whole.
     """
     pool = (Hardest(Count(128_000)), OtherClusters(), Distinct(16_384))
     return _semi_hard(interclr_moco(size), "interclr_moco_released", pool)

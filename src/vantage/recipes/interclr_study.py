@@ -1,11 +1,11 @@
 """InterCLR: the settings of its studies.
 
-Xie et al., arXiv 2008.11702, section 5.2 and appendix A: `interclr` for 100 epochs with 4,096 negatives and λ = .5, one
-thing changed after the other. Labels are studied with random negatives and no margin, samplings with online labels and
+Xie et al., arXiv 2008.11702, section 5.2 and appendix A: `interclr` for 100 epochs with 4,096 negatives and λ = .5,
+one setting changed at a time. Labels are studied with random negatives and no margin, samplings with online labels and
 no margin, margins with online labels and semi-hard negatives. The weight λ (appendix C) is studied for 200 epochs with
 4,096 random negatives and no margin.
 
-Negatives between images are each query's own here, exactly as the paper draws them, so that samplings differ in nothing
+Here each query draws its own negatives between images, exactly as in the paper, so that samplings differ in nothing
 else.
 """
 
@@ -45,7 +45,7 @@ def interclr_random(size: int = 224) -> Run:
 
 
 def interclr_offline(size: int = 224) -> Run:
-    """Labels made anew after every epoch, from the same first clusters as online ones; random negatives (Figure 6a).
+    """Labels made anew after every epoch, with the same first clusters as online ones; random negatives (Figure 6a).
 
     The paper does not say how often offline labels are made."""
     return _study("interclr_offline", size, _RANDOM, memory=_OFFLINE)
@@ -82,7 +82,7 @@ def interclr_weighted(size: int = 224) -> Run:
 
 
 def interclr_intra_only(size: int = 224) -> Run:
-    """λ = 1, what `interclr_weighted` is compared with: images of a cluster count for nothing (Figure 8, Table 4)."""
+    """λ = 1: no contrast between images. `interclr_weighted` is compared with it (Figure 8, Table 4)."""
     run = replace(_study("interclr_intra_only", size, _RANDOM, weight=1.0), epochs=200)
     return replace(run, branches=run.branches[:1])
 

@@ -1,7 +1,7 @@
 """JCL: infinitely many positive keys for a query, through their mean and variance.
 
 Cai et al., arXiv 2009.14776. All keys of a step are shuffled one by one (supplement, section 3), so that the keys of an
-image share statistics of BatchNorm with others.
+image share BatchNorm's statistics with those of others.
 """
 
 from dataclasses import replace
@@ -28,20 +28,20 @@ _KEYS, _TEMPERATURE = (1, 2, 3, 4, 5), 0.2
 def jcl(size: int = 224) -> Run:
     """MoCo v2 with infinitely many positives.
 
-    JCL (Cai et al., arXiv 2009.14776), for its Table 1: MoCo v2 with five keys an image, τ .2, λ 4, batch 512 at rate
-    .06.
+    JCL (Cai et al., arXiv 2009.14776), for its Table 1: MoCo v2 with five keys per image, τ .2, λ 4, batch 512,
+    learning rate .06.
 
-    The queue holds means of keys as they are, not normalized. Up to 96 pixels: `moco_v2`'s small-image values, batch
-    256 and rate .03 among them, but for τ, which stays .2 as in the paper's ablations with ResNet-18: the spread counts
-    by λ / 2τ².
+    The queue holds the means of keys, which are not normalized. Up to 96 pixels: `moco_v2`'s small-image values,
+    batch 256 and learning rate .03 among them. Only τ stays .2, as in the paper's ablations with ResNet-18, since the
+    spread of the keys has the weight λ / 2τ².
     """
     return _at_512(_run("jcl", size, (), JCL(_TEMPERATURE)), size)
 
 
 def jcl_released(size: int = 224) -> Run:
-    """jcl as its release trains: four keys, and λ that rises to 2 in equal steps, one an epoch; batch 256.
+    """jcl as its release trains: four keys, and λ that rises to 2 in equal steps, one per epoch; batch 256.
 
-    Code of arXiv 2009.14776: `k_crops 5` counts the query; in epoch e of E, λ is 2 (e + 1) / E.
+    Code of arXiv 2009.14776: `k_crops 5` counts the query too; in epoch e of E, from 0, λ is 2 (e + 1) / E.
     """
     run = _run("jcl_released", size, (), JCL(_TEMPERATURE), (1, 2, 3, 4))
     ramp = ByEpoch(Linear(2.0 / run.epochs, 2.0, run.epochs - 1))
@@ -49,11 +49,11 @@ def jcl_released(size: int = 224) -> Run:
 
 
 def jcl_resnet18(size: int = 224) -> Run:
-    """jcl at the setting of its ablations: ResNet-18, 100 epochs of batch 128, rate .1.
+    """jcl at the setting of its ablations: ResNet-18, 100 epochs, batch 128, learning rate .1.
 
     Supplement of arXiv 2009.14776, section 4: on the 100 classes of ImageNet that `vantage.data.IMAGENET_100` names, a
-    cosine, τ .2, five keys, λ 4; judged by a classifier at rate 10. Queue and momentum are not stated: those of `jcl`.
-    BatchNorm has MoCo's eight groups, of 16 images each.
+    cosine, τ .2, five keys, λ 4; evaluated by a classifier at learning rate 10. The paper does not state queue and
+    momentum; they are those of `jcl`. BatchNorm has MoCo's eight groups, of 16 images each.
     """
     run = _run("jcl_resnet18", size, (), JCL(_TEMPERATURE))
     role = run.encoders
@@ -72,22 +72,22 @@ def jcl_resnet18(size: int = 224) -> Run:
 def jcl_vanilla(size: int = 224) -> Run:
     """What JCL is compared with: five keys.
 
-    What JCL is compared with (arXiv 2009.14776, Eq. 3 and Figure 1b): InfoNCE's mean over five keys; all else as
-    `jcl`, the queue of means too."""
+    JCL's baseline (arXiv 2009.14776, Eq. 3 and Figure 1b): InfoNCE's mean over five keys; everything else as in `jcl`,
+    the queue of means included."""
     return _at_512(_run("jcl_vanilla", size, (), InfoNCE(_TEMPERATURE)), size)
 
 
 def jcl_ring(size: int = 224) -> Run:
     """JCL against Ring's negatives.
 
-    JCL's estimator (arXiv 2009.14776) on Ring's annealed negatives (arXiv 2010.02037), batch 256: a combination of no
-    paper.
+    JCL's estimator (arXiv 2009.14776) on Ring's annealed negatives (arXiv 2010.02037), batch 256: a combination that
+    no paper has.
     """
     return _run("jcl_ring", size, (Ring(annealing()),), JCL(_TEMPERATURE))
 
 
 def with_keys(size: int) -> Run:
-    """JCL on the batch of MoCo v2, for combinations."""
+    """JCL at MoCo v2's batch size, for combinations."""
     return _run("jcl", size, (), JCL(_TEMPERATURE))
 
 
@@ -105,5 +105,5 @@ def _run(name: str, size: int, negatives: tuple[Rule, ...], estimator: Estimator
 
 
 def _at_512(run: Run, size: int) -> Run:
-    """The paper's batch and rate, on large images."""
+    """The paper's batch size and learning rate, for large images."""
     return run if size <= SMALL else run.rescale(batch_size=512)

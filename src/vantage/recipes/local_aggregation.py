@@ -1,4 +1,4 @@
-"""LA: local aggregation, which pulls near images of one cluster together."""
+"""LA: local aggregation, which pulls together near images of the same cluster."""
 
 from dataclasses import replace
 
@@ -22,14 +22,13 @@ def local_aggregation(size: int = 224) -> Run:
 
     Local aggregation (Zhuang et al., arXiv 1903.12355, Table 1), in the form of its release.
 
-    Of the 4,096 rows of the bank nearest to an image, those that share its cluster in any of 10 clusterings, against
-    the rest. A bank of momentum .5, reclustered every epoch from the tenth on. Deviations: before that every image is a
-    cluster of its own, which is instance discrimination against the nearest rows, where the paper warms up with
-    noise-contrastive estimation, since every later step would pay for that branch too; an image without a mate among
-    its nearest does not count. Where the batch divides the data set, the release clusters only once; here clustering
-    goes on.
+    Of the 4,096 rows of the bank nearest to an image, those that share its cluster in any of 10 clusterings are
+    positives, and the rest negatives. The bank has momentum .5 and is reclustered every epoch from the tenth on.
 
-    `local_aggregation_warmed` has the paper's warm-up.
+    Deviations: before the first clustering every image is a cluster of its own, which is instance discrimination
+    against the nearest rows. The paper warms up with noise-contrastive estimation instead (`local_aggregation_warmed`),
+    a branch that would make every later step slower too. An image without a mate among its nearest rows does not count.
+    If the batch size divides the number of images, the release clusters only once; here clustering goes on.
 
     Up to 96 pixels: ResNet-18, τ .1 and weight decay 5e-4, as `instance_discrimination`.
     """
@@ -56,7 +55,7 @@ def local_aggregation(size: int = 224) -> Run:
 def local_aggregation_warmed(size: int = 224) -> Run:
     """local_aggregation after ten epochs of instance discrimination by NCE over 4,096 rows, as the paper warms up.
 
-    Both contrasts are computed in every step, and one of them counts, so a step takes longer than that of
+    Every step computes both contrasts, though only one of them counts, so a step takes longer than in
     `local_aggregation`."""
     run = local_aggregation(size)
     (near,) = run.branches

@@ -17,11 +17,11 @@ __all__ = ["moco_v1", "moco_v2"]
 def moco_v1(size: int = 224) -> Run:
     """A momentum encoder and a queue of keys.
 
-    MoCo (He et al., arXiv 1911.05722): linear head, τ .07, crops of instance discrimination, steps at epochs 120
-    and 160.
+    MoCo (He et al., arXiv 1911.05722): linear head, τ .07, crops of instance discrimination, a learning rate that
+    falls at epochs 120 and 160.
 
     Up to 96 pixels: `moco_v2`'s network, queue, momentum and weight decay for small images, with this head, τ, views
-    and steps.
+    and learning rate.
     """
     small = size <= SMALL
     encoder = Encoder(resnet(size), LinearHead(128), SplitBatchNorm(8))
@@ -38,11 +38,11 @@ def moco_v1(size: int = 224) -> Run:
 def moco_v2(size: int = 224) -> Run:
     """MoCo with an MLP head, blur and a cosine.
 
-    MoCo v2 (Chen et al., arXiv 2003.04297): MLP head without normalization, τ .2, blur, a cosine that moves by
-    epoch.
+    MoCo v2 (Chen et al., arXiv 2003.04297): MLP head without normalization, τ .2, blur, a learning rate along a
+    cosine, constant within an epoch.
 
     Up to 96 pixels: ResNet-18, a queue of 4,096, momentum .99, τ .1 and weight decay 5e-4, as in the MoCo authors' own
-    CIFAR-10 demonstration (it trained at batch 512 and learning rate .06, which is this one by the linear rule).
+    CIFAR-10 demonstration (which trained at batch 512 and learning rate .06: this rate by the linear scaling rule).
     """
     small = size <= SMALL
     hidden_width = 512 if small else 2048

@@ -15,13 +15,13 @@ __all__ = ["moco_v2_multi_crop", "with_small_crops"]
 
 
 def moco_v2_multi_crop(size: int = 224) -> Run:
-    """MoCo v2, and six small views as queries.
+    """MoCo v2 with six small views as further queries.
 
     `moco_v2` with multi-crop (SwAV, Caron et al., arXiv 2006.09882): six small views of each image are queries too,
     with the same key and the same queue, so that an image has seven queries and one key.
 
-    Small views have 96 pixels of 224 and show .05 to .14 of the image; up to 96 pixels 3/7 of the side, and .1 to .3 of
-    the image, since a twentieth of it would be 7 pixels of 32.
+    The side of small views is 3/7 of `size` (96 of 224 pixels), and they show .05 to .14 of the image's area. Up to 96
+    pixels they show .1 to .3 of it, since a twentieth of an image of 32 pixels has a side of only 7 pixels.
     """
     scale = (0.1, 0.3) if size <= SMALL else (0.05, 0.14)
     run = with_small_crops(moco_v2(size), 6, max(1, round(size * 3 / 7)), scale)
@@ -29,18 +29,18 @@ def moco_v2_multi_crop(size: int = 224) -> Run:
 
 
 def with_small_crops(run: Run, count: int = 6, size: int = 96, scale: tuple[float, float] = (0.05, 0.14)) -> Run:
-    """A run with `count` more queries in each branch: small views of `size` pixels, made like its first view, that show
-    between the two shares in `scale` of the image's area. This is multi-crop (arXiv 2006.09882) for any method on whole
-    images.
+    """A run with `count` more queries in each branch: small views of `size` pixels, made like its first view. Each
+    shows a share of the image's area between the two in `scale`. This is multi-crop (arXiv 2006.09882) for any method
+    on whole images.
 
     >>> import vantage
     >>> run = vantage.with_small_crops(vantage.simclr(32), count=4, size=14, scale=(0.1, 0.3))
     >>> run.views.count, len(run.branches)
     (6, 10)
 
-    Each branch stays, and gets `count` copies that read its store and keys with a small view as the query; small views
-    are never keys and never remembered. A branch's weight is shared equally among it and its copies, so that the loss
-    is the mean over whole and small queries. Raises `UserError` for views that are not whole images (channels, patches,
+    Each branch stays, and gets `count` copies that use its store and keys, but have a small view as the query. Small
+    views are never keys and never remembered. A branch and its copies share its weight equally, so the loss is the mean
+    over whole and small queries. Raises `UserError` for views that are not whole images (channels, patches,
     jigsaws), and for weights that change during a run.
     """
     if not isinstance(run.views, Views):
@@ -61,7 +61,7 @@ def with_small_crops(run: Run, count: int = 6, size: int = 96, scale: tuple[floa
 
 
 def _share(branch: Branch, parts: int) -> Constant:
-    """One part of a branch's weight."""
+    """One of several equal parts of a branch's weight."""
     if not isinstance(branch.weight, Constant):
         raise UserError(f"multi-crop shares a branch's weight equally, but it is {branch.weight}: give a Constant")
     return Constant(branch.weight.value / parts)

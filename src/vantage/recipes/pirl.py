@@ -24,9 +24,9 @@ def pirl(size: int = 224) -> Run:
     PIRL (Misra and van der Maaten, arXiv 1912.01991), in the form of the PyContrast code: instance discrimination
     for an image and, with the same weight, for a jigsaw of it, β = .5, τ .07.
 
-    Both compare with the own row and the same 65,536 random rows (4,096 for small images) of a bank that only whole
-    images are written to. The rate falls at epochs 120 and 160, as for instance discrimination; `pirl_pycontrast` has
-    that code's own course, `pirl_vissl` is the authors' code.
+    Both are compared with the image's own row and the same 65,536 random rows (4,096 for small images) of a bank, to
+    which only whole images are written. The learning rate falls at epochs 120 and 160, as in instance discrimination.
+    `pirl_pycontrast` has PyContrast's own schedule, and `pirl_vissl` follows the authors' code.
 
     Up to 96 pixels: the other small-image values of `instance_discrimination`, which is PIRL with β = 0.
     """
@@ -50,16 +50,16 @@ def pirl(size: int = 224) -> Run:
 
 
 def pirl_pycontrast(size: int = 224) -> Run:
-    """pirl on PyContrast's course: a cosine to a thousandth of the rate."""
+    """pirl on PyContrast's schedule: the learning rate falls along a cosine to a thousandth."""
     return replace(pirl(size), recipe="pirl_pycontrast", learning_rate=CosineByEpoch(0.03, final=3e-5))
 
 
 def pirl_vissl(size: int = 224) -> Run:
-    """pirl as in the authors' code (VISSL): NCE over 32,000 rows, 800 epochs of 1,024 images, colors of every patch.
+    """pirl as in the authors' code (VISSL): NCE over 32,000 rows, 800 epochs, batch 1,024, colors changed per patch.
 
-    Image and jigsaw draw rows of their own; the rate falls along a cosine from .12 to 1.2e-4; biases do not decay, nor
-    do BatchNorm's scales here, which decay there. Each of the two contrasts has a normalizer of its own, where that
-    code shares one.
+    Image and jigsaw draw separate rows, and the learning rate falls along a cosine from .12 to 1.2e-4. Biases do not
+    decay. Deviations: BatchNorm's scales do not decay here, but do there; each of the two contrasts has its own
+    normalizer, while that code has one for both.
     """
     base = pirl(size)
     whole, jigsaw = base.branches

@@ -22,11 +22,11 @@ def simclr(size: int = 224) -> Run:
 
     SimCLR (Chen et al., arXiv 2002.05709): NT-Xent as two branches, one per direction, over a pool of both views.
 
-    LARS at .3 · batch / 256 with 10 epochs of warm-up, τ .1. The paper's batch is 4,096; here it is 256 by default,
-    since more does not fit one device, and the rate follows it; `simclr_1000` has it.
+    LARS at .3 · batch / 256 with 10 epochs of warm-up, τ .1. The paper's batch is 4,096. Here it is 256, which fits on
+    one device, with the learning rate scaled to it; `simclr_1000` has the paper's.
 
-    Up to 96 pixels: ResNet-18, color strength .5, no blur at 32 pixels, τ .5 (SimCLR, appendix B.9), rate .4 · batch /
-    256 and weight decay 1e-4 (solo-learn's values for CIFAR).
+    Up to 96 pixels: ResNet-18, color strength .5, no blur at 32 pixels, τ .5 (SimCLR, appendix B.9), learning rate
+    .4 · batch / 256 and weight decay 1e-4 (solo-learn's values for CIFAR).
     """
     small = size <= SMALL
     hidden_width = 512 if small else 2048
@@ -48,7 +48,7 @@ def simclr(size: int = 224) -> Run:
 
 
 def simclr_1000(size: int = 224) -> Run:
-    """simclr for 1,000 epochs of 4,096 images, at a rate of 4.8: the paper's largest setting (Table 6 there)."""
+    """simclr for 1,000 epochs of 4,096 images, at a learning rate of 4.8: the paper's largest setting (its Table 6)."""
     run = simclr(size)
     learning_rate = run.learning_rate.scale(4_096 / run.batch_size)
     return replace(run, recipe="simclr_1000", learning_rate=learning_rate, epochs=1_000, batch_size=4_096)

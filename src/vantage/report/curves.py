@@ -36,7 +36,7 @@ _CURVES = (
     ("uniformity", "Uniformity", "About −4 if the vectors are spread evenly, 0 if all of them are equal."),
     ("deviation", "Deviation", "1 if the vectors are spread over the sphere, 0 if all of them are equal."),
     ("rank", "Effective rank", "About how many dimensions the vectors use."),
-    ("knn", "kNN accuracy in %", "Of a tenth of the labeled training images among the others, on the way."),
+    ("knn", "kNN accuracy in %", "The others classify a tenth of the labeled training images, during training."),
 )
 
 
@@ -61,7 +61,7 @@ def _points(facts: RunFacts, key: str) -> list[tuple[float, float]]:
 
 
 def _zone(key: str, runs: Sequence[RunFacts]) -> Zone | None:
-    """Values at which the monitor warns of a collapse; for the rank of several runs, those that mean it for all."""
+    """Values at which the monitor warns of a collapse; for the rank of several runs, where it warns for all."""
     if key == "deviation":
         return Zone(0.0, SMALLEST_DEVIATION, "collapse")
     if key == "rank":

@@ -1,4 +1,4 @@
-"""The facts of everything that a report can be about: runs, and weights from elsewhere."""
+"""The facts of everything that a report can show: runs, and weights from elsewhere."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,9 +13,9 @@ __all__ = ["named_facts"]
 
 
 def named_facts(runs: Sequence[Path]) -> list[RunFacts]:
-    """The facts of folders of runs and of weights such as `torchvision:resnet18=FILE`, in their order.
+    """The facts of runs' folders and of weights such as `torchvision:resnet18=FILE`, in the order given.
 
-    Raises `UserError` where a folder holds no run, weights do not fit their network, or something is named twice.
+    Raises `UserError` if a folder holds no run, weights do not fit their network, or something is named twice.
     """
     weights = [outside_weights(run) for run in runs]
     files = [one.file.resolve() for one in weights if one is not None]

@@ -1,4 +1,4 @@
-"""A training run: its settings, the loop, its checkpoints, and what it reports on the way."""
+"""A training run: its settings, the loop, its checkpoints, and what it reports while it trains."""
 
 from vantage.training.loop import TrainingOutcome, resume, train
 from vantage.training.optimizers import LARS, SGD, AdamW, BiasAndNorm, Exclusion, NoParameters, Optimizer

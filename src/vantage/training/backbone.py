@@ -14,15 +14,18 @@ __all__ = ["backbone_of", "evaluation_view"]
 
 
 def backbone_of(run: Run, networks: RoleNetworks, network: int | None) -> nn.Module:
-    """One of the trained backbones, or all of them side by side; where views are channels of one image and one network
-    sees them all, that network on each. Raises `UserError` where there is no such network."""
+    """The backbone of network `network`; if it is None, all backbones side by side, their features joined. A single
+    network whose views are channels of an image sees each of these views, and its features of all views are joined.
+
+    Raises `UserError` if there is no such network.
+    """
     backbones = [network.get_submodule("backbone") for network in networks.encoders]
     if network is None:
         view_channels, views = evaluation_view(run).channels, len(backbones) if len(backbones) > 1 else run.views.count
         each = [run.views.evaluation(number).channels for number in range(views)]
         if len(backbones) > 1 or set(each) != {
             view_channels
-        }:  # the only network sees what each view shows, one after the other
+        }:  # a single network sees the channels of one view after the other
             channels = [[view_channels.index(channel) for channel in some] for some in each]
             return Joined(backbones if len(backbones) > 1 else backbones * views, channels)
     if not 0 <= (network or 0) < len(backbones):
@@ -38,7 +41,7 @@ def evaluation_view(run: Run, network: int | None = None) -> EvaluationView:
     """
     if not hasattr(run.views, "evaluation"):
         raise UserError(
-            f"{type(run.views).__name__} does not say how its images are seen in evaluation: give it a method"
+            f"{type(run.views).__name__} does not define how its images are seen in evaluation: give it a method"
             " evaluation(view=None) that returns an EvaluationView"
         )
     if not isinstance(run.encoders, PerView):

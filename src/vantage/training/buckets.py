@@ -1,4 +1,4 @@
-"""How gradients are laid out while processes add them up."""
+"""How gradients are laid out in memory while processes add them up."""
 
 from torch import Tensor
 from torch.nn import Module
@@ -8,12 +8,12 @@ __all__ = ["lay_out"]
 
 
 def lay_out(model: Module) -> None:
-    """Have torch lay out the gradients of a `DistributedDataParallel` for good; does nothing for other modules.
+    """Give the gradients of a `DistributedDataParallel` their final layout; does nothing for other modules.
 
-    After the first backward pass, torch lays them out anew, in the order in which they arrived. The order in which more
-    than two processes add up a gradient depends on where it lies, so a resumed run would round differently in its first
-    step. Here the first pass, at the start and on resuming alike, is one in which every gradient is 0. It leaves these
-    zeros as the parameters' gradients.
+    After the first backward pass, torch rearranges its buckets in the order in which gradients arrived. The order in
+    which more than two processes add up a gradient depends on its position, so a resumed run would round differently in
+    its first step. Here the first pass, both at the start and on resuming, is an extra one in which every gradient is
+    0. It leaves these zeros as the parameters' gradients.
     """
     if not isinstance(model, DistributedDataParallel):
         return

@@ -2,7 +2,7 @@
 
 A checkpoint is a folder with `tensors.safetensors` and `facts.json`. It is written beside the others under a temporary
 name, flushed to disk and renamed, so that a kill or a full disk at any moment leaves the older ones intact.
-`facts.json` holds the digest of the tensors: a truncated or altered file is refused.
+`facts.json` holds the digest of the tensors, so that a truncated or altered file is refused.
 """
 
 import hashlib
@@ -50,7 +50,7 @@ def save(run_folder: Path, step: int, tensors: dict[str, Tensor], facts: dict[st
     folder = run_folder / "checkpoint"
     target, draft, previous = folder / f"step-{step:09d}", folder / f".draft-{step:09d}", folder / ".draft-replaced"
     try:
-        for draft_folder in folder.glob(".draft-*"):  # by a process that was killed while writing
+        for draft_folder in folder.glob(".draft-*"):  # left by a process that was killed while writing
             shutil.rmtree(draft_folder, ignore_errors=True)
         draft.mkdir(parents=True)
         save_file(_separate(tensors), draft / _TENSORS)
@@ -58,7 +58,7 @@ def save(run_folder: Path, step: int, tensors: dict[str, Tensor], facts: dict[st
         (draft / _FACTS).write_text(json.dumps({**record, _SEAL: _seal(record)}, indent=1, allow_nan=False))
         for name in (_TENSORS, _FACTS):
             _flush(draft / name)
-        if target.exists():  # renamed, not deleted first, so that the time in which a kill loses it is short
+        if target.exists():  # renamed, not deleted: a kill could lose it only in the moment until the next line
             target.rename(previous)
         draft.rename(target)
         _flush(folder)
@@ -99,10 +99,11 @@ def load(checkpoint: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def check_fits(checkpoint: Path, build: Callable[[], nn.Module], prefix: str) -> None:
-    """Raises `UserError` unless what `build` makes has the tensors of a checkpoint below `prefix`, by name and shape.
+    """Raises `UserError` unless the module from `build` has the tensors, by name and shape, that a checkpoint has under
+    `prefix`.
 
-    Only the header is read, and what is built has no memory, so settings that name a network of any size are refused
-    before it is taken.
+    Only the header is read, and the module is built on the meta device, so settings that name a huge network are
+    refused before memory is allocated for it.
     """
     try:
         with safe_open(checkpoint / _TENSORS, framework="pt") as file:
@@ -119,14 +120,14 @@ def check_fits(checkpoint: Path, build: Callable[[], nn.Module], prefix: str) ->
     except (RuntimeError, TypeError, ValueError, OverflowError) as problem:  # sizes that no tensor can have
         difference = " ".join(str(problem).split())[:300]
     if difference:
-        _facts(checkpoint)  # which reports one that was altered
+        _facts(checkpoint)  # if it was altered, this reports so instead
         raise _misfit_error(checkpoint, difference)
 
 
 def load_network(checkpoint: Path, network: nn.Module, prefix: str) -> None:
     """Load the tensors whose names start with `prefix` into a module, strictly.
 
-    Raises `UserError` where they do not fit.
+    Raises `UserError` if they do not fit.
     """
     _facts(checkpoint)
     try:
@@ -139,7 +140,7 @@ def load_network(checkpoint: Path, network: nn.Module, prefix: str) -> None:
 
 
 def fill(module: nn.Module, state: dict[str, Tensor], checkpoint: Path) -> None:
-    """Load a state into a module, strictly. Raises `UserError` naming the checkpoint where names or shapes differ."""
+    """Load a state into a module, strictly. Raises `UserError` naming the checkpoint if names or shapes differ."""
     try:
         module.load_state_dict(state)
     except RuntimeError as problem:
@@ -153,15 +154,15 @@ def digest_of(checkpoint: Path) -> str:
 
 
 def _current_name(name: str) -> str:
-    """The name that a tensor has today."""
+    """The current name of a tensor, which an earlier version may have saved under another name."""
     path, dot, last = name.rpartition(".")
     return f"{path}{dot}{RENAMED_TENSORS.get(last, last)}"
 
 
 @contextmanager
 def restoring(checkpoint: Path) -> Iterator[None]:
-    """A context in which facts that no run has written end in a `UserError`: whoever can write them can also seal
-    them."""
+    """A context that turns the errors of facts that no run wrote into a `UserError`. The seal does not rule such facts
+    out, since anyone who can write facts can also seal them."""
     try:
         yield
     except UserError:
@@ -187,8 +188,8 @@ def _facts(checkpoint: Path) -> dict[str, Any]:
 
 
 def _digest_of_tensors(file: Path) -> str:
-    """SHA-256 of a file of tensors; none where it has another length than its header says, which may be any: reading it
-    whole could take days."""
+    """SHA-256 of a file of tensors; empty if the file's length contradicts its header. Such a file is not read, since
+    it may be so large that reading it would take days."""
     try:
         with safe_open(file, framework="pt"):
             return digest_of_file(file)
@@ -197,7 +198,7 @@ def _digest_of_tensors(file: Path) -> str:
 
 
 def _seal(facts: dict[str, Any]) -> str:
-    """A digest of the facts, which hold the digest of the tensors: a fault of the disk or a slip in an editor shows."""
+    """A digest of the facts, the digest of the tensors among them. It reveals disk errors and accidental edits."""
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 

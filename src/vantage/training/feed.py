@@ -33,10 +33,10 @@ from vantage.views import ViewMaker
 
 __all__ = ["Feed", "feed_of", "held_out_part", "open_feed", "open_images", "training_part", "usual_size"]
 
-_PART = 0x9A27  # the purpose of a seed
-_SAMPLE = 32  # images by which a set counts as of one size
+_PART = 0x9A27  # what a seed is for
+_SAMPLE = 32  # at least this many images are looked at to find the size of a set's images
 _MOST_SCANNED = (
-    10_000_000  # sets of more images are not decoded to see which can be read: it would take as long as an epoch
+    10_000_000  # larger sets are not decoded first to find unreadable images: that would take as long as an epoch
 )
 
 
@@ -45,8 +45,8 @@ def open_images(
 ) -> tuple[Source, str]:
     """The readable images that a run trains on, and one line about those that are not readable.
 
-    They are those of `source`, or else of `data.path`. Raises `UserError` (`DataError`) where there is nothing at that
-    path, where the source lacks a method, and where too many images are unreadable.
+    They come from `source`, or from `data.path` if it is omitted. Raises `UserError` (`DataError`) if there is nothing
+    at that path, if the source lacks a method, or if too many images are unreadable.
     """
     if source is None and not data.path:
         raise UserError(
@@ -65,10 +65,10 @@ def open_images(
 
 
 def training_part(source: Source, data: Data) -> Source:
-    """The images of a source that are not held out, in their order, and at most `max_images` of them.
+    """The images of a source that are not held out, or `max_images` of them, in their order in the source.
 
-    The draw depends on the images and their labels alone (seed 0), so it is the same for every run. Raises `UserError`
-    where there are fewer than `max_images`.
+    The draw depends only on the number of images and their labels (seed 0), so it is the same for every run. Raises
+    `UserError` if there are fewer than `max_images`.
     """
     if not data.hold_out and not data.max_images:
         return source
@@ -89,13 +89,13 @@ def training_part(source: Source, data: Data) -> Source:
 
 
 def held_out_part(source: Source, data: Data) -> Source:
-    """The images of a source that `data.hold_out` leaves out of training, in their order."""
+    """The images of a source that `data.hold_out` leaves out of training, in their order in it."""
     out = _hold_out_mask(labels_of(source), data.hold_out)
     return SourceSubset(source, out.nonzero()[:, 0])
 
 
 def _hold_out_mask(label: Int[Tensor, "n"], share: float) -> Bool[Tensor, "n"]:
-    """The labeled images that `evaluate` holds out, or a share of all images where none is labeled."""
+    """The labeled images that `evaluate` holds out, or a share of all images if none is labeled."""
     has_label = label >= 0
     out = torch.zeros(len(label), dtype=torch.bool)
     if has_label.any():
@@ -106,7 +106,7 @@ def _hold_out_mask(label: Int[Tensor, "n"], share: float) -> Bool[Tensor, "n"]:
 
 
 def usual_size(source: Source) -> tuple[int, bool]:
-    """Median short side, in pixels, of up to some 60 images spread over the set, and whether all of them have one
+    """Median short side, in pixels, of at most 63 images spread over the set, and whether all of these have the same
     size."""
     step = max(1, len(source) // _SAMPLE)
     shapes, numbers = [], range(0, len(source), step)
@@ -129,7 +129,7 @@ class Feed:
     """The images, as batches."""
 
     views: ViewMaker
-    """What makes views of a batch."""
+    """What makes the views of a batch."""
 
     @property
     def steps(self) -> int:
@@ -137,18 +137,18 @@ class Feed:
         return self.images.steps
 
     def batches(self, epoch: int, start_step: int) -> Iterator[Batch]:
-        """The batches of an epoch from a step on."""
+        """The batches of an epoch, from step `start_step` of it on."""
         return self.images.batches(epoch, start_step)
 
     def views_of(self, batch: Batch, generator: torch.Generator) -> list[Float[Tensor, "b ..."]]:
-        """The views of a batch, on the device where its pixels lie, laid out channels last."""
+        """The views of a batch, on the device of its pixels, in channels-last layout."""
         resident = isinstance(self.images, ResidentImages)
         views = self.views.batch(batch.pixels[0], generator) if resident else self.views.finish(batch.pixels, generator)
         return [_channels_last(view) for view in views]
 
 
 def _channels_last(view: Float[Tensor, "b *rest c h w"]) -> Float[Tensor, "b *rest c h w"]:
-    """The layout in which convolutions are fastest, for the patches of a jigsaw too."""
+    """A view, or the patches of a jigsaw, in the memory layout in which convolutions are fastest."""
     flat = view.flatten(0, -4).contiguous(memory_format=torch.channels_last)
     return flat.unflatten(0, view.shape[:-3])
 
@@ -176,15 +176,15 @@ def feed_of(
     share: tuple[int, int, int] = (0, 1, 1),
     progress: Callable[[int, int], None] | None = None,
 ) -> Feed:
-    """Batches of views: small sets of one image size live on the device, others are streamed (`Data.resident_bytes`).
+    """Batches of views. Small sets of one image size are kept on the device, others streamed (`Data.resident_bytes`).
 
-    `share` is the number of this process, how many there are, and in how many accumulated parts a batch comes.
+    `share` holds the number of this process, the number of processes, and the number of accumulated parts of a batch.
     `progress` gets (images done, images in all) while images are decoded into memory.
     """
     rank, world_size, accumulate = share
     settings = {"rank": rank, "world_size": world_size, "accumulate": accumulate, "shuffle_window": data.shuffle_window}
     side, one_size = usual_size(source)
-    budget = min(data.resident_bytes, memory_of(str(device)) // 2)  # settings may come from elsewhere
+    budget = min(data.resident_bytes, memory_of(str(device)) // 2)  # settings may come from a larger machine
     if one_size and len(source) * 3 * side * side <= budget:
         resident = partial(ResidentImages, source, batch_size, seed, **settings, device=device, progress=progress)
         try:

@@ -36,7 +36,7 @@ from vantage.training.writer import only_writer, refuse_a_run
 __all__ = ["TrainingOutcome", "resume", "train"]
 
 _READ_SECONDS = 2.0
-"""Where steps are slow, the loss and the signals are read this often, whatever `log_every` says."""
+"""If steps are slow, a run on one process reads the loss and the signals this often, whatever `log_every` is."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class TrainingOutcome:
     """Optimizer steps taken."""
 
     finished: bool
-    """Whether all epochs were done; otherwise a signal stopped the run, and `resume` continues it."""
+    """Whether all epochs are done; if not, a signal stopped the run, and `resume` continues it."""
 
 
 def train(
@@ -63,16 +63,17 @@ def train(
 ) -> TrainingOutcome:
     """Train a run from its start and keep everything in `folder`.
 
-    The run is taken as it is; `run.fit(images)` adapts a recipe to a data set first. `source`, any object with the
-    methods of `Source`, gives the images in place of `run.data.path`. Its fingerprint is recorded, so that `resume` can
-    check that the images are the same. SIGINT and SIGTERM save a checkpoint and end the run early.
+    The run is used as given; to adapt a recipe to a data set, call `run.fit(images)` first. `source`, any object with
+    the methods of `Source`, gives the images in place of `run.data.path`. Its fingerprint is recorded, so that `resume`
+    can check that the images are the same. SIGINT and SIGTERM save a checkpoint and end the run early.
 
-    `init`, the folder of another run or one of its checkpoints, is where the networks start from, under whatever recipe
-    they were trained, and the optimizer and the memories as far as they fit (`vantage.training.start.warm_start`). The
-    progress and `provenance.json` say what was taken. Steps count from 0, images come in the order of this run's seed.
+    `init` is a warm start: the folder of another run under any recipe, one of its checkpoints, or a file of weights.
+    The networks start from it, and so do the optimizer and the memories as far as they fit
+    (`vantage.training.start.warm_start`). The progress and `provenance.json` list what was taken. Steps count from 0,
+    and the order of the images follows from this run's seed.
 
     Raises `UserError` if the folder already holds a run, if the images cannot be used or do not fit the networks, if
-    the backbone in `init` is another one, and if the loss is no longer finite. A start that fails before its first
+    the backbone in `init` does not match, or if the loss is no longer finite. A run that fails before its first
     checkpoint leaves nothing in the folder.
     """
     folder = Path(folder)
@@ -85,10 +86,11 @@ def train(
 def resume(
     folder: Path | str, run: Run | None = None, progress: Progress | None = None, *, source: Source | None = None
 ) -> TrainingOutcome:
-    """Continue a run from its newest checkpoint, or from the start where it has none yet.
+    """Continue a run from its newest checkpoint, or from the start if it has none yet.
 
-    `run` may differ from the stored settings in `hardware`, `monitoring` and `data` only; the rest must be equal,
-    else `UserError`. A run that was trained on a `source` needs it again.
+    `run` may differ from the stored settings only in `hardware`, `monitoring` and `data` (but not in
+    `data.shuffle_window`); any other difference raises `UserError`. A run that was trained on a `source` needs it
+    again.
     """
     folder = Path(folder)
     check_run(folder)
@@ -111,7 +113,7 @@ def _train(
     fabric, run = launch(run, progress)
     images, line = open_images(run.data, source=source)
     progress.line(line)
-    check_labels(run, images)  # not at the first validation, which would lose the epoch before it
+    check_labels(run, images)  # now: failing at the first validation would lose the epoch before it
     data = {"fingerprint": images.fingerprint(), "images": len(images)}
     if resumed:
         _check_same_run(run, folder, data)
@@ -121,9 +123,9 @@ def _train(
         session = Session(run, fabric, images, report)
     origin = start and take(start, session.learner, session.optimizer.optimizer, run, images, progress)
     with only_writer(folder), remove_on_failure(folder, unless=lambda: _must_stay(folder)):
-        if not resumed:  # another process may have begun meanwhile
+        if not resumed:  # another process may have started meanwhile
             refuse_a_run(folder)
-            true_on_all(True)  # all have looked before one writes
+            true_on_all(True)  # a barrier: all have looked before one writes
         by_first(lambda: _write_settings(run, folder, data, resumed, origin))
         step, clock = session.restore(newest) if newest else (0, 0.0)
         if not newest:
@@ -140,14 +142,14 @@ def _train(
 
 
 def _must_stay(folder: Path) -> bool:
-    """Whether what is in the folder must stay: a checkpoint, or the files of the first process."""
+    """Whether the folder must keep its contents: it has a checkpoint, or cleaning up is for the first process."""
     return processes.rank() > 0 or checkpoint.latest(folder) is not None
 
 
 def _loop(session: Session, folder: Path, step: int, clock: float, progress: Progress, signals: Signals) -> int:
     run, steps = session.run, session.feed.steps
     start_time, save_time, read_time = time.monotonic() - clock, time.monotonic(), time.monotonic()
-    alone = processes.count() == 1  # several read at the same steps, since they exchange what they read
+    alone = processes.count() == 1  # several must read at the same steps, since they exchange what they read
     metrics = by_first(lambda: Metrics(folder, step, f"`vantage resume {folder}`"))
     progress.start(run.recipe, run.epochs * steps, step)
     watch, pace = Watch(session, folder), Pace(run.monitoring.minutes, session.work, step, clock)
@@ -217,7 +219,7 @@ def _validate(session: Session) -> float:
 
 
 def _write_settings(run: Run, folder: Path, data: dict[str, Any], resumed: bool, origin: dict[str, Any] | None) -> None:
-    """Write the settings and the provenance (with what a warm start took); of a resumed run one record more."""
+    """Write the settings and the provenance (with what a warm start took). Resuming only adds a record."""
     record, records = provenance(data["fingerprint"], data["images"]), read_provenance(folder) if resumed else []
     if not resumed:
         settings.write(run, folder)
@@ -231,6 +233,6 @@ def _check_same_run(run: Run, folder: Path, data: dict[str, Any]) -> None:
     records = read_provenance(folder)
     if records and records[0]["data"] != data:
         raise UserError(
-            f"the run in {folder} began on {records[0]['data']['images']:,} images, but these are {data['images']:,}, "
-            "or others: give the same images back (--data PATH if they have moved, or `source` from Python)"
+            f"the run in {folder} began on {records[0]['data']['images']:,} images, but the {data['images']:,} given "
+            "now are not the same: give the same images again (--data PATH if they have moved, or `source` from Python)"
         )

@@ -3,7 +3,8 @@
 Each choice is a frozen value with `build(module, lr)`. Only parameters that require a gradient are given to the
 optimizer, so a momentum encoder inside the module is left alone. The training loop writes the learning rate of each
 step into every parameter group (`group["lr"]`). On a GPU all three work on lists of tensors, which takes a few kernel
-launches instead of several for each parameter; on a CPU torch's own two go tensor by tensor, which is faster there.
+launches instead of several for each parameter; on a CPU torch's SGD and AdamW update tensor by tensor, which is faster
+there.
 """
 # torch documents its operations on lists of tensors, but does not export them to type checkers.
 # pyright: reportPrivateImportUsage=false
@@ -42,8 +43,8 @@ class NoParameters:
 class BiasAndNorm:
     """Exclude biases and the scales and shifts of normalization layers, as SimCLR and PIRL do.
 
-    These are the parameters with at most one axis, whatever the layer is called; so a learned scale per channel, as
-    some transformers have, is excluded too.
+    These are the parameters with at most one axis, whatever the type of the layer, so a learned scale per channel, as
+    in some transformers, is excluded too.
     """
 
     def __call__(self, name: str, parameter: nn.Parameter) -> bool:
@@ -79,7 +80,7 @@ class SGD:
         _in_range(self, "weight_decay", self.weight_decay)
 
     def build(self, module: nn.Module, lr: float = 0.0) -> torch.optim.SGD:
-        """torch's SGD; raises `UserError` where `module` has nothing to train."""
+        """torch's SGD; raises `UserError` if `module` has nothing to train."""
         with_decay, without_decay = _split(module, self.exclude)
         groups = [{"params": with_decay}, {"params": without_decay, "weight_decay": 0.0}]
         return torch.optim.SGD(_nonempty(groups), lr=lr, momentum=self.momentum, weight_decay=self.weight_decay)
@@ -110,7 +111,7 @@ class AdamW:
         _in_range(self, "eps", self.eps)
 
     def build(self, module: nn.Module, lr: float = 0.0) -> torch.optim.AdamW:
-        """torch's AdamW; raises `UserError` where `module` has nothing to train."""
+        """torch's AdamW; raises `UserError` if `module` has nothing to train."""
         with_decay, without_decay = _split(module, self.exclude)
         groups = [{"params": with_decay}, {"params": without_decay, "weight_decay": 0.0}]
         moments = (self.beta1, self.beta2)
@@ -123,7 +124,7 @@ class LARS:
 
     For each parameter w with gradient g:
 
-        scale ← trust_coefficient · |w| / (|g| + weight_decay · |w|)        (1 where |w| or |g| is 0)
+        scale ← trust_coefficient · |w| / (|g| + weight_decay · |w|)        (1 if |w| or |g| is 0)
         v ← momentum · v + lr · scale · (g + weight_decay · w)
         w ← w − v
 
@@ -146,7 +147,7 @@ class LARS:
         _in_range(self, "trust_coefficient", self.trust_coefficient)
 
     def build(self, module: nn.Module, lr: float = 0.0) -> "LARSOptimizer":
-        """The optimizer below; raises `UserError` where `module` has nothing to train."""
+        """The optimizer below; raises `UserError` if `module` has nothing to train."""
         with_decay, without_decay = _split(module, self.exclude)
         groups = [
             {"params": with_decay, "weight_decay": self.weight_decay, "adapt": True},
@@ -163,9 +164,9 @@ for AdamW our choice."""
 class LARSOptimizer(torch.optim.Optimizer):
     """The update of `LARS`, over lists of tensors.
 
-    Written here because torch has none. Of those that are maintained, timm's would make an extra a requirement of
-    SimCLR (the tests compare the two where timm is installed); the others are archived or loop over parameters. The
-    norms stay on the device: no step waits for the GPU.
+    Written here because torch has none. With timm's, SimCLR would require an optional dependency (the tests compare the
+    two if timm is installed); other implementations are archived or loop over parameters. The norms stay on the device,
+    so no step waits for the GPU.
     """
 
     def __init__(self, groups: list[dict[str, Any]], lr: float, momentum: float, trust: float) -> None:
@@ -206,7 +207,7 @@ def _scales(weights: list[Tensor], gradients: list[Tensor], trust: float, weight
     size = torch.stack(torch._foreach_norm(weights))
     slope = torch.stack(torch._foreach_norm(gradients))
     scale = trust * size / (slope + weight_decay * size)
-    # A parameter that is zero would stay zero.
+    # Otherwise a parameter that is zero would stay zero.
     return list(torch.where((size > 0) & (slope > 0), scale, 1.0).unbind())
 
 

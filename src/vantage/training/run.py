@@ -1,4 +1,4 @@
-"""The one configuration of a run, its checks, and how it fits itself to a data set."""
+"""The configuration of a run, its checks, and how it is adapted to a data set."""
 
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -17,7 +17,7 @@ __all__ = ["Data", "Fits", "Hardware", "Monitoring", "Run", "refuse_conflicts"]
 
 Precision = Literal["32-true", "bf16-mixed", "16-mixed", "64-true"]
 GIB = 2**30
-_MOST_WORKERS = 1024  # processes of one machine, so that settings from elsewhere start no more
+_MOST_WORKERS = 1024  # processes on one machine: a limit for settings from elsewhere
 
 
 @dataclass(frozen=True)
@@ -29,24 +29,24 @@ class Data:
     picks a part of it."""
 
     on_bad_image: Literal["skip", "stop"] = "skip"
-    """What to do about unreadable images: train without them (stops above 1 %), or stop at once."""
+    """What to do about unreadable images: train without them (unless they exceed 1 %), or stop at once."""
 
     num_workers: int = 2
     """Processes that decode images, for sets that are streamed."""
 
     resident_bytes: int = 2 * GIB
-    """Sets of one image size with at most this many bytes are decoded once and kept on the device; 0: stream all."""
+    """Sets of one image size and at most this many bytes are decoded once and kept on the device; 0: stream all."""
 
     hold_out: float = 0.0
-    """Share of each class (of all images where none has a label) that is not trained on: .2 leaves out the images that
-    `evaluate` without a test set tests on."""
+    """Share of each class (of all images if none has a label) that is kept out of training: .2 keeps out the images
+    that `evaluate` tests on if it is given no test set."""
 
     max_images: int = 0
-    """Train on at most this many of the others, equally many of each class where images have labels; 0: all."""
+    """Train on only this many of the other images, equally many of each class if images have labels; 0: all."""
 
     shuffle_window: int = WINDOW
-    """Images of tar shards that are shuffled together: an epoch takes shards in random order, and mixes neighbors that
-    hold this many. Less keeps reads nearer to each other, for disks that are far away."""
+    """Images of tar shards that are shuffled together: an epoch takes the shards in random order, and shuffles about
+    this many images of consecutive shards at a time. A smaller number keeps reads closer together, for remote disks."""
 
     def __post_init__(self) -> None:
         counts = {name: getattr(self, name) for name in ("num_workers", "resident_bytes", "max_images")}
@@ -62,23 +62,23 @@ class Hardware:
     """What a run computes on."""
 
     accelerator: Literal["auto", "cpu", "cuda"] = "auto"
-    """Kind of device; auto is a CUDA device where there is one."""
+    """Kind of device; auto is a CUDA device if there is one, else the CPU."""
 
     devices: int = 1
-    """Devices of each machine."""
+    """Devices per machine."""
 
     nodes: int = 1
-    """Machines."""
+    """Number of machines."""
 
     precision: Precision = "bf16-mixed"
-    """Arithmetic of the networks; similarities and losses are float32 at least. Without bf16 support, 32-true is used,
+    """Precision of the networks; similarities and losses are float32 or better. Without bf16 support, 32-true is used,
     and the run reports it."""
 
     compile: bool = False
-    """Whether the networks are compiled by torch.compile: minutes at the start, then some percent faster."""
+    """Whether to compile the networks by torch.compile: minutes at the start, then a few percent faster."""
 
     threads: int = field(default=0, metadata={"later": True})
-    """Threads of each process on a CPU; 0: one for each core. Another number may round differently."""
+    """Threads of each process on a CPU; 0: one for each core. Another number may change how results are rounded."""
 
     def __post_init__(self) -> None:
         _at_least(1, "hardware", devices=self.devices, nodes=self.nodes, threads=self.threads or 1)
@@ -87,7 +87,7 @@ class Hardware:
 
 @dataclass(frozen=True)
 class Monitoring:
-    """What a run reports and saves on the way."""
+    """What a run reports and saves while it trains."""
 
     log_every: int = 10
     """Steps between readings of the loss."""
@@ -96,10 +96,10 @@ class Monitoring:
     """Longest time between checkpoints, in minutes; one is written after every epoch too."""
 
     knn_every: int = 0
-    """Epochs between kNN accuracies of a tenth of the labeled training images against the others; 0: never."""
+    """Epochs between measurements of kNN accuracy: the others classify a tenth of the labeled images; 0: never."""
 
     minutes: float = 0.0
-    """Time that training was planned to take; where it becomes clear that it will take a tenth more, training says so.
+    """Time that training was planned to take; once it is clear that it will take over a tenth longer, training warns.
     0: no plan."""
 
     def __post_init__(self) -> None:
@@ -110,7 +110,7 @@ class Monitoring:
 
 @dataclass(frozen=True)
 class Run:
-    """A whole training run. Variants by `dataclasses.replace`; recipes are functions that return one."""
+    """The complete configuration of a run. Recipes return one; `dataclasses.replace` makes variants."""
 
     recipe: str
     """Name of the method."""
@@ -119,32 +119,32 @@ class Run:
     """How views are made."""
 
     encoders: Role
-    """Who encodes them."""
+    """Which networks encode them."""
 
     branches: tuple[Branch, ...]
-    """The contrasts, summed by weight."""
+    """The contrasts; the loss is their weighted sum."""
 
     optimizer: Optimizer
-    """What moves the parameters."""
+    """What updates the parameters."""
 
     learning_rate: LearningRate
-    """Learning rate by step, for the whole batch."""
+    """Learning rate as a function of the step, for the whole batch."""
 
     epochs: int = 200
     """Passes over the data set."""
 
     batch_size: int = 256
-    """Images of an optimizer step, over all processes and accumulated parts."""
+    """Images per optimizer step, over all processes and accumulated parts."""
 
     accumulate: int = 1
     """Parts that a batch is cut into, to save memory. In-batch methods then compare within a part only, so they have
     fewer negatives; a queue or bank is read as it was before the whole batch."""
 
     resizing: ProgressiveResizing | None = field(default=None, metadata={"later": True})
-    """Small views first, for short runs; None: views as they are made."""
+    """Small views at the start of training, for short runs; None: full size throughout."""
 
     seed: int = 0
-    """All randomness is a function of it and of the step."""
+    """All randomness is a function of the seed and the step."""
 
     data: Data = field(default_factory=Data)
     """Where the images come from."""
@@ -153,7 +153,7 @@ class Run:
     """What the run computes on."""
 
     monitoring: Monitoring = field(default_factory=Monitoring)
-    """What it reports and saves on the way."""
+    """What it reports and saves while it trains."""
 
     def __post_init__(self) -> None:
         views = max((branch.views for branch in self.branches), default=0)
@@ -176,15 +176,15 @@ class Run:
             )
 
     def fit(self, images: int, batch_size: int | None = None) -> "Run":
-        """This run for a data set of `images` images.
+        """This run, adapted to a data set of `images` images.
 
-        * batch size: `batch_size` if given; otherwise halved until an epoch has at least 8 steps. The learning rate
-          follows it (linear scaling rule);
+        * batch size: `batch_size` if given; otherwise halved until an epoch has at least 8 steps, or 8 images.
+          The learning rate follows it (linear scaling rule);
         * epochs: sets below 50,000 images train √(50,000 / images) times as long, at most 4 times;
-        * memories, rules, groups of BatchNorm and schedules counted in epochs fit themselves (`Queue.fit_to`,
+        * memories, rules, groups of BatchNorm and schedules counted in epochs adapt themselves (`Queue.fit_to`,
           `Sample.fit_to`, `SplitBatchNorm.fit_to`, `ByEpoch`).
 
-        Raises `UserError` for fewer images than `batch_size`; if it is omitted, for fewer than 8.
+        Raises `UserError` for fewer images than `batch_size` or, if it is omitted, than the smallest batch (usually 8).
         """
         if batch_size is None:
             batch_size = self._smaller_batch(images)
@@ -198,12 +198,12 @@ class Run:
     def rescale(self, batch_size: int | None = None, epochs: int | None = None) -> "Run":
         """This run with another batch size or number of epochs.
 
-        The learning rate follows the batch size in proportion; its schedule and whatever else is counted in epochs is
-        stretched. Memories and groups of BatchNorm stay as they are, which `fit` changes too.
+        The learning rate is proportional to the batch size; its schedule and everything else that is counted in epochs
+        is stretched. Memories and groups of BatchNorm stay as they are; `fit` changes them too.
         """
         batch_size = self.batch_size if batch_size is None else batch_size
         epochs = self.epochs if epochs is None else epochs
-        _at_least(1, "", batch_size=batch_size, epochs=epochs)  # before any schedule is stretched by nonsense
+        _at_least(1, "", batch_size=batch_size, epochs=epochs)  # before a schedule is stretched by an invalid number
         learning_rate = self.learning_rate.scale(batch_size / self.batch_size).for_epochs(self.epochs, epochs)
         parts = (self.branches, self.encoders)
         branches, encoders = stretch_all(parts, epochs / self.epochs, self.batch_size / batch_size)
@@ -238,7 +238,7 @@ def _at_most(most: int, part: str, **values: int) -> None:
 
 
 def refuse_conflicts(original: Run, run: Run) -> None:
-    """Raises `UserError` naming settings that differ and are not of hardware, monitoring, or the place of the data."""
+    """Raises `UserError` naming the settings that differ, apart from those that a resumed run may change."""
     free = ("hardware.", "monitoring.", "data.")
     conflicts = [
         change

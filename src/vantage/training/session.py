@@ -1,4 +1,4 @@
-"""What a run computes with: the engine, the learner, the optimizer and the images; and one step of it."""
+"""What a run computes with (Fabric, the learner, the optimizer and the images), and one training step."""
 
 import inspect
 import logging
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Session", "check_fits", "has_bf16", "launch", "start"]
 
-_VIEWS, _NETWORKS = 2, 3  # the purpose of a seed
+_VIEWS, _NETWORKS = 2, 3  # what a seed is for
 
-# Every process updates its stores alike, so buffers are not synchronized; newer torch has renamed the setting.
+# Every process updates its stores in the same way, so DDP need not broadcast buffers. Newer torch renamed the setting.
 _NEW_NAME = "forward_sync_buffers" in inspect.signature(DistributedDataParallel.__init__).parameters
 _ALONE: dict[str, Any] = {"forward_sync_buffers" if _NEW_NAME else "broadcast_buffers": False}
 
@@ -71,7 +71,7 @@ class Session:
         self.monitor = Monitor(self.learner.networks.width).to(fabric.device)
         self.feed = open_feed(run, source, processes.rank(), processes.count(), fabric.device, progress)
         self.generator = ShareGenerator()
-        self.side: int | None = None  # of the last views in full size, in pixels
+        self.side: int | None = None  # of the last full-size views, in pixels
 
     def learning_rate(self, step: int) -> float:
         """Learning rate of a step."""
@@ -101,7 +101,7 @@ class Session:
         return torch.stack(losses).mean()
 
     def views_of(self, batch: Batch, step: int) -> list[Tensor]:
-        """The views of a batch at a step, which draws them from the session's generator."""
+        """The views of a batch at a step, drawn from the session's generator."""
         views = self.feed.views_of(batch, self.generator)
         if self.run.resizing is None:
             return views
@@ -109,7 +109,7 @@ class Session:
         return [self.run.resizing(view, self._share(step)) for view in views]
 
     def work(self, step: int) -> float:
-        """Share of the run's work that is done before a step: a step with small views is less work."""
+        """Share of the run's work that is done before a step: a step with small views counts as less work."""
         resizing, share = self.run.resizing, self._share(step)
         return share if resizing is None or self.side is None else resizing.work(share, self.side)
 
@@ -120,7 +120,7 @@ class Session:
         return self.fabric.no_backward_sync(self.model)
 
     def save(self, folder: Path, step: int, clock: float) -> None:
-        """Write a checkpoint; `clock` is the seconds trained so far."""
+        """Write a checkpoint; `clock` is the number of seconds trained so far."""
         tensors = {f"learner.{name}": value for name, value in self.learner.state_dict().items()}
         tensors |= {f"monitor.{name}": processes.total(value) for name, value in self.monitor.state_dict().items()}
         slots, facts = optimizer_state(self.optimizer.optimizer)
@@ -137,7 +137,7 @@ class Session:
     def restore(self, path: Path) -> tuple[int, float]:
         """Load a checkpoint; returns its step and the seconds trained so far.
 
-        Raises `UserError` where it does not fit, or was written with other settings.
+        Raises `UserError` if it does not fit, or was written with other settings.
         """
         tensors, facts = checkpoint.load(path)
         with checkpoint.restoring(path):
@@ -151,14 +151,14 @@ class Session:
             checkpoint.fill(
                 module, {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}, path
             )
-        if processes.rank():  # the sums of all processes are the first one's now
+        if processes.rank():  # what was saved are sums over all processes, which the first keeps
             self.monitor.reset()
         restore_optimizer(self.optimizer.optimizer, tensors, facts["optimizer"])
         self.fabric.strategy.precision.load_state_dict(facts["scaler"])
 
 
 def check_fits(path: Path, run: Run, images: int) -> None:
-    """Raises `UserError` where a checkpoint is not of such a run, before any memory is taken for it."""
+    """Raises `UserError` if a checkpoint does not belong to such a run, before memory is allocated for it."""
     try:
         checkpoint.check_fits(path, lambda: Learner(run.encoders, run.branches, images, run.seed), "learner.")
     except UserError:
@@ -168,7 +168,7 @@ def check_fits(path: Path, run: Run, images: int) -> None:
 
 
 def _refuse_edited(facts: dict[str, Any], run: Run) -> None:
-    """Raises `UserError` where `settings.json` was edited since a checkpoint with these facts was written."""
+    """Raises `UserError` if `settings.json` was edited after a checkpoint with these facts was written."""
     if "run" in facts:
         refuse_conflicts(settings.read_run(facts["run"], facts.get("schema", 1)), run)
 
@@ -181,7 +181,7 @@ def _parts(batch: Batch, count: int) -> list[Batch]:
 
 
 def launch(run: Run, progress: Progress) -> "tuple[Fabric, Run]":
-    """The launched engine, and the run with its precision set to 32-true where bf16 would be slow."""
+    """Fabric, launched, and the run with its precision set to 32-true if bf16 would be slow here."""
     hardware = run.hardware
     on_cuda = hardware.accelerator in ("auto", "cuda") and torch.cuda.is_available()
     if hardware.precision == "bf16-mixed" and not has_bf16(on_cuda):
@@ -191,9 +191,9 @@ def launch(run: Run, progress: Progress) -> "tuple[Fabric, Run]":
 
 
 def start(hardware: Hardware) -> "Fabric":
-    """The launched engine, whose processes have met. Raises `UserError` where this machine has too few devices,
-    or nothing started the other machines."""
-    from lightning_fabric import Fabric  # slow to import, and only training and shared work need it
+    """Fabric, launched, with its processes connected. Raises `UserError` if this machine has too few devices, or if the
+    processes of the other machines were not started."""
+    from lightning_fabric import Fabric  # slow to import; only training and shared work need it
     from lightning_fabric.strategies.ddp import DDPStrategy
 
     check_hardware(hardware.accelerator, hardware.devices, hardware.precision)
@@ -223,7 +223,7 @@ def start(hardware: Hardware) -> "Fabric":
 
 @contextmanager
 def _silent() -> Iterator[None]:
-    """A context without the lines in which Fabric introduces itself and gives advice on precision."""
+    """A context in which Fabric prints neither its greeting nor its advice on precision."""
     logger = logging.getLogger("lightning_fabric.utilities.rank_zero")
     before = logger.disabled
     logger.disabled = True

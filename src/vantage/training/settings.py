@@ -1,7 +1,7 @@
 """A run's settings: written beside the run, and read back into an equal `Run`.
 
-`settings.json` holds the parts as plain data (`vantage.composition.codec`). `settings.py.txt` says the same in Python
-for people; nothing reads it.
+`settings.json` holds the parts as plain data (`vantage.composition.codec`). `settings.py.txt` shows the same as Python,
+for people; no code reads it.
 """
 
 import json
@@ -25,16 +25,16 @@ FILE = "settings.json"
 PYTHON_FORM = "settings.py.txt"
 """Name of the file for people."""
 SCHEMA = 2
-"""Form of the file; raised when an older reader would misread a newer file. Before 2, groups of BatchNorm were those of
-each process and accumulated part."""
+"""Version of the format, raised when an older reader would misread a newer file. Before version 2, groups of BatchNorm
+were counted within each process and accumulated part."""
 
 
 def write(run: Run, folder: Path) -> Path:
-    """Write `settings.json` and its Python form into `folder`, each whole or not at all; returns the first. Files that
-    parts need are copied there too.
+    """Write `settings.json` and its Python form into `folder`, each complete or not at all; returns the path of
+    the former. Files that parts need are copied there too.
 
-    Raises `UserError` where a part could not be read back (it is local to a function, or holds what is not plain data),
-    where the folder cannot be written to, or where a file of a run there is a link to elsewhere.
+    Raises `UserError` if a part could not be read back (it is local to a function, or holds something other than plain
+    data), if the folder cannot be written to, or if a file of a run there is a link to elsewhere.
     """
     check_run(folder)
     text = json.dumps({"schema": SCHEMA, "run": encode(run)}, indent=1, allow_nan=False)
@@ -53,8 +53,8 @@ def read(folder: Path) -> Run:
     """The `Run` that `write` put into `folder`; equal to the one written.
 
     Parts of your own are imported only from modules that `allowing` names. A field that the file lacks takes its
-    default, if it has one. Raises `UserError` that names the file, the path in it, what was expected and what was
-    found, or says that the folder is not safe to open (`check_run`).
+    default, if it has one. Raises `UserError` if the folder is not safe to open (`check_run`), or naming the file, the
+    path in it, what was expected and what was found.
     """
     check_run(folder)
     path = folder / FILE
@@ -78,7 +78,7 @@ def read(folder: Path) -> Run:
 
 
 def _missing(folder: Path) -> str:
-    """What is there in place of a run, and where one is."""
+    """What is there in place of a run, and where a run may be."""
     if not folder.is_dir():
         what = "it is a file" if folder.exists() else "there is no such folder"
         return f"{what}{near_path(folder, FILE) or '; name the folder given to --out'}"
@@ -92,9 +92,9 @@ def _missing(folder: Path) -> str:
 
 
 def read_run(data: Any, schema: int) -> Run:
-    """The run that plain data of this schema stands for, computing what the version that wrote it computed.
+    """The run that plain data of this schema describe. It computes what it computed in the version that wrote them.
 
-    Raises `UserError`, with the path, where the data are no run.
+    Raises `UserError`, with the path, if the data do not describe a run.
     """
     run = decode(data, Run)
     parts = run.accumulate * run.hardware.devices * run.hardware.nodes
@@ -102,7 +102,7 @@ def read_run(data: Any, schema: int) -> Run:
 
 
 def _of_the_joint_batch(data: Any, parts: int) -> Any:
-    """Plain data whose groups of BatchNorm were those of each of `parts` processes and accumulated parts."""
+    """Convert groups of BatchNorm, counted within each of `parts` parts of a batch, to groups of the joint batch."""
     if isinstance(data, list):
         return [_of_the_joint_batch(item, parts) for item in data]
     if not isinstance(data, dict):

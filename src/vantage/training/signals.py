@@ -18,7 +18,7 @@ class Signals:
         for number in (signal.SIGINT, signal.SIGTERM):
             try:
                 self.handlers[number] = signal.signal(number, self._request)
-            except ValueError:  # not the main thread: whoever owns it handles signals
+            except ValueError:  # not the main thread, which alone can handle signals
                 break
         return self
 
@@ -36,5 +36,5 @@ class Signals:
 
 
 def anywhere(here: bool) -> bool:
-    """Whether `here` is true on any process, so that all act alike."""
+    """Whether `here` is true on any process, so that all of them act in the same way."""
     return bool(processes.total(torch.tensor(float(here), device=processes.device())) > 0)

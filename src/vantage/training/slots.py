@@ -1,4 +1,4 @@
-"""What an optimizer keeps of each parameter, as named tensors and plain facts, and back."""
+"""The state of an optimizer as named tensors and plain facts, and back."""
 
 from typing import Any
 
@@ -19,8 +19,8 @@ def optimizer_state(optimizer: torch.optim.Optimizer) -> tuple[dict[str, Tensor]
 
 
 def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-    """The inverse of `optimizer_state`. What is not of this optimizer raises one of the errors that
-    `checkpoint.restoring` puts into words."""
+    """The inverse of `optimizer_state`. A state that does not fit this optimizer raises one of the errors
+    that `checkpoint.restoring` turns into a `UserError`."""
     slots: dict[int, dict[str, Any]] = {}
     slots_of_optimizer = {name: value for name, value in tensors.items() if name.startswith("optimizer.")}
     for path, value in {**slots_of_optimizer, **facts["numbers"]}.items():
@@ -30,7 +30,7 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tenso
     groups = []
     for old, new in zip(optimizer.state_dict()["param_groups"], facts["groups"], strict=True):
         if not all(name not in old or name == "params" or _same_kind(value, old[name]) for name, value in new.items()):
-            raise ValueError("a setting of the optimizer is of another kind")
+            raise ValueError("a setting of the optimizer has another type")
         groups.append({**old, **new, "params": old["params"]})
     if not all(_fits(index, value, parameters) for index, each in slots.items() for value in each.values()):
         raise ValueError("a state of the optimizer has another shape than its parameter")
@@ -43,11 +43,11 @@ def _fits(index: int, value: Any, parameters: list[Tensor]) -> bool:
 
 
 def _same_kind(value: Any, template: Any) -> bool:
-    """Whether a setting of a group of parameters, as JSON has it, is of the kind that the optimizer has."""
+    """Whether a setting of a parameter group, read from JSON, has the type that it has in the optimizer."""
     if isinstance(template, tuple | list):
         return isinstance(value, tuple | list) and len(value) == len(template) and all(map(_same_kind, value, template))
     if template is None or isinstance(
         template, bool
-    ):  # which of torch's loops is used may change from version to version
+    ):  # torch's choice of an implementation may change between versions
         return value is None or isinstance(value, bool)
     return isinstance(value, int | float) if isinstance(template, int | float) else value == template

@@ -1,4 +1,4 @@
-"""One run to a folder, and one process at a time that trains it, or does other long work in a folder."""
+"""Only one run in a folder, and only one process at a time that trains it or does other long work there."""
 
 import os
 import time
@@ -14,16 +14,16 @@ from vantage.training import checkpoint, settings
 __all__ = ["only_writer", "refuse_a_run"]
 
 _PATIENCE = 10.0
-"""Seconds. The loading workers of a killed process hold its folder until they see that it is gone."""
+"""Seconds to wait for a lock: workers of a killed process keep it until they notice that the process is gone."""
 
 
 @contextmanager
 def only_writer(folder: Path, doing: str = "training the run in") -> Iterator[None]:
-    """Make sure that no other process trains the run in `folder`, or does other work in it, meanwhile. Raises
-    `UserError`, on every process of this run, if one does; `doing` names the work in its message.
+    """A context in which no other process trains the run in `folder`, or does other work there. Raises `UserError`, on
+    every process of this run, if another one does; `doing` describes the work in the message.
 
-    The folder itself is locked: nothing is left in it, and a process that ends, however it ends, releases the lock.
-    Where it cannot be made, or its file system knows no locks, nothing is checked.
+    The folder itself is locked, so no lock file is left in it, and a process releases the lock however it ends. If the
+    folder cannot be made, or its file system has no locks, nothing is checked.
     """
     new = not folder.exists()
     handle = _open(folder) if processes.rank() == 0 else None
@@ -40,7 +40,7 @@ def only_writer(folder: Path, doing: str = "training the run in") -> Iterator[No
 
 
 def refuse_a_run(folder: Path) -> None:
-    """Raises `UserError` where the folder holds a run, which a new one must not overwrite."""
+    """Raises `UserError` if the folder holds a run, which a new one must not overwrite."""
     if not (folder / settings.FILE).exists():
         return
     if checkpoint.latest(folder) is None:
@@ -55,12 +55,12 @@ def _open(folder: Path) -> int | None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         return os.open(folder, os.O_RDONLY)
-    except OSError:  # the first file that is written there says so in words
+    except OSError:  # writing the first file there reports it in words
         return None
 
 
 def _try_lock(handle: int) -> bool:
-    import fcntl  # Windows has none, and opens no folder
+    import fcntl  # Windows has no fcntl, but there `_open` returns None
 
     began = time.monotonic()
     while True:

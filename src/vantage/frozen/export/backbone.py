@@ -1,12 +1,12 @@
 """Take the backbone elsewhere: a file, and the few lines of Python that load it there.
 
-For Python's libraries the file is safetensors, which executes nothing when it is loaded. Its metadata hold the lines,
-the view's size, the statistics of the pixels, and the file's origin. Classifiers are left out, since none was trained:
-the lines put an identity in their place, so that the parameters load with `strict=True` and the outputs are the
-features. For Detectron2, which does not read safetensors, a folder is written (`detectron2/`).
+For Python libraries the file is in safetensors, which executes nothing when it is loaded. Its metadata hold these
+lines, the view's size, the statistics of the pixels, and the file's origin. Classifiers are left out, since none was
+trained: the lines put an identity in their place, so that the parameters load with `strict=True` and the outputs are
+the features. For Detectron2, which does not read safetensors, a folder is written (`detectron2/`).
 
-ONNX and `torch.export` hold the network itself, with what the view does to colors. Such a file is run before it is
-written, and refused where its features differ from the encoder's.
+Files for ONNX and `torch.export` hold the network itself, with what the view does to colors. Such a file is run before
+it is written, and refused if its features differ from the encoder's.
 
 Beside every export lies a model card in Markdown (`card`).
 """
@@ -37,7 +37,7 @@ from vantage.storage.files import remove_on_failure, write_result
 __all__ = ["ENDINGS", "Export", "Format", "export", "export_backbone"]
 
 Format = Literal["torchvision", "timm", "safetensors", "detectron2", "onnx", "torch"]
-"""Where a backbone goes; safetensors: to Vantage's own loading; torch: a program of `torch.export`."""
+"""What a backbone is written for; safetensors: Vantage's own loading; torch: a program of `torch.export`."""
 
 ENDINGS: dict[Format, str] = {
     "torchvision": ".safetensors",
@@ -47,7 +47,7 @@ ENDINGS: dict[Format, str] = {
     "onnx": ".onnx",
     "torch": ".pt2",
 }
-"""How the name of a file of each format ends."""
+"""The ending of a file's name in each format."""
 
 _SCRIPTS: dict[str, Callable[[Backbone | None, str], str]] = {
     "torchvision": torchvision_script,
@@ -76,7 +76,7 @@ class Export:
     """The model card: the file's name with .md after it; for Detectron2 README.md in the folder."""
 
     check: Check | None = None
-    """How well its features agree with the encoder's, where the file holds the network."""
+    """How well its features agree with the encoder's, if the file holds the network."""
 
 
 def export(
@@ -85,11 +85,11 @@ def export(
     """Write the backbone of a run's newest checkpoint for torchvision, timm, Vantage, ONNX or PyTorch alone; for
     Detectron2 a new folder `file` with settings of detectors.
 
-    For a run with a network per view, `network` is the number of one; ONNX and PyTorch take all of them together too,
-    their features joined. What is written for these two is checked on eight images of `source`; if omitted, of those
-    that the run was trained on, or on random ones where they are gone.
+    If the run has a network per view, `network` is the number of the one to write; ONNX and PyTorch can also take all
+    of them together, their features joined. What is written for these two is checked on eight images of `source`; if
+    omitted, on eight that the run was trained on, or on random ones if those are gone.
 
-    Raises `UserError` where the library has no such network, a network cannot be written as a graph or gives other
+    Raises `UserError` if the library has no such network, a network cannot be written as a graph or gives other
     features there, the file does not have its ending (`ENDINGS`), the file or folder exists already, the disk is full,
     or the checkpoint is damaged.
     """
@@ -102,7 +102,7 @@ def export(
 
 def export_backbone(encoder: FrozenEncoder, to: Format, file: Path, source: Source | None = None) -> Export:
     """Write an encoder that is already loaded; see `export`."""
-    with remove_on_failure(file):  # without a card it could not be made again under the same name
+    with remove_on_failure(file):  # a file without a card would block its name for another try
         return _export(encoder, to, file, source)
 
 
@@ -132,7 +132,7 @@ def _export(encoder: FrozenEncoder, to: Format, file: Path, source: Source | Non
 def _with_card(
     encoder: FrozenEncoder, to: Format, file: Path, how: str, card: Path, check: Check | None = None
 ) -> Export:
-    """What was exported, once its card is written; an older card of this name described an export that is gone."""
+    """Write the card, and return what was exported. An older card of this name described an export that is gone."""
     movable = how.replace(file.as_posix(), file.name)
     write_result(card, card_of(encoder, to, movable, check), "the model card")
     return Export(file, how, card, check)

@@ -25,7 +25,7 @@ def card_of(encoder: FrozenEncoder, to: str, how: str, check: Check | None = Non
     Facts are those of the run's folder: the data's fingerprint, the composition with every setting, the verdict on its
     curves, and the recorded results of this very backbone. Weights from elsewhere have no such folder.
 
-    Raises `UserError` where the folder's provenance is damaged.
+    Raises `UserError` if the folder's provenance is damaged.
     """
     facts = _facts(encoder)
     parts = [
@@ -43,7 +43,7 @@ def card_of(encoder: FrozenEncoder, to: str, how: str, check: Check | None = Non
 
 
 def _facts(encoder: FrozenEncoder) -> RunFacts | None:
-    """What the run's folder says; none for weights from elsewhere and for baselines."""
+    """The facts in the run's folder; None for weights from elsewhere and for baselines."""
     if encoder.checkpoint is None or not encoder.checkpoint.is_dir():  # weights from elsewhere are one file
         return None
     return facts_of([encoder.checkpoint.parent.parent])[0]
@@ -83,8 +83,8 @@ def _plan(facts: RunFacts) -> list[str]:
     if run.data.hold_out:
         settings.append(("held out to judge by", f"{100 * run.data.hold_out:g} % of the images"))
     return [
-        f"These settings are those of a plan for {duration(60 * run.monitoring.minutes)} of training on the machine"
-        f" below. The command there gives the whole time; the plan chose what it does not say.{took}",
+        f"These settings come from a plan for {duration(60 * run.monitoring.minutes)} of training on the machine"
+        f" below. The command there gives the total time; the plan chose the settings that it does not name.{took}",
         _listing(settings),
     ]
 
@@ -112,7 +112,7 @@ def _results(results: Iterable[LabeledResult], digest: str) -> list[str]:
     table = Table(head, tuple(tuple(map(_text, row)) for row in rows), left=(0, 1, 2)).markdown()
     return [
         "## Results",
-        "In percent, unless a measure gives another unit; raw pixels and a random encoder beside it.",
+        "In percent, unless a measure names another unit; raw pixels and a random encoder are the baselines.",
         table,
     ]
 
@@ -133,14 +133,14 @@ def _number(value: float | None) -> str:
 
 
 def _code(text: str) -> str:
-    """Text from outside as it is: nothing in it is Markdown or HTML."""
+    """Text from outside as code, so that nothing in it acts as Markdown or HTML."""
     ticks = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
     line = " ".join(text.split())
     return f"{ticks} {line} {ticks}" if "`" in line else f"`{line}`"
 
 
 def _text(words: str) -> str:
-    """Words from outside in running text, on one line."""
+    """Words from outside, escaped for running text, on one line."""
     return re.sub(r"([\\`*_<>\[\]#])", r"\\\1", " ".join(words.split()))
 
 

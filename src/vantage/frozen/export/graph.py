@@ -1,7 +1,6 @@
 """A frozen encoder as one graph from pixels to features, and the check that a written graph gives the same features.
 
-Color space, normalization and choice of channels are in the graph, so all that is left to its user is to resize and
-crop.
+Color space, normalization and choice of channels are in the graph, so its user only has to resize and crop.
 
 n: images   b: images of a batch   d: width of the features   s: side of the view in pixels
 """
@@ -57,7 +56,7 @@ class Check:
 
 
 class PixelsToFeatures(nn.Module):
-    """The backbone, and before it what the view does to the colors of its pixels."""
+    """What the view does to the colors of pixels, and then the backbone."""
 
     def __init__(self, operations: tuple[Operation, ...], backbone: nn.Module) -> None:
         super().__init__()
@@ -66,7 +65,7 @@ class PixelsToFeatures(nn.Module):
     def forward(self, images: UInt8[Tensor, "b 3 s s"]) -> Float[Tensor, "b d"]:
         """Features of images that are resized and cropped."""
         values = images.float() * (1 / 255)
-        for operation in self.operations:  # those of an evaluation view draw nothing
+        for operation in self.operations:  # the operations of an evaluation view draw no parameters
             values = operation.apply(values, values.new_empty(values.shape[0], 0))
         return self.backbone(values)
 
@@ -74,16 +73,16 @@ class PixelsToFeatures(nn.Module):
 def program_of(encoder: FrozenEncoder, crops: GraphImages) -> ExportedProgram:
     """The encoder as a program of torch's core operations, for any number of images at once, traced on two of `crops`.
 
-    Raises `UserError` for a network that `torch.export` cannot follow, and where its temporary files have no room.
+    Raises `UserError` for a network that `torch.export` cannot follow, and if its temporary files have no room.
     """
     network = PixelsToFeatures(encoder.view.operations, encoder.backbone).eval()
     with torch.no_grad():
-        network(crops.pixels[:2])  # what is made once and remembered must not be made while tracing
+        network(crops.pixels[:2])  # so that nothing is made and cached while tracing
         try:
             return torch.export.export(network, (crops.pixels[:2],), dynamic_shapes={"images": {0: Dim("batch")}})
-        except OSError as problem:  # torch.export keeps temporary files
+        except OSError as problem:  # torch.export needs temporary files
             raise no_temporary_files(problem) from problem
-        except Exception as problem:  # torch.export names what it cannot follow by errors of many kinds
+        except Exception as problem:  # torch.export has many kinds of errors for what it cannot follow
             reason = (str(problem).strip() or type(problem).__name__).splitlines()[0][:160]
             raise UserError(
                 f"{encoder.choice or encoder.name!r} cannot be written as one graph ({reason}): export to safetensors"
@@ -91,15 +90,15 @@ def program_of(encoder: FrozenEncoder, crops: GraphImages) -> ExportedProgram:
 
 
 def check(encoder: FrozenEncoder, crops: GraphImages, graph: Callable[[UInt8[Tensor, "n 3 s s"]], Tensor]) -> Check:
-    """How well `graph`, which gives the features of pixels, agrees with the encoder: on all images at once, and on
-    one alone. Raises `UserError` where it differs by more than `TOLERANCE`, or gives anything but numbers."""
+    """How well `graph`, a function from pixels to features, agrees with the encoder, on all images at once and on one
+    alone. Raises `UserError` if it differs by more than `TOLERANCE`, or gives anything but numbers."""
     expected = encode(encoder.backbone, encoder.view.finish(crops.pixels))
     largest = expected.abs().amax().clamp(min=torch.finfo(expected.dtype).tiny)
     differences = [
         ((graph(crops.pixels[:count]) - expected[:count]).abs().amax() / largest).item()
         for count in (len(crops.pixels), 1)
     ]
-    if not all(difference <= TOLERANCE for difference in differences):  # also where one is not a number
+    if not all(difference <= TOLERANCE for difference in differences):  # false for NaN too
         raise UserError(
             f"the written graph gives other features than the run: they differ by {max(differences):.2g} of the largest"
             f" one on {crops.origin}, where {TOLERANCE:g} is accepted. Nothing was written: export to safetensors"
@@ -108,8 +107,8 @@ def check(encoder: FrozenEncoder, crops: GraphImages, graph: Callable[[UInt8[Ten
 
 
 def check_crops(encoder: FrozenEncoder, source: Source | None = None) -> GraphImages:
-    """Eight images for `check`: of `source`, or of those that the run was trained on, where they are still there; else
-    random color gradients."""
+    """Up to eight images for `check`, from `source` or, if omitted, from those that the run was trained on; random
+    color gradients if fewer than three of them can be read."""
     source = _training_images(encoder) if source is None else source
     crops = [] if source is None else list(_crops_of(encoder, source))
     if len(crops) > 2:  # a graph is traced on two, so it needs more to show that it takes any number

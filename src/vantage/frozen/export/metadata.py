@@ -1,4 +1,4 @@
-"""What an exported file says about itself."""
+"""The metadata of an exported file."""
 
 import json
 
@@ -9,7 +9,7 @@ __all__ = ["input_of", "metadata_of", "preparation"]
 
 
 def preparation(view: EvaluationView | Straight) -> str:
-    """How an image becomes the pixels of a view, in words, before anything is done to their colors."""
+    """How an image becomes the pixels of a view, before their colors are changed, in words."""
     if isinstance(view, Straight):
         size = f"{view.size} x {view.size} pixels"
         return f"shorter side resized to {view.base.resize} pixels, then both sides to {size} (bilinear, antialiased)"
@@ -18,7 +18,7 @@ def preparation(view: EvaluationView | Straight) -> str:
 
 
 def input_of(view: EvaluationView | Straight) -> str:
-    """What a graph takes, in words."""
+    """The input of a graph, in words."""
     return f"images: uint8 (n, 3, {view.size}, {view.size}), RGB; {preparation(view)}"
 
 

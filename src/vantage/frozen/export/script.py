@@ -1,4 +1,4 @@
-"""Lines of Python that build a network and load a file into it, as far as libraries share them."""
+"""Lines of Python that build a network and load a file into it: what several libraries have in common."""
 
 from vantage.encoders.backbones.resnet import ResNet
 from vantage.errors import UserError
@@ -23,7 +23,7 @@ def check_width(choice: ResNet, library: str) -> None:
 
 
 def plain_name(choice: ResNet) -> str | None:
-    """The name that torchvision and timm have for a published ResNet; none for others."""
+    """The name that torchvision and timm have for a published ResNet; None for others."""
     names = {(depth, 1, 64): f"resnet{depth}" for depth in (18, 34, 50, 101, 152)}
     names |= {(depth, 1, 128): f"wide_resnet{depth}_2" for depth in (50, 101)}
     names |= {(50, 32, 4): "resnext50_32x4d", (101, 32, 8): "resnext101_32x8d", (101, 64, 4): "resnext101_64x4d"}
@@ -36,7 +36,7 @@ def block_name(choice: ResNet) -> str:
 
 
 def stem_lines(choice: ResNet) -> list[str]:
-    """The lines that replace the stem of a published ResNet by the one it was trained with."""
+    """The lines that replace the stem of a published ResNet with the one that was trained."""
     if choice.small:
         first = f"{choice.in_channels}, 64, kernel_size=3, stride={choice.stem_stride}, padding=1, bias=False"
         return [f"model.conv1 = torch.nn.Conv2d({first})", "model.maxpool = torch.nn.Identity()"]

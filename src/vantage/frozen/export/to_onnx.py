@@ -14,7 +14,7 @@ from vantage.frozen.export.metadata import input_of, metadata_of
 __all__ = ["onnx_file", "onnx_script"]
 
 _MOST_BYTES = 2_000_000_000
-"""Bytes of parameters that fit into one file: protobuf ends at 2 GiB."""
+"""Bytes of parameters that fit into one file: protobuf's limit is 2 GiB."""
 
 
 def onnx_script(encoder: FrozenEncoder, file: str) -> str:
@@ -27,10 +27,10 @@ def onnx_script(encoder: FrozenEncoder, file: str) -> str:
 
 
 def onnx_file(encoder: FrozenEncoder, crops: GraphImages, name: str) -> tuple[bytes, Check]:
-    """An ONNX file with the input `images` and the output `features`, checked with ONNX Runtime; `name` is its own.
+    """An ONNX file with the input `images` and the output `features`, checked with ONNX Runtime; `name` is its name.
 
-    Raises `UserError` where the extra is not installed, where the network is too large for one file, or has an
-    operation that ONNX lacks, and as `program_of` and `check` do.
+    Raises `UserError` if the extra is not installed, if the network is too large for one file or has an operation that
+    ONNX lacks, and as `program_of` and `check` do.
     """
     missing = [name for name in ("onnx", "onnxruntime", "onnxscript") if find_spec(name) is None]
     if missing:

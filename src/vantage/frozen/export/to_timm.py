@@ -8,7 +8,7 @@ __all__ = ["timm_script"]
 
 
 def timm_script(choice: Backbone | None, file: str) -> str:
-    """The lines that build a backbone with timm and load a file. Raises `UserError` where it has no such network."""
+    """The lines that build a backbone with timm and load a file. Raises `UserError` if it has no such network."""
     if isinstance(choice, ResNet):
         check_width(choice, "timm")
     match choice:

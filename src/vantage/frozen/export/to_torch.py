@@ -22,8 +22,8 @@ def torch_script(encoder: FrozenEncoder, file: str) -> str:
 
 
 def torch_file(encoder: FrozenEncoder, crops: GraphImages, name: str) -> tuple[bytes, Check]:
-    """A file for `torch.export.load`, checked after loading it again. It also holds `vantage.json`, with what the
-    metadata of other exports say; `name` is the file's own. Raises `UserError` as `program_of` and `check` do."""
+    """A file for `torch.export.load`, checked after loading it again. It also holds `vantage.json`, with the facts
+    that other exports have as metadata; `name` is its name. Raises `UserError` as `program_of` and `check` do."""
     program, buffer = program_of(encoder, crops), io.BytesIO()
     metadata = json.dumps(metadata_of(encoder, torch_script(encoder, name)), indent=1)
     torch.export.save(program, buffer, extra_files={"vantage.json": metadata})

@@ -8,7 +8,7 @@ __all__ = ["torchvision_script"]
 
 
 def torchvision_script(choice: Backbone | None, file: str) -> str:
-    """The lines that build a backbone with torchvision and load a file. Raises `UserError` where it has no such
+    """The lines that build a backbone with torchvision and load a file. Raises `UserError` if it has no such
     network."""
     if not isinstance(choice, ResNet):
         better = "timm" if isinstance(choice, Timm) else "safetensors, onnx or torch"

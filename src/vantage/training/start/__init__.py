@@ -1,1 +1,1 @@
-"""What happens before the first step: parts are tried, memories get first rows, and a warm start is taken."""
+"""What happens before the first step: parts are tried, memories get their first rows, and a warm start is applied."""

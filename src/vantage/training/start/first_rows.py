@@ -17,7 +17,7 @@ from vantage.training.run import Run
 
 __all__ = ["begin", "fill", "key_encoder"]
 
-_FILL = 0xF111  # the purpose of a seed
+_FILL = 0xF111  # what a seed is for
 
 
 def begin(learner: Learner, run: Run, source: Source, progress: Progress) -> None:
@@ -28,11 +28,11 @@ def begin(learner: Learner, run: Run, source: Source, progress: Progress) -> Non
 
 
 def fill(learner: Learner, run: Run, branch: int, source: Source, progress: Progress, name: str) -> None:
-    """Give the store of a branch as many unit vectors of images as it has room for; `name` is for the progress.
+    """Give the store of a branch as many unit vectors of images as it has room for; `name` is shown with the progress.
 
-    As in InterCLR's release: backbone and head in evaluation mode, images as in evaluation (`evaluation_view`).
-    A store with less room than images gets a random part of them, in random order. The processes share the images, and
-    all get the same rows, or those of their share, with the bits that one process would give them.
+    As in InterCLR's release, backbone and head are in evaluation mode, and images are seen as in evaluation
+    (`evaluation_view`). A store with room for only some images gets random ones, in random order. The processes share
+    the work. Each gets all rows, or its shard of them, bit for bit as on a single process.
     """
     store, choice = learner.store(branch), run.branches[branch]
     numbers = torch.arange(len(source))
@@ -54,7 +54,7 @@ def fill(learner: Learner, run: Run, branch: int, source: Source, progress: Prog
 
 
 def key_encoder(networks: RoleNetworks, branch: Branch) -> EncoderNetwork:
-    """The network that makes the keys which a branch remembers."""
+    """The network that makes the keys that a branch remembers."""
     encoders: nn.ModuleList = networks.key_encoders
     network = encoders[branch.pool_views[0] if len(encoders) > 1 else 0]
     assert isinstance(network, EncoderNetwork)

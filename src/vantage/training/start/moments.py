@@ -1,4 +1,4 @@
-"""What an optimizer keeps of each parameter, moved from one run to another by the parameters' names."""
+"""Copy the state of one run's optimizer to another's, matching parameters by their names."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,15 +22,15 @@ def copy_moments(
     facts: Mapping[str, Any] | None,
     names: Mapping[str, str],
 ) -> bool:
-    """Fill `optimizer`, of the parameters of `module`, with what `other` keeps of those of `other_module`; returns
-    whether that fits.
+    """Fill `optimizer`, which updates `module`, with the state that `other` has of `other_module`; returns whether it
+    fits.
 
-    `tensors` and `facts` are as `optimizer_state` made them. `names` says which parameters were taken: the
-    beginning of their names here, and the beginning of their names there.
+    `tensors` and `facts` are that state, as `optimizer_state` made it. `names` says which parameters were taken: it
+    maps the beginning of their names here to the beginning of their names there.
     """
     other_numbers = _numbers(other, other_module)
     if facts is None or sum(len(group["params"]) for group in facts["groups"]) != len(other_numbers):
-        return False  # the other run had parameters beside those of its networks
+        return False  # the other run had parameters besides those of its networks
     slots = {**tensors, **{name.removeprefix(_SLOTS): value for name, value in facts["numbers"].items()}}
     copies: dict[str, Any] = {}
     for name, number in _numbers(optimizer, module).items():
@@ -48,7 +48,7 @@ def copy_moments(
 
 
 def _numbers(optimizer: torch.optim.Optimizer, module: nn.Module) -> dict[str, int]:
-    """The number by which an optimizer's state knows each parameter of a module."""
+    """The index of each parameter of a module in an optimizer's state, by the parameter's name."""
     order = [id(parameter) for group in optimizer.param_groups for parameter in group["params"]]
     number = {each: position for position, each in enumerate(order)}
     return {name: number[id(each)] for name, each in module.named_parameters() if id(each) in number}

@@ -1,6 +1,6 @@
-"""A run is tried before its first epoch, so that what does not fit is refused before anything is written.
+"""Try a run before its first epoch, so that parts that do not fit are refused before anything is written.
 
-Networks are tried on views of real images, every branch on random vectors at the first step and at the last.
+Networks are tried on views of real images, and every branch on random vectors, at the first step and at the last.
 """
 
 from dataclasses import replace
@@ -33,11 +33,11 @@ _SAMPLES = 2  # real images that the networks are tried on
 
 
 def try_networks(run: Run, source: Source) -> None:
-    """Raises `UserError` naming the first view that cannot be made of these images, or that its network refuses, where
-    a batch of views would fill a quarter of the memory, and where what the networks keep for the backward pass would
-    fill all of it.
+    """Raises `UserError` if the views cannot be made from these images, if a network refuses a view (naming it),
+    if a batch of views would fill a quarter of the memory, or if the activations kept for the backward pass would fill
+    all of it.
 
-    Freshly built networks encode views of two images in evaluation mode. Torch's default generator is left as it was.
+    Freshly built networks encode views of two images in evaluation mode. Torch's default generator is not changed.
     """
     with torch.random.fork_rng(devices=[]):
         views = _some_views(run, source)
@@ -70,7 +70,7 @@ def _device(run: Run) -> str:
 
 
 def _sizes(run: Run, view: Tensor) -> list[Tensor]:
-    """A view, and the same view as small as it is at the beginning of the run."""
+    """A view and, if the run resizes views, the same view as small as at the start of the run."""
     return [view] if run.resizing is None else [view, run.resizing(view, 0.0)]
 
 
@@ -100,10 +100,10 @@ def _misfit(run: Run, number: int, view: Tensor, problem: Exception) -> str:
 
 
 def trial(run: Run, steps: int = 1) -> None:
-    """Raises `UserError` naming the first branch whose parts do not go together, or that has no negatives.
+    """Raises `UserError` naming the first branch whose parts do not work together, or that has no negatives.
 
-    `steps` is the number of optimizer steps of the run. At the last one schedules have reached their end, and adaptive
-    numbers are set to where they may end; so a share that would leave [0, 1] in mid-training is refused at once.
+    `steps` is the number of optimizer steps of the run. At the last one, schedules have reached their end and adaptive
+    numbers are set to theirs, so a share that would leave [0, 1] during training is refused at once.
     """
     _check_groups(run)
     batch = min(_BATCH, run.batch_size // run.accumulate)
@@ -122,8 +122,8 @@ def _at_its_end(part: object) -> object:
 
 
 def _check_groups(run: Run) -> None:
-    """Raises `UserError` where the joint batch does not divide into the groups of BatchNorm, or these not among
-    processes and accumulated parts."""
+    """Raises `UserError` if the joint batch does not divide evenly into the groups of BatchNorm, or the groups do not
+    divide among processes and accumulated parts."""
     images, devices = run.batch_size, run.hardware.devices * run.hardware.nodes
     for encoder in parts_of(run.encoders):
         if not isinstance(encoder, Encoder) or not _has_batch_norm(encoder):
@@ -150,7 +150,7 @@ def _try(branch: Branch, batch: int, step: int) -> None:
         rows = Keys(normalize(torch.randn(_IMAGES, _WIDTH), dim=1), torch.arange(_IMAGES))
         store.begin(rows.rows(store.share))
     state = branch.estimator.build(_IMAGES) if isinstance(branch.estimator, EstimatorChoice) else None
-    image = torch.arange(batch).flip(0) + _IMAGES // 2  # no image has the number of its row
+    image = torch.arange(batch).flip(0) + _IMAGES // 2  # so that no image has the number of its row
     fresh = [Keys(normalize(torch.randn(batch, _WIDTH), dim=1), image) for _ in range(branch.views)]
     vector = fresh[branch.query].vector.clone().requires_grad_()
     query = Keys(vector, image, seed=draws.query_seeds(0, 0, image), step_seed=0)

@@ -1,4 +1,4 @@
-"""What a run takes from a warm start, part by part; `vantage.training.start.warm_start` says by which rules."""
+"""What a run takes from a warm start, part by part; `vantage.training.start.warm_start` gives the rules."""
 
 from pathlib import Path
 from typing import Any
@@ -24,22 +24,22 @@ from vantage.training.start.warm_start import WarmStart
 __all__ = ["take"]
 
 TAKEN, ROWS_TAKEN, FILLED, ANEW = "taken", "rows taken, then clustered", "filled by the warm network", "starts anew"
-"""What may become of a part."""
+"""What may happen to a part."""
 
 
 def take(
     start: WarmStart, learner: Learner, optimizer: torch.optim.Optimizer, run: Run, source: Source, progress: Progress
 ) -> dict[str, Any]:
-    """Change a freshly built run to start from a checkpoint of another, or from weights. The progress says what became
-    of each part; what is returned says so in the run's provenance.
+    """Make a freshly built run start from a checkpoint of another run, or from weights. The progress reports what
+    happened to each part; the facts that are returned record it in the run's provenance.
 
-    Raises `UserError` where a backbone does not fit, or networks do not correspond.
+    Raises `UserError` if a backbone does not fit, or if the networks of the two runs do not correspond.
     """
     if start.run is None:
         outcome = {**_take_weights(learner.networks, start), "optimizer": ANEW}
         fitting_branches: list[list[int]] = [[] for _ in run.branches]
     else:
-        with torch.device("meta"):  # only for its names
+        with torch.device("meta"):  # only its names are needed
             other_networks = start.run.encoders.build()
         pairs = _pairs(other_networks, learner.networks, start.path)
         outcome = _take_networks(learner.networks, start, pairs)
@@ -69,7 +69,7 @@ def take(
 
 
 def _pairs(other_networks: RoleNetworks, networks: RoleNetworks, path: Path) -> dict[str, str]:
-    """The network of the other run, by name, that each network here takes."""
+    """For each network here, by name, the network of the other run that it starts from."""
     names, other_names = [_name(network, networks) for network in networks.encoders], _encoders(other_networks)
     source = [_name(network, other_networks) for network in other_networks.encoders]
     if len(source) != 1 and len(source) != len(names):
@@ -92,13 +92,13 @@ def _name(network: nn.Module, networks: RoleNetworks) -> str:
 
 
 def _other_name(part: str, pairs: dict[str, str]) -> str:
-    """The name of a network's part in the other run."""
+    """The name in the other run of a part of a network."""
     network, _, last = part.rpartition(".")
     return f"{pairs[network]}.{last}"
 
 
 def _load(module: nn.Module, state: dict[str, Tensor]) -> str:
-    """Fill a module with a state, if it fits."""
+    """Fill a module with a state if it fits; returns what happened."""
     if describe_difference(module.state_dict(), state):
         return ANEW
     module.load_state_dict(state)
@@ -106,7 +106,7 @@ def _load(module: nn.Module, state: dict[str, Tensor]) -> str:
 
 
 def _take_networks(networks: RoleNetworks, start: WarmStart, pairs: dict[str, str]) -> dict[str, str]:
-    """Fill the parts of every network."""
+    """Fill the parts of every network; returns what happened to each."""
     outcome = {}
     for ours, other in pairs.items():
         for part, module in networks.get_submodule(ours).named_children():
@@ -142,8 +142,8 @@ def _matching_branches(
     outcome: dict[str, str],
     number: int,
 ) -> list[int]:
-    """The branches of the other run whose keys come from the network that was taken, whole, for those of this branch;
-    the one of the same number first."""
+    """The branches of the other run whose keys come from the network that this branch's key encoder was taken from, the
+    branch of the same number first. None if that network was not taken whole."""
     encoder = _name(key_encoder(networks, branch), networks)
     if any(fate != TAKEN for part, fate in outcome.items() if part.startswith(f"{encoder}.")):
         return []
@@ -158,7 +158,7 @@ def _matching_branches(
 def _take_state(
     start: WarmStart, learner: Learner, run: Run, number: int, matches: list[int], source: Source, progress: Progress
 ) -> dict[str, str]:
-    """Fill the store of a branch, and what its estimator keeps."""
+    """Fill the store of a branch, and the state of its estimator."""
     outcome, branch = {}, run.branches[number]
     if owners(run.branches)[number] == number and learner.store(number).state_dict():
         fate = _take_memory(start, learner.store(number), branch, matches, len(source))
@@ -174,7 +174,7 @@ def _take_state(
 
 
 def _take_memory(start: WarmStart, store: Store, branch: Branch, matches: list[int], images: int) -> str:
-    """Fill a store with the first memory of the other run that fits: as it is, or else the rows of a bank."""
+    """Fill a store from the first memory of the other run that fits: an equal one as it is, or else a bank's rows."""
     expected = store.state_dict()
     branches = start.run.branches if start.run is not None else ()
     candidates = [

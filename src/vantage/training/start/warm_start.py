@@ -1,18 +1,19 @@
-"""Start a run from what another has learned: which of its tensors fit, and what starts anew.
+"""Start a run from what another has learned: which of its tensors are taken, and what starts anew.
 
-* Networks. The backbone must fit. Heads are taken where names and shapes agree. One network goes to every network here,
-  several go by their names; a momentum encoder that the other run lacks begins as a copy of its trained network.
-* Optimizer. What it keeps of every parameter that was taken, where it is of the same kind.
-* Memories. They fit where the same images were encoded by a network that was taken whole. An equal memory is then taken
-  as it is, clusters included; of another bank the rows are taken, and clustered. Every other memory is filled with what
-  the warm network makes of the images (`vantage.training.start.first_rows`), and then clustered.
-* Estimators with a state (NCE's normalizer), where they are equal and the memory would fit.
+* Networks. The backbone must fit. Heads are taken if names and shapes agree. A single network is taken for every
+  network here, several are matched in order. A momentum encoder that the other run lacks starts as a copy of its
+  trained network.
+* Optimizer. If it is of the same kind, its state is taken for every parameter that was taken.
+* Memories. A memory fits if the same images were encoded by a network that was taken whole. If it is also equal, it is
+  taken as it is, clusters included; of any other bank, the rows are taken and then clustered. Every other memory is
+  filled with the warm network's vectors of the images (`vantage.training.start.first_rows`), and then clustered.
+* Estimators with a state (NCE's normalizer). They are taken if they are equal and the memory would fit.
 
-A file of weights (`vantage.encoders.weights`) gives every backbone its tensors; all else starts anew.
+A file of weights (`vantage.encoders.weights`) gives every backbone its tensors; everything else starts anew.
 
 Steps count from 0, so schedules and adaptive numbers start anew. The order of the images and every draw are functions
-of (seed, step, image): runs of one seed from one checkpoint see the same images in the same order. A checkpoint of step
-0 is written at once, so that resuming never needs the other run again.
+of (seed, step, image), so runs with the same seed from the same checkpoint see the same images in the same order. A
+checkpoint of step 0 is written at once, so that resuming never needs the other run again.
 """
 
 from dataclasses import dataclass
@@ -40,22 +41,22 @@ class WarmStart:
     """The checkpoint, or the file."""
 
     run: Run | None
-    """The run that it is of; none for a file."""
+    """The run that the checkpoint is of; None for a file."""
 
     images: dict[str, Any] | None
-    """Which images that run was trained on, where its provenance says so."""
+    """Number and fingerprint of the images that run was trained on; None if its provenance has none."""
 
     tensors: dict[str, Tensor]
-    """Everything in the checkpoint."""
+    """All tensors in the checkpoint or file."""
 
     facts: dict[str, Any]
-    """Its step, and what the optimizer has beside tensors; empty for a file."""
+    """The checkpoint's step, and the state of its optimizer other than tensors; empty for a file."""
 
     digest: str
     """SHA-256 of the file of tensors."""
 
     def state(self, *path: str) -> dict[str, Tensor]:
-        """The tensors below a path, by the rest of their names."""
+        """The tensors under a path, by the rest of their names."""
         prefix = "".join(f"{name}." for name in path)
         return {name.removeprefix(prefix): value for name, value in self.tensors.items() if name.startswith(prefix)}
 
@@ -63,7 +64,7 @@ class WarmStart:
 def read_start(path: Path | str) -> WarmStart:
     """The newest checkpoint of a run's folder, the checkpoint at `path`, or the weights in a safetensors file.
 
-    Raises `UserError` where there is none, or where it is damaged.
+    Raises `UserError` if there is none, or if it is damaged.
     """
     path = Path(path)
     if path.is_file():
@@ -83,9 +84,9 @@ def read_start(path: Path | str) -> WarmStart:
 
 
 def recorded_start(folder: Path) -> WarmStart | None:
-    """What a run that was stopped before its first checkpoint starts from; `None` where it starts from nothing.
+    """The warm start of a run that was stopped before its first checkpoint; `None` if it has none.
 
-    Raises `UserError` where that has changed since.
+    Raises `UserError` if the checkpoint or file that it starts from has changed since.
     """
     record = next(iter(read_provenance(folder)), {}).get("init")
     if record is None:

@@ -1,6 +1,6 @@
 """What a run reports about itself every epoch, without labels, and whether it is collapsing.
 
-b: queries here   d: width
+b: queries on this process   d: width
 """
 
 import torch
@@ -50,7 +50,7 @@ class Monitor(nn.Module):
         query, positive, nearest = query.float(), positive.float(), nearest.float()
         correct = positive > nearest + 1e-6  # by more than rounding, so that a collapsed encoder scores 0
         parts = [loss.double(), correct.double().mean(), alignment(positive), pair_potential(query)]
-        # A process has a share of the batch: sums of all processes then weigh each step alike, however many they are.
+        # Each process has a share of the batch. Dividing by their number makes the total weigh every step equally.
         self.sums += torch.stack([part.to(self.sums.device) for part in parts]) / processes.count()
         self.batches[0] += 1.0 / processes.count()
         self.batches[1] += float(len(query))
@@ -76,7 +76,7 @@ class Monitor(nn.Module):
 
 
 def smallest_rank(width: int) -> float:
-    """Effective rank of vectors of this width below which they count as collapsed to a few dimensions."""
+    """The effective rank below which vectors of this width count as collapsed to a few dimensions."""
     return max(2.0, 0.03 * width)
 
 

@@ -1,4 +1,4 @@
-"""How long a run still takes, and whether it keeps to the time that it was planned for."""
+"""How much longer a run will take, and whether it keeps to its planned time."""
 
 import time
 from collections.abc import Callable
@@ -6,29 +6,29 @@ from collections.abc import Callable
 __all__ = ["Pace"]
 
 _AFTER, _TOLERANCE = 20.0, 1.1
-"""Seconds before a speed is trusted, and how many times the planned time is still on time."""
+"""Seconds before a measured speed is trusted, and how many times the planned time still counts as on time."""
 
 
 class Pace:
-    """Tells the time left, compares a run with its plan, and says so once where it falls behind.
+    """Estimates the time left, compares a run with its plan, and warns once if it falls behind.
 
-    The run is not cut short: its learning rate would not have fallen yet, and a result that depended on the clock could
-    not be reproduced.
+    A late run is not cut short: its learning rate would not have fallen to its end, and a result that depends on the
+    clock cannot be reproduced.
     """
 
     def __init__(self, minutes: float, work: Callable[[int], float], step: int, seconds: float) -> None:
-        """`minutes`: the plan, 0 for none; `work`: the share of all work that is done before a step; `step`: the first
-        one of this process, before which the run took `seconds`."""
+        """`minutes` is the plan, 0 for none; `work` gives the share of all work that is done before a step; `step` is
+        the first one of this process, and `seconds` the time that the run took before it."""
         self.minutes, self.work, self.first, self.seconds = minutes, work, step, seconds
         self.start_time = time.monotonic()
 
     def seconds_left(self, step: int) -> float | None:
-        """Seconds of training that are left before a step; None before the first one is done."""
+        """Seconds of training left before a step; None until this process has finished its first step."""
         before, done = self.work(self.first), self.work(step)
         return (1 - done) * (time.monotonic() - self.start_time) / (done - before) if done > before else None
 
     def late(self, step: int) -> str | None:
-        """What to say once it is clear that the run will take a tenth longer than planned; nothing otherwise."""
+        """A warning, once, when it becomes clear that the run will take over a tenth longer than planned; else None."""
         elapsed = time.monotonic() - self.start_time
         left = self.seconds_left(step)
         if not self.minutes or elapsed < _AFTER or left is None:

@@ -1,4 +1,4 @@
-"""How good the backbone is so far, by labels of the training images: a look during training, not a result."""
+"""How good the backbone is so far, judged by labels of the training images: a check during training, not a result."""
 
 import torch
 
@@ -19,7 +19,7 @@ _NEIGHBORS, _TEMPERATURE = 20, 0.07
 
 
 def check_labels(run: Run, source: Source) -> None:
-    """Raises `UserError` where `knn_so_far` will run, but the images have no labels for it."""
+    """Raises `UserError` if `knn_so_far` will run, but the images have no labels for it."""
     if not 0 < run.monitoring.knn_every <= run.epochs:
         return
     try:
@@ -35,9 +35,9 @@ def knn_so_far(learner: Learner, run: Run, source: Source, device: torch.device)
     """kNN accuracy, in percent, of a tenth of each class of the training images against the others.
 
     The networks encode in evaluation mode and return to their previous mode. k is 20 and the temperature .07. The
-    processes share the images and the votes, so all must call it, and all get the same number. The
-    images were trained on (without their labels), so this compares epochs of a run; to compare encoders, use
-    `vantage evaluate`. Raises `UserError` where the images have no labels.
+    processes share the images and the votes, so all must call this, and all get the same number. The images were
+    trained on (without their labels), so this compares epochs of a run; to compare encoders, use `vantage evaluate`.
+    Raises `UserError` if the images have no labels.
     """
     part, label = with_labels(source)
     query = hold_out_mask(label, _SHARE, run.seed)

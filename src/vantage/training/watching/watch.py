@@ -1,4 +1,4 @@
-"""The losses of a run as they come: read a few at a time, and refused where they are not finite."""
+"""Check the losses of a run, a few at a time: one that is not finite ends the run."""
 
 import math
 from pathlib import Path
@@ -15,7 +15,7 @@ __all__ = ["Watch"]
 
 
 class Watch:
-    """Losses not yet read: reading each at once would make the device wait."""
+    """Losses not yet read: reading each one immediately would make the host wait for the device."""
 
     def __init__(self, session: Session, folder: Path) -> None:
         self.session, self.folder = session, folder
@@ -36,7 +36,7 @@ class Watch:
                 )
 
     def check(self) -> float:
-        """The newest loss. Raises `UserError` at the first that is not finite, before it can reach a checkpoint."""
+        """The newest loss. Raises `UserError` for the first that is not finite, before it can reach a checkpoint."""
         values = processes.total(torch.stack([loss for _, loss in self.pending]).float()) / processes.count()
         for (step, _), value in zip(self.pending, values.tolist(), strict=True):
             if not math.isfinite(value):

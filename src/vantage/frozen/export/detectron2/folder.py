@@ -34,8 +34,8 @@ def write_folder(encoder: FrozenEncoder, folder: Path) -> Path:
     would fit and be mixed silently with random ones. For such a network the C4 settings name `weights-to-res4.pth`, a
     second file without that stage.
 
-    Raises `UserError` where Detectron2 has no such network, where the network does not see RGB, or where the folder
-    holds files already or cannot be written.
+    Raises `UserError` if Detectron2 has no such network, if the network does not see RGB, or if the folder holds files
+    already or cannot be written.
     """
     choice = check_network(encoder.choice)
     if not isinstance(encoder.view.space, RGB) or encoder.view.channels != (0, 1, 2):

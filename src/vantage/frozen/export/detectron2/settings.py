@@ -3,11 +3,13 @@
 Fine-tuned: every layer learns (FREEZE_AT 0), and BatchNorm is synchronized and added to new layers: after the last
 stage of C4 heads (MoCo, arXiv 1911.05722, §4.2; the head is in train_net.py), and to the feature pyramid and the heads
 on it (InfoMin, arXiv 2005.10243, appendix D, whose released box heads have four convolutions). With "-plain-heads" it
-is added to the pyramid alone, and the heads are Detectron2's own, boxes' of two layers (MoCo; JCL, arXiv 2009.14776,
-§4.3). Frozen: the backbone does not learn (FREEZE_AT 5), and the rest is Detectron2's default (Ring, appendix D).
+is added to the pyramid alone, and the heads are Detectron2's own, with box heads of two layers (MoCo; JCL, arXiv
+2009.14776, §4.3). Frozen: the backbone does not learn (FREEZE_AT 5), and the rest is Detectron2's default (Ring,
+appendix D).
 
-Pascal VOC: 24,000 steps. COCO: "1x" is 90,000 steps, "2x" 180,000, "6x" 540,000. As released, the learning rate falls
-at 2/3 and 8/9 of the steps, but for "6x" 60,000 and 20,000 steps before the end. 16 images a step, learning rate .02.
+Pascal VOC: 24,000 steps; the learning rate falls at 18,000 and 22,000. COCO: "1x" is 90,000 steps, "2x" 180,000, "6x"
+540,000; as released, the learning rate falls at 2/3 and 8/9 of the steps, but for "6x" 60,000 and 20,000 steps before
+the end. A step has 16 images, and the learning rate is .02.
 
 Detectron2 subtracts PIXEL_MEAN from values of 0 to 255 in the order of INPUT.FORMAT. Both are RGB here, in the order
 of the statistics that the backbone was trained with; Detectron2's default is BGR.
@@ -170,7 +172,7 @@ def _coco(length: str) -> Settings:
 
 
 def _merge(*parts: Mapping[str, Any]) -> Settings:
-    """All settings; where several parts have one, the last counts."""
+    """All settings; if several parts have one, the last counts."""
     whole: Settings = {}
     for part in parts:
         for name, value in part.items():

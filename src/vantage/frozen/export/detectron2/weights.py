@@ -46,7 +46,7 @@ def check_network(choice: Backbone | None) -> ResNet:
 
 
 def name_there(name: str) -> str | None:
-    """Detectron2's name for torchvision's name of a parameter or buffer; none where Detectron2 has no such tensor.
+    """Detectron2's name for torchvision's name of a parameter or buffer; None if Detectron2 has no such tensor.
 
     Raises `UserError` for a name that no residual network has.
     """
