@@ -56,7 +56,7 @@ def test_it_is_what_its_formula_says() -> None:
 
 def test_other_sizes_are_refused() -> None:
     network = TinyAlexNet(32, width_multiplier=1 / 32).build().eval()
-    with pytest.raises(UserError, match="built for 32 pixels and is shown 64 x 64"):
+    with pytest.raises(UserError, match="built for 32 pixels but got 64 x 64"):
         network(torch.randn(1, 3, 64, 64))
     for make, sentence in (
         (lambda: TinyAlexNet(14), "image_size is 14"),

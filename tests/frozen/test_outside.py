@@ -156,9 +156,9 @@ def test_files_that_are_no_weights_are_refused_in_words(tmp_path: Path, resnet: 
 def test_half_of_a_deeper_network_is_no_backbone(resnet: dict[str, Tensor], tmp_path: Path):
     with torch.device("meta"):
         deeper, narrower = ResNet(34).build().state_dict(), ResNet(50).build().state_dict()
-    with pytest.raises(UserError, match=r"not those of this backbone: \d+ tensors of it are not needed, .*layer1.2"):
+    with pytest.raises(UserError, match=r"not those of this backbone: \d+ tensors in it are not needed, .*layer1.2"):
         backbone_tensors(ResNet(18).build(), deeper, tmp_path)
-    with pytest.raises(UserError, match="are missing in it, such as layer"):
+    with pytest.raises(UserError, match="are missing from it, such as layer"):
         backbone_tensors(ResNet(34).build(), resnet, tmp_path)
     with pytest.raises(UserError, match="are of another shape"):
         backbone_tensors(ResNet(18).build(), narrower, tmp_path)

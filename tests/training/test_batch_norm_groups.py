@@ -70,9 +70,9 @@ def test_every_recipe_normalizes_as_many_images_as_its_paper(
     [
         (
             replace(simclr(32), accumulate=2),
-            r"one group of the joint batch, and 2 accumulated parts.*SplitBatchNorm\(2\)",
+            r"one group of the joint batch, which 2 accumulated parts.*SplitBatchNorm\(2\)",
         ),
-        (replace(moco_v2(32), accumulate=16), r"8 groups of the joint batch, and 16 accumulated parts"),
+        (replace(moco_v2(32), accumulate=16), r"8 groups of the joint batch, which 16 accumulated parts"),
         (
             replace(moco_v2(32), batch_size=240, hardware=Hardware(devices=3)),
             r"8 groups of the joint batch, 8 in each.*3 processes cannot have equal shares.*SplitBatchNorm\(3\)",

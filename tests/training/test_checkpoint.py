@@ -130,9 +130,9 @@ def test_what_does_not_fit_is_told_by_kind_and_example(tmp_path: Path):
     with pytest.raises(UserError, match="does not fit the settings of its run") as problem:
         checkpoint.fill(other, small.state_dict(), tmp_path)
     message = str(problem.value)
-    assert "3 tensors are missing in it, such as 1.running_mean; 4 are of another shape, such as 0.weight" in message
+    assert "3 tensors are missing from it, such as 1.running_mean; 4 are of another shape, such as 0.weight" in message
     assert message.endswith("0.weight: (2, 3) and not (4, 3)")
-    with pytest.raises(UserError, match="2 tensors of it are not needed, such as 1.weight$"):
+    with pytest.raises(UserError, match="2 tensors in it are not needed, such as 1.weight$"):
         checkpoint.fill(nn.Sequential(nn.Linear(3, 2)), small.state_dict(), tmp_path)
 
 

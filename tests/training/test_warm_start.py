@@ -354,7 +354,7 @@ def test_a_file_of_weights_gives_every_backbone_its_tensors(folder: Path, tmp_pa
     (tmp_path / "weights.safetensors").unlink()
     assert resume(tmp_path / "run").finished
     save_file({"conv1.weight": torch.zeros(2)}, tmp_path / "other.safetensors")
-    with pytest.raises(UserError, match="other.safetensors are not those of this backbone: .* are missing in it"):
+    with pytest.raises(UserError, match="other.safetensors are not those of this backbone: .* are missing from it"):
         train(run, tmp_path / "no", init=tmp_path / "other.safetensors")
     torch.save(weights, tmp_path / "weights.pth")
     with pytest.raises(UserError, match="convert it first, with `vantage convert"):

@@ -1,4 +1,4 @@
-"""Parts as data: walk a composition, fit it to a data set, save it, read it back, change a value by its path."""
+"""Parts as data: walk a composition, fit it to a data set, save it, read it back, and change values by their paths."""
 
 from vantage.composition.codec import allowing
 

@@ -1,4 +1,4 @@
-"""`PATH=VALUE` as people write it: any field of a composition, set to a value or to a part.
+"""`PATH=VALUE` as people write it: sets any field of a composition to a value or a part.
 
 The end of a path is enough: `crop.size` sets the size of every crop. `crop.scale.0` is the first number of a scale.
 """
@@ -15,23 +15,23 @@ from vantage.errors import UserError
 __all__ = ["assign", "changes_in", "read_assignments", "split_values"]
 
 _EARLIER = {old: new for fields in RENAMED_FIELDS.values() for old, new in fields.items() if new is not None}
-"""Present names of fields by their names in earlier versions."""
+"""Current names of fields, by their names in earlier versions."""
 
 
 def assign(value: Any, texts: Sequence[str], **limits: Any) -> Any:
-    """The composition after each `PATH=VALUE`; raises `UserError` as `read_assignments` does, and where a part refuses
-    its new values."""
+    """The composition after all of these `PATH=VALUE`. Raises `UserError` as `read_assignments` does, and if a part
+    rejects its new values."""
     return replace_at(value, read_assignments(value, texts, **limits))
 
 
 def read_assignments(
     value: Any, texts: Sequence[str], may_set: Callable[[str], bool] = lambda path: True, name: str = ""
 ) -> dict[str, Any]:
-    """New values by full path, from texts such as `branches.0.estimator=InfoNCE(0.1)`, in order: a later one may set a
-    field of a part that an earlier one chose.
+    """New values by full path, from texts such as `branches.0.estimator=InfoNCE(0.1)`. They are read in order, so a
+    later text may set a field of a part that an earlier one chose.
 
     `may_set` decides which paths may be set; `name` is what messages call the composition. Raises `UserError` for a
-    path that does not exist and for a value that does not fit it.
+    path that does not exist and for a value that does not fit its field.
     """
     changes: dict[str, Any] = {}
     for text in texts:
@@ -53,9 +53,9 @@ def changes_in(
     may_set: Callable[[str], bool] = lambda path: True,
     name: str = "",
 ) -> dict[str, Any]:
-    """New values by full path, from one path and the text of its value, after the changes `earlier`.
+    """New values by full path, from one path and the text of its value, after the changes in `earlier`.
 
-    The other arguments, and what is raised, are those of `read_assignments`.
+    For the other arguments, and the errors raised, see `read_assignments`.
     """
     settings = {setting.path: setting for setting in settings_in(value, changes=earlier) if may_set(setting.path)}
     changes: dict[str, Any] = {}
@@ -90,7 +90,7 @@ def split_values(text: str) -> tuple[str, ...]:
 
 
 def _targets(settings: Mapping[str, Setting], path: str, name: str) -> list[tuple[Setting, int | None]]:
-    """The settings at a path, or at the paths that end in it, each with a position where the path names one."""
+    """The settings at a path, or at the paths that end in it, each with a position in a tuple if the path names one."""
     if path in settings:
         return [(settings[path], None)]
     if ends := [setting for full, setting in settings.items() if full.endswith(f".{path}")]:
@@ -105,7 +105,7 @@ def _targets(settings: Mapping[str, Setting], path: str, name: str) -> list[tupl
 
 
 def _suggestion(path: str, settings: Mapping[str, Setting]) -> str:
-    """A suggestion for a path that does not exist: its fields by their present names, else the most similar path."""
+    """A suggestion for a path that does not exist: the path with current field names, else the most similar path."""
     present = ".".join(_EARLIER.get(part, part) for part in path.split("."))
     if present != path and any(full == present or full.endswith(f".{present}") for full in settings):
         return f"; did you mean {present}?"

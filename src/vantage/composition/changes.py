@@ -1,4 +1,4 @@
-"""The settings of a value that differ from their defaults, as tables name them."""
+"""The settings of a value that differ from their defaults, named as in tables."""
 
 from collections.abc import Iterator
 from dataclasses import MISSING, dataclass, fields, is_dataclass
@@ -12,19 +12,19 @@ class SettingChange:
     """One setting that differs from its default."""
 
     name: str
-    """The field; within a part, after the field that holds the part: sizes.test_side."""
+    """Name of the field; for a field of an inner part, after the field that holds the part: sizes.test_side."""
     value: Any
     """Its value."""
     default: Any
     """Its default."""
 
     def __str__(self) -> str:
-        """As in the head of a table, such as k=20."""
+        """Text for the head of a table, such as k=20."""
         return f"{self.name}={_words(self.value)}"
 
     @property
     def sentence(self) -> str:
-        """With the default, such as: k is 20 (by default 200)."""
+        """Text with the default, such as: k is 20 (by default 200)."""
         return f"{self.name} is {_words(self.value)} (by default {_words(self.default)})"
 
 
@@ -40,7 +40,7 @@ def changes(value: Any) -> tuple[SettingChange, ...]:
 
 
 def _between(name: str, value: Any, default: Any) -> Iterator[SettingChange]:
-    """Field by field where both are the same kind of part."""
+    """The changes at one field; if value and default are parts of the same class, field by field."""
     if is_dataclass(value) and type(value) is type(default):
         for f in fields(value):
             yield from _between(f"{name}.{f.name}", getattr(value, f.name), getattr(default, f.name))
@@ -49,7 +49,7 @@ def _between(name: str, value: Any, default: Any) -> Iterator[SettingChange]:
 
 
 def _words(value: Any) -> str:
-    """As on the command line."""
+    """A value as it is written on the command line."""
     if isinstance(value, tuple):
         return " ".join(map(_words, value)) or "none"
     if value == "":

@@ -1,8 +1,8 @@
-"""Parts as plain data, and back; nothing that the data name is run.
+"""Parts as plain data, and back, without running anything that the data name.
 
-A part is `{"part": "Queue", field: value, …}`; tuples are lists, numbers are exact. A name becomes a part only if it is
-a frozen dataclass that Vantage offers, or one that is defined in a module which the caller allows by name.
-Every value is checked against the annotation of its field.
+A part is `{"part": "Queue", field: value, …}`; tuples are lists, and numbers are exact. A name becomes a part only if
+it is a frozen dataclass that Vantage offers, or one defined in a module that the caller allows by name. Every value is
+checked against the annotation of its field.
 """
 
 import importlib
@@ -30,7 +30,7 @@ _ALLOWED: ContextVar[tuple[str, ...]] = ContextVar("allowed", default=())
 
 @contextmanager
 def allowing(*modules: str) -> Iterator[None]:
-    """Within this block, parts of these modules, and of modules below them, may be imported by name."""
+    """Within this block, parts of these modules and their submodules may be imported by name."""
     token = _ALLOWED.set((*_ALLOWED.get(), *modules))
     try:
         yield
@@ -63,8 +63,8 @@ def encode(value: Any, path: str = "run") -> Any:
 
 
 def _is_written(field: Field[Any], value: Any) -> bool:
-    """Whether a field is written. One that was added later, marked `metadata={"later": True}`, is left out at its
-    default, so that parts that do not use it are written, and hashed, as before."""
+    """Whether a field is written. A field that was added later, marked `metadata={"later": True}`, is left out if it
+    has its default, so that parts that do not use it are written, and hashed, as before."""
     return field.init and not (field.metadata.get("later") and getattr(value, field.name) == field.default)
 
 
@@ -88,7 +88,7 @@ def decode(data: Any, annotation: Any, path: str = "") -> Any:
 
 
 def _in_64_bits(value: Any, path: str) -> Any:
-    """The value; a whole number must fit in 64 bits, as tensors and files of numbers need."""
+    """The value. Raises `UserError` for a whole number beyond 64 bits, which tensors and data files cannot hold."""
     if type(value) is int and not -(2**63) <= value < 2**63:
         raise UserError(f"{path}: expected a whole number of at most 64 bits, found one of {value.bit_length()} bits")
     return value
@@ -103,7 +103,7 @@ def _float(data: Any, path: str) -> float:
 
 def _one_of(data: Any, annotation: Any, path: str) -> Any:
     if isinstance(data, dict) and _PART in data:
-        # Decoded once, so that the message names the mistake inside the part and does not say that no choice fits.
+        # Decoded once, so that the message names the mistake inside the part, instead of saying that no choice fits.
         return _part(data, annotation, path)
     for choice in get_args(annotation):
         try:
@@ -146,7 +146,7 @@ def _part(data: Mapping[str, Any], annotation: Any, path: str) -> Any:
 
 
 def _with_present_names(part: str, data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The fields by their present names; where the data hold the old and the new name, the new one counts."""
+    """The fields by their current names; if the data hold both the old and the new name, the new one counts."""
     new_names = RENAMED_FIELDS.get(part, {})
     names = {name: new_names.get(name, name) for name in data}
     return {new: data[name] for name, new in names.items() if new is not None and (new == name or new not in data)}
@@ -176,7 +176,7 @@ def allowed_part(module: str, name: str, where: str) -> type:
 
 
 def allowed_object(module: str, name: str, where: str) -> Any:
-    """The object of this name in a module of another package, if the caller allows it. No other is ever imported."""
+    """The object with this name in a module of another package, if the caller allows it; others are not imported."""
     if not any(module == root or module.startswith(root + ".") for root in _ALLOWED.get()):
         raise UserError(
             f"{where}: {module}:{name} is not part of Vantage, so its module was not imported; "

@@ -11,10 +11,11 @@ __all__ = ["fits"]
 
 @cache
 def fits(kind: type, annotation: Any) -> bool:
-    """Whether a part fits a field: it is of that class, or has the members of that protocol.
+    """Whether a part fits a field: it is an instance of the field's class, or has the members of its protocol.
 
-    A method must take as many arguments (under the same names, in parts of Vantage), and return the same type where
-    both are annotated. Python's own check looks at the names of methods only, so any two callable parts would fit.
+    Methods must take as many arguments (with the same names, in parts of Vantage), and return the same type if both are
+    annotated. Python's own check looks only at the names of methods, so every callable part would fit every field that
+    takes a callable.
     """
     if not getattr(annotation, "_is_protocol", False):
         return annotation is Any or issubclass(kind, annotation)
@@ -41,6 +42,6 @@ def _takes(own: Any, member: Any) -> bool:
 def _returns(own: Any, member: Any) -> bool:
     try:
         pair = [get_type_hints(method).get("return", Any) for method in (own, member)]
-    except NameError:  # a name that only type checkers see
+    except NameError:  # a name that is only imported for type checkers
         return True
     return not all(type(kind) in (type, ABCMeta) for kind in pair) or issubclass(*pair)

@@ -1,7 +1,7 @@
 """Values as people write them: a literal, or a part with its settings, such as `Sample(count=4_095)`.
 
-Only Python's grammar is used: the text becomes a syntax tree, and the tree is read. Nothing in it is evaluated. A text
-may hold numbers, text, None, True, False, tuples, and calls of parts by their names.
+The text is parsed with Python's grammar, and values are read from the syntax tree; nothing is evaluated. A text may
+hold numbers, text, None, True, False, tuples, and calls of parts by their names.
 """
 
 import ast
@@ -19,7 +19,7 @@ from vantage.errors import UserError
 __all__ = ["describe", "read_value", "takes_several"]
 
 LONGEST, DEEPEST, LARGEST = 20_000, 20, 2**63 - 1
-"""Bounds on a text's length in characters, on brackets within brackets, and on whole numbers."""
+"""Limits on a text's length in characters, on the nesting of brackets, and on whole numbers."""
 
 _PLAIN = {int: "a whole number", float: "a number", bool: "True or False", str: "text", types.NoneType: "None"}
 _MANY = {int: "whole numbers", float: "numbers", str: "words", bool: "True or False for each"}
@@ -30,8 +30,8 @@ _NUMBERS = {"inf": float("inf"), "nan": float("nan")}
 def read_value(text: str, annotation: Any, path: str) -> Any:
     """The value that a text stands for, if it fits the annotation.
 
-    Where the annotation takes text, quotes may be left out. Raises `UserError` in one line: the path, what was
-    expected, what was found, and a suggestion.
+    If the annotation takes text, quotes may be left out. Raises `UserError` with one line: the path, what was expected,
+    what was found, and a suggestion.
     """
     text = text.strip()
     for choice in _choices(annotation):
@@ -96,14 +96,14 @@ def _tree(text: str, annotation: Any, path: str) -> ast.expr:
         raise UserError(f"{path}: the value has {deepest} brackets within brackets; at most {DEEPEST} are read")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about odd escapes in text
+            warnings.simplefilter("ignore")  # warnings about odd escapes in text
             return ast.parse(_with_dots(text), mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         _refuse(text, annotation, path)
 
 
 def _with_dots(text: str) -> str:
-    """`MODULE:NAME` as Python would write it; text in quotes stays."""
+    """The text with `MODULE:NAME` written as `MODULE.NAME`, except within quotes, so that Python can parse it."""
     letters, quote = [], ""
     for letter in text:
         if letter in "'\"" and quote in ("", letter):
@@ -120,7 +120,7 @@ def _read(node: ast.expr, annotation: Any, path: str, text: str = "") -> Any:
 
 
 def _matches(node: ast.expr, kind: Any) -> bool:
-    """Whether a node has the form that an annotation takes."""
+    """Whether a node has a form that the annotation accepts."""
     if get_origin(kind) is Literal:
         return _word(node) in get_args(kind)
     if get_origin(kind) is tuple:
@@ -157,7 +157,7 @@ def _read_as(node: ast.expr, kind: Any, path: str, annotation: Any) -> Any:
 
 
 def _part(node: ast.expr, annotation: Any, path: str) -> Any:
-    """The part that a call, or the name of a part alone, stands for."""
+    """The part that a call stands for, or the name of a part without a call."""
     call = node if isinstance(node, ast.Call) else ast.Call(node, [], [])
     kind = find_part(_name(call.func, annotation, path), path)
     if not any(fits(kind, one) for one in _alternatives(annotation) if isinstance(one, type) or one is Any):
@@ -177,7 +177,7 @@ def _part(node: ast.expr, annotation: Any, path: str) -> Any:
 
 
 def _arguments(call: ast.Call, kind: type, by_name: Mapping[str, Any], path: str) -> dict[str, ast.expr]:
-    """The nodes of a call by the names of the fields."""
+    """The argument nodes of a call, by field name."""
     if len(call.args) > len(by_name):
         raise UserError(f"{path}: {kind.__name__} takes {len(by_name)} settings, found {len(call.args)}")
     arguments = dict(zip(by_name, call.args, strict=False))
@@ -193,7 +193,7 @@ def _arguments(call: ast.Call, kind: type, by_name: Mapping[str, Any], path: str
 
 
 def _name(node: ast.expr, annotation: Any, path: str) -> str:
-    """The name of a part, after its module and a colon if it has one."""
+    """The name of a part, or MODULE:NAME if the node names its module."""
     names: list[str] = []
     at = node
     while isinstance(at, ast.Attribute):
@@ -213,7 +213,7 @@ _nothing = _Nothing()
 
 
 def _plain(node: ast.expr) -> Any:
-    """The number, truth value, text or None of a node."""
+    """The number, boolean, text or None that a node stands for, or `_nothing`."""
     match node:
         case ast.Constant(bool() | int() | float() | str() | None as value):
             return value
@@ -227,12 +227,12 @@ def _plain(node: ast.expr) -> Any:
 
 
 def _word(node: ast.expr) -> Any:
-    """The plain value of a node, or a word without quotes."""
+    """The plain value of a node; a word without quotes is text."""
     return node.id if isinstance(node, ast.Name) and node.id not in _WORDS | _NUMBERS else _plain(node)
 
 
 def _items(node: ast.expr) -> list[ast.expr]:
-    """The parts of a tuple; a value that stands alone is a tuple of one."""
+    """The items of a tuple; a single value counts as a tuple of one."""
     return list(node.elts) if isinstance(node, ast.Tuple | ast.List) else [node]
 
 

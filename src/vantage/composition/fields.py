@@ -1,6 +1,6 @@
-"""A composition of parts as a flat list of fields, each with its dotted path, so that any can be shown and replaced.
+"""A composition of parts as a flat list of fields with dotted paths, so that any field can be shown and replaced.
 
-A path names fields and positions in tuples: `branches.0.estimator.temperature`.
+A path consists of field names and positions in tuples: `branches.0.estimator.temperature`.
 """
 
 import ast
@@ -35,7 +35,8 @@ class Setting:
 
 
 def settings_in(value: Any, path: str = "", changes: Mapping[str, Any] = {}) -> Iterator[Setting]:
-    """Every field of a part, each followed by the fields of the parts in it, with `changes` at their paths."""
+    """Every field of a part, each followed by the fields of the parts in it. Values in `changes` replace those at their
+    paths."""
     hints, words = get_type_hints(type(value)), field_help(type(value))
     for f in fields(value):
         if not f.init:
@@ -66,7 +67,8 @@ def leaves(value: Any, path: str = "") -> Iterator[Setting]:
 
 
 def replace_at(value: Any, changes: Mapping[str, Any]) -> Any:
-    """The composition with new values at some paths; a check of several fields sees all changes at once."""
+    """The composition with new values at some paths. All are applied at once, so that checks of several fields of a
+    part see all of them."""
     direct = {path: new for path, new in changes.items() if "." not in path}
     inner: dict[str, dict[str, Any]] = {}
     for path, new in changes.items():
@@ -105,7 +107,7 @@ def _texts_under(body: Sequence[ast.stmt]) -> dict[str, str]:
 
 
 def _is_for_parts(annotation: Any) -> bool:
-    """Whether a field takes parts, even if it now holds None or an empty tuple."""
+    """Whether a field takes parts, even if it currently holds None or an empty tuple."""
     inside = get_args(annotation)
     if not inside:
         return isinstance(annotation, type) and annotation not in (bool, int, float, str, type(None))
@@ -113,7 +115,7 @@ def _is_for_parts(annotation: Any) -> bool:
 
 
 def differences(before: Any, after: Any, path: str = "") -> list[tuple[str, Any, Any]]:
-    """Where two compositions of dataclasses and tuples differ: (path, before, after) for each leaf."""
+    """Where two compositions of dataclasses and tuples differ: (path, before, after) for each difference."""
     if type(before) is type(after) and is_dataclass(before):
         names = [f.name for f in fields(before) if f.compare]  # the path of a part's file may differ
         pairs = [(name, getattr(before, name), getattr(after, name)) for name in names]

@@ -21,7 +21,7 @@ class Stretches(Protocol):
     """A part whose settings depend on how long a run is: a schedule counted in epochs."""
 
     def stretch(self, longer: float, finer: float) -> Any:
-        """The same part for a run of `longer` times the epochs, each of `finer` times the steps."""
+        """The same part for `longer` times as many epochs, with `finer` times as many steps in each."""
         ...
 
 

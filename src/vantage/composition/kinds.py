@@ -1,4 +1,4 @@
-"""The parts there are, and those that fit a field."""
+"""All parts by name, and those that fit a field."""
 
 import importlib
 from functools import cache
@@ -13,7 +13,7 @@ __all__ = ["find_part", "parts_that_fit"]
 
 
 def find_part(name: str, path: str) -> type:
-    """The part of this public name, or MODULE:NAME of an allowed module. Raises `UserError` if there is none."""
+    """The part with this public name, or MODULE:NAME in an allowed module. Raises `UserError` if there is none."""
     own = external_part(name)
     if own is not None:
         return allowed_part(*own, path)
@@ -31,5 +31,5 @@ def _parts() -> dict[str, type]:
 
 
 def parts_that_fit(annotation: type) -> list[str]:
-    """The public parts that fit a field."""
+    """Names of the public parts that fit a field."""
     return [name for name, kind in _parts().items() if fits(kind, annotation)]

@@ -1,7 +1,8 @@
 """Parts by their public names, as in settings, checkpoints and on the command line.
 
-A part's public name is its class name, offered by `vantage` or by one of the studies. Parts of other packages are named
-`module:Name`. A part or a field that is renamed gets an entry here, so that runs saved before can still be read.
+The public name of a part is its class name, as exported by `vantage` or by one of the packages in `STUDIES`. Parts of
+other packages are named `module:Name`. If a part or field is renamed, it gets an entry here, so that earlier runs can
+still be read.
 """
 
 import importlib
@@ -29,7 +30,7 @@ STUDIES = (
     "vantage.studies.reproduce",
     "vantage.studies.sweep",
 )
-"""Packages with parts that `vantage` itself does not offer."""
+"""Packages with parts that `vantage` itself does not export."""
 
 RENAMED_PARTS = {
     "ColourJitter": "ColorJitter",
@@ -58,7 +59,7 @@ RENAMED_PARTS = {
     "Together": {"vantage.studies.view_learning.learning": "Jointly", "vantage.studies.view_learning": "Jointly"},
     "Untrained": "UntrainedRow",
 }
-"""Former names of parts: by the old name, or by the old name and its module."""
+"""Current names of parts by their former names. An entry by module renames only the part of that module."""
 
 RENAMED_FIELDS: dict[str, dict[str, str | None]] = {
     "AdamW": {"first_moment": "beta1", "second_moment": "beta2", "epsilon": "eps", "spare": "exclude"},
@@ -81,16 +82,16 @@ RENAMED_FIELDS: dict[str, dict[str, str | None]] = {
         "labelled_batch": "labeled_batch_size",
     },
 }
-"""Former names of fields, by the part's present name; `None` for a field that no longer exists."""
+"""Current names of fields by their former names, for each part's current name; `None` for a field that was removed."""
 
 RENAMED_TENSORS = {"log_normaliser": "log_normalizer", "told": "updates"}
-"""Former names of parameters and buffers, by the last part of the name."""
+"""Current names of parameters and buffers by their former names, each only the last part of the name."""
 
 _OWN = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<name>[A-Za-z_]\w*)")
 
 
 def is_part(kind: Any) -> bool:
-    """Whether this is a class of parts: a frozen dataclass. A plain subclass of one is not."""
+    """Whether this is the class of a part, that is, a frozen dataclass. A plain subclass of one does not count."""
     parameters = getattr(kind, "__dict__", {}).get("__dataclass_params__")
     return isinstance(kind, type) and parameters is not None and parameters.frozen
 
@@ -121,13 +122,13 @@ def name_of(kind: type) -> str:
 
 
 def public_name(name: str) -> str:
-    """The present name for a name in settings: `Queue`, or `vantage.memory.queue:Queue` as in earlier versions."""
+    """The current name for a name in settings: `Queue`, or `vantage.memory.queue:Queue` as in earlier versions."""
     module, _, own = name.rpartition(":")
     present = RENAMED_PARTS.get(own, own)
     return present if isinstance(present, str) else present.get(module, own)
 
 
 def external_part(name: str) -> tuple[str, str] | None:
-    """Module and name for `module:Name`, else `None`."""
+    """Module and name of `module:Name`; `None` for other text."""
     match = _OWN.fullmatch(name)
     return None if match is None else (match["module"], match["name"])

@@ -1,4 +1,4 @@
-"""A composition as Python code: parts by their public names, without fields that have their default."""
+"""A composition as Python code, with parts by their public names and without fields that have their default."""
 
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any

@@ -8,14 +8,15 @@ from vantage.errors import UserError
 __all__ = ["did_you_mean", "no_such"]
 
 _CLOSE, _LESS_CLOSE = 0.8, 0.5
-"""Least similarity of two words, and of two words with the same first letter."""
+"""Minimum similarity of two words, and of two words with the same first letter."""
 
 
 def did_you_mean(word: str, names: Iterable[str], otherwise: str = "") -> str:
-    """`; did you mean X?` for the nearest known words, whole or by their last part; else `otherwise`."""
+    """`; did you mean X?` for the known names nearest to the word, compared whole or by their last part; `otherwise` if
+    none is near."""
     names = list(names)
     last, plain = _last(word), word.lstrip("-")
-    by_plain = {name.lstrip("-"): name for name in names}  # without the dashes that all flags share
+    by_plain = {name.lstrip("-"): name for name in names}  # all flags share the dashes, so they are not compared
     near = [name for name in names if name.lower() == word.lower()] or [name for name in names if _last(name) == last]
     near = near or [by_plain[name] for name in difflib.get_close_matches(plain, by_plain, 1, _CLOSE)]
     near = near or [name for name in names if sorted(_last(name)) == sorted(last)]  # letters in another order
@@ -34,7 +35,7 @@ def did_you_mean(word: str, names: Iterable[str], otherwise: str = "") -> str:
 
 
 def no_such(what: str, word: str, names: Iterable[str], plural: str = "") -> UserError:
-    """The error for a word that names nothing: with the nearest known name, or with all of them where none is near."""
+    """The error for an unknown word, with the nearest known name, or with all names if none is near."""
     names = list(names)
     listing = f" ({plural or f'{what}s'}: {', '.join(names)})"
     return UserError(f"there is no {what} {word!r}{did_you_mean(word, names, listing)}")

@@ -1,4 +1,4 @@
-"""Memory that a network computes with, beside its weights: asked of one pass over few images, before many are taken."""
+"""Memory that a network needs in addition to its weights, measured in one pass over few images before many are used."""
 
 from collections.abc import Callable
 
@@ -9,8 +9,8 @@ __all__ = ["bytes_for_backward", "largest_output"]
 
 
 def bytes_for_backward(network: nn.Module, forward: Callable[[], object]) -> int:
-    """Bytes that autograd keeps for the backward pass of `forward`, without the weights of `network`. A tensor that
-    several operations need is counted once."""
+    """Bytes that autograd keeps for the backward pass of `forward`, excluding the weights of `network`. A tensor that
+    several operations keep is counted once."""
     weights = {parameter.untyped_storage().data_ptr() for parameter in network.parameters()}
     bytes_by_storage: dict[int, int] = {}
 
@@ -23,13 +23,13 @@ def bytes_for_backward(network: nn.Module, forward: Callable[[], object]) -> int
     with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         result = forward()
         total = sum(bytes_by_storage.values())
-    del result  # until here the graph has held every tensor, so that no address was used twice
+    del result  # until here the graph kept every tensor alive, so no address was reused
     return total
 
 
 @torch.no_grad()
 def largest_output(network: nn.Module, forward: Callable[[], object]) -> int:
-    """Bytes of the largest output of a layer of `network` in `forward`."""
+    """Bytes of the largest output of any layer of `network` in `forward`."""
     sizes = [0]
 
     def look(module: nn.Module, inputs: object, output: object) -> None:

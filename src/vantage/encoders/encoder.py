@@ -1,4 +1,4 @@
-"""An encoder: images, or the patches of images, to unit vectors.
+"""An encoder: from images, or patches of images, to unit vectors.
 
 b: images   n: patches of a jigsaw   c: channels   h: height   w: width of an image   f: width of the features
 d: width of the vectors
@@ -18,16 +18,16 @@ from vantage.errors import UserError
 
 @dataclass(frozen=True)
 class Encoder:
-    """A backbone, a head on it, and which images share the statistics of their BatchNorm layers."""
+    """A backbone, a head on it, and a choice of which images share BatchNorm statistics."""
 
     backbone: Backbone
-    """From images to features; it is kept after training."""
+    """The network from images to features; it is kept after training."""
     head: Head
-    """From features to the vectors that are compared; it is discarded after training."""
+    """The network from features to the vectors that are compared; it is discarded after training."""
     normalization: Normalization = BatchNorm()
     """Which images share the statistics of BatchNorm, in the backbone and in the head."""
     jigsaw: JigsawHead | None = None
-    """The head for views that are patches; None if every view is a whole image. It is discarded after training."""
+    """The head for views made of patches; None if every view is a whole image. It is discarded after training."""
 
     def __post_init__(self) -> None:
         if self.jigsaw is not None and self.jigsaw.width != self.head.width:
@@ -37,7 +37,7 @@ class Encoder:
             )
 
     def build(self) -> "EncoderNetwork":
-        """A freshly initialized network; raises `UserError` where the backbone cannot be built."""
+        """A freshly initialized network; raises `UserError` if the backbone cannot be built."""
         backbone = self.backbone.build()
         width = width_of(backbone)
         head = self.normalization.convert(self.head.build(width))
@@ -46,7 +46,7 @@ class Encoder:
 
 
 class EncoderNetwork(nn.Module):
-    """The network of an `Encoder`: `backbone`, then `head` (for patches `jigsaw`), then unit length."""
+    """The network of an `Encoder`: `backbone`, then `head` (for patches `jigsaw`), then scaling to unit length."""
 
     backbone: nn.Module
     head: nn.Module
@@ -54,8 +54,8 @@ class EncoderNetwork(nn.Module):
     width: int
 
     def __init__(self, backbone: nn.Module, head: nn.Module, width: int, jigsaw: nn.Module | None = None) -> None:
-        """`backbone` maps images to features and has `.width`, `head` maps features to vectors of `width`, `jigsaw` the
-        features of an image's patches to one vector of `width`."""
+        """`backbone` maps images to features and has `.width`; `head` maps features to vectors of width `width`;
+        `jigsaw` maps the features of an image's patches to one such vector."""
         super().__init__()
         self.backbone = backbone
         self.head = head
@@ -67,7 +67,7 @@ class EncoderNetwork(nn.Module):
         return self.backbone(images)
 
     def forward(self, images: Float[Tensor, "b c h w"] | Float[Tensor, "b n c h w"]) -> Float[Tensor, "b d"]:
-        """Vectors of unit length, in float32 at least, whatever the precision of the network.
+        """Vectors of unit length, at least in float32, whatever the precision of the network.
 
         Images with a fifth axis are patches; raises `UserError` if there is no head for them.
         """
@@ -80,7 +80,7 @@ class EncoderNetwork(nn.Module):
 
 
 def unit(vector: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
-    """Each row divided by its length; half precisions become float32 first, since their cosines rank the keys.
+    """Each row divided by its length; half precision becomes float32 first, since cosines rank the keys.
 
     A row of zeros stays zero and gets no gradient, since it has no direction.
     """

@@ -1,9 +1,9 @@
-"""Heads: features to the vectors that are compared.
+"""Heads: from features to the vectors that are compared.
 
 b: images   n: patches of a jigsaw   f: width of the features   d: width of the vectors
 
-A head is a frozen choice; `build(features)` returns a module from (b, f) to (b, d). Its vectors are not yet of unit
-length: `Encoder` normalizes them. The head is discarded after training.
+A head is a frozen choice; `build(features)` returns a module from (b, f) to (b, d). The network of `Encoder` scales its
+vectors to unit length. The head is discarded after training.
 """
 
 from collections import OrderedDict
@@ -18,7 +18,7 @@ from vantage.errors import UserError
 
 @runtime_checkable
 class Head(Protocol):
-    """A frozen choice of network from features to the vectors that are compared."""
+    """A frozen choice of a network from features to the vectors that are compared."""
 
     @property
     def width(self) -> int:
@@ -106,8 +106,8 @@ class JigsawHead:
     """From the features of an image's patches to one vector: a head shared by the patches, concatenation, one linear
     layer (PIRL, arXiv 1912.01991, in the form of the PyContrast code).
 
-    For the patches PIRL has a linear layer, InfoMin (arXiv 2005.10243) an MLP. It complements the head for whole images
-    (`Encoder.jigsaw`).
+    PIRL's patch head is a linear layer, that of InfoMin (arXiv 2005.10243) an MLP. `Encoder.jigsaw` holds this head
+    beside the one for whole images.
     """
 
     patch: Head = LinearHead(128)
@@ -138,7 +138,7 @@ class JigsawNetwork(nn.Module):
         self.patch, self.joined, self.patches = patch, joined, patches
 
     def forward(self, features: Float[Tensor, "b n f"]) -> Float[Tensor, "b d"]:
-        """One vector for each image; raises `UserError` for a number of patches other than it was built for."""
+        """One vector for each image; raises `UserError` unless there are as many patches as it was built for."""
         if features.shape[1] != self.patches:
             raise UserError(
                 f"the jigsaw head was built for {self.patches} patches, but the view has {features.shape[1]}:"

@@ -23,24 +23,25 @@ class Momentum:
     1911.05722).
 
     Only parameters are averaged; the momentum encoder computes its own batch statistics, in training mode. Keys go
-    through shuffle-BN: a random order over all processes, so that no key shares batch statistics with its query. On one
-    process this has an effect only with `SplitBatchNorm`, whose groups then stand for processes.
+    through shuffle-BN: they are put in a random order over all processes, so that a key's batch statistics come from
+    other images than its query's. On one process this has an effect only with `SplitBatchNorm`, whose groups then take
+    the place of processes.
     """
 
     encoder: Encoder
-    """The network; its copy starts as an equal one."""
+    """The network; the momentum encoder starts as an exact copy."""
 
     momentum: Schedule = Constant(0.999)
     """Weight of the momentum encoder's own parameters, by step."""
 
     after_step: bool = False
-    """Whether the copy is updated after the optimizer step, not before the next keys (the MoCo release). With constant
-    momentum, keys are the same either way, and only the state in a checkpoint differs; a schedule is read one step
-    earlier."""
+    """Whether the copy is updated after the optimizer step, instead of before the next keys as in the MoCo release.
+    With constant momentum the keys are the same either way, and only the state in a checkpoint differs; a schedule is
+    read one step earlier."""
 
     shuffle: Literal["images", "keys"] = "images"
-    """What shuffle-BN mixes: images, whose views stay together, or every key by itself (JCL's supplement, section 3).
-    With one key an image it is the same."""
+    """What shuffle-BN permutes: images, whose views stay together, or every key separately (JCL's supplement, section
+    3). With one key per image both are the same."""
 
     def build(self) -> "MomentumNetworks":
         """The network and its copy."""
@@ -82,7 +83,7 @@ class MomentumNetworks(RoleNetworks):
         return self._encode_shuffled(views, shuffle)
 
     def _encode_shuffled(self, views: Mapping[int, Tensor], seed: int) -> dict[int, Tensor]:
-        """Vectors of the views of all processes, encoded in a random order of their rows."""
+        """Vectors of the views of all processes, encoded in a random order but returned in the original one."""
         rows = len(next(iter(views.values()))) * processes.count()
         order = torch.randperm(rows, generator=torch.Generator().manual_seed(seed))
         inverse = order.argsort()
@@ -97,7 +98,7 @@ class MomentumNetworks(RoleNetworks):
             self._follow(step)
 
     def after_step(self, step: int) -> None:
-        """Update the momentum encoder here, if that was chosen."""
+        """Update the momentum encoder here, if `Momentum.after_step` is set."""
         if self.follows_after_step:
             self._follow(step)
 

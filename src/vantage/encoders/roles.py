@@ -23,18 +23,18 @@ __all__ = ["PerView", "Role", "RoleNetworks", "Shared", "encode_jointly"]
 
 
 class RoleNetworks(nn.Module, ABC):
-    """The networks of a role. Views come with their numbers; each is encoded once by every network that needs it."""
+    """The networks of a role. Views are passed by their numbers; every network that needs a view encodes it once."""
 
     width: int
 
     @property
     @abstractmethod
     def encoders(self) -> nn.ModuleList:
-        """The trained networks, the result of a run: one, or one per view."""
+        """The trained networks, which are the result of a run: one, or one per view."""
 
     @property
     def key_encoders(self) -> nn.ModuleList:
-        """The networks that make keys: one, or one per view. The trained ones, unless the role has others for it."""
+        """The networks that make keys: one, or one per view. By default the trained networks."""
         return self.encoders
 
     @abstractmethod
@@ -45,17 +45,17 @@ class RoleNetworks(nn.Module, ABC):
     def keys(
         self, views: Mapping[int, Tensor], queries: Mapping[int, Tensor], shuffle: int
     ) -> dict[int, Float[Tensor, "w_b d"]]:
-        """Unit vectors of the views that serve as keys or are remembered, from all processes.
+        """Unit vectors of the views that serve as keys or are remembered, gathered from all processes.
 
-        `queries` are the results of `queries` for this step; `shuffle` seeds the order of shuffle-BN, equal on all
-        processes.
+        `queries` holds the results of the method `queries` at this step; `shuffle` seeds the order of shuffle-BN, and
+        must be equal on all processes.
         """
 
     def before_step(self, step: int) -> None:
-        """Updates before the forward passes of an optimizer step."""
+        """Called before the forward passes of an optimizer step."""
 
     def after_step(self, step: int) -> None:
-        """Updates after an optimizer step."""
+        """Called after an optimizer step."""
 
 
 @runtime_checkable
@@ -68,10 +68,10 @@ class Role(Protocol):
 
 
 def encode_jointly(views: Mapping[int, Tensor], encode: Callable[[Tensor], Tensor]) -> dict[int, Tensor]:
-    """Encode the views of each size in one batch.
+    """Encode all views of the same size in one batch.
 
-    They go image by image, not view by view, so that a consecutive share of the joint batch holds all views of its
-    images: batch statistics of g groups then equal those of g processes.
+    The batch is ordered image by image, not view by view, so that a consecutive share of it holds all views of its
+    images. Batch statistics of g groups then equal those of g processes.
     """
     vectors: dict[int, Tensor] = {}
     for shape in dict.fromkeys(view.shape for view in views.values()):
@@ -138,7 +138,7 @@ class PerView:
 
 
 class PerViewNetworks(RoleNetworks):
-    """A network per view, whose vectors have one width."""
+    """A network per view; all vectors have the same width."""
 
     def __init__(self, networks: list[EncoderNetwork]) -> None:
         super().__init__()

@@ -1,8 +1,8 @@
-"""Weights from elsewhere: a safetensors file, and which of its tensors are a backbone's.
+"""Weights from elsewhere: reading a safetensors file, and finding the tensors that belong to a backbone.
 
-Files hold a network under torchvision's or timm's names, or a checkpoint's names around it: MoCo's query network
-(`module.encoder_q.`), or a wrapper (`module.`, `backbone.`). Classifiers and heads on top are left out. Everything else
-must fit, so that half of a ResNet-34 is never taken for a ResNet-18.
+A file holds a network under the names of torchvision or timm, perhaps with the prefix of a checkpoint: MoCo's query
+network (`module.encoder_q.`), or a wrapper (`module.`, `backbone.`). Classifiers and heads are left out. Everything
+else must fit, so that half of a ResNet-34 is never loaded as a ResNet-18.
 """
 
 from collections.abc import Mapping
@@ -37,32 +37,32 @@ PREFIXES = (
     "module.",
     "",
 )
-"""What names of a network begin with in a checkpoint, MoCo's query network first."""
+"""Prefixes of a network's names in checkpoints, MoCo's query network first."""
 
 PICKLES = (".pth", ".pt", ".tar", ".ckpt", ".bin", ".pkl")
-"""Endings of files that torch pickles."""
+"""Suffixes of files that torch pickles."""
 
 _TOPS = frozenset({"fc", "head", "classifier", "last_linear"})
-"""What classifiers and heads are called."""
+"""Names of classifiers and heads."""
 
 _COUNTER = "num_batches_tracked"
-"""What BatchNorm counts, which files of early versions of torch lack."""
+"""BatchNorm's counter of batches, which is missing from files of early versions of torch."""
 
 
 class BackboneTensors(NamedTuple):
-    """The tensors of a file that are a backbone's."""
+    """The tensors of a file that belong to a backbone."""
 
     state: dict[str, Tensor]
     """Every parameter and buffer, by the backbone's own names."""
 
     left_out: tuple[str, ...]
-    """The file's names of a head or a classifier, and of networks beside this one."""
+    """Names in the file that belong to a head, a classifier or another network."""
 
 
 def read_weights(file: Path) -> dict[str, Tensor]:
-    """The tensors of a safetensors file, on the CPU. Executes nothing.
+    """The tensors of a safetensors file, on the CPU. No code in the file is executed.
 
-    Raises `UserError` where it is not one; a file that torch pickled has to be converted first.
+    Raises `UserError` for any other file; one that torch pickled has to be converted first.
     """
     if not file.is_file():
         raise UserError(f"there is no file {file}{near_path(file)}")
@@ -79,9 +79,9 @@ def read_weights(file: Path) -> dict[str, Tensor]:
 
 
 def backbone_tensors(backbone: nn.Module, tensors: Mapping[str, Tensor], file: Path) -> BackboneTensors:
-    """The tensors that are the backbone's, under whichever of `PREFIXES` most of its names are found.
+    """The tensors that belong to the backbone, under the one of `PREFIXES` that matches most of its names.
 
-    Raises `UserError` that names what is missing, surplus or of another shape.
+    Raises `UserError` that names tensors that are missing, surplus or of another shape.
     """
     expected = backbone.state_dict()
     prefix = max(PREFIXES, key=lambda each: sum(f"{each}{name}" in tensors for name in expected))
@@ -99,15 +99,15 @@ def backbone_tensors(backbone: nn.Module, tensors: Mapping[str, Tensor], file: P
 
 
 def fit_weights(backbone: nn.Module, file: Path) -> tuple[str, ...]:
-    """Fill a backbone with the weights in a file; returns the names that were left out. Raises as
-    `backbone_tensors`."""
+    """Load the weights in a file into a backbone; returns the names that were left out. Raises `UserError` as
+    `read_weights` and `backbone_tensors` do."""
     state, others = backbone_tensors(backbone, read_weights(file), file)
     backbone.load_state_dict(state)
     return others
 
 
 def describe_difference(expected: Mapping[str, Tensor], actual: Mapping[str, Tensor]) -> str:
-    """How two states differ in names and shapes, with an example of each kind; empty where they do not."""
+    """How two states differ in names and shapes, with an example of each kind; empty if they do not differ."""
     missing, surplus = (
         [name for name in expected if name not in actual],
         [name for name in actual if name not in expected],
@@ -115,7 +115,7 @@ def describe_difference(expected: Mapping[str, Tensor], actual: Mapping[str, Ten
     other = [name for name in expected if name in actual and expected[name].shape != actual[name].shape]
     parts = [
         f"{len(names)} tensors {words}, such as {names[0]}"
-        for names, words in ((missing, "are missing in it"), (surplus, "of it are not needed"))
+        for names, words in ((missing, "are missing from it"), (surplus, "in it are not needed"))
         if names
     ]
     if other:
@@ -125,7 +125,7 @@ def describe_difference(expected: Mapping[str, Tensor], actual: Mapping[str, Ten
 
 
 def _is_on_top(name: str, backbone: nn.Module) -> bool:
-    """Whether a tensor belongs to a classifier or head, in whose place the backbone has nothing."""
+    """Whether a tensor belongs to a classifier or head that the backbone does not have."""
     modules = dict(backbone.named_modules())
     names = name.split(".")
     for depth, part in enumerate(names):

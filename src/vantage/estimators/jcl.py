@@ -60,7 +60,7 @@ def bound(
 
 
 class _Bound(torch.autograd.Function):
-    """`bound` of the kept cosines: log(e^(pull + extra) + e^rest) − pull, for pull = mean / τ and
+    """`bound` of the cosines that count: log(e^(pull + extra) + e^rest) − pull, for pull = mean / τ and
     extra = weight · variance.
 
     The gradient comes from the same pass. For so small a term, time goes into launching operations, and this launches

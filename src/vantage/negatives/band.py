@@ -109,7 +109,7 @@ class AbsoluteRing(BandRule):
 class Ball(BandRule):
     """The most similar keys, including the very closest: `Ring` with drop 0 (arXiv 2010.02037, Table 2, "w_u = 100").
 
-    Keeps ⌊keep · n⌋ of the n keys that earlier rules left, also with a bank, where the released code used the batch
+    Keeps ⌊keep · n⌋ of the n keys that earlier rules left, also with a bank; there the released code used the batch
     size as n.
     """
 

@@ -58,7 +58,7 @@ class CosineByEpoch:
         at_least(self, 0, "base", "final", "warmup_epochs")
 
     def __call__(self, step: int, steps_per_epoch: int, epochs: int) -> float:
-        """The learning rate of `step`; raises `UserError` where the warm-up fills the whole run."""
+        """The learning rate of `step`; raises `UserError` if the warm-up fills the whole run."""
         check_run(self, step, steps_per_epoch, epochs, self.warmup_epochs)
         if step < self.warmup_epochs * steps_per_epoch:
             return climb(self.base, step, self.warmup_epochs * steps_per_epoch)
@@ -97,7 +97,7 @@ class CosineByStep:
         at_least(self, 0, "base", "final", "warmup_epochs")
 
     def __call__(self, step: int, steps_per_epoch: int, epochs: int) -> float:
-        """The learning rate of `step`; raises `UserError` where the warm-up fills the whole run."""
+        """The learning rate of `step`; raises `UserError` if the warm-up fills the whole run."""
         check_run(self, step, steps_per_epoch, epochs, self.warmup_epochs)
         warmup = self.warmup_epochs * steps_per_epoch
         if step < warmup:
@@ -147,7 +147,7 @@ class StepDecay:
         require(self, "milestones", self.milestones, late, f"come after the {self.warmup_epochs} epochs of warm-up")
 
     def __call__(self, step: int, steps_per_epoch: int, epochs: int) -> float:
-        """The learning rate of `step`; raises `UserError` where the warm-up fills the whole run."""
+        """The learning rate of `step`; raises `UserError` if the warm-up fills the whole run."""
         check_run(self, step, steps_per_epoch, epochs, self.warmup_epochs)
         if step < self.warmup_epochs * steps_per_epoch:
             return climb(self.base, step, self.warmup_epochs * steps_per_epoch)

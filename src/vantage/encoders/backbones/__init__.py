@@ -1,1 +1,1 @@
-"""Backbones: images to features."""
+"""Backbones: from images to features."""

@@ -1,4 +1,4 @@
-"""A backbone small enough to train on a CPU: some convolutions and their mean.
+"""A backbone small enough to train on a CPU: a few convolutions, then the mean over positions.
 
 b: images   c: channels   h: height   w: width of an image   d: width of the features
 """
@@ -13,9 +13,9 @@ from vantage.errors import UserError
 
 @dataclass(frozen=True)
 class Convolutions:
-    """Convolutions of 3 × 3, each halving the resolution, with BatchNorm and ReLU; then the mean.
+    """3 × 3 convolutions that each halve the resolution, with BatchNorm and ReLU; then the mean over positions.
 
-    From no paper: for short runs, and for the critics of `vantage views learn`, where there is no GPU.
+    Not from a paper. It is for short runs, and for the critics of `vantage views learn`, without a GPU.
     """
 
     widths: tuple[int, ...] = (32, 64, 128, 256)
@@ -54,7 +54,7 @@ class ConvolutionFeatures(nn.Module):
         return self.layers(images)
 
     def maps(self, images: Float[Tensor, "b c h w"]) -> list[Float[Tensor, "b _ _ _"]]:
-        """What comes out of each convolution, after BatchNorm and ReLU."""
+        """The output of each convolution, after BatchNorm and ReLU."""
         maps, x = [], images
         for layer in self.layers:
             x = layer(x)

@@ -16,16 +16,16 @@ from vantage.errors import UserError
 __all__ = ["GRIDS", "AtDepth", "AtDepths", "Depth", "HasMaps", "grid_pool", "maps"]
 
 GRIDS = (12, 6, 4, 3, 2)
-"""Rows and columns to which the five maps of a network are averaged, from shallow to deep, in linear protocols at
-several depths: about 9,000 numbers each for ResNet-50 (Goyal et al., arXiv 1905.01235)."""
+"""Linear protocols at several depths average the five maps of a network to grids of this many rows and columns, from
+shallow to deep: about 9,000 numbers each for ResNet-50 (Goyal et al., arXiv 1905.01235)."""
 
 _RELEASED = {(12, 112): (10, 10, 4), (6, 56): (16, 8, 0), (4, 28): (13, 5, 0), (3, 14): (8, 3, 0), (2, 7): (6, 1, 0)}
-"""Kernel, stride and padding in the released code, by grid and side of the map (images of 224 pixels)."""
+"""Kernel, stride and padding in the released code, by (grid, side of the map), for images of 224 pixels."""
 
 
 @runtime_checkable
 class HasMaps(Protocol):
-    """A backbone with a method for its maps."""
+    """A backbone with a method that returns its maps."""
 
     def maps(self, images: Float[Tensor, "b c h w"]) -> list[Float[Tensor, "b d y x"]]:
         """Maps from shallow to deep."""
@@ -35,9 +35,9 @@ class HasMaps(Protocol):
 def maps(backbone: nn.Module, images: Float[Tensor, "b c h w"]) -> list[Float[Tensor, "b d y x"]]:
     """The maps of a backbone from shallow to deep.
 
-    For a residual network these are the five of the literature: the first convolution with BatchNorm and ReLU, before
-    the max-pool, and the four stages. For a timm model they are those of its `forward_intermediates`, for a backbone
-    with a method `maps` those it returns. Raises `UserError` for any other.
+    For a residual network these are the usual five of the literature: the first convolution with BatchNorm and ReLU,
+    before the max-pool, and the four stages. For a timm model they come from its `forward_intermediates`, and for a
+    backbone with a method `maps` from that. Raises `UserError` for any other backbone.
     """
     if isinstance(backbone, ResNetFeatures):
         x = backbone.relu(backbone.bn1(backbone.conv1(images)))
@@ -61,9 +61,9 @@ def maps(backbone: nn.Module, images: Float[Tensor, "b c h w"]) -> list[Float[Te
 def grid_pool(grid: int, height: int, width: int) -> nn.Module:
     """The pooling that averages a map of `height` by `width` to `grid` rows and columns.
 
-    If the released code has kernel, stride and padding for this size of map, they are used (at the edges the zeros of
-    the padding count, as there). Other sizes use adaptive pooling to the same grid, or to the map's own size if that
-    is smaller.
+    If the released code has kernel, stride and padding for a map of this size, they are used; as there, the zeros of
+    the padding count in the averages at the edges. Other sizes use adaptive pooling to the same grid, or to the map's
+    own size if that is smaller.
     """
     if height == width and (grid, height) in _RELEASED:
         return nn.AvgPool2d(*_RELEASED[grid, height])
@@ -71,11 +71,11 @@ def grid_pool(grid: int, height: int, width: int) -> nn.Module:
 
 
 class AtDepth(nn.Module):
-    """A backbone read at one depth, pooled and flattened; itself a backbone with `.width` features."""
+    """A backbone read at one depth, pooled and flattened. It is itself a backbone, with `.width` features."""
 
     def __init__(self, backbone: nn.Module, depth: int, pool: nn.Module, example: Float[Tensor, "b c h w"]) -> None:
-        """`depth` counts maps from 0, or from −1 backwards; `pool` reduces a map to a smaller one; the width follows
-        from `example`, which has the shape of the images. Raises `UserError` if there is no such map."""
+        """`depth` counts maps from 0, or backwards from −1; `pool` reduces a map to a smaller one; `example` has the
+        shape of the images, and determines the width. Raises `UserError` if there is no such map."""
         super().__init__()
         self.backbone, self.depth, self.pool = backbone, depth, pool
         layers = _example_maps(backbone, example)
@@ -88,29 +88,29 @@ class AtDepth(nn.Module):
         return self.pool(maps(self.backbone, images)[self.depth]).flatten(1)
 
     def extra_repr(self) -> str:
-        """The depth, which distinguishes two of them."""
+        """The depth, so that modules that differ in it print differently."""
         return f"depth={self.depth}"
 
 
 class Depth(NamedTuple):
-    """The features of one depth in a row of features."""
+    """The features of one depth, which are a part of each row of features."""
 
     name: str
-    """Its name in a table."""
+    """Name in a table."""
     width: int
     """Number of features."""
     channels: int
-    """Channels of the map; the features are ordered channel by channel, each with all its positions."""
+    """Channels of the map. The features are ordered channel by channel, with all positions of each channel."""
 
 
 class AtDepths(nn.Module):
-    """A backbone read at several depths in one pass: the features of each, averaged to a grid, one after the other.
+    """A backbone read at several depths in one pass: the maps, each averaged to a grid, are flattened and concatenated.
 
-    These are the last five maps, or as many as there are; the deepest in a grid of 2 by 2 (`GRIDS`).
+    These are the last five maps, or all maps if there are fewer; the deepest is averaged to 2 by 2 (`GRIDS`).
     """
 
     def __init__(self, backbone: nn.Module, example: Float[Tensor, "b c h w"]) -> None:
-        """`example` has the shape of the images, from which the widths follow."""
+        """`example` has the shape of the images, and determines the widths."""
         super().__init__()
         layers = _example_maps(backbone, example)
         self.first = max(0, len(layers) - len(GRIDS))

@@ -1,4 +1,4 @@
-"""Several backbones as one, each on some of the channels.
+"""Several backbones joined into one, each applied to some of the channels.
 
 b: images   c: channels   h, w: size of an image in pixels   d: width of the features
 """
@@ -17,7 +17,7 @@ class Joined(nn.Module):
     """Several backbones side by side, each on its channels of the image; their features are concatenated."""
 
     def __init__(self, backbones: list[nn.Module], channels: list[list[int]]) -> None:
-        """`channels` has a list for each backbone: the numbers of its channels."""
+        """`channels` holds, for each backbone, the numbers of its channels."""
         super().__init__()
         self.backbones, self.channels = nn.ModuleList(backbones), channels
         self.width = sum(width_of(backbone) for backbone in backbones)
@@ -34,5 +34,5 @@ class Joined(nn.Module):
         return [torch.cat(depth, 1) for depth in zip(*each, strict=True)]
 
     def extra_repr(self) -> str:
-        """The channels, which distinguish two of them."""
+        """The channels, so that modules that differ in them print differently."""
         return f"channels={self.channels}"

@@ -1,4 +1,4 @@
-"""Backbones by the names that people know them by, and an encoder with another backbone."""
+"""Backbones by their well-known names, and an encoder with its backbone replaced."""
 
 import re
 from dataclasses import replace
@@ -20,7 +20,7 @@ from vantage.errors import UserError
 __all__ = ["BACKBONES", "SMALL", "backbone_named", "with_backbone"]
 
 SMALL = 96
-"""Images up to this size, in pixels, get the small-image variants."""
+"""Images up to this size, in pixels, get the backbones' small-image variants."""
 
 _RESIDUAL: dict[str, dict[str, Any]] = {
     **{f"resnet{depth}": {"depth": depth} for depth in (18, 34, 50, 101, 152)},
@@ -33,17 +33,16 @@ _RESIDUAL: dict[str, dict[str, Any]] = {
 }
 
 BACKBONES = (*_RESIDUAL, "resnet9", "tiny_alexnet", "convolutions")
-"""Names of backbones; torchvision's own where it has the network. resnet50x2 has twice the channels in every layer."""
+"""Names of backbones, as in torchvision if it has the network. resnet50x2 has twice as many channels in every layer."""
 
 
 def backbone_named(name: str, size: int) -> Backbone:
-    """The backbone of a name, for images of `size` pixels.
+    """The backbone with this name, for images of `size` pixels.
 
-    Names are those of `BACKBONES`, timm:NAME for any model of timm, MODULE:NAME for a part of your own, or a part
-    with its settings, such as `ResNet(18, small=True)`. Residual networks get the stem that suits the size, as in the
-    recipes: the small one up to 96 pixels, of stride 2 above 48; Tiny AlexNet and timm's vision transformers are built
-    for the size.
-    Raises `UserError` for another name.
+    A name is one of `BACKBONES`, timm:NAME for any model of timm, MODULE:NAME for a part of your own, or a part with
+    its settings, such as `ResNet(18, small=True)`. As in the recipes, residual networks get the stem that suits the
+    size: up to 96 pixels the small one, with stride 2 above 48. Tiny AlexNet and timm's vision transformers are built
+    for the size. Raises `UserError` for any other name.
     """
     plain = name.strip().lower().replace("-", "_")
     if plain in _RESIDUAL:
@@ -67,9 +66,9 @@ def backbone_named(name: str, size: int) -> Backbone:
 
 
 def with_backbone(encoder: Encoder, backbone: Backbone) -> Encoder:
-    """The encoder on another backbone, which takes images of as many channels as the one before.
+    """The encoder with another backbone, which takes images with as many channels as the old one.
 
-    Where a hidden layer of the head was as wide as the features (MoCo v2, SimCLR, InfoMin, InterCLR), it stays so.
+    If a hidden layer of the head was as wide as the features (MoCo v2, SimCLR, InfoMin, InterCLR), it stays so.
     """
     old_backbone: Any = encoder.backbone
     settings = {name: getattr(old_backbone, name, None) for name in ("in_channels", "zero_init_residual")}
@@ -89,7 +88,7 @@ def with_backbone(encoder: Encoder, backbone: Backbone) -> Encoder:
 
 
 def _width(backbone: Backbone) -> int:
-    """Width of the features; cached where the backbone can be a key."""
+    """Width of the features; cached if the backbone is hashable."""
     try:
         hash(backbone)
     except TypeError:  # a user's own part that holds a list
@@ -98,7 +97,7 @@ def _width(backbone: Backbone) -> int:
 
 
 def _measure_width(backbone: Backbone) -> int:
-    """Width of the features, without memory for the parameters."""
+    """Width of the features, without allocating memory for parameters."""
     with torch.device("meta"):
         return width_of(backbone.build())
 
@@ -107,7 +106,7 @@ _width_of = cache(_measure_width)
 
 
 def _has_fixed_size(model: str) -> bool:
-    """Whether a model of timm is built for one size of images; false where it is not known."""
+    """Whether a model of timm is built for one size of images; false if that is not known."""
     try:
         from timm.models import get_pretrained_cfg
     except ImportError:

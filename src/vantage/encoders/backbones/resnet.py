@@ -1,9 +1,10 @@
-"""Backbones: images to pooled features.
+"""Backbones: from images to pooled features.
 
 b: images   c: channels   h: height   w: width of an image   d: width of the features
 
 A backbone is a frozen choice; `build` returns a module from images (b, c, h, w) to features (b, d) with `.width` = d.
-The modules are torchvision's and timm's own without their classifiers, so their `state_dict` loads back there as it is.
+The modules are those of torchvision and timm without their classifiers, so their `state_dict` can be loaded there
+unchanged.
 """
 
 import difflib
@@ -18,7 +19,7 @@ from vantage.errors import UserError
 
 @runtime_checkable
 class Backbone(Protocol):
-    """A frozen choice of network from images to pooled features."""
+    """A frozen choice of a network from images to pooled features."""
 
     def build(self) -> nn.Module:
         """A freshly initialized module from images (b, c, h, w) to features (b, d), with `.width` = d."""
@@ -29,16 +30,16 @@ class Backbone(Protocol):
 class ResNet:
     """torchvision's residual networks (arXiv 1512.03385), without the classifier.
 
-    Features are 512 wide for depths 18 and 34, 2048 for the deeper ones, times `width_multiplier`. Variants: ResNeXt-50
+    Features are 512 wide for depths 18 and 34, 2048 for greater depths, times `width_multiplier`. Variants: ResNeXt-50
     32x4d is `ResNet(50, groups=32, width_per_group=4)`, ResNeXt-101 32x8d is `ResNet(101, groups=32,
-    width_per_group=8)`, and the wide networks 50-2 and 101-2 have `width_per_group=128`, which widens the 3x3
-    convolutions alone. The networks ×2 and ×4 of contrastive papers (InfoMin, arXiv 2005.10243, Table 6) have a
-    `width_multiplier`, which widens all.
+    width_per_group=8)`, and the wide networks 50-2 and 101-2 have `width_per_group=128`, which widens only the 3x3
+    convolutions. The networks ×2 and ×4 of contrastive papers (InfoMin, arXiv 2005.10243, Table 6) have a
+    `width_multiplier`, which widens all layers.
 
-    The ordinary stem (7x7, stride 2, then a max-pool) shrinks an image fourfold: 32 px would reach the last stage as
-    one pixel, 64 px as four. For 32 px use `small=True`. For 64 px use `small=True, stem_stride=2`, which takes as long
-    as 32 px at stride 1, or stride 1, which takes four times as long. Raises `UserError` for combinations that do not
-    exist.
+    The ordinary stem (7x7, stride 2, then a max-pool) shrinks an image fourfold: an image of 32 px would reach the last
+    stage as one pixel, one of 64 px as four. For 32 px use `small=True`. For 64 px use `small=True, stem_stride=2`,
+    which takes as long as 32 px at stride 1, or stride 1, which takes four times as long. Raises `UserError` for
+    combinations that do not exist.
     """
 
     depth: Literal[18, 34, 50, 101, 152] = 18
@@ -52,12 +53,12 @@ class ResNet:
     width_per_group: int = 64
     """Channels per group of the 3x3 convolutions of the first stage (wide networks: 128); depth 50 and more."""
     zero_init_residual: bool = False
-    """Start each block as the identity: the scale of its last BatchNorm begins at 0 (SimCLR does)."""
+    """Start each block as the identity, with the scale of its last BatchNorm at 0, as in SimCLR."""
     in_channels: int = 3
     """Channels of the images (CMC: 1 for luminance, 2 for color)."""
     width_multiplier: float = 1.0
-    """Channels of every layer, the stem's too, as a multiple of the usual ones: 2 and 4 in wide networks, .5 in CMC's
-    narrow ones; a multiple of 1/64."""
+    """Channels of every layer, including the stem, as a multiple of the usual number: 2 and 4 in wide networks, .5 in
+    CMC's narrow ones; a multiple of 1/64."""
 
     def __post_init__(self) -> None:
         if self.depth not in LAYERS:
@@ -75,8 +76,8 @@ class ResNet:
         stem = 64.0 * self.width_multiplier
         if not (stem.is_integer() and stem * min(self.width_per_group, 64) >= 64):
             raise UserError(
-                f"ResNet: width_multiplier is {self.width_multiplier}; every layer must be left a whole number of"
-                " channels, as by .5, 2 or 4"
+                f"ResNet: width_multiplier is {self.width_multiplier}; every layer needs a whole number of channels, as"
+                " with .5, 2 or 4"
             )
 
     @property
@@ -105,14 +106,14 @@ LAYERS: dict[int, tuple[int, int, int, int]] = {
 
 
 class ResNetFeatures(resnet.ResNet):
-    """torchvision's ResNet up to the pooled features: parameters and buffers keep torchvision's names, without `fc`."""
+    """torchvision's ResNet up to the pooled features, without `fc`; parameters and buffers keep torchvision's names."""
 
     fc: nn.Module
     maxpool: nn.Module
     width: int
 
     def __init__(self, choice: ResNet) -> None:
-        """The network of `choice`, freshly initialized as torchvision does."""
+        """The network of `choice`, initialized as in torchvision."""
         self._stem_width = choice.stem_width
         super().__init__(
             resnet.BasicBlock if choice.depth < 50 else resnet.Bottleneck,
@@ -133,7 +134,7 @@ class ResNetFeatures(resnet.ResNet):
             self.bn1 = nn.BatchNorm2d(choice.stem_width)
 
     def _make_layer(self, block: Any, planes: int, blocks: int, stride: int = 1, dilate: bool = False) -> nn.Sequential:
-        """torchvision's stage, with the channels of this choice."""
+        """torchvision's stage, with the number of channels of this choice."""
         if planes == 64:
             self.inplanes = self._stem_width
         return super()._make_layer(block, planes * self._stem_width // 64, blocks, stride, dilate)
@@ -149,7 +150,7 @@ def _stem(choice: ResNet, size: int, stride: int) -> nn.Conv2d:
 class Timm:
     """Any model of timm by name, freshly initialized, without the classifier; needs the extra `timm`.
 
-    Raises `UserError` at `build` where timm is not installed, the name is unknown, or the model refuses the settings.
+    `build` raises `UserError` if timm is not installed, the name is unknown, or the model refuses the settings.
     """
 
     name: str
@@ -157,7 +158,7 @@ class Timm:
     in_channels: int = 3
     """Channels of the images."""
     image_size: int | None = None
-    """Side of the images in pixels, for models that fix it (vision transformers); if omitted, the model's own."""
+    """Side of the images in pixels, for models of a fixed size (vision transformers); if omitted, the model's own."""
 
     def build(self) -> nn.Module:
         """timm's own module with its pooling and no classes."""
@@ -181,7 +182,7 @@ class Timm:
                 f"timm refuses {self.name} with in_channels {self.in_channels}, image_size {self.image_size}:"
                 f" {refusal}; leave out image_size, which only models of a fixed size take, or choose another"
             ) from refusal
-        # Some networks have a layer after the pooling, and then are wider than their last stage.
+        # Networks with a layer after the pooling may have more features than their last stage.
         width = getattr(model, "head_hidden_size", None) or getattr(model, "num_features", None)
         setattr(model, "width", width)  # noqa: B010
         width_of(model)
@@ -194,7 +195,7 @@ def _suggestion(name: str, names: list[str]) -> str:
 
 
 def width_of(backbone: nn.Module) -> int:
-    """Width of the features of a built backbone; raises `UserError` where it has none."""
+    """Width of the features of a built backbone; raises `UserError` if it has none."""
     width = getattr(backbone, "width", None)
     if not isinstance(width, int) or width < 1:
         raise UserError(

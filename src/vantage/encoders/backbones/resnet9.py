@@ -14,13 +14,14 @@ from vantage.errors import UserError
 
 @dataclass(frozen=True)
 class ResNet9:
-    """Convolutions of 3 × 3 with BatchNorm and ReLU, a pooling after each of three, and two residual blocks, after the
-    first and the third (Page's network of the DAWNBench contest, "How to train your ResNet", 2018); then the mean.
+    """A stem and three stages of 3 × 3 convolutions with BatchNorm and ReLU, then the mean over positions (Page's
+    network for the DAWNBench contest, "How to train your ResNet", 2018).
 
-    Channels are w, 2w, 4w and 8w, so the features are 8 · `width` wide. Page has 64 channels and ends in a max-pool and
-    a classifier; here the end is the mean, as in other residual networks. Sixteen channels suit minutes on two cores,
-    32 suit hours. For views of 32 px take the stem of stride 1, for 64 px and more of stride 2. Views need 8 px at
-    stride 1, 15 px at stride 2.
+    Each stage is a convolution and a max-pool, followed in the first and the third by a residual block. Channels are w,
+    2w, 4w and 8w, so the features are 8 · `width` wide. Page uses w = 64 and ends in a max-pool and a classifier; here
+    the end is the mean, as in other residual networks. A width of 16 suits minutes on two cores, 32 suits hours. Use a
+    stem of stride 1 for views of 32 px, and of stride 2 for 64 px and more. Views need at least 8 px at stride 1, 15 px
+    at stride 2.
     """
 
     width: int = 64
@@ -64,7 +65,7 @@ class ResNet9Features(nn.Module):
         return self.pool(self.layer3(self.layer2(self.layer1(self.stem(images)))))
 
     def maps(self, images: Float[Tensor, "b c h w"]) -> list[Float[Tensor, "b _ _ _"]]:
-        """What comes out of the stem and of the three stages."""
+        """The outputs of the stem and of the three stages."""
         maps = [self.stem(images)]
         for stage in (self.layer1, self.layer2, self.layer3):
             maps.append(stage(maps[-1]))
@@ -72,7 +73,7 @@ class ResNet9Features(nn.Module):
 
 
 class Residual(nn.Module):
-    """Two convolutions, added to what came in."""
+    """Two convolutions whose output is added to their input."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The small AlexNet on which InfoMin studies views of STL-10.
+"""The small AlexNet with which InfoMin studies views of STL-10.
 
 b: images   c: channels   h: height   w: width of an image   d: width of the features
 """
@@ -20,21 +20,21 @@ class TinyAlexNet:
     """Five convolutions of 3 × 3, a max-pool of 3 and stride 2 after the first, the second and the fifth, and two
     layers of 4,096, all with BatchNorm and ReLU.
 
-    The "tiny AlexNet" of InfoMin's studies on STL-10 (Tian et al., arXiv 2005.10243, appendices B.1 to B.3), which has
-    it from Deep InfoMax (Hjelm et al., arXiv 1808.06670); neither prints it. The layers are those of its public form in
-    Wang and Isola's code (arXiv 2005.10242). Features are what the second layer gives (fc7), and a `LinearHead` is the
-    last layer of the papers; protocols that read depths see the five convolutions, conv5 the deepest. The number of
-    weights depends on the size of the images, so a network takes images of its own size only.
+    The "tiny AlexNet" of InfoMin's studies on STL-10 (Tian et al., arXiv 2005.10243, appendices B.1 to B.3), taken from
+    Deep InfoMax (Hjelm et al., arXiv 1808.06670). Neither paper lists its layers; these are from the public version in
+    Wang and Isola's code (arXiv 2005.10242). Features are the output of the second of the two layers (fc7), and a
+    `LinearHead` is the papers' last layer. Protocols that read several depths use the five convolutions, of which conv5
+    is the deepest. The number of weights depends on the image size, so a network takes only images of its own size.
     """
 
     image_size: int = 64
-    """Side of the images in pixels, 15 or more: the papers have 64."""
+    """Side of the images in pixels, 15 or more; the papers use 64."""
 
     in_channels: int = 3
     """Channels of the images."""
 
     width_multiplier: float = 1.0
-    """Channels of every layer, as a multiple of the usual ones: .5 where CMC splits a network into two (arXiv
+    """Channels of every layer, as a multiple of the usual number: .5 if a network is split into two, as in CMC (arXiv
     1906.05849); a multiple of 1/32."""
 
     def __post_init__(self) -> None:
@@ -59,7 +59,7 @@ class TinyAlexNetFeatures(nn.Module):
     width: int
 
     def __init__(self, choice: TinyAlexNet) -> None:
-        """The network of `choice`, initialized as torch does."""
+        """The network of `choice`, with torch's default initialization."""
         super().__init__()
         channels = [round(width * choice.width_multiplier) for width in _CHANNELS]
         side, blocks = choice.image_size, []
@@ -74,17 +74,17 @@ class TinyAlexNetFeatures(nn.Module):
         self.fc6, self.fc7 = _layer(channels[-1] * side**2, self.width), _layer(self.width, self.width)
 
     def forward(self, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b d"]:
-        """What fc7 gives. Raises `UserError` for images of another size."""
+        """The output of fc7. Raises `UserError` for images of another size."""
         if images.shape[2:] != (self.image_size, self.image_size):
             size = " x ".join(map(str, images.shape[2:]))
             raise UserError(
-                f"TinyAlexNet was built for {self.image_size} pixels and is shown {size}: set its image_size to that of"
-                " the views"
+                f"TinyAlexNet was built for {self.image_size} pixels but got {size}: set its image_size to that of the"
+                " views"
             )
         return self.fc7(self.fc6(self.maps(images)[-1].flatten(1)))
 
     def maps(self, images: Float[Tensor, "b c h w"]) -> list[Float[Tensor, "b _ _ _"]]:
-        """What comes out of each convolution, after its BatchNorm, ReLU and max-pool."""
+        """The output of each convolution, after its BatchNorm, ReLU and (if it has one) max-pool."""
         maps, x = [], images
         for block in self.convolutions:
             x = block(x)

@@ -1,4 +1,4 @@
-"""BatchNorm of groups by one call: the groups of a batch are folded into channels, normalized there, and unfolded.
+"""BatchNorm of groups in one call: the groups of a batch are folded into channels, normalized there, and unfolded.
 
 g: groups   n: images of a group   c: channels   ...: height and width, or a length, or nothing
 """
@@ -14,12 +14,12 @@ __all__ = ["FoldedBatchNorm"]
 
 
 class FoldedBatchNorm(torch.autograd.Function):
-    """BatchNorm of groups. It is an autograd function so that its result is no view, which an activation in place would
-    copy once more."""
+    """BatchNorm of groups. It is an autograd function so that its result is not a view, which an in-place activation
+    would have to copy."""
 
     @staticmethod
     def forward(ctx: Any, images: Tensor, weight: Tensor | None, bias: Tensor | None, *rest: Any) -> Tensor:
-        """Normalize; `rest` are running mean and variance of g · c channels, groups, weight of a batch on them, eps."""
+        """Normalize. `rest` holds running mean and variance of g · c channels, groups, weight of a new batch, eps."""
         mean, variance, ctx.groups, weight_on_new, ctx.eps = rest
         flat = _fold(images, ctx.groups)
         scale, shift = (None if values is None else values.repeat(ctx.groups) for values in (weight, bias))
@@ -42,7 +42,7 @@ class FoldedBatchNorm(torch.autograd.Function):
 
 
 def _fold(images: Float[Tensor, "g_n c *s"], groups: int) -> Float[Tensor, "n g_c *s"]:
-    """Images of g groups as images of g times as many channels, which lie together in memory."""
+    """Images of g groups as images with g times as many channels, contiguous in memory."""
     by_group = _by_group(images, groups)
     flat = torch.empty(by_group.shape, dtype=images.dtype, device=images.device)
     _copy(flat, by_group)
@@ -61,7 +61,7 @@ def _by_group(images: Float[Tensor, "g_n c *s"], groups: int) -> Float[Tensor, "
 
 
 def _copy(target: Tensor, origin: Tensor) -> None:
-    """Copy, 16 bytes at a time where channels allow it: a GPU does that several times as fast as value by value."""
+    """Copy 16 bytes at a time if the channels allow it; on a GPU this is several times as fast as value by value."""
     step = 16 // origin.element_size()
     if target.shape[-1] % step == 0 and all(part.stride(-1) == 1 for part in (target, origin)):
         target, origin = target.view(torch.complex128), origin.view(torch.complex128)

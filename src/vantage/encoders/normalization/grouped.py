@@ -1,10 +1,10 @@
-"""BatchNorm with statistics of groups of the joint batch, and how each process computes them.
+"""BatchNorm with statistics over groups of the joint batch, and how each process computes them.
 
 b: images   c: channels   g: groups   w: processes   ...: height and width, or a length, or nothing
 
-The joint batch of a step is cut into g equal groups. Its images are computed in a accumulated parts, one after another,
-by w processes. Each part has g / a whole groups; a process has g / a / w of them, or, where there are more processes
-than groups, w · a / g processes have one together and exchange their statistics.
+The joint batch of a step is cut into g equal groups. It is computed by w processes, in a accumulated parts, one after
+another. Each part has g / a whole groups, and each process g / a / w of these. If there are more processes than groups
+in a part, w · a / g processes share one group and exchange their statistics.
 """
 
 import torch
@@ -21,8 +21,8 @@ __all__ = ["SPLIT_KINDS", "GroupedStatistics", "set_accumulation", "average_stat
 
 
 def share_of_groups(groups: int, parts: int, count: int) -> tuple[int, int]:
-    """How many of the joint batch's groups a process has in each of `parts` accumulated parts, and over how many of
-    `count` processes each of these extends: one of the two is 1. Raises `UserError` where there are no equal shares.
+    """How many of the joint batch's groups a process has in each of `parts` accumulated parts, and how many of `count`
+    processes share each of them. One of the two numbers is 1. Raises `UserError` if there are no equal shares.
 
     >>> share_of_groups(8, parts=1, count=2), share_of_groups(8, parts=2, count=2), share_of_groups(1, parts=1, count=4)
     ((4, 1), (2, 1), (1, 4))
@@ -30,9 +30,9 @@ def share_of_groups(groups: int, parts: int, count: int) -> tuple[int, int]:
     whole, rest = divmod(groups, parts)
     if rest:
         raise UserError(
-            f"BatchNorm has {_groups(groups)} of the joint batch, and {parts} accumulated parts, computed one after"
-            f" another, cannot have equal shares of it: choose SplitBatchNorm({parts}), or another multiple of {parts},"
-            " for the normalization of the encoder, or accumulate fewer parts"
+            f"BatchNorm has {_groups(groups)} of the joint batch, which {parts} accumulated parts, computed one after"
+            f" another, cannot share equally: choose SplitBatchNorm({parts}), or another multiple of {parts}, for the"
+            " normalization of the encoder, or accumulate fewer parts"
         )
     if whole % count and count % whole:
         raise UserError(
@@ -48,7 +48,7 @@ def _groups(groups: int) -> str:
 
 
 def set_accumulation(module: nn.Module, parts: int) -> None:
-    """Tell every grouped layer of a network in how many accumulated parts a joint batch comes."""
+    """Set on every grouped layer of a network in how many accumulated parts a joint batch comes."""
     for layer in module.modules():
         if isinstance(layer, GroupedStatistics):
             layer.parts = parts
@@ -56,8 +56,8 @@ def set_accumulation(module: nn.Module, parts: int) -> None:
 
 @torch.no_grad()
 def average_statistics(module: nn.Module) -> None:
-    """Make the running statistics of all processes their mean. They follow the batches linearly, so after each step
-    this is what one process with the joint batch has, to rounding."""
+    """Replace the running statistics of all processes by their mean. They are linear in the statistics of batches, so
+    after each step they equal those of one process with the joint batch, to rounding."""
     if processes.count() == 1:
         return
     norms = [norm for norm in module.modules() if isinstance(norm, _BatchNorm) and norm.track_running_stats]
@@ -68,29 +68,29 @@ def average_statistics(module: nn.Module) -> None:
 
 
 class GroupedStatistics(_BatchNorm):
-    """BatchNorm with separate statistics for each of g consecutive parts of the joint batch in training.
+    """BatchNorm that uses, in training, separate statistics for each of g consecutive parts of the joint batch.
 
     In evaluation it is exactly BatchNorm.
     """
 
     groups: int = 1
-    """Of the joint batch."""
+    """Number of groups of the joint batch."""
     parts: int = 1
-    """Accumulated parts that the joint batch comes in."""
+    """Number of accumulated parts of the joint batch."""
 
     def _get_name(self) -> str:
-        # With one group it is printed as torch's own layer, which it is on one process: digests are of what is printed.
+        # With one group it prints as torch's own layer, since digests are made of what is printed.
         return type(self).__name__.removeprefix("Split" * (self.groups == 1))
 
     def forward(self, input: Float[Tensor, "b c *s"]) -> Float[Tensor, "b c *s"]:
-        """Normalize; raises `UserError` in training for a batch that the groups do not divide."""
+        """Normalize; raises `UserError` in training for a batch that cannot be divided into equal groups."""
         if not self.training:
             return super().forward(input)
         self._check_input_dim(input)
         here, extent = share_of_groups(self.groups, self.parts, processes.count())
         if extent > 1:
             return joint_batch_norm(self, input, extent)
-        # A GPU waits for every group that is started by itself; a CPU would pay more for the copies of folding.
+        # On a GPU a separate launch for every group is slow; on a CPU the copies that folding needs cost more.
         return (folded_batch_norm if here > 1 and input.is_cuda else grouped_batch_norm)(self, input, here)
 
 
@@ -122,14 +122,14 @@ SPLIT_KINDS: dict[type[nn.Module], type[GroupedStatistics]] = {
     nn.BatchNorm2d: SplitBatchNorm2d,
     nn.BatchNorm3d: SplitBatchNorm3d,
 }
-"""The grouped counterpart of each of torch's kinds."""
+"""The grouped counterpart of each of torch's BatchNorm classes."""
 
 
 def grouped_batch_norm(norm: _BatchNorm, images: Float[Tensor, "b c *s"], groups: int) -> Float[Tensor, "b c *s"]:
     """Normalize each of `groups` consecutive parts of the batch by its own mean and variance.
 
-    Running statistics are updated once, by the average over the parts. Raises `UserError` for a batch that does not
-    divide.
+    Running statistics are updated once, with the average over the parts. Raises `UserError` for a batch that cannot be
+    divided equally.
     """
     means, variances, weight_on_new = _running(norm, images, groups)
     parts = [
@@ -143,9 +143,9 @@ def grouped_batch_norm(norm: _BatchNorm, images: Float[Tensor, "b c *s"], groups
 
 
 def folded_batch_norm(norm: _BatchNorm, images: Float[Tensor, "b c *s"], groups: int) -> Float[Tensor, "b c *s"]:
-    """What `grouped_batch_norm` computes, by one BatchNorm of g · c channels: those of each group by themselves.
+    """The result of `grouped_batch_norm`, from one BatchNorm over g · c channels: each group has its own c channels.
 
-    It takes two copies of the images and a few operations in place of g times as many.
+    This costs two copies of the images, but only a few operations instead of a few for each group.
     """
     means, variances, weight_on_new = _running(norm, images, groups)
     running = (None if values is None else values.flatten() for values in (means, variances))
@@ -156,16 +156,16 @@ def folded_batch_norm(norm: _BatchNorm, images: Float[Tensor, "b c *s"], groups:
 
 
 def joint_batch_norm(norm: _BatchNorm, images: Float[Tensor, "b c *s"], extent: int) -> Float[Tensor, "b c *s"]:
-    """Normalize by mean and variance of the images of `extent` consecutive processes, of which one has some at least.
+    """Normalize by mean and variance of the images of `extent` consecutive processes, at least one of which has images.
 
-    Every process must call it at the same time. The gradient is that of the joint batch, since the statistics are
-    gathered with theirs. Running statistics are those of the group.
+    Every process must call it at the same time. The gradient is that of the joint batch, since the gathered statistics
+    carry gradients. Running statistics are updated with those of the group.
     """
     axes = [0, *range(2, images.ndim)]
     values = images if images.dtype == torch.float64 else images.float()
     if images.numel():
         variance, mean = torch.var_mean(values, axes, correction=0)
-    else:  # no region of a detector is here
+    else:  # a detector may have no region on this process
         variance, mean = values.sum(axes), values.sum(axes)
     statistics = torch.stack([variance, mean, torch.full_like(mean, images.numel() // images.shape[1])])
     first = processes.rank() // extent * extent
@@ -184,7 +184,7 @@ def joint_batch_norm(norm: _BatchNorm, images: Float[Tensor, "b c *s"], extent: 
 
 @torch.no_grad()
 def _follow(norm: _BatchNorm, mean: Tensor, variance: Tensor, values: Tensor) -> None:
-    """Move the running statistics, as torch does, with the unbiased variance of so many values of each channel."""
+    """Update the running statistics as torch does, with the unbiased variance over `values` values of each channel."""
     if norm.running_mean is None or norm.running_var is None or norm.num_batches_tracked is None:
         return
     norm.num_batches_tracked.add_(1)
@@ -196,9 +196,9 @@ def _follow(norm: _BatchNorm, mean: Tensor, variance: Tensor, values: Tensor) ->
 def _running(
     norm: _BatchNorm, images: Float[Tensor, "b c *s"], groups: int
 ) -> tuple[Float[Tensor, "g c"] | None, Float[Tensor, "g c"] | None, float]:
-    """A copy of the running statistics for each group, and the weight of a batch on them. Every group updates its own,
-    so that their average is one update by the average statistics. Raises `UserError` for a batch that does not divide.
-    """
+    """A copy of the running statistics for each group, and the weight of a new batch. Every group updates its own copy;
+    their average then equals one update with the average statistics. Raises `UserError` for a batch that cannot be
+    divided into equal groups."""
     if len(images) % groups:
         raise UserError(
             f"BatchNorm cannot split a batch of {len(images)} images into {groups} equal groups: choose a batch size"
