@@ -87,7 +87,7 @@ def torchvision_v2(view: Augmentation) -> Callable[[torch.Tensor], torch.Tensor]
 
 
 def kornia(view: Augmentation) -> Callable[[torch.Tensor], object] | None:
-    """By kornia, whole batches at once; None where it is not installed."""
+    """By kornia, whole batches at once; None if it is not installed."""
     if importlib.util.find_spec("kornia") is None:
         return None
     import kornia.augmentation as theirs
@@ -116,7 +116,7 @@ def kornia(view: Augmentation) -> Callable[[torch.Tensor], object] | None:
 
 
 def lightly(name: str, size: int) -> Callable[[Image.Image], object] | None:
-    """lightly's transform of that method, which gives two views; None where there is none or it is not installed."""
+    """lightly's transform of that method, which gives two views; None if there is none or it is not installed."""
     if importlib.util.find_spec("lightly") is None or name == "A-InfoMin":
         return None
     from lightly.transforms import MoCoV2Transform, SimCLRTransform

@@ -36,7 +36,7 @@ _TRAINING = ", training pairs"
 
 
 def _estimates(pairs: str = "") -> dict[str, float]:
-    """The estimates on some pairs, each with its percentile as its x position."""
+    """The estimates on some pairs; the x position of each is its percentile."""
     return {f"critics @ {above(lower)}{pairs}": lower for lower in _LOWER}
 
 

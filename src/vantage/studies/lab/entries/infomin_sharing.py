@@ -1,5 +1,5 @@
-"""InfoMin (Tian et al., arXiv 2005.10243), its experiments on what views share: by construction in Table 4, by learning
-in Table 5."""
+"""InfoMin's experiments on what views share (Tian et al., arXiv 2005.10243): by construction in Table 4, by learning in
+Table 5."""
 
 # fmt: off
 
