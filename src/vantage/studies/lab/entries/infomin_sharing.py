@@ -130,7 +130,8 @@ TABLE_5 = Entry(
                 Reason("too few labels: with the same labels semi-supervised views are better",
                     Beats("RGB, semi-supervised", "RGB, supervised"), LINEAR, True),
             )),
-        Claim("a", "learning reduces what the views share: raw views have the larger I_NCE than both that reduce it",
+        Claim("a", "learning reduces what the views share: raw views have a larger I_NCE than both kinds of"
+            " learned views that reduce it",
             "§4.2", tuple(Beats(f"{space}, {RAW} @ {SHARED}", f"{space}, {row} @ {SHARED}") for space in _SPACES
             for row in ("unsupervised", "semi-supervised")), (), LINEAR),
         Claim("b", "labels keep information: supervised views share more than unsupervised ones", "§4.2, ours",

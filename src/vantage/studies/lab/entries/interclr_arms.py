@@ -73,7 +73,7 @@ SCALE = (
     " warm base's rows; one view, τ .1"
 )
 """What all cells share, in words."""
-RARE_MATES = "of the mates about 3 % are of the image's own class, where chance is 2 % (figure 6a)"
+RARE_MATES = "about 3 % of the mates are of the image's own class; chance is 2 % (figure 6a)"
 """Why claims that need mates of one class fail at this scale, as measured on the clusters."""
 
 
