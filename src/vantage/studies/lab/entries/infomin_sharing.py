@@ -57,8 +57,8 @@ TABLE_4 = Entry(
             precondition=_LEARNABLE, note=_VOID),
         *(Claim(f"4, {column}", f"{column}: supervised is below all", "§4.1",
             tuple(Beats(cell.name, "supervised") for cell in _TABLE_4[:7]), (column,), column) for column in _FACTORS),
-        Claim("a", "the more a view reveals of the background, the more the critic knows: rows with it have the larger"
-            " I_NCE", "ours", tuple(Beats(f"{one} @ I_NCE", f"{other} @ I_NCE") for one in _WITH for other in
+        Claim("a", "the more a view reveals of the background, the higher the critic's estimate: rows with it have a"
+            " larger I_NCE", "ours", tuple(Beats(f"{one} @ I_NCE", f"{other} @ I_NCE") for one in _WITH for other in
             ("digit", "digit, location")), (), "digit"),
     ),
     commands=(
