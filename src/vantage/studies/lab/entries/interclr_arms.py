@@ -55,8 +55,8 @@ def _equalize_negatives(run: Run) -> Run:
 
 
 def _warm_base() -> Arm:
-    """The warm base at λ 1. Its bank keeps clusters that nothing uses, since every branch clusters the rows of the warm
-    network anew."""
+    """The warm base at λ 1, whose bank starts from the untrained network's rows. Its clusters are not used, since each
+    branch clusters the rows of the warm network anew."""
     warm = base(interclr_intra_only(32), _BASE_EPOCHS)
     (within,) = warm.run.branches
     memory = ReclusteredBank(0.5, clusters=2, clusterings=1, first=0, every=NEVER)
