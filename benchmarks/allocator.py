@@ -1,4 +1,4 @@
-"""What keeping freed memory gains on a CPU: the same training steps with glibc's defaults and with Vantage's.
+"""How much training on a CPU gains by keeping freed memory: the same steps with glibc's defaults and with Vantage's.
 
     python benchmarks/allocator.py [--rounds 5]
 
@@ -23,7 +23,7 @@ from vantage.encoders import Convolutions, Encoder, NormalizedMLP, Shared
 from vantage.progress import QuietProgress
 from vantage.training.session import Session, launch
 
-# glibc's own default for a variable of its allocator: with any of these set, Vantage leaves the allocator alone.
+# Sets a variable of glibc's allocator to its own default: if any such variable is set, Vantage changes nothing.
 CASES = {"default": {"MALLOC_ARENA_TEST": "8"}, "kept": {}}
 BATCH, STEPS, WARM_UP = 256, 10, 3
 

@@ -3,7 +3,7 @@ processes: `python benchmarks/batch_norm_groups.py`.
 
 The network is small (`tests/support/small_recipes.py`), but its BatchNorm and the batch are those of the recipe. The
 first and the last process each take one of their vectors, and count the images of all processes on which it depends:
-those with a gradient other than 0. `each_process` is what the setting meant before it applied to the joint batch.
+those with a gradient other than 0. `each_process` is the count from before the setting applied to the joint batch.
 """
 
 import argparse

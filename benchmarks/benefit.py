@@ -1,4 +1,4 @@
-"""Does pretraining help on real images? The verdict of `vantage benefit` about a run, by number of labels.
+"""Does pretraining help on real images? The verdict of `vantage benefit` on a run, by number of labels.
 
     python benchmarks/benefit.py flowers5 RUN --data IMAGES --test IMAGES --work /tmp/benefit [OPTIONS of the verb]
 

@@ -1,4 +1,4 @@
-"""What a plan should choose: each choice trains for the same processor time, and held-out training images judge it.
+"""What should a plan choose? Each choice trains for the same processor time, and is judged on held-out training images.
 
     python benchmarks/choices.py --data ../shared/data --work /tmp/choices --seconds 150 --seeds 0 1 2
 

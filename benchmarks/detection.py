@@ -6,7 +6,7 @@ TAR is tiny-coco-100.tar.gz: 50 photographs, with boxes, masks and keypoints as 
 with random weights, and all of it is trained. Images have a shorter side of 96 pixels.
 
 Overfitting: the training images are the ten photographs with the fewest boxes among those whose boxes are all at least
-a sixth of the shorter side. Detectors are evaluated on the same ten; masks and C4 learn more slowly and get --more
+a sixth of the shorter side. Detectors are evaluated on the same ten. Masks and C4 learn more slowly and get --more
 steps. High AP shows that images, boxes, classes, losses and scoring fit together. It shows nothing about how well
 features transfer: fifty photographs are far too few. Keypoints, whose deep head starts untrained, train for a few
 steps, to check that the loss falls and AP is computed.

@@ -4,10 +4,9 @@
 
 A ResNet-18 is trained as a classifier of CIFAR-10's training images (JPEG). Each detector protocol is then trained on
 it with all stages frozen (--set frozen_stages=5; on C4, the convolutions of the fifth stage are still trained),
-and in the same way, with the same seed, on an untrained one. Scenes are made of CIFAR-10's test images
-(pasted_scenes.py); those for training and those for testing share no image. In both cases, BatchNorm follows the
-pyramid and the fifth stage, so the scale of features matters little there; the proposals of C4 use the fourth stage
-unnormalized.
+and in the same way, with the same seed, on an untrained ResNet-18. Scenes are made of CIFAR-10's test images
+(pasted_scenes.py); training and test scenes share no image. For both networks, BatchNorm follows the pyramid and the
+fifth stage, so the scale of features matters little there; the proposals of C4 use the fourth stage unnormalized.
 
 Detection on COCO's own photographs is added: 150 for training and 50 for testing are far too few to tell features
 apart, and the rows are reported as they are.
@@ -98,8 +97,8 @@ def main() -> None:
 
 
 def cases(seed: int, steps: int) -> dict[str, tuple[str, Protocol]]:
-    """By name, the scenes that a protocol is trained on, and the protocol, which leaves all stages frozen. The learning
-    rate of a step is .02."""
+    """The cases by name: the scenes that a protocol is trained on, and the protocol, with all stages frozen. The
+    learning rate of a step is .02."""
     four: dict[str, Any] = {"batch_size": 4, "learning_rate": 0.08, "precise_batches": 20, "seed": seed, "sizes": SIZES}
     two = four | {"batch_size": 2, "learning_rate": 0.16, "sizes": FEWER}
     pyramid, stage = Pyramid(5), FourthStage(5)
@@ -114,7 +113,7 @@ def cases(seed: int, steps: int) -> dict[str, tuple[str, Protocol]]:
 
 
 def train_with_labels(data: Path, folder: Path) -> dict[str, Any]:
-    """A run's folder whose checkpoint holds a backbone that was trained as a classifier."""
+    """Train a backbone as a classifier, and write a run's folder with it as its checkpoint; returns a row of facts."""
     run = replace(vantage.simclr(32), recipe="trained with labels", encoders=Shared(Encoder(ResNet(18), LinearHead(8))))
     learner = Learner(run.encoders, run.branches, images=64, seed=0)
     backbone = learner.networks.encoders[0].get_submodule("backbone")

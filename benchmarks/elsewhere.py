@@ -73,7 +73,7 @@ def main() -> None:
 
 
 def train_with_labels(data: Path, folder: Path, epochs: int) -> dict[str, Any]:
-    """A run's folder whose checkpoint holds a backbone that was trained as a classifier."""
+    """Train a backbone as a classifier, and write a run's folder with it as its checkpoint; returns a row of facts."""
     run = replace(vantage.simclr(32), recipe="trained", encoders=Shared(Encoder(Convolutions(), LinearHead(8))))
     learner = Learner(run.encoders, run.branches, images=64, seed=0)
     backbone = learner.networks.encoders[0].get_submodule("backbone")
@@ -199,7 +199,7 @@ def coco_scenes(data: Path, folder: Path) -> tuple[MaskedImages, MaskedImages]:
                 photograph = Image.open(io.BytesIO(bytes_of(content[f"{top}/{split}/{image['file_name']}"]))).convert(
                     "RGB"
                 )
-                # At half the size: a PNG of the whole takes a second to write.
+                # At half the size, since a PNG of the full size takes a second to write.
                 smaller = Image.fromarray(mask).resize(
                     (mask.shape[1] // 2, mask.shape[0] // 2), Image.Resampling.NEAREST
                 )

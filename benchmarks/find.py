@@ -2,15 +2,16 @@
 
     python benchmarks/find.py --data ../shared/data --work /tmp/find [--sets flowers5 …] [--minutes 5]
 
-Up to 4,311 images of a set (flowers5, CIFAR-10 as JPEG, 50 classes of Tiny ImageNet; each image once, evenly spaced)
-get planted 600 copies, recompressed (JPEG of quality 30), mirrored, cropped (four fifths of each side) or recolored;
-wrong labels for 5 % of the images; and 100 strangers of one kind, from ImageNet's photographs, flowers, CIFAR-10 and
-MNIST's digits, scaled to the same size. The same rules search for them with four kinds of features: a run (of
-`vantage pretrain --minutes` on the same set, in WORK/SET, trained if it is missing), a random encoder of the same
+Three things are planted in up to 4,311 images of a set (flowers5, CIFAR-10 as JPEG, 50 classes of Tiny ImageNet; each
+image once, evenly spaced): 600 copies, recompressed (JPEG of quality 30), mirrored, cropped (four fifths of each side)
+or recolored; wrong labels for 5 % of the images; and 100 strangers of one kind, from ImageNet's photographs, flowers,
+CIFAR-10 and MNIST's digits, scaled to the same size. The same rules search for them with four kinds of features: a run
+(of `vantage pretrain --minutes` on the same set, in WORK/SET, trained if it is missing), a random encoder of the same
 architecture, raw pixels, and the difference hash (64 bits, whose customary limit is 10 bits).
 
-Precision and recall are those of the written rule, and average precision is that of the order. The sets contain
-near-duplicates of their own, which count as false here, so precision is a lower bound; `natural` is their number.
+Precision and recall are those of the documented rule (`written rule`); average precision is that of the order in which
+images are listed. The sets contain near-duplicates of their own, which count as false here, so precision is a lower
+bound; `natural` is their number.
 
 `neighbor_search.py` measures how long a search takes.
 """
@@ -51,7 +52,7 @@ SAME_KIND = {"flowers5": "flowers5", "cifar10-jpg": "CIFAR-10", "tiny-imagenet-5
 """The strangers that are of a set's own kind, and therefore left out."""
 MOST = 4311
 HASH_BITS = 10
-"""Hashes that differ in at most this many bits are usually taken for the same picture."""
+"""Two images whose hashes differ in at most this many bits are usually taken for the same picture."""
 
 Features = Callable[[PlantedImages], Tensor]
 
@@ -115,7 +116,7 @@ def kinds_of_features(run: Path) -> dict[str, Features]:
 
 
 def copies_rows(name: str, vector: Tensor, planted_images: PlantedImages) -> list[dict[str, Any]]:
-    """How well copies are found by the rule, and for hashes also by the customary limit."""
+    """How well the rule finds copies, and for hashes also how well the customary limit does."""
     neighbors = neighbors_of(vector)
     pairs, limit = near_duplicates(neighbors, torch.inf), near_duplicates(neighbors).limit
     pair = pairs.pair.numpy()
@@ -135,7 +136,7 @@ def copies_rows(name: str, vector: Tensor, planted_images: PlantedImages) -> lis
 
 
 def mistakes_row(name: str, vector: Tensor, planted_images: PlantedImages) -> dict[str, Any]:
-    """How well wrong labels are found by the rule."""
+    """How well the rule finds wrong labels."""
     label = torch.tensor([planted_images.source.label(number) for number in range(len(planted_images.source))])
     doubts = mistakes(neighbors_of(vector, 20), label, int(label.max()) + 1)
     score = scores_of(planted_images.truth, doubts.is_mistake.numpy(), doubts.score.numpy())
@@ -144,7 +145,7 @@ def mistakes_row(name: str, vector: Tensor, planted_images: PlantedImages) -> di
 
 
 def strangers_row(name: str, kind: str, vector: Tensor, planted_images: PlantedImages) -> dict[str, Any]:
-    """How well strangers are found by the rule."""
+    """How well the rule finds strangers."""
     outlier_scores = outliers(neighbors_of(vector))
     score = scores_of(
         planted_images.truth, (outlier_scores.score > outlier_scores.limit).numpy(), outlier_scores.score.numpy()
@@ -170,7 +171,7 @@ def labels_row(name: str, vector: Tensor, label: Tensor) -> dict[str, Any]:
 def scores_of(
     correct: np.ndarray, selection: np.ndarray, score: np.ndarray, total: int | None = None
 ) -> dict[str, Any]:
-    """Precision, recall and average precision; `total` counts what should be found, where not all of it is listed."""
+    """Precision, recall and average precision; `total` is the number of true findings if not all of them are listed."""
     total = int(correct.sum()) if total is None else total
     correct_by_score = correct[np.argsort(-score, kind="stable")]
     precision = correct_by_score.cumsum() / np.arange(1, len(correct_by_score) + 1)

@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def damage_one_kind(kind: str, target: Target, seeds: range, folder: Path) -> dict[str, Any]:
-    """Counts of the outcomes of one kind of file, and the first seed of each failure. The file is whole afterwards."""
+    """Counts of the outcomes of one kind of file, and the first seed of each failure. Restores the file at the end."""
     start = time.monotonic()
     outcomes: collections.Counter[str] = collections.Counter()
     first_seed: dict[str, int] = {}

@@ -2,12 +2,12 @@
 
     python benchmarks/gpu.py --data cifar10-jpg.tar.gz#train [--recipes moco_v2 jcl] [--batch-size 512] [--profile]
 
-ResNet-18 for 32 pixels, batch 512, bf16, images kept on the device: the same as `vantage pretrain` with
-`--backbone resnet18 --size 32 --batch-size 512`. A step is `Session.step`: views, passes, loss, optimizer and all
-stores. "networks" repeats the passes of the recipe's networks on the same number of views, forward and, where the
-recipe has them, backward, without views, loss, optimizer and stores. Each round runs `--steps` steps of every recipe in
-turn; results are the median, and the ratios to `moco_v2` by round. Memory is the recipe's peak on the device, including
-its images.
+ResNet-18 for 32 pixels, batch 512, bf16, images kept on the device: the same as `vantage pretrain` with `--backbone
+resnet18 --size 32 --batch-size 512`. A step is `Session.step`: views, passes, loss, optimizer and all stores.
+"networks" repeats only the passes of the recipe's networks on the same number of views, forward and, if the recipe has
+them, backward; it makes no views and has no loss, optimizer and stores. Each round runs `--steps` steps of every recipe
+in turn; results are the median, and the ratios to `moco_v2` by round. Memory is the recipe's peak on the device,
+including its images.
 """
 
 import argparse

@@ -6,8 +6,8 @@ A step is `Session.step`: views of whole images on the device or of crops made b
 and all stores. It runs on a simulated GPU; `tests/support/pretend_gpu.py` defines what counts as a wait, by torch's own
 tags. Two epochs of six steps are run and the second is counted: by then there are clusters, and everything that is read
 once per run has been read. Steps in which k-means makes new clusters, or splits one to replace one that became too
-small, are counted as all others. `--json` writes the rows; `--before` adds columns with the rows of an earlier version
-of the code.
+small, are counted like all others. `--json` writes the rows; `--before` adds columns with the rows of an earlier
+version of the code.
 """
 
 import argparse

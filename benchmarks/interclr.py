@@ -5,10 +5,10 @@
 Semi-hard: k negatives from other clusters, drawn from the tenth of the bank that is most similar to each query;
 log-sum-exp of their logits, forward and backward to the query. *released* repeats the operations of the published
 script, without its code: all similarities, top-k, draws without replacement, redrawn while one has the query's label, a
-fetch of queries × k × width, a product. *exact* is `(OtherClusters(), Hardest(Share(.1)), Distinct(k))`;
-*subset* is `(Subset(10 k), OtherClusters(), Hardest(Share(.1)))`. *two products with the bank* and *with the subset*
-are limits: every cosine that is examined, and a sum of as many rows for the gradient. "gradient error" compares
-*exact* and *subset* with the table of all scores, for four queries and the same draws.
+fetch of queries × k × width, a product. *exact* is `(OtherClusters(), Hardest(Share(.1)), Distinct(k))`; *subset* is
+`(Subset(10 k), OtherClusters(), Hardest(Share(.1)))`. *two products with the bank* and *with the subset* are lower
+limits: one product for all cosines that are examined, and one back for the gradient. "gradient error" compares *exact*
+and *subset* with the table of all scores, for four queries and the same draws.
 
 Mates: one row of each query's cluster. *scan* examines all labels for each query, as released; *table* compares queries
 and rows at once; *index* is `ClusterMate` with the memory's index.
@@ -58,12 +58,12 @@ class Size:
 
     @property
     def negatives(self) -> int:
-        """Of each query, in the paper's ratio: 16,384 of 1.28 million."""
+        """Number of negatives for each query, in the paper's ratio: 16,384 of 1.28 million."""
         return round(self.rows * 16_384 / 1_280_000)
 
     @property
     def clusters(self) -> int:
-        """As a fitted recipe has."""
+        """Number of clusters, as in a fitted recipe."""
         return self.rows // 128
 
 
@@ -232,7 +232,7 @@ CASES: dict[str, tuple[str, Callable[[Size], Step]]] = {
 """For each case, the case it is compared with, and a function that prepares it."""
 
 SHORT = {"mates: index": 20, "centroids: sums": 20, "centroids: sums, index": 20}
-"""Calls in a row, of cases that take less than a few milliseconds."""
+"""Number of calls in a row, for cases that take less than a few milliseconds."""
 
 LARGE = ("released", "exact", "subset", "mates: table")
 """Cases whose peak memory is measured, each in its own process."""

@@ -72,7 +72,7 @@ LOOKUPS: dict[str, Lookup] = {"vantage": vantage_knn, "lightly": lightly_knn}
 
 
 def resident(line: str) -> float:
-    """MiB of resident memory of this process: now (VmRSS) or at most so far (VmHWM); Linux only."""
+    """MiB of resident memory of this process: now (VmRSS) or its peak so far (VmHWM); Linux only."""
     status = Path("/proc/self/status").read_text().splitlines()
     return int(next(row for row in status if row.startswith(line)).split()[1]) / 1024
 
@@ -81,15 +81,15 @@ def look_up_once(name: str, classes: int, queries: int) -> None:
     """One lookup in this process; print what its peak adds to the data and the libraries."""
     bank, label, query, _ = data(queries, classes)
     LOOKUPS[name](bank[:500], label[:500], query[:10], classes)  # starts the libraries
-    Path("/proc/self/clear_refs").write_text("5")  # the highest so far becomes what is resident now
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak to the memory that is resident now
     memory_before = resident("VmRSS")
     LOOKUPS[name](bank, label, query, classes)
     print(resident("VmHWM") - memory_before)
 
 
 def extra_memory(name: str, classes: int, queries: int, threads: int) -> float:
-    """MiB that one lookup adds at its peak, in a process of its own."""
-    # Not by the peak that the system reports for a child: it starts at the parent's size.
+    """MiB that one lookup adds at its peak, in a fresh process."""
+    # The peak that the system reports for a child is no use: it starts at the parent's size.
     words = ["--once", name, "--classes", str(classes), "--queries", str(queries), "--threads", str(threads)]
     process = subprocess.run([sys.executable, __file__, *words], capture_output=True, text=True, check=True)
     return float(process.stdout.split()[-1])

@@ -31,7 +31,7 @@ BATCH = 64
 
 @dataclass(frozen=True)
 class TorchvisionCrops:
-    """Two random resized crops by torchvision: what any uint8 crop costs at least."""
+    """Two random resized crops by torchvision: the least that uint8 crops cost."""
 
     def crop(self, image: UInt8[Tensor, "3 h w"], generator: torch.Generator) -> tuple[UInt8[Tensor, "3 s s"], ...]:
         torch.manual_seed(int(torch.randint(2**31, (), generator=generator)))

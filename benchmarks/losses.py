@@ -51,7 +51,7 @@ def released(length: int) -> Callable[[], Tensor]:
 
 
 def ours(length: int, way: Callable[..., Negatives] = sum_negatives) -> Callable[[], Tensor]:
-    """OtherViews, InfoNCE and one of the ways to the log-partition."""
+    """OtherViews, InfoNCE, and one of the ways to compute the log-partition."""
     query, key, queue = problem(length)
     image = torch.arange(BATCH)
     pool = Keys(queue, torch.full((length,), -1))

@@ -63,7 +63,7 @@ def ring_released(length: int) -> Step:
 
 
 def jcl_released(length: int) -> Step:
-    """The covariance of each image's keys, its quadratic form twice; without a queue the positives' terms alone."""
+    """The covariance of each image's keys, and its quadratic form twice; without a queue, only the positives' terms."""
     query, positive, queue = problem(length, KEYS)
     columns = queue.T.contiguous()
 
@@ -86,7 +86,7 @@ def jcl_released(length: int) -> Step:
 def ours(
     length: int, keys: int, rules: tuple[Rule, ...], estimator: InfoNCE | JCL, way: Callable[..., Negatives]
 ) -> Step:
-    """OtherViews, an estimator and one of the ways to the log-partition."""
+    """OtherViews, an estimator, and one of the ways to compute the log-partition."""
     query, positive, queue = problem(length, keys)
     image, pool = torch.arange(BATCH), Keys(queue, torch.full((length,), -1))
     answers = tuple(Keys(key, image) for key in positive)
@@ -100,8 +100,8 @@ def ours(
 
 
 def jcl_positives(length: int) -> Step:
-    """The positives' terms alone: with a huge log-sum s over the negatives, the loss is s − pull − extra + extra, as
-    the released terms are."""
+    """The positives' terms alone. With a huge log-sum s over the negatives, the loss is s − pull − extra + extra, which
+    are the released terms."""
     query, positive, _ = problem(length, KEYS)
     image = torch.arange(BATCH)
     negatives = Negatives(torch.full((BATCH,), 1e3), torch.ones(BATCH, dtype=torch.int64))
@@ -114,8 +114,8 @@ def jcl_positives(length: int) -> Step:
 
 
 def jcl_positives_limit(length: int) -> Step:
-    """The fewest operations that give the positives' terms, of keys that lie together already: one product, one mean
-    and variance, a sum."""
+    """The fewest operations that compute the positives' terms if an image's keys are adjacent in memory: one product,
+    one mean and variance, a sum."""
     query, positive, _ = problem(length, KEYS)
     together = positive.transpose(0, 1).contiguous()
 
@@ -191,8 +191,8 @@ def main() -> None:
 
 
 def measure_alone(rounds: int, dry: bool, when: str) -> list[dict[str, Any]]:
-    """The positives' terms on one core and on two, before or after the allocator has served large tables. After that
-    it gives the released form memory for its covariances without asking the system, which halves the time."""
+    """The positives' terms on one core and on two, before or after the allocator has served large tables. Afterwards
+    the released form gets memory for its covariances without a call to the system, which halves its time."""
     alone = {"jcl positives released": jcl_released(0), "jcl positives": jcl_positives(0)}
     alone["jcl positives, limit"] = jcl_positives_limit(0)
     rows = []

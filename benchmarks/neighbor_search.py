@@ -57,19 +57,19 @@ def search_once(way: str, size: int, width: int, threads: int, queries: int) -> 
     torch.set_num_threads(threads)
     vector = torch.empty(size, width)
     generator = torch.Generator().manual_seed(0)
-    for part in vector.split(4096):  # in place, so that making them leaves no peak
+    for part in vector.split(4096):  # in place, so that making the features leaves no peak
         part.normal_(generator=generator)
         part.div_(part.norm(dim=1, keepdim=True))
     numbers = torch.arange(0, size, size // queries)[:queries]
     search(way, vector[:5000], torch.arange(10), threads)  # starts the libraries
-    Path("/proc/self/clear_refs").write_text("5")  # the highest so far becomes what is resident now
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak to the memory that is resident now
     memory_before, start = resident("VmRSS"), time.process_time()
     search(way, vector, numbers, threads)
     print(time.process_time() - start, resident("VmHWM") - memory_before)
 
 
 def search(way: str, vector: Tensor, numbers: Tensor, threads: int) -> Tensor:
-    """Numbers of the nearest; faiss counts the image itself among them."""
+    """Numbers of the nearest neighbors; faiss includes the image itself."""
     if way == "vantage":
         return neighbors_of(vector, NEIGHBORS, numbers=numbers).number
     import faiss  # not installed with Vantage

@@ -1,7 +1,7 @@
 """Scenes whose categories must be recognized: small photographs of known classes on photographs of flowers.
 
-A frozen backbone that was trained on such classes can tell them apart; an untrained one hardly can. Where things are
-and what they cover is easy for both. Everything is written in COCO's format, so it is read like any other data.
+A frozen backbone that was trained on such classes can tell them apart; an untrained one hardly can. The position and
+the extent of things are easy for both. Everything is written in COCO's format, so it is read like any other data.
 """
 
 import json
@@ -45,7 +45,7 @@ def write_scenes(
 
 
 def background(path: Path, chance: np.random.Generator) -> Image.Image:
-    """Any part of a photograph of 128 pixels."""
+    """A random part of a photograph of 128 pixels."""
     left, top = chance.integers(0, 128 - SIDE + 1, 2).tolist()
     return Image.open(path).convert("RGB").crop((left, top, left + SIDE, top + SIDE))
 

@@ -1,4 +1,4 @@
-"""Real photographs with known planted copies, wrong labels and strangers, for `find.py`."""
+"""Real photographs with planted copies, wrong labels and strangers, all of them known, for `find.py`."""
 
 import io
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class PlantedImages:
     """A set with something planted in it."""
 
     source: Arrays
-    """The images and, where there are any, labels."""
+    """The images and, if there are any, labels."""
     truth: np.ndarray
     """Copies: for each image the number of its original, or −1. Else: whether an image was planted or its label is
     wrong."""
@@ -28,9 +28,8 @@ class PlantedImages:
 
 
 def pixels_of(path: Path | str, size: int, limit: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """All images of a set, squeezed to a square, and their labels; each picture once, so that every copy that is found
-    among them was planted. With `limit`, at most that
-    many, spread evenly."""
+    """All images of a set, squeezed to a square, and their labels. Identical pictures are included only once, so that
+    every exact copy was planted. With `limit`, at most that many, spread evenly."""
     source = open_source(path)
     numbers = range(len(source)) if not limit else np.linspace(0, len(source) - 1, limit).astype(int)
     first_number: dict[bytes, int] = {}
@@ -98,8 +97,8 @@ def copy_of(image: np.ndarray, change: str, chance: np.random.Generator) -> np.n
 
 
 def dhash(images: np.ndarray) -> np.ndarray:
-    """The difference hash of each image: whether each of 8 × 8 pixels is darker than the one to its right, in gray at 9
-    × 8 pixels. As ±1 / 8, so that a cosine is 1 − bits that differ / 32."""
+    """The difference hash of each image, which is scaled to 9 × 8 gray pixels: 64 bits, each of which says whether a
+    pixel is darker than its right neighbor. Bits are ±1/8, so that a cosine is 1 − (number of different bits) / 32."""
     rows = []
     for image in images:
         small = Image.fromarray(image).convert("L").resize((9, 8), Image.Resampling.BILINEAR)

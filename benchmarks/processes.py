@@ -81,7 +81,7 @@ def images(count: int = IMAGES, size: int = SIZE) -> Arrays:
 
 
 def small(run: Run, count: int) -> Run:
-    """A recipe with narrow convolutions, batches of 8 and BatchNorm in two groups where it has groups."""
+    """A recipe with narrow convolutions, batches of 8 and, if its BatchNorm has groups, two of them."""
     run = run.fit(IMAGES).rescale(8, 4)
 
     def narrow(encoder: Encoder) -> Encoder:
@@ -205,7 +205,7 @@ def equality(kind: str, names: list[str]) -> list[dict[str, Any]]:
 
 
 def _apart(ours: list[float], theirs: list[float]) -> float:
-    """The largest difference, relative to the largest loss: a loss of the first steps may be 0."""
+    """The largest difference, relative to the largest loss, since a loss of the first steps may be 0."""
     apart = [abs(mine - other) for mine, other in zip(ours, theirs, strict=True)]
     return max(apart) / max(map(abs, theirs))
 

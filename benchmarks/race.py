@@ -3,12 +3,12 @@
     python benchmarks/race.py --data ../shared/data --work /tmp/race --minutes 5 15 --seeds 0 1 2
 
 Each contender gets the training images of a set and a number of minutes, from its start to the end of its training.
-Reading, compiling and planning count; importing libraries does not. It returns a network and the pixels that the
+Reading, compiling and planning count; importing libraries does not. It returns a network and the image size that the
 network takes. scikit-learn then evaluates the features of all training and test images: nearest neighbors (k = 20,
 cosine, weighted by similarity) and logistic regression on standardized features, with its default strength. The test
 split is used only there.
 
-* vantage: `vantage pretrain --data … --minutes …`, nothing else; "vantage jcl" and so on: with that recipe named
+* vantage: `vantage pretrain --data … --minutes …`, nothing else; "vantage jcl" and so on: the same with that recipe
 * lightly SimCLR and MoCo: the code of lightly's documentation for these methods (ResNet-18, batch 256, SGD at 0.06,
   float32), views as large as the images
 * lightly-train: `lightly_train.pretrain` with its method "simclr" and its defaults (ResNet-18, batch 128), on views as
@@ -66,7 +66,7 @@ class Entrant:
     """What a contender returns."""
 
     network: nn.Module
-    """From images in [0, 1] to features; it normalizes the images itself."""
+    """Maps images in [0, 1] to features; it normalizes the images itself."""
 
     size: int
     """Side of the images that it takes, in pixels."""
@@ -113,7 +113,8 @@ def main() -> None:
 
 
 def order(options: argparse.Namespace) -> Iterator[tuple[str, str, float, int]]:
-    """Every cell, seed by seed, so that an unfinished table is fair; an untrained network once a seed, pixels once."""
+    """Every cell, seed by seed, so that an unfinished table is fair. An untrained network is evaluated once per seed,
+    raw pixels only once."""
     for minutes in options.minutes:
         for seed in options.seeds:
             for name in options.sets:
@@ -188,8 +189,8 @@ class Images:
 
 
 def images_of(data: Path, work: Path, name: str) -> tuple[Images, Images]:
-    """Training and test images as npz files, so that all contenders read the same. Flowers have no split of their own:
-    every fifth image of each class is for testing."""
+    """Training and test images as npz files, so that all contenders read the same. The flowers have no split, so every
+    fifth image of each class is for testing."""
     from vantage.data import labels_of, open_source
     from vantage.data.resident import decode_all
 
@@ -246,7 +247,7 @@ def accuracies(entrant: Entrant, train: Images, test: Images) -> dict[str, float
 
 
 def raw_pixels(train: Images, *_: Any) -> Entrant:
-    """The pixels themselves, at most 32 a side."""
+    """The raw pixels, at a side of at most 32."""
     return Entrant(nn.Flatten(), min(train.side, 32), 0, "-")
 
 
@@ -329,7 +330,7 @@ def with_simclr(train: Images, work: Path, folder: Path, minutes: float, seed: i
 
 
 def with_simclr_on_ours(train: Images, work: Path, folder: Path, minutes: float, seed: int) -> Entrant:
-    """The same on the network, size of views and precision of Vantage's plan for these minutes."""
+    """The same with the network, view size and precision of Vantage's plan for these minutes."""
     run = plan_of(folder)
     backbone = next(backbones(run))
     half = torch.autocast("cpu", torch.bfloat16) if "bf16" in str(run.hardware.precision) else nullcontext()
@@ -353,7 +354,7 @@ def resnet18() -> nn.Module:
 
 
 def loader(train: Images, transform: Any) -> Any:
-    """lightly's views of the images: no workers on one core, else one for each core."""
+    """A loader of lightly's views of the images: without workers on one core, otherwise with one for each core."""
     from PIL import Image
     from torch.utils.data import DataLoader, Dataset
 
@@ -371,7 +372,7 @@ def loader(train: Images, transform: Any) -> Any:
 
 
 def batches_until(loader: Any, minutes: float) -> Iterator[tuple[int, Any]]:
-    """Batches, pass after pass, until the time is over, with the number of the pass."""
+    """Batches with the number of the pass, pass after pass, until the time is over."""
     end, epoch = time.monotonic() + 60 * minutes, 0
     while True:
         for batch in loader:
@@ -422,7 +423,7 @@ def with_moco(train: Images, work: Path, folder: Path, minutes: float, seed: int
     optimizer = torch.optim.SGD([*backbone.parameters(), *head.parameters()], lr=0.06)
     count = epochs = 0
     for epochs, (one, two) in batches_until(loader(train, MoCoV2Transform(input_size=train.side)), minutes):
-        momentum = cosine_schedule(min(epochs, 10), 10, 0.996, 1)  # of the example's ten epochs
+        momentum = cosine_schedule(min(epochs, 10), 10, 0.996, 1)  # as in the example, which has ten epochs
         update_momentum(backbone, slow, m=momentum)
         update_momentum(head, slow_head, m=momentum)
         query = head(backbone(one).flatten(1))
@@ -470,7 +471,7 @@ def with_lightly_train(train: Images, work: Path, folder: Path, minutes: float, 
 
 
 def write_files(images: Images, work: Path) -> Path:
-    """The images as PNG files in a folder, which is written once, and named when it is complete."""
+    """The images as PNG files in a folder, which is written once and gets its final name when it is complete."""
     from PIL import Image
 
     folder = work / f"{Path(images.path).stem}-files"
@@ -485,7 +486,7 @@ def write_files(images: Images, work: Path) -> Path:
 
 
 class WithNormalization(nn.Module):
-    """A network of lightly behind the normalization of lightly's views."""
+    """A network of lightly, preceded by the normalization of lightly's views."""
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
@@ -499,7 +500,7 @@ class WithNormalization(nn.Module):
 
 
 def with_labels(train: Images, work: Path, folder: Path, minutes: float, seed: int) -> Entrant:
-    """Our network and size of images, trained on labels; the rate falls to 0 over the minutes."""
+    """Our network and image size, trained on labels; the learning rate falls to 0 over the minutes."""
     run = plan_of(folder)
     backbone, size = next(backbones(run)), random_view_size(run)
     network = backbone.build().to(memory_format=torch.channels_last)
@@ -538,7 +539,7 @@ def augment(images: Tensor) -> Tensor:
 
 
 class WithCentering(nn.Module):
-    """A network behind the normalization of `augment`."""
+    """A network, preceded by the normalization of `augment`."""
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()

@@ -2,11 +2,11 @@
 
     python benchmarks/report_pictures.py --flowers flowers5-128.tar.gz --cifar cifar10-jpg.tar.gz#train --runs RUNS
 
-Trains in RUNS, unless they exist, the run of `vantage demo`, two runs on 600 of the flowers by the commands below, one
-with a reasonable learning rate and one with such a high rate that it collapses, and two minutes on CIFAR-10. It writes
-the page of each, the last one with 50,000 images, and one with both flower runs side by side. It takes pictures in
-headless Chromium (needs selenium and chromedriver), and records in `results/report_pictures.json` the size of each
-page, and the processor's seconds and the peak memory of the command that wrote it.
+Trains these runs in RUNS, unless they exist: the run of `vantage demo`; two runs on 600 of the flowers by the commands
+below, one with a reasonable learning rate and one with such a high rate that it collapses; and two minutes on CIFAR-10.
+It writes the page of each, the last one with 50,000 images, and one with both flower runs side by side. It takes
+pictures in headless Chromium (needs selenium and chromedriver), and records in `results/report_pictures.json` the size
+of each page, and the processor time and peak memory of the command that wrote it.
 """
 
 import argparse
@@ -34,7 +34,7 @@ TRAINED = {
     "collapsed": f"moco_v2 {COMMON} --set data.hold_out=0 --epochs 3 --learning-rate 3",
     "large": "--minutes 2",
 }
-"""The commands, but for images and folder."""
+"""The commands, without images and folder."""
 
 PAGES = {
     "demo": ("demo",),
@@ -53,11 +53,11 @@ SECTIONS = {
 """Parts of a page that its picture shows."""
 IMAGES = {"large": 50_000}
 FEW = 1_000
-"""Images of a page, and of those that `IMAGES` does not name."""
+"""Images of a page that `IMAGES` does not name."""
 
 
 def run(words: list[str]) -> None:
-    """A command of Vantage; the script ends where it fails."""
+    """Run a command of Vantage; end the script if it fails."""
     if vantage(words) != 0:
         raise SystemExit(f"failed: vantage {' '.join(words)}")
 
@@ -69,7 +69,7 @@ def write_page(folders: list[str], images: str, count: int, page: Path) -> dict[
 
 
 def cost_of(words: list[str]) -> dict[str, float]:
-    """The processor's seconds and the peak memory of this process, which runs a command."""
+    """Run a command in this process, and return its processor time in seconds and its peak memory in MiB."""
     sys.argv[0] = "vantage"
     run(words)
     times = os.times()
@@ -94,7 +94,7 @@ def browser() -> Iterator[Any]:
 
 
 def picture(driver: Any, page: Path, sections: tuple[str, ...]) -> Image.Image:
-    """A page without its other sections."""
+    """A picture of a page that shows only these sections."""
     driver.get(page.absolute().as_uri())
     show = (
         "for (const one of document.querySelectorAll('header, main > section')) one.hidden = !one.matches(arguments[0])"
@@ -138,7 +138,7 @@ def main() -> None:
     with browser() as driver:
         for name in options.pages:
             page, cost = options.runs / "demo" / "report.html", {}
-            if name != "demo":  # which writes its page itself
+            if name != "demo":  # the demo writes its page itself
                 page = options.runs / f"{name}.html"
                 folders = [str(options.runs / folder) for folder in PAGES[name]]
                 cost = write_page(folders, images[PAGES[name][0]], IMAGES.get(name, FEW), page)

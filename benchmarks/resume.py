@@ -2,8 +2,8 @@
 
     python benchmarks/resume.py [--recipes moco_v2 interclr] [--processes 1 2]
 
-`tests/support/kills.py` has the moments, and says what is compared. Each cell is written when it is done, and cells
-already in the file are not repeated.
+`tests/support/kills.py` defines the moments and what is compared. Each cell is written when it is done, and cells that
+are already in the file are not repeated.
 """
 
 import argparse

@@ -1,12 +1,12 @@
-"""Time and memory for a huge number of images, without having them: the order of an epoch, and the index of tar shards.
+"""Time and memory for a huge number of simulated images: the order of an epoch, and the index of tar shards.
 
     python benchmarks/scale.py
 
-The order of an epoch is computed for 10⁶, 10⁸ and 10⁹ images in shards of 10,000: up to twenty windows of it. The index
-is that of one real shard of 10,000 samples (image and label), opened as a set of 10,000 shards, 10⁸ images. The cached
-index files of that shard are linked under the names of the others, whose headers are not read again. The second opening
-reads the single file that holds the results of the first. Each row is measured in its own process; memory is the
-process's peak minus that of Python and torch.
+Up to twenty windows of the order of an epoch are computed for 10⁶, 10⁸ and 10⁹ images in shards of 10,000. The index is
+that of one real shard of 10,000 samples (image and label), which is linked under 10,000 names and opened as a set of
+10,000 shards, 10⁸ images. Its cached index files are linked too, so the headers of the other shards are not read. The
+second opening reads the single file that holds the results of the first. Each row is measured in its own process;
+memory is the process's peak minus that of Python and torch.
 """
 
 import io
@@ -31,7 +31,7 @@ SHARD, SHARDS, BYTES = 10_000, 10_000, 4096
 
 
 def order(images: int) -> dict[str, Any]:
-    """The first windows of an epoch, as training asks for them, and its last batch, as a resumed run does."""
+    """The first windows of an epoch, in steps as in training, and its last batch, as for a resumed run."""
     starts, step, windows = torch.arange(0, images + 1, SHARD), 4096, min(20, -(-images // WINDOW))
     clock, memory_before = time.perf_counter(), _peak()
     epoch = EpochOrder(starts, 0, 0)
@@ -53,7 +53,7 @@ def order(images: int) -> dict[str, Any]:
 
 
 def index(folder: Path) -> list[dict[str, Any]]:
-    """One shard indexed, and 10,000 shards with such an index opened and read from at random places."""
+    """Index one shard; then open 10,000 shards with such an index, and read from random places."""
     first = folder / "train-000000.tar"
     with tarfile.open(first, "w", format=tarfile.USTAR_FORMAT) as tar:
         for number in range(SHARD):

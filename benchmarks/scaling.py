@@ -3,7 +3,7 @@
     python benchmarks/scaling.py [--steps 16x128 16x256 32x256]
 
 MoCo v2 with ResNet-9 at 32 pixels. A step is named by the network's width and the number of images in a batch, which
-is 256 in the recipe. What the processes exchange hardly grows with the width, so it weighs less in a larger network.
+is 256 in the recipe. Communication hardly grows with the width, so it weighs less in a larger network.
 Measured in wall time, which needs two idle cores, and in processor time, which a busy machine affects little and which
 excludes the time one process waits for the other. The machine's limit is measured too: two processes that train alone
 on half the batch each, and share only memory and caches.
@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def times_of_cases(width: int, batch_size: int) -> dict[str, list[list[float]]]:
-    """Wall and processor seconds of a step, those of the slower process, by case and round."""
+    """Wall and processor seconds of a step, by case and round; those of the slower process count."""
     seconds: dict[str, list[list[float]]] = {name: [] for name in CASES}
     with tempfile.TemporaryDirectory() as folder:
         for turn in range(ROUNDS):

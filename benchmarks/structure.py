@@ -5,7 +5,7 @@ The tests' time is taken from a run of them: `python -m pytest --junitxml tests.
 A room is a module or a package directly in `src/vantage`. Imports under `if TYPE_CHECKING` do not count; those inside
 functions are counted separately. Levels are the rooms on the longest chain of imports; a cycle of rooms counts as one.
 Functions are measured from `def` to their last line. The frames from `main` to the loss are Vantage's frames on the
-stack at the first call into `estimators` under the learner, in a run of the command line on 64 small images; with
+stack at the first call into `estimators` under the learner, in a run of the command line on 64 small images. The run is
 --quiet, since otherwise a trial of the speed comes first.
 """
 
@@ -27,7 +27,7 @@ from typing import Any
 
 LONG_FUNCTION, LONG_FILE = 40, 250
 HELP_OF = ("pretrain moco_v2", "evaluate knn")
-"""What is asked for help beside each verb."""
+"""Commands whose --help is measured in addition to that of each verb."""
 
 _PROBE = """
 import os, sys
@@ -73,7 +73,7 @@ def imports_of(tree: ast.AST, package: tuple[str, ...], lazy: bool = False) -> I
 
 
 def circles(graph: dict[str, set[str]]) -> list[list[str]]:
-    """The strongly connected parts, each before those that import it (Tarjan)."""
+    """The strongly connected components, each before those that import it (Tarjan)."""
     number: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: list[str] = []
@@ -108,7 +108,7 @@ def levels(graph: dict[str, set[str]]) -> dict[str, int]:
 
 
 def static(package: Path) -> dict[str, Any]:
-    """What can be read off the files."""
+    """Counts that need only the files."""
     files = {path.relative_to(package): path.read_text() for path in sorted(package.rglob("*.py"))}
     rooms = {path.parts[0].removesuffix(".py") for path in files} - {"__init__", "__main__"}
     folders: dict[str, Counter[str]] = defaultdict(Counter)
@@ -151,7 +151,7 @@ def static(package: Path) -> dict[str, Any]:
 
 
 def running(package: Path) -> dict[str, Any]:
-    """What shows only when the code runs: the way to the loss, and the help."""
+    """Counts that need the code to run: the frames down to the loss, and the help."""
     with tempfile.TemporaryDirectory() as folder:
         environment = os.environ | {
             "PYTHONPATH": str(package.parent),
@@ -182,8 +182,8 @@ def running(package: Path) -> dict[str, Any]:
 
 
 def tests(report: Path) -> dict[str, Any]:
-    """How many tests pytest ran and how long they took, from its JUnit report: by the clock, and added up, which is
-    the same for one process or several."""
+    """How many tests pytest ran and how long they took, from its JUnit report: by the clock, and as a sum over tests,
+    which does not depend on the number of processes."""
     suites = list(ElementTree.parse(report).getroot().iter("testsuite"))
     cases = [case for suite in suites for case in suite.iter("testcase")]
     problems = sum(int(suite.get(kind, "0")) for suite in suites for kind in ("failures", "errors"))
@@ -205,7 +205,7 @@ def text_of(value: Any) -> str:
 
 
 def main() -> None:
-    """Count, print, and perhaps keep."""
+    """Count and print; write the counts if --json names a file."""
     parser = argparse.ArgumentParser(description="How the code of a checkout is built")
     parser.add_argument("checkout", nargs="?", type=Path, default=Path(__file__).resolve().parent.parent)
     parser.add_argument("--static", action="store_true", help="run nothing")

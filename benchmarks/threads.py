@@ -1,4 +1,4 @@
-"""What letting waiting threads sleep soon gains: training with two threads, alone and beside busy programs.
+"""How much training gains if waiting threads soon sleep: two threads, alone and beside busy programs.
 
     python benchmarks/threads.py [--rounds 3]
 
@@ -16,7 +16,7 @@ import time
 
 from timing import environment_without, fresh, write_results
 
-# torch's libgomp ignores KMP_BLOCKTIME, but Vantage changes nothing where such a variable is set.
+# torch's libgomp ignores KMP_BLOCKTIME, but Vantage changes nothing if such a variable is set.
 CASES = {"default": {"KMP_BLOCKTIME": "200"}, "sleeping soon": {}, "passive": {"OMP_WAIT_POLICY": "passive"}}
 BUSY = (0, 1, 3)
 BATCH, SECONDS, WARM_UP = 256, 8.0, 3

@@ -2,7 +2,7 @@
 
 Absolute times drift on shared machines, but ratios within a run do not: every round runs each case once in turn, and
 results are the median of the per-round ratios. With one thread, the clock is the process's CPU time, else wall time.
-Peak memory is measured in a fresh process, because a heap that has grown once hides the next case.
+Peak memory is measured in a fresh process, because a heap that has already grown hides the memory of the next case.
 """
 
 import contextlib
@@ -33,8 +33,8 @@ def interleave(
     calls: Mapping[str, int] | None = None,
 ) -> dict[str, list[float]]:
     """Seconds per call of every case in every round, after a first round that is not counted. If `clock` is omitted, it
-    is processor time with one thread, else wall time. For cases too short to be timed once, `calls` says over how many
-    successive calls the mean is taken."""
+    is processor time with one thread, else wall time. For cases too short to be timed once, `calls` is the number of
+    successive calls over which the mean is taken."""
     calls = calls or {}
     clock = clock or (time.process_time if torch.get_num_threads() == 1 else time.perf_counter)
     seconds: dict[str, list[float]] = {name: [] for name in cases}
@@ -59,9 +59,9 @@ def speedup(seconds: Mapping[str, Sequence[float]], case: str, base: str) -> flo
 def measured_peak(case: Callable[[], object]) -> float:
     """MiB that a case adds at its peak (Linux): the system's high-water mark is reset, then the case runs once.
 
-    Memory that earlier cases left on the heap is given back first; still, a fresh process gives the cleanest figure.
+    Memory that earlier cases left on the heap is returned to the system first; a fresh process is still cleaner.
     """
-    with contextlib.suppress(AttributeError, OSError):  # another C library does not give it back
+    with contextlib.suppress(AttributeError, OSError):  # other C libraries have no malloc_trim
         ctypes.CDLL(None).malloc_trim(0)
     with open("/proc/self/clear_refs", "w") as file:
         file.write("5")
@@ -71,14 +71,14 @@ def measured_peak(case: Callable[[], object]) -> float:
 
 
 def fresh(script: str, *words: str, environment: Mapping[str, str] | None = None) -> Any:
-    """What a benchmark prints as JSON in its last line when it is run with these words in a fresh process."""
+    """Run a benchmark with these words in a fresh process, and return the JSON in the last line that it prints."""
     command = [sys.executable, script, *words]
     process = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     return json.loads(process.stdout.splitlines()[-1])
 
 
 def environment_without(*prefixes: str) -> dict[str, str]:
-    """The variables of the environment, without those whose names start like this."""
+    """The variables of the environment, without those whose names start with a prefix."""
     return {name: value for name, value in os.environ.items() if not name.startswith(prefixes)}
 
 
@@ -123,7 +123,7 @@ def merge_rows(name: str, key: str, rows: Sequence[Mapping[str, Any]]) -> list[d
 
 
 def _commit() -> str:
-    """The commit that is checked out, with "+changes" where files differ from it, or "unknown" outside a checkout."""
+    """The commit that is checked out, with "+changes" if files differ from it, or "unknown" outside a checkout."""
     folder = Path(__file__).parent
     try:
         head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, check=True)

@@ -2,9 +2,9 @@
 
     git worktree add BEFORE COMMIT; python benchmarks/versions.py BEFORE [--rounds 15]
 
-A process for each version holds its own benchmarks' cases. It runs one case at a time, in turn with the other, and the
-CPU time of the call counts. A busy machine makes that longer, never shorter, so the result is the ratio of the fastest
-calls, with the median of the ratios of successive calls: 1.05 is 5 % more time than before.
+Each version has a process with the cases of its own benchmarks. The two processes run one case at a time, in turn, and
+the CPU time of the call counts. A busy machine makes that longer, never shorter, so the result is the ratio of the
+fastest calls, with the median of the ratios of successive calls: 1.05 is 5 % more time than before.
 """
 
 import argparse

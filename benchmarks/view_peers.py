@@ -43,7 +43,7 @@ def _scale(view: Augmentation) -> tuple[float, float]:
 
 
 def torchvision_v1(view: Augmentation) -> Callable[[Image.Image], torch.Tensor]:
-    """By PIL, image by image."""
+    """torchvision's views with PIL, image by image."""
     steps: list[Any] = [v1.RandomResizedCrop(view.crop.size, _scale(view))]
     for operation in view.operations:
         match operation:
@@ -65,7 +65,7 @@ def torchvision_v1(view: Augmentation) -> Callable[[Image.Image], torch.Tensor]:
 
 
 def torchvision_v2(view: Augmentation) -> Callable[[torch.Tensor], torch.Tensor]:
-    """By torchvision's tensors, image by image."""
+    """torchvision's views on tensors, image by image."""
     steps: list[Any] = [v2.RandomResizedCrop(view.crop.size, _scale(view))]
     for operation in view.operations:
         match operation:
@@ -87,7 +87,7 @@ def torchvision_v2(view: Augmentation) -> Callable[[torch.Tensor], torch.Tensor]
 
 
 def kornia(view: Augmentation) -> Callable[[torch.Tensor], object] | None:
-    """By kornia, whole batches at once; None where it is not installed."""
+    """kornia's views of whole batches; None if it is not installed."""
     if importlib.util.find_spec("kornia") is None:
         return None
     import kornia.augmentation as theirs
@@ -116,7 +116,7 @@ def kornia(view: Augmentation) -> Callable[[torch.Tensor], object] | None:
 
 
 def lightly(name: str, size: int) -> Callable[[Image.Image], object] | None:
-    """lightly's transform of that method, which gives two views; None where there is none or it is not installed."""
+    """lightly's transform of that name, which returns two views; None if there is none or lightly is not installed."""
     if importlib.util.find_spec("lightly") is None or name == "A-InfoMin":
         return None
     from lightly.transforms import MoCoV2Transform, SimCLRTransform

@@ -6,8 +6,8 @@
 The budget is small and fixed, so that each sweep takes some minutes on one core: 3,000 images of tiny-imagenet-50 at 32
 pixels, batches of 64, networks of four convolutions, InfoNCE within the batch at τ = 0.1 with the loss of both
 directions, AdamW at 1e-3 decayed to 0 by step, three seeds. I_NCE is measured on 1,500 of the 2,500 validation images,
-drawn twice, with K = 1,499 negatives; accuracy on all of them by logistic regression on cached features and by kNN
-(k = 20). Nothing was chosen by their labels. Finished work is skipped when a sweep is run again.
+drawn twice, with K = 1,499 negatives. Accuracy is measured on all 2,500, by logistic regression on cached features and
+by kNN (k = 20). Nothing was chosen by their labels. Finished work is skipped when a sweep is run again.
 
 crop: SimCLR's views (jitter 0.5) with crops from a fraction c of the area (arXiv 2005.10243, Figs. 5 and 13).
 color: one crop and flip; the {first | last two} channels of a space each go to their own network (Fig. 4), and the

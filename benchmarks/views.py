@@ -46,7 +46,7 @@ class Case(NamedTuple):
 
 
 def recipes(size: int) -> dict[str, Views]:
-    """The engine's views; strength .5 and no blur at 32 pixels, as SimCLR's paper has it."""
+    """The engine's views; strength .5 and no blur at 32 pixels, as in SimCLR's paper."""
     half = 0.5 if size == 32 else 1.0
     return {
         "A-SimCLR": simclr_views(size, 1, strength=half),
@@ -82,7 +82,7 @@ class ViewsOfImages(Dataset):
 
 
 def loader_pass(images: list[torch.Tensor], view: Augmentation) -> Callable[[], object]:
-    """One pass of a DataLoader with 2 workers, which end with it."""
+    """One pass of a DataLoader with 2 workers, which end with the pass."""
     data = ViewsOfImages(images, view_peers.torchvision_v2(view))
     return lambda: [len(batch) for batch in DataLoader(data, batch_size=16, num_workers=2)]
 

@@ -1,4 +1,4 @@
-"""What every test file shares. Nothing of the package is imported here: pytest installs the shape checks first."""
+"""What all test files share. The package must not be imported here, since pytest installs the shape checks first."""
 
 import functools
 import gc
@@ -15,10 +15,10 @@ from xdist.scheduler import LoadScopeScheduling
 
 jaxtyping.jaxtyped = checking.jaxtyped  # pyright: ignore[reportAttributeAccessIssue]
 
-# Many tiny tensors: a second thread costs more than it gives, and the suite may run in several processes.
+# Tensors are tiny: a second thread costs more than it gains, and the suite may run in several processes.
 torch.set_num_threads(1)
 
-# The same examples on every run, so that red stays red at the next try; `--hypothesis-profile thorough` looks further.
+# The same examples in every run, so that a failure repeats; `--hypothesis-profile thorough` tries more of them.
 hypothesis.settings.register_profile("vantage", deadline=None, max_examples=25, derandomize=True, database=None)
 hypothesis.settings.register_profile("thorough", deadline=None, max_examples=500, database=None)
 hypothesis.settings.load_profile("vantage")
@@ -34,7 +34,7 @@ def repository() -> Path:
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """Folder of real images beside the checkout; a test that asks for it is skipped where there is none."""
+    """Folder of real images beside the checkout; a test that uses it is skipped if there is none."""
     folder = REPOSITORY.parent / "shared" / "data"
     if not folder.is_dir():
         pytest.skip(f"real images are not here: no folder {folder}")
@@ -43,7 +43,7 @@ def shared_data() -> Path:
 
 @pytest.fixture(scope="session", autouse=True)
 def own_parts() -> Iterator[None]:
-    """Runs of the tests use parts of the tests' own modules."""
+    """Allow runs to use parts from the tests' own modules."""
     from vantage import allowing
 
     with allowing("tiny", "test_ranking"):
@@ -52,13 +52,13 @@ def own_parts() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def seed_torch() -> None:
-    """Torch's default generator starts each test at the same place, whatever ran before."""
+    """Seed torch's default generator before each test, so that the order of tests does not matter."""
     torch.manual_seed(0)
 
 
 @pytest.fixture(autouse=True)
 def quiet_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs take no fewer threads, however busy this machine is."""
+    """Count no core as busy, so that runs use all threads even on a busy machine."""
     from vantage.machine import load
 
     monkeypatch.setattr(load, "taken_cores", functools.wraps(load.taken_cores)(lambda *_: 0))
@@ -79,17 +79,18 @@ def _shares(file: str) -> bool:
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
-    """pytest-xdist's own groups (`--dist=loadgroup`) are not seen under pytest 9.2, whose `nodeid` it cannot change."""
+    """Use `ByFile`: the groups of pytest-xdist (`--dist=loadgroup`) have no effect under pytest 9.2, where it cannot
+    change a `nodeid`."""
     return ByFile(config, log)
 
 
 def pytest_collection_finish() -> None:
-    """What was imported by now stays, so the garbage collector need not look at it again."""
+    """Exclude all imported objects, which stay alive, from further garbage collections."""
     gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip the tests that need a GPU where there is none."""
+    """Skip the tests that need a GPU if there is none."""
     if torch.cuda.is_available():
         return
     for item in items:

@@ -1,4 +1,4 @@
-"""Small annotated sets, written as COCO and VOC have them: colored rectangles on noise."""
+"""Small annotated sets in the formats of COCO and VOC: colored rectangles on noise."""
 
 import json
 from pathlib import Path
@@ -15,8 +15,8 @@ POINTS = (
 
 
 def coco_content(images: int = 6, side: int = 64, seed: int = 0) -> tuple[dict[str, Any], list[np.ndarray]]:
-    """A COCO file's content and its pictures: on each one red "box" or one green "person" with keypoints; on every
-    fifth nothing; ids are not the positions."""
+    """The content of a COCO file, and its pictures: each shows one red "box" or one green "person" with keypoints, and
+    every fifth shows nothing. Ids differ from positions."""
     chance = np.random.default_rng(seed)
     pictures, annotations = [], []
     for number in range(images):
@@ -49,7 +49,7 @@ def coco_content(images: int = 6, side: int = 64, seed: int = 0) -> tuple[dict[s
 
 
 def write_coco(folder: Path, content: dict[str, Any], pictures: list[np.ndarray], split: str = "train") -> Path:
-    """The file, beside a folder of the pictures, as COCO lays them out."""
+    """Write the file and a folder of the pictures, laid out as in COCO; returns the file's path."""
     (folder / split).mkdir(parents=True, exist_ok=True)
     (folder / "annotations").mkdir(exist_ok=True)
     for image, pixels in zip(content["images"], pictures, strict=True):
@@ -60,12 +60,13 @@ def write_coco(folder: Path, content: dict[str, Any], pictures: list[np.ndarray]
 
 
 def small_coco(folder: Path, split: str = "train", images: int = 6, seed: int = 0) -> Path:
-    """Both at once."""
+    """Make and write a small COCO set."""
     return write_coco(folder, *coco_content(images, seed=seed), split)
 
 
 def write_voc(root: Path, boxes: dict[str, list[tuple[str, tuple[int, int, int, int], int]]], split: str) -> None:
-    """A folder of VOC: by image the class, the box as VOC counts (from 1, the last included) and the difficulty."""
+    """Write a VOC folder. `boxes` has, by image, each object's class, box (pixels count from 1, the last one is
+    included) and difficulty."""
     for below in ("ImageSets/Main", "Annotations", "JPEGImages"):
         (root / below).mkdir(parents=True, exist_ok=True)
     (root / "ImageSets/Main" / f"{split}.txt").write_text("".join(f"{name}\n" for name in boxes))

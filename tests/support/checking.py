@@ -1,8 +1,8 @@
-"""The checks of annotations at each call, as jaxtyping makes them and at a third of their cost.
+"""Checks of annotations at each call, the same as jaxtyping's at a third of the cost.
 
 jaxtyping binds the arguments of every call to a signature, and has them checked before the call and once more with the
-answer. Here beartype checks each once. It is put to work at a function's first call: most test files call few of the
-package's functions, and making the checks of all of them takes longer than importing torch.
+result. Here beartype checks each once. The checks of a function are made at its first call: most test files call few of
+the package's functions, and making the checks of all of them takes longer than importing torch.
 """
 
 import dataclasses
@@ -21,7 +21,7 @@ by_beartype = beartype(conf=BeartypeConf(violation_type=jaxtyping.TypeCheckError
 
 
 def jaxtyped(*, typechecker: object) -> Callable[[Any], Any]:
-    """What stands above every function and class of the package when it is imported in a test."""
+    """The decorator of every function and class of the package when it is imported in a test."""
     return _checked
 
 
@@ -59,7 +59,7 @@ def _at_the_first_call(function: FunctionType) -> Callable[..., Any]:
 
 
 def _named(hint: Any, function: FunctionType) -> Any:
-    """What an annotation in quotes names; anything where only a type checker sees the name, as in jaxtyping."""
+    """Resolve an annotation in quotes; `Any` if only a type checker sees the name, as in jaxtyping."""
     alone = SimpleNamespace(__annotations__={"hint": hint})
     try:
         return typing.get_type_hints(alone, function.__globals__, include_extras=True)["hint"]

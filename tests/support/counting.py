@@ -1,4 +1,4 @@
-"""A source that tells how often it was read."""
+"""A source that counts its reads."""
 
 from tiny import images
 from torch import Tensor
@@ -9,7 +9,7 @@ __all__ = ["Counting"]
 
 
 class Counting:
-    """A source that counts how often it is read."""
+    """Counts how often images are read; image `bad` cannot be read."""
 
     def __init__(self, bad: int | None = None) -> None:
         self.source, self.reads, self.bad = images(40, seed=1), 0, bad

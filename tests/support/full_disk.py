@@ -1,8 +1,8 @@
 """A file system of a few pages in memory, and commands that write to it until it is full.
 
-`SmallDisk` starts this file as a process in a mount namespace of its own, so that nobody else sees the file system and
-it is gone with the process. For every command that process forks another, which does what `vantage` does and ends as a
-process ends, but need not import torch again.
+`SmallDisk` starts this file as a process in a new mount namespace, so that nobody else sees the file system and it
+disappears with the process. For each command this process forks another one, which behaves like `vantage` but need not
+import torch again.
 """
 
 import atexit
@@ -27,13 +27,13 @@ import pytest
 PAGE = os.sysconf("SC_PAGE_SIZE")
 _SECONDS = 120.0
 IMPORTED = ("vantage.cli.program", "vantage.training.loop", "vantage.recipes", "vantage.evaluate", "tiny")
-"""What no command has to import again."""
+"""Modules imported in advance, so that no command has to import them."""
 _WAYS = (("unshare", "--mount"), ("unshare", "--map-root-user", "--mount"))
-"""As root, or as anybody where the system lets them."""
+"""Commands that create a mount namespace: as root, or as another user if the system allows it."""
 
 
 class Room(NamedTuple):
-    """What is free before a command begins."""
+    """Free space before a command begins."""
 
     pages: int = 16_384
     """Pages of the file system."""
@@ -59,11 +59,11 @@ class CommandResult:
     """Its standard error."""
 
     room: Room
-    """What is free after it."""
+    """Free space after it."""
 
 
 class SmallDisk:
-    """A file system in memory at `root`, an empty folder; skips the test where none can be mounted."""
+    """A file system in memory at `root`, an empty folder. Skips the test if none can be mounted."""
 
     def __init__(self, root: Path, environment: Mapping[str, str]) -> None:
         self.root = root
@@ -88,10 +88,10 @@ class SmallDisk:
         temporary: str = "",
         anew: bool = False,
     ) -> CommandResult:
-        """`vantage` with these words, in `root`, with this much room.
+        """Run `vantage` with these words in `root`, with this much room.
 
-        `out` is a file there that standard output goes to, `cache` a folder for the cache, `temporary` the only folder
-        for temporary files, and `anew` asks for an interpreter of its own, which several processes need.
+        `out` is a file in `root` for standard output, `cache` the folder of the cache, `temporary` the only folder for
+        temporary files. `anew` starts a new interpreter, which commands with several processes need.
         """
         folders = {"cache": cache, "temporary": temporary}
         answer = self._ask(do="run", words=words.split(), room=[*room], out=out, **folders, anew=anew)
@@ -120,7 +120,7 @@ class SmallDisk:
 
 @cache
 def _way() -> Sequence[str]:
-    """Words that start a process with a mount namespace of its own."""
+    """The start of a command that runs a process in a new mount namespace."""
     for command in _WAYS:
         try:
             process = subprocess.run([*command, "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True)
@@ -132,14 +132,14 @@ def _way() -> Sequence[str]:
 
 
 def _make_room(root: str, room: Room) -> None:
-    """A file system in memory may change its size at any time."""
+    """Resize the file system in memory so that this much is free."""
     usage = os.statvfs(root)
     pages, files = usage.f_blocks - usage.f_bfree + room.pages, usage.f_files - usage.f_ffree + room.files
     subprocess.run(["mount", "-o", f"remount,size={pages * PAGE},nr_inodes={files}", root], check=True)
 
 
 def _run(root: str, words: list[str], room: Room, out: str, cache: str, temporary: str, anew: bool) -> dict[str, Any]:
-    """A command in a process of its own."""
+    """Run a command in a separate process."""
     streams = [os.open(out, os.O_RDWR | os.O_CREAT | os.O_TRUNC) if out else os.memfd_create("out")]
     streams += [os.memfd_create("err")]
     modules_stream = os.memfd_create("modules")
@@ -183,14 +183,14 @@ def _run(root: str, words: list[str], room: Room, out: str, cache: str, temporar
 
 
 def _keep_temporary_files_in(folder: Path) -> None:
-    """Python would turn to /tmp where this folder is full, and to the working folder where that is full too."""
+    """Use only this folder. If it were full, Python would use /tmp, and then the working folder."""
     os.environ["TMPDIR"] = str(folder)
     tempfile.tempdir = None
     setattr(tempfile, "_candidate_tempdir_list", lambda: [str(folder)])  # noqa: B010
 
 
 def _leave(status: int) -> None:
-    """End as the interpreter does, but without taking a million objects apart, which takes longer than a command."""
+    """End as the interpreter does, but without deallocating a million objects, which takes longer than a command."""
     threading._shutdown()  # pyright: ignore[reportAttributeAccessIssue]
     atexit._run_exitfuncs()
     try:
@@ -202,10 +202,10 @@ def _leave(status: int) -> None:
 
 
 def _import(modules: Sequence[str]) -> None:
-    """What one command imported, the next need not."""
+    """Import here what a command has imported, so that the next one need not."""
     for module in modules:
         if module not in sys.modules:
-            with suppress(Exception):  # names that no file stands for
+            with suppress(Exception):  # names without a file
                 importlib.import_module(module)
 
 
@@ -215,7 +215,7 @@ def _files(root: str) -> dict[str, str]:
 
 
 def _serve(root: str) -> None:
-    """Answer questions, a line each, until there are no more."""
+    """Answer questions, one per line, until the input ends."""
     os.chdir("/")
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={ENOUGH.pages * PAGE}", "tmpfs", root], check=True)
     os.chdir(root)

@@ -1,4 +1,4 @@
-"""What is fuzzed: a good file, how it is damaged, and who reads it."""
+"""What is fuzzed: a good file, a way to damage it, and its reader."""
 
 import random
 from collections.abc import Callable
@@ -10,7 +10,7 @@ Damage = Callable[[bytes, random.Random], bytes]
 
 @dataclass(frozen=True)
 class Target:
-    """A good file, how it is damaged, and what a person does with it: `read` takes the file and the cache."""
+    """A good file, a way to damage it, and what a user does with it: `read` takes the file and the cache folder."""
 
     file: str
     content: bytes

@@ -1,8 +1,8 @@
-"""Every reader of files, with a good file each and a way to damage it: nothing but `UserError` may come out.
+"""Every reader of files, each with a good file and a way to damage it: readers may raise nothing but `UserError`.
 
     python benchmarks/fuzz.py --count 10000
 
-`try_one` damages the file of a target by a seed, so that a failure is named by (target, seed) and comes again.
+`try_one` damages the file of a target by a seed, so that (target, seed) identifies and repeats a failure.
 """
 
 import functools
@@ -45,16 +45,16 @@ from vantage.storage.arrays import open_rows
 from vantage.views.colors.learned import learned_space
 
 SECONDS, MEBIBYTES = 5.0, 400
-"""The most that one input may take: seconds of the processor, since others may use it too."""
+"""Limits for one input: processor time, which other programs do not affect, and memory."""
 
 
 def memory_folder() -> str | None:
-    """A folder in memory if there is one: damaged files on a disk take twice as long, which waits for each of them."""
+    """A folder in memory if there is one: on a disk every file means a wait, and fuzzing takes twice as long."""
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
 def open_images(path: str, cache: Path) -> None:
-    """Open images, and look at everything there is to see."""
+    """Open images, and read everything that a source offers."""
     source: Source = open_source(path, cache=cache, at_least=1, max_pixels=10_000)
     marks_of(source)
     source.fingerprint()
@@ -68,7 +68,7 @@ def open_images(path: str, cache: Path) -> None:
 
 
 def targets(folder: Path) -> dict[str, Target]:
-    """Every target; files that a damaged one refers to are put in `folder`."""
+    """Every target; writes the files that a damaged one refers to into `folder`."""
     for part in ("voc/JPEGImages", "images", "masks", "voc/ImageSets/Main", "voc/Annotations"):
         (folder / part).mkdir(parents=True)
     (folder / "voc" / "ImageSets" / "Main" / "train.txt").write_text("1\n2\n")
@@ -154,7 +154,7 @@ def _others(folder: Path) -> dict[str, Target]:
 
 
 def _annotation_files(folder: Path) -> dict[str, Target]:
-    """What detectors are trained on: boxes, masks as polygons and as runs, keypoints."""
+    """Annotations for detectors: boxes, masks as polygons and as run lengths, keypoints."""
     content = json.loads(coco())
     polygon = [[1.0, 1.0, 20.0, 1.0, 20.0, 30.0]]
     for note, mask in zip(
@@ -193,7 +193,7 @@ def _instances(path: str) -> None:
 
 
 def _embedding_files(folder: Path) -> dict[str, Target]:
-    """What a stopped embedding continues from: a finished part, and the note beside a draft."""
+    """The files from which a stopped embedding continues: a finished part, and the facts beside a draft."""
     encoder, work = random_encoder(tiny_run()), Work("cpu", num_workers=1, cache=folder / "cache")
     source = Arrays(np.arange(4 * 6 * 5 * 3, dtype=np.uint8).reshape(4, 6, 5, 3), np.array([0, 1, 2, 0]), "four")
     (part,) = write_embedding_parts(encoder, source, folder / "embedded", work).iterdir()
@@ -249,7 +249,7 @@ def _weights(path: Path) -> None:
 
 
 def _rows(path: Path) -> None:
-    if (rows := open_rows(path, 5)) is not None:  # a damaged one is made again
+    if (rows := open_rows(path, 5)) is not None:  # a damaged file is made again
         rows(torch.tensor([0, 4]))
         rows.part(0, 5)
         rows.memory_map()
@@ -266,7 +266,7 @@ def _assign(line: str) -> None:
 
 
 def try_one(name: str, target: Target, seed: int, folder: Path, cache: Path) -> str:
-    """What comes out of one damaged file: "read", "refused", or the failure in a line."""
+    """The outcome of one damaged file: "read", "refused", or the failure in one line."""
     file = folder / target.file
     file.write_bytes(target.damage(target.content, random.Random(f"{name} {seed}")))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

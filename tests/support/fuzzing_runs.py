@@ -1,5 +1,5 @@
-"""What a stranger's run folder, results and weights hold: a good file each, how it is damaged,
-and everything that the verbs read of it."""
+"""The files of a stranger's run folder, results and weights: for each a good file, a way to damage it,
+and everything that the verbs read from it."""
 
 import functools
 import io
@@ -54,7 +54,7 @@ __all__ = ["of_runs"]
 
 
 def of_runs(folder: Path) -> dict[str, Target]:
-    """The targets; files that they need are put in `folder`."""
+    """The targets; writes the files that they need to `folder`."""
     return _a_run(folder / "run") | _a_checkpoint(folder) | _results(folder) | _elsewhere(folder) | _kept_rows(folder)
 
 
@@ -94,7 +94,7 @@ def _a_run(run: Path) -> dict[str, Target]:
 
 
 def _a_checkpoint(folder: Path) -> dict[str, Target]:
-    """Whoever can write a folder can seal it too, so a damaged file gets the seal that fits it."""
+    """Whoever can write to a folder can also compute the seal, so a damaged file gets a seal that fits it."""
     run, path = small_run("moco_v2", write_images(folder / "small.npz")), folder / "trained"
     path.mkdir()
 
@@ -198,7 +198,7 @@ def _elsewhere(folder: Path) -> dict[str, Target]:
 
 
 def _kept_rows(folder: Path) -> dict[str, Target]:
-    """Interrupted work and caches: if damaged, they are made again, with the same outcome."""
+    """Interrupted work and caches. Damaged ones are computed again, with the same outcome."""
     network = nn.Linear(3, 2)
     optimizer = torch.optim.SGD(network.parameters(), 0.1, momentum=0.9)
     network(torch.ones(1, 3)).sum().backward()
@@ -231,7 +231,7 @@ def _kept_rows(folder: Path) -> dict[str, Target]:
 
 
 def _caches(folder: Path) -> dict[str, Target]:
-    """The files that opening and scanning leave in the cache; images are opened by what is left of them."""
+    """The files that opening and scanning images leave in the cache. Images are opened again with a damaged cache."""
     cache = folder / "cache"
     (folder / "photos" / "a").mkdir(parents=True)
     for number in range(2):
@@ -249,14 +249,14 @@ def _caches(folder: Path) -> dict[str, Target]:
             names = [source.name(number) for number in range(len(source))]
             labels = [source.label(number) for number in range(len(source))]
             if file.suffix == ".npy":
-                continue  # other names and pixels may be read from what no hash guards
+                continue  # no hash protects these files, so damage may change names and pixels
             if before.setdefault(type(source).__name__, (names, labels)) != (names, labels):
                 raise AssertionError(f"{names}, {labels}")
         bad = [each.number for each in scan(photos, 1, cache).bad]
         decode_all(whole, 8, 1, cache)
         if before.setdefault("scan", bad) != bad:
             raise AssertionError(f"{bad}")
-        file.write_bytes(content)  # others are not made from it
+        file.write_bytes(content)  # so that the damage does not spread to other files
 
     before: dict[str, Any] = {}
     (folder / "f").write_bytes(b"")

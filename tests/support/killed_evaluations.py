@@ -1,4 +1,4 @@
-"""Evaluations that are killed when they have written a part of what they keep, on one process or several."""
+"""Evaluations that are killed when they have stored a part of their work, on one process or several."""
 
 import json
 import os
@@ -30,19 +30,20 @@ PROTOCOLS: dict[str, Any] = {
         Segmentation(size=16, width=8, epochs=3, batch_size=4),
     )
 }
-"""A protocol of each way to keep work."""
+"""One protocol for each way to store finished work."""
 
 
 def write_run(folder: Path) -> None:
-    """The run that is judged, and the images with masks."""
+    """Write the run that is evaluated, and images with masks."""
     tiny.saved_run(folder / "run", tiny.tiny_run(Shared(Encoder(tiny.TinyMaps(), LinearHead(8)))))
     scenes(folder / "a", 11, 0)
     scenes(folder / "b", 7, 1)
 
 
 def judge(rank: int, count: int, name: str, shared: Path, folder: Path, killed_at: int | None) -> None:
-    """Evaluate the run in `shared` as one of `count` processes and write the measures. The first process is killed
-    with a file that it wrote under its temporary name, as its `killed_at`th; without, their number is written."""
+    """Evaluate the run in `shared` as one of `count` processes, and write the measures and the number of files written.
+    The first process is killed, if `killed_at` is given, after writing that many files; the last one still has its
+    temporary name."""
     kills.join(rank, count, folder / f"meeting-{killed_at}")
     written, sync = [0], os.fsync
 

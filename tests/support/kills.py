@@ -1,5 +1,5 @@
-"""Runs of small networks that are killed at some moment, on one process or several, and resumed: they must end as if
-they never were.
+"""Runs of small networks that are killed at some moment, on one process or several, and resumed. They must end as if
+they had never been killed.
 
     python benchmarks/resume.py
 
@@ -40,7 +40,7 @@ def die() -> None:
 
 
 def in_mid_epoch() -> None:
-    """At a step that is not the first of its epoch."""
+    """Die at a step that is not the first of its epoch."""
     step_of = Session.step
 
     def step(self: Session, batch: Any, number: int) -> torch.Tensor:
@@ -52,7 +52,7 @@ def in_mid_epoch() -> None:
 
 
 def at_the_end_of_an_epoch() -> None:
-    """After its row of metrics was written, and before its checkpoint."""
+    """Die after an epoch's row of metrics is written, and before its checkpoint."""
     write = Metrics.write
 
     def write_and_die(self: Metrics, row: dict[str, Any]) -> None:
@@ -64,7 +64,7 @@ def at_the_end_of_an_epoch() -> None:
 
 
 def during_clustering() -> None:
-    """After an iteration of k-means, when at least one step has been taken."""
+    """Die after an iteration of k-means, when at least one step has been taken."""
     steps, step_of, kmeans = [0], Session.step, clustered.kmeans
 
     def step(self: Session, batch: Any, number: int) -> torch.Tensor:
@@ -82,7 +82,7 @@ def during_clustering() -> None:
 
 
 def during_a_checkpoint() -> None:
-    """When half of the file of its tensors is on disk."""
+    """Die when half of a checkpoint's tensors are on disk."""
     save = checkpoint.save_file
 
     def save_half(tensors: dict[str, torch.Tensor], path: Path) -> None:
@@ -95,7 +95,7 @@ def during_a_checkpoint() -> None:
 
 
 def during_an_evaluation() -> None:
-    """During kNN in training, with the networks in evaluation mode."""
+    """Die during kNN in training, with the networks in evaluation mode."""
     evaluations, inside = [0], probe.in_evaluation
 
     @contextlib.contextmanager
@@ -119,7 +119,7 @@ MOMENTS: dict[str, Callable[[], None]] = {
 
 
 def run_of(recipe: str, images: str, processes: int) -> Run:
-    """The recipe as small as in the tests, with kNN and clustering after every epoch."""
+    """The recipe as small as in other tests, with kNN and clustering after every epoch."""
     run = small_runs.small_run(recipe, images, EPOCHS)
     run = replace(run, branches=tuple(replace(branch, memory=_often(branch.memory)) for branch in run.branches))
     hardware = Hardware("cpu", devices=processes, precision="32-true")
@@ -140,7 +140,7 @@ def moments_of(recipe: str) -> list[str]:
 
 
 def join(rank: int, processes: int, meeting: Path) -> None:
-    """Become one of the processes, of one thread each; they meet in a file."""
+    """Join the other processes through a file; each has one thread."""
     torch.set_num_threads(1)
     if processes > 1:
         torchrun = {"RANK": rank, "LOCAL_RANK": rank, "GROUP_RANK": 0, "WORLD_SIZE": processes}
@@ -150,7 +150,7 @@ def join(rank: int, processes: int, meeting: Path) -> None:
 
 
 def work(rank: int, processes: int, recipe: str, images: str, folder: Path, losses: Path, moment: str | None) -> None:
-    """Train as one of the processes, or resume where there is a run; `moment`, if any, is when it is killed."""
+    """Train as one of the processes, or resume the run if there is one. At `moment`, if any, the process is killed."""
     join(rank, processes, Path(f"{losses}.meeting"))
     step_of = Session.step
 

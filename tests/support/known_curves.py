@@ -9,7 +9,7 @@ WIDTH, BATCH = 64, 32
 
 
 def curve(epochs: int = 20, **changes: Any) -> list[dict[str, Any]]:
-    """The rows of a run that went well and leveled off; a changed number is a value of every row or one of each."""
+    """The rows of a run that went well and leveled off. `changes` replaces a column by one value, or by a list."""
     rows = []
     for epoch in range(1, epochs + 1):
         remainder = 0.5**epoch
@@ -20,7 +20,7 @@ def curve(epochs: int = 20, **changes: Any) -> list[dict[str, Any]]:
 
 
 def features() -> Tensor:
-    """Forty unit vectors around four directions: 3 is a copy of 2, and 39 lies far from all."""
+    """Forty unit vectors around four directions: 3 is a copy of 2, and 39 is far from all others."""
     chance = torch.Generator().manual_seed(0)
     center = torch.eye(12)[:4].repeat_interleave(10, 0)
     vector = center + 0.15 * torch.randn(40, 12, generator=chance)

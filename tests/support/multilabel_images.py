@@ -1,4 +1,4 @@
-"""Images that show several classes, some hardly."""
+"""Images that show several classes, some of them marked as difficult."""
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ class Several(Arrays):
 
 
 def several(count: int, seed: int) -> Several:
-    """Squares whose channels tell three classes, each image any of them; some difficult."""
+    """Squares whose color channels show which of three classes an image has: any number of them, some difficult."""
     chance = np.random.default_rng(seed)
     mask = chance.random((count, 3)) < 0.4
     color = 70 + 90 * mask + chance.normal(0, 50, (count, 3))

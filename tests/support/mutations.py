@@ -1,4 +1,4 @@
-"""Files damaged on purpose: bytes, and what formats are made of (JSON trees, words, headers with their checksums)."""
+"""Ways to damage files: their bytes, or the elements of their format (JSON trees, words, headers with checksums)."""
 
 import copy
 import json
@@ -51,7 +51,7 @@ _VALUES: tuple[Any, ...] = (
 
 
 def damage_bytes(content: bytes, rng: random.Random) -> bytes:
-    """Some bytes flipped, overwritten by edge values, cut out, doubled, moved or lost at the end."""
+    """Flip some bits, overwrite bytes with edge values, cut bytes out, double, move, or truncate."""
     data = bytearray(content)
     for _ in range(rng.choice((1, 1, 1, 2, 4, 16))):
         at, size = rng.randrange(len(data) + 1), rng.choice((1, 2, 4, 8, 64, 512))
@@ -77,7 +77,7 @@ def damage_bytes(content: bytes, rng: random.Random) -> bytes:
 
 
 def damage_words(content: bytes, rng: random.Random) -> bytes:
-    """Words and signs of a text replaced, doubled, swapped or dropped; sometimes bytes."""
+    """Replace, double, swap or drop words and signs of a text; sometimes damage bytes."""
     if rng.random() < 0.2:
         return damage_bytes(content, rng)
     parts = re.findall(r"\w+|\s+|[^\w\s]", content.decode("utf-8", "surrogateescape"))
@@ -95,7 +95,7 @@ def damage_words(content: bytes, rng: random.Random) -> bytes:
 
 
 def damage_tree(content: bytes, rng: random.Random) -> bytes:
-    """Values of a JSON tree replaced, dropped, doubled or moved; sometimes bytes."""
+    """Replace, drop, double or move values of a JSON tree; sometimes damage bytes."""
     if rng.random() < 0.2:
         return damage_bytes(content, rng)
     tree = json.loads(content)
@@ -106,7 +106,7 @@ def damage_tree(content: bytes, rng: random.Random) -> bytes:
 
 
 def damage_lines(content: bytes, rng: random.Random) -> bytes:
-    """A line of JSON damaged as a tree; sometimes words."""
+    """Damage a line of JSON as a tree; sometimes damage words."""
     if rng.random() < 0.2:
         return damage_words(content, rng)
     lines = content.splitlines()
@@ -132,7 +132,7 @@ def _damage_branch(tree: Any, rng: random.Random) -> Any:
 
 
 def damage_tar(content: bytes, rng: random.Random) -> bytes:
-    """A field of a header overwritten and its checksum mended, blocks moved, or bytes."""
+    """Overwrite a field of a header and correct its checksum, and move blocks; or damage bytes."""
     if rng.random() < 0.3:
         return damage_bytes(content, rng)
     data = bytearray(content)
@@ -153,7 +153,7 @@ def damage_tar(content: bytes, rng: random.Random) -> bytes:
 
 
 def damage_header(content: bytes, rng: random.Random) -> bytes:
-    """The JSON header of a safetensors file damaged as a tree, its length mended or not; or bytes."""
+    """Damage the JSON header of a safetensors file as a tree, with its length corrected or not; or damage bytes."""
     if rng.random() < 0.3:
         return damage_bytes(content, rng)
     (length,) = struct.unpack_from("<Q", content)
@@ -163,7 +163,7 @@ def damage_header(content: bytes, rng: random.Random) -> bytes:
 
 
 def damage_array(content: bytes, rng: random.Random) -> bytes:
-    """The text before the numbers of an .npy damaged as words, its length mended; or bytes."""
+    """Damage the text before the numbers of an .npy as words, and correct its length; or damage bytes."""
     if rng.random() < 0.3:
         return damage_bytes(content, rng)
     (length,) = struct.unpack_from("<H", content, 8)

@@ -31,8 +31,8 @@ FIRST_OF_EIGHT = (
         "ring_moco_decoupled",
     ),
 )
-"""MoCo (arXiv 1911.05722, section 3.3) and what is built on it: an eighth of the batch, as on eight devices. Not named:
-the whole batch, as SimCLR has it, and banks, whose papers say nothing."""
+"""Recipes that normalize an eighth of the batch together, as on eight devices: MoCo (arXiv 1911.05722, section 3.3) and
+methods built on it. All others use the whole batch: SimCLR does, and papers with banks do not state it."""
 
 
 def expected(run: Run, name: str) -> int:
@@ -41,10 +41,10 @@ def expected(run: Run, name: str) -> int:
 
 
 def images_per_statistic(run: Run) -> set[int]:
-    """Images of the joint batch that an output depends on, for each encoder of a run at its batch size, made small: for
-    the first image of the first process, and the last of the last."""
+    """Numbers of images of the joint batch that an output depends on, for each encoder of a run, made small, at its own
+    batch size. The outputs are those of the first image of the first process and the last image of the last one."""
     (normalization,) = {part.normalization for part in parts_of(run.encoders) if isinstance(part, Encoder)}
-    plain = replace(run, branches=(replace(run.branches[0], negatives=()),))  # what is compared does not matter here
+    plain = replace(run, branches=(replace(run.branches[0], negatives=()),))  # negatives do not matter here
     numbers = set()
     for encoder in parts_of(shrink(plain, normalization).encoders):
         if isinstance(encoder, Encoder):
@@ -60,7 +60,7 @@ def images_per_statistic(run: Run) -> set[int]:
 
 
 def count_all(folder: Path) -> None:
-    """What each process does: every recipe."""
+    """Count for every recipe on this process, and write the result."""
     torch.manual_seed(processes.rank())
     counts = {recipe.__name__: torch.tensor(sorted(images_per_statistic(recipe(224)))) for recipe in EVERY}
     torch.save(counts, folder / f"{processes.rank()}.pt")

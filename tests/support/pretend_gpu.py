@@ -1,25 +1,25 @@
-"""A pretended GPU: tensors that say they lie on `cuda:0`, compute on the CPU, and count what a real GPU would wait for.
+"""A simulated GPU: tensors report the device `cuda:0`, compute on the CPU, and record when a host would wait for a GPU.
 
-Torch's own `FakeTensorMode` cannot run a backward pass on CUDA tensors where there is no GPU, and has no values, so it
-stops at the first operation that needs one. Here every tensor holds its values, so the paths written for a GPU are
-followed to the end, with the numbers that they compute.
+Torch's own `FakeTensorMode` cannot run a backward pass on CUDA tensors without a GPU. It has no values either, so it
+stops at the first operation that needs one. Here every tensor holds its values, so the code paths for a GPU run to the
+end, with the numbers that they compute.
 
 Two kinds of tensor exist: those on the pretended device (`Pretended`) and ordinary ones on the CPU. Under the mode
 `Pretend`, which every operation of torch passes through,
 
-* an operation on tensors of both kinds raises, but for copies, indices on the CPU, and single numbers in pointwise
-  operations, as torch itself has it;
+* an operation on tensors of both kinds raises, as in torch itself, except for copies, indices on the CPU, and single
+  numbers in pointwise operations;
 * an operation makes the host wait (`Wait`) if one of its inputs is on the device and
   - torch tags it `data_dependent_output`: its result is a number on the host (`item`, `bool`, `equal`, …); or
   - torch tags it `dynamic_output_shape`: the host must learn the size of its result (`nonzero`, `unique`,
     `repeat_interleave`, `bincount`, …). Indexing has this tag for masks only, so it counts with masks only; or
-  - its kernel reads on the host though torch has no tag for that: `segment_reduce` checks its lengths, and a mask that
-    is written through becomes indices, unless one number of Python's is written: that is `masked_fill`;
+  - its kernel reads on the host although torch has no tag for that: `segment_reduce` checks its lengths, and writing
+    through a mask turns the mask into indices, unless a single Python number is written, which is a `masked_fill`;
 * a copy from the device waits, and so does one to the device that is not `non_blocking`: numbers from Python
   (`torch.tensor(…, device=…)`), index tensors on the CPU, `.to(device)`.
 
-What is computed from CPU tensors alone, such as the numbers that views draw before they are sent, never counts: there
-is no device to wait for.
+Operations on CPU tensors alone, such as drawing the parameters of views before they are sent, never count: there is no
+device to wait for.
 """
 
 import sys
@@ -38,7 +38,7 @@ import vantage
 __all__ = ["DEVICE", "Pretend", "Pretended", "Wait", "pretended", "values"]
 
 DEVICE = torch.device("cuda", 0)
-"""Where pretended tensors say they lie."""
+"""The device that pretended tensors report."""
 
 _CPU = torch.device("cpu")
 _SOURCE = Path(vantage.__file__).parent
@@ -49,18 +49,18 @@ _COPIES = {_ATEN._to_copy.default, _ATEN.copy_.default, _ATEN.copy.default}
 
 
 class Wait(NamedTuple):
-    """Something that the host would wait for."""
+    """A wait of the host for the device."""
 
     place: str
-    """The innermost line of the package that asked for it, as `file.py:line`; of the caller where there is none."""
+    """The innermost line of the package that caused it, as `file.py:line`; if there is none, the caller's line."""
 
     what: str
     """The operation, and for copies the direction."""
 
 
 class Pretended(Tensor):
-    """A tensor that says it lies on the pretended device. C++ sees a CPU tensor; everything that Python sees, and every
-    operation, is answered here."""
+    """A tensor that reports the pretended device. C++ sees a CPU tensor; this class handles all that Python sees, and
+    every operation."""
 
     inner: Tensor
     """Its values, on the CPU."""
@@ -95,7 +95,7 @@ class Pretended(Tensor):
         return False
 
     def to(self, *args: Any, **kwargs: Any) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """As for any tensor; C++ would compare the devices that it sees."""
+        """As `Tensor.to`, which in C++ would compare the real devices."""
         return _to(self, *args, **kwargs)
 
     def cpu(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -103,7 +103,7 @@ class Pretended(Tensor):
         return _to(self, _CPU)
 
     def tolist(self) -> Any:
-        """Copied to the host, then as Python's numbers."""
+        """Python's numbers, after a copy to the host."""
         return self.cpu().tolist()
 
     def new_tensor(self, data: Any, *, dtype: Any = None, device: Any = None, **kwargs: Any) -> Tensor:
@@ -111,7 +111,7 @@ class Pretended(Tensor):
         return torch.tensor(data, dtype=dtype or self.dtype, device=device or self.device)
 
     def numpy(self, *args: Any, **kwargs: Any) -> Any:
-        """Refused, as for any tensor on a device."""
+        """Raises `TypeError`, as for any tensor on a device."""
         raise TypeError(f"the memory of a tensor on {DEVICE} is not the host's, at {_place()}")
 
     data_ptr = __array__ = numpy
@@ -131,7 +131,7 @@ def values(tree: Any) -> Any:
 
 
 def pretended(module: nn.Module) -> nn.Module:
-    """The module with its parameters and buffers on the pretended device, in place, as `.to(device)` has it."""
+    """Move a module's parameters and buffers to the pretended device, in place, as `.to(device)` does."""
     for part in module.modules():
         for name, parameter in part._parameters.items():
             if parameter is not None:
@@ -143,7 +143,7 @@ def pretended(module: nn.Module) -> nn.Module:
 
 
 class Pretend(TorchDispatchMode):
-    """Every operation inside, those of backward passes included, as the page above says."""
+    """The mode that handles every operation inside it, also in backward passes, as the module's docstring describes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -151,7 +151,7 @@ class Pretend(TorchDispatchMode):
 
     def __enter__(self) -> "Pretend":
         self._before = torch.cuda._lazy_init, torch._C._only_lift_cpu_tensors()
-        torch.cuda._lazy_init = lambda: None  # nobody needs the real one
+        torch.cuda._lazy_init = lambda: None  # there may be no real device to initialize
         torch._C._set_only_lift_cpu_tensors(True)
         Tensor.to = _any_to  # pyright: ignore
         return super().__enter__()
@@ -160,7 +160,7 @@ class Pretend(TorchDispatchMode):
         super().__exit__(*problem)
         torch.cuda._lazy_init, lifts = self._before
         torch._C._set_only_lift_cpu_tensors(lifts)
-        del Tensor.to  # what C++ has appears again
+        del Tensor.to  # makes the method of the C++ base class visible again
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -168,13 +168,13 @@ class Pretend(TorchDispatchMode):
 
     @contextmanager
     def new_waits(self) -> Iterator[list[Wait]]:
-        """The waits of what is done inside."""
+        """The waits that occur inside the `with` block."""
         start, waits = len(self.waits), list[Wait]()
         yield waits
         waits += self.waits[start:]
 
     def wait(self, what: str) -> None:
-        """Note a wait where the package now is."""
+        """Record a wait at the current line of the package."""
         self.waits.append(Wait(_place(), what))
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -191,7 +191,7 @@ class Pretend(TorchDispatchMode):
                 self._check(func, args, tensors, len(on_device))
             self._look(func, args, kwargs)
         if target is not None:
-            kwargs["device"] = _CPU  # where a tensor is here, C++ filled in the device that it sees
+            kwargs["device"] = _CPU  # C++ may have filled in the device that it sees
         result = func(*values(args), **values(kwargs))
         written_arguments = _written(func)
         if not written_arguments:
@@ -223,7 +223,7 @@ class Pretend(TorchDispatchMode):
             self.wait("blocking copy to the device")
 
     def _check(self, func: Any, args: Any, tensors: list[Tensor], count_on_device: int) -> None:
-        """Raises where devices are mixed."""
+        """Raises `RuntimeError` if devices are mixed."""
         others = [tensor for tensor in tensors if not isinstance(tensor, Pretended)]
         if func in _INDEXING and isinstance(args[0], Pretended):
             indices = [tensor for tensor in _tensors(args[1]) if not isinstance(tensor, Pretended)]
@@ -239,7 +239,7 @@ class Pretend(TorchDispatchMode):
             )
 
     def _look(self, func: Any, args: Any, kwargs: dict[str, Any]) -> None:
-        """Notes an operation that waits."""
+        """Record an operation that waits."""
         name, masks = _waits(func)
         if not name or (masks and not any(part.dtype in (torch.bool, torch.uint8) for part in _tensors(args[1]))):
             return
@@ -251,7 +251,7 @@ class Pretend(TorchDispatchMode):
 
 @cache
 def _waits(func: Any) -> tuple[str, bool]:
-    """The name of an operation that waits, or nothing; and whether it waits only where masks are among its indices."""
+    """The name of an operation that waits, else ""; and whether it waits only if its indices include masks."""
     name = func.overloadpacket.__name__
     if func in _INDEXING:
         return f"{name} with a mask", True
@@ -279,7 +279,7 @@ def _each(tree: Any, change: Callable[[Tensor], Any]) -> Any:
 
 @cache
 def _written(func: Any) -> list[tuple[int, str]]:
-    """Place and name of the arguments that an operation writes to and returns; the same objects are returned."""
+    """Position and name of the arguments that an operation writes to; it returns these same objects."""
     schema = func._schema
     names = {
         name: argument
@@ -306,7 +306,7 @@ def _place() -> str:
 
 
 def _to(tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """`Tensor.to`, whose C++ compares devices by itself."""
+    """`Tensor.to` with the pretended device; the C++ version compares the real devices."""
     device, dtype = kwargs.pop("device", None), kwargs.pop("dtype", None)
     rest = list(args)
     other = kwargs.pop("other", None)
@@ -330,6 +330,6 @@ def _to(tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 
 def _any_to(tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """`Tensor.to` of any tensor, as `cpu.to(pretended)` reads the other's device too."""
+    """`Tensor.to` for all tensors, since `cpu.to(pretended)` reads the other's device too."""
     other = args[0] if args else kwargs.get("other")
     return _to(tensor, *args, **kwargs) if isinstance(other, Pretended) else _TO(tensor, *args, **kwargs)

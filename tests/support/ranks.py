@@ -1,4 +1,4 @@
-"""What each of two processes does for `test_learner.py` and `test_processes.py`, and what one does alone."""
+"""The work of each of two processes, and of one alone, for `test_learner.py` and `test_processes.py`."""
 
 import multiprocessing
 from collections.abc import Callable, Iterator
@@ -57,12 +57,12 @@ def train(run: Any, wrap: bool) -> dict[str, Any]:
 
 
 JOINT = (simclr, moco_v2, infomin, cmc, everything)
-"""Recipes tried without BatchNorm and with BatchNorm over the joint batch too: every role, heads with BatchNorm,
-patches."""
+"""Recipes that are also tried without BatchNorm and with BatchNorm over the joint batch. They cover every role, heads
+with BatchNorm, and patches."""
 
 
 def cases() -> dict[str, Any]:
-    """Every recipe with BatchNorm in two groups, some without BatchNorm and with BatchNorm in one, made small."""
+    """Every recipe with BatchNorm in two groups, made small; some also without BatchNorm, and with it in one group."""
     runs = {}
     for recipe in RECIPES:
         runs[f"{recipe.__name__}-grouped"] = small_recipes.shrink(recipe(32), SplitBatchNorm(2))
@@ -74,24 +74,24 @@ def cases() -> dict[str, Any]:
 
 
 def adaptive(run: Any) -> Any:
-    """The ring's share follows the loss, which each process knows of its own images only."""
+    """The run with a ring whose share follows the loss, of which each process has only that of its own images."""
     branch = replace(run.branches[0], negatives=(Ring(FollowsLoss(0.9, 0.3, 0.1, 1)),))
     return replace(run, branches=(branch,))
 
 
 def one_process() -> dict[str, Any]:
-    """The joined batch on one process."""
+    """All cases with the joint batch on one process."""
     return {name: train(run, wrap=False) for name, run in cases().items()}
 
 
 def every_recipe(folder: Path) -> None:
-    """The same on two processes, each with its half of the batch, and of two groups one."""
+    """All cases on two processes, each with half of the batch and one of two groups."""
     results = {name: train(run, wrap=True) for name, run in cases().items()}
     torch.save(results, folder / f"{processes.rank()}.pt")
 
 
 def gathering(folder: Path) -> None:
-    """What `processes` gives on this rank."""
+    """Write the results of the functions of `processes` on this rank."""
     rank, results = processes.rank(), {}
     rows = (torch.arange(6.0).reshape(3, 2) + 10 * rank).requires_grad_()
     all_rows = processes.gather(rows)
@@ -99,7 +99,7 @@ def gathering(folder: Path) -> None:
     results["own"] = torch.equal(processes.own_rows(all_rows), rows)
     results["total"] = processes.total(torch.tensor(rank + 1.0))
     results["integers"] = processes.gather(torch.arange(2) + 100 * rank)
-    # Each process weighs the joined rows by itself; the gradient is the sum of both weights.
+    # Each process weights the joined rows differently; the gradient is the sum of both weights.
     weight = torch.arange(12.0).reshape(6, 2) * (rank + 1)
     other = torch.zeros(6, 2, requires_grad=True)
     both = all_rows + other  # autograd hands one gradient tensor to both
@@ -111,7 +111,7 @@ def gathering(folder: Path) -> None:
 
 
 def sharing() -> dict[str, Any]:
-    """What `sharing` gives: here, on one process or on several."""
+    """The results of the functions of `sharing`, on one process or several."""
     parts = [torch.full((number % 3 + 1, 2), float(number)) for number in range(5)]
     results: dict[str, Any] = {"in order": list(parts_in_order(iter(own_parts(parts)), 5, (2,)))}
     results["of none"] = list(parts_in_order(iter([]), 0, (2,)))
@@ -132,7 +132,7 @@ def sharing() -> dict[str, Any]:
 
 
 def stopping() -> list[str]:
-    """The message of each process where one fails, stops reading, or fails over the last part."""
+    """This process's message if one process fails at first, stops reading, or fails at the last part."""
     words = []
     for failure in ("first", "reads no further", "last"):
         try:
@@ -155,11 +155,11 @@ def _turns(failure: str) -> Iterator[Tensor]:
 
 
 BEGINNING = ("interclr", "interclr_moco", "everything")
-"""Recipes whose bank begins with what the untrained network makes of every image."""
+"""Recipes whose bank starts from the untrained network's vector of every image."""
 
 
 def stores_begun(path: str) -> dict[str, Any]:
-    """The stores of these recipes after their beginning."""
+    """The stores of these recipes with their first rows."""
     results = {}
     for recipe in BEGINNING:
         run = small_runs.small_run(recipe, path)
@@ -171,7 +171,7 @@ def stores_begun(path: str) -> dict[str, Any]:
 
 
 def beginning(folder: Path) -> None:
-    """The same on this rank."""
+    """Write the stores of this rank."""
     torch.save(stores_begun(str(folder / "images.npz")), folder / f"{processes.rank()}.pt")
 
 
@@ -185,7 +185,8 @@ class SomePositives:
 
 
 def uneven_parts(part: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
-    """Loss and gradient to the queries where only four images of six have a positive; `part` is this process's rows."""
+    """Loss and gradient to the queries if only four of six images have a positive; `part` selects this process's
+    rows."""
     vector, key = part(synthetic.vectors(6, 4, 0)).requires_grad_(), part(synthetic.vectors(6, 4, 1))
     image, pool = part(torch.arange(6)), synthetic.keys(9, 4, 2)
     estimator = InfoNCE(0.2)
@@ -206,8 +207,8 @@ def _enter(rank: int, work: Callable[[Path], None], folder: Path, count: int) ->
 
 
 def spawn(work: Callable[[Path], None], folder: Path, count: int = 2) -> list[dict[str, Any]]:
-    """Run `work` on `count` processes joined by gloo, and give back what each wrote. They are forked from one that did
-    nothing but import."""
+    """Run `work` on `count` processes connected by gloo, and return what each wrote. They are forked from one that has
+    only imported modules."""
     multiprocessing.set_forkserver_preload(small_runs.PRELOADED)
     spawning.start_processes(_enter, (work, folder, count), nprocs=count, start_method="forkserver")  # pyright: ignore
     return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(count)]

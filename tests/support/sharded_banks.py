@@ -25,12 +25,12 @@ BANKS = (Bank, ClusteredBank, ReclusteredBank)
 
 
 def with_dealt_bank(run: Run) -> Run:
-    """The run with its banks dealt out."""
+    """The run with sharded banks."""
     return everywhere(run, lambda part: replace(part, sharded=True) if isinstance(part, BANKS) else part)
 
 
 def cases() -> dict[str, Run]:
-    """Every recipe that has a bank, made small, and what no recipe has."""
+    """Every recipe that has a bank, made small, and combinations that no recipe has."""
     runs = {recipe.__name__: small_recipes.shrink(recipe(32), None) for recipe in RECIPES}
     own = small_recipes.shrink(instance_discrimination(32), None)
     (bank,) = own.branches
@@ -52,12 +52,12 @@ def cases() -> dict[str, Run]:
 
 
 def train(run: Run) -> dict[str, Any]:
-    """`ranks.train` of a dealt run that starts from the rows of the whole one; the state is the first process's."""
+    """`ranks.train` for a run with sharded banks, which start from the same rows as whole ones."""
     return ranks.train(run, wrap=processes.count() > 1)
 
 
 def every_case(folder: Path) -> None:
-    """All cases on this process, their banks dealt out."""
+    """Train all cases with sharded banks on this process; only the first process saves its state."""
     results = {name: train(with_dealt_bank(run)) for name, run in cases().items()}
     if processes.rank():
         for result in results.values():
@@ -66,13 +66,13 @@ def every_case(folder: Path) -> None:
 
 
 def rows_held() -> list[int]:
-    """Rows that this process holds of 10."""
+    """The rows, out of 10, that this process holds."""
     store = Bank(sharded=True).build(10, 3)
     return store.image.tolist()
 
 
 def assert_refused() -> list[str]:
-    """What is said of parts that need a whole bank."""
+    """The messages for parts that need a whole bank."""
     words = []
     run = with_dealt_bank(small_recipes.shrink(instance_discrimination(32), None))
     (branch,) = run.branches
@@ -92,7 +92,7 @@ def assert_refused() -> list[str]:
 
 
 class _Own:
-    """A rule of a user."""
+    """A user's own rule."""
 
     def __call__(self, scores: Any, query: Any, pool: Any, step: int) -> Any:
         """All."""
@@ -100,7 +100,7 @@ class _Own:
 
 
 class _First:
-    """Positives of a user."""
+    """A user's own positives."""
 
     def __call__(self, query: Any, keys: Any, pool: Any, step: int) -> Any:
         """The first row."""

@@ -1,4 +1,4 @@
-"""What one process or several make of detectors, for `evaluate/detection/test_shared_detectors.py`."""
+"""Detectors trained on one process or several, for `evaluate/detection/test_shared_detectors.py`."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -34,7 +34,7 @@ from vantage.frozen.encoder import FrozenEncoder, random_encoder
 from vantage.processes.sharing import own_slice, sum_gradients
 
 SIZES = Sizes((32, 40), 32, 48, (8, 16, 24, 32, 48), regions=16, proposals=20)
-BATCH = 3  # of which two processes have unequal shares
+BATCH = 3  # two processes have unequal shares of it
 PROTOCOLS = (
     InstanceSegmentation(sizes=SIZES, network_on=Pyramid(frozen_stages=1, normed_heads=True)),
     InstancesC4(sizes=SIZES, network_on=FourthStage(5)),
@@ -45,12 +45,12 @@ WHOLE = DetectionC4(sizes=SIZES, steps=2, batch_size=BATCH, precise_batches=1, l
 
 
 def shared(folder: Path) -> None:
-    """The same on this rank."""
+    """Write the results of this process."""
     torch.save(results_of(folder / "shared"), folder / f"{processes.rank()}.pt")
 
 
 def results_of(folder: Path) -> dict[str, Any]:
-    """Losses, gradients, statistics, detections and measures, here."""
+    """Losses, gradients, statistics, detections and measures, as computed by this process."""
     train, test = (open_annotated(str(small_coco(folder / str(processes.rank()), *kind))) for kind in _SETS)
     torch.manual_seed(0)
     encoder = random_encoder(replace(tiny_run(), encoders=Shared(Encoder(ResNet(18), LinearHead(8)))))
@@ -68,8 +68,8 @@ _SETS: tuple[tuple[Any, ...], ...] = (("train", 6), ("val", 3, 1))
 def train_and_detect(
     protocol: DetectorProtocol, encoder: FrozenEncoder, train: AnnotatedSource, folder: Path
 ) -> dict[str, Any]:
-    """Two steps in float64 without an optimizer: losses, how long each gradient is, the statistics of BatchNorm, and
-    what is then detected."""
+    """Take two steps in float64 without an optimizer; returns losses, norms of gradients, BatchNorm's statistics, and
+    what is detected afterwards."""
     device = torch.device("cpu")
     output, train, _ = protocol.prepare(train, train)
     train = training_images(train, output, protocol.keep_empty)

@@ -1,4 +1,4 @@
-"""What one process or several make of frozen encoders, for `evaluate/test_shared_work.py`."""
+"""Evaluations of frozen encoders on one process or several, for `evaluate/test_shared_work.py`."""
 
 import copy
 from dataclasses import replace
@@ -44,16 +44,16 @@ COSTS = (0.1, 1.0)
 PROTOCOLS = (
     KNN(5), NearestNeighbor(), Retrieval(3), SVM(COSTS), LowShotChosen((1, 4), 2, 2, COSTS)
 )  # fmt: skip
-"""Protocols that work on features: the same bits."""
+"""Protocols that work on features: several processes give bit-identical results."""
 
 TRAINED = (
     LinearMoCo((3.0, 10.0), 2, batch_size=16), FineTune(1.0, epochs=2, batch_size=25), LinearCached((1e-3, 1e-2))
 )  # fmt: skip
-"""Protocols that train on shares of the images: the same to rounding."""
+"""Protocols that train on shares of the images: results are equal up to rounding."""
 
 
 def results_of(folder: Path) -> dict[str, Any]:
-    """Features, embeddings and the measures of protocols, here."""
+    """Features, embeddings and the measures of protocols, as computed by this process."""
     source, run = tiny.images(90, 0), tiny.tiny_run(Shared(Encoder(tiny.TinyBackbone(), LinearHead(8))))
     encoder, work = random_encoder(run), tiny.cpu_work(folder, 16)
     results: dict[str, Any] = {"features": features_of(encoder, source, work)}
@@ -79,7 +79,7 @@ def results_of(folder: Path) -> dict[str, Any]:
 
 
 def tune_copy(encoder: FrozenEncoder, source: Source, work: Work) -> dict[str, Any]:
-    """A fine-tuning in float64, where rounding does not grow to be seen."""
+    """Fine-tune a copy in float64, so that rounding errors stay negligible."""
     double = replace(encoder, backbone=copy.deepcopy(encoder.backbone).double())
     label = labels_of(source)
     with pytest.MonkeyPatch.context() as patch:
@@ -96,7 +96,7 @@ def segment(folder: Path, work: Work) -> dict[str, Any]:
     if processes.rank() == 0:
         scenes(folder / "a", 11, 0)
         scenes(folder / "b", 7, 1)
-    assert true_on_all(True)  # the images are there
+    assert true_on_all(True)  # waits until the images are written
     train, test = (open_masked(f"{folder / name / 'images'}#{folder / name / 'masks'}") for name in ("a", "b"))
     encoder = random_encoder(tiny.tiny_run(Shared(Encoder(tiny.TinyMaps(), LinearHead(8)))))
     weights, count = list[dict[str, Tensor]](), segmentation._count_pixels
@@ -133,23 +133,24 @@ def _in_double(*arguments: Any) -> Epochs:
 
 
 def _bytes(file: Path) -> Tensor:
-    """What the first process wrote; the others need not find it."""
+    """The file as the first process wrote it; empty on the others, which may not see the file."""
     return torch.frombuffer(bytearray(file.read_bytes()), dtype=torch.uint8) if not processes.rank() else torch.empty(0)
 
 
 def _no_folder(folder: Path) -> Path:
-    """A place where no cache can be written."""
+    """A path at which no folder, and so no cache, can be made."""
     (folder / "file").touch()
     return folder / "file"
 
 
 def evaluate_all(folder: Path) -> None:
-    """The same on this rank."""
+    """Write the results of this process."""
     torch.save(results_of(folder / "shared"), folder / f"{processes.rank()}.pt")
 
 
 def sharing_fits(folder: Path) -> None:
-    """The fits that this rank fits of five, what it receives, and what counts as missing if only the first has some."""
+    """Write which of five fits this process computes, what it receives, and what counts as missing if only the first
+    process has a result."""
     own: list[int] = []
 
     def task(number: int) -> tuple[Any, ...]:

@@ -1,6 +1,6 @@
 """Published recipes made small: a two-layer backbone and short memories, so that a step takes milliseconds.
 
-Inputs come from NumPy, so that every torch and every process gets the same.
+Inputs come from NumPy, so that they are the same in every process and with every version of torch.
 """
 
 from dataclasses import dataclass, replace
@@ -77,7 +77,7 @@ class _Plain:
 
 
 def shrink(run: Run, normalization: Normalization | None) -> Run:
-    """`run` with small networks and memories; `normalization` is the reach of BatchNorm, `None` takes it out."""
+    """`run` with small networks and memories. `normalization` replaces the encoders' own; `None` removes BatchNorm."""
     role: Role
     match run.encoders:
         case Shared(encoder):
@@ -92,10 +92,10 @@ def shrink(run: Run, normalization: Normalization | None) -> Run:
     for branch in run.branches:
         match branch.memory:
             case Queue():
-                memory = Queue(10)  # shorter than two batches, and no multiple of one: wraps
+                memory = Queue(10)  # shorter than two batches and no multiple of one, so it wraps around
             case Bank() | InBatch() | StoreOf():
                 memory = branch.memory
-            case ClusteredBank():  # clusters from the end of the first epoch, refreshed and mended from then on
+            case ClusteredBank():  # clusters are made after the first epoch, then refreshed and repaired
                 memory = replace(branch.memory, clusters=4, refresh_every=1, smallest=3, first=1)
             case ReclusteredBank():
                 memory = replace(branch.memory, clusters=5, clusterings=min(2, branch.memory.clusterings), first=1)
@@ -111,10 +111,10 @@ def shrink(run: Run, normalization: Normalization | None) -> Run:
                 case OtherImages() | OtherClusters() | OwnCluster():
                     rules.append(rule)
                 case Hardest(Share()):
-                    rules.append(Hardest(Share(Constant(0.6))))  # of so few others a tenth would be one
+                    rules.append(Hardest(Share(Constant(0.6))))  # a tenth of so few images would be one
                 case Hardest(Count()):
                     rules.append(Hardest(Count(12)))
-                case Ring():  # annealed within a few steps, and with so few keys a wider inner cut
+                case Ring():  # annealed within a few steps; a wider inner cut, since there are few keys
                     rules.append(Ring(Linear(0.9, 0.4, 8), Constant(0.25)))
                 case Ball():
                     rules.append(Ball(Linear(0.9, 0.4, 8)))
@@ -126,13 +126,13 @@ def shrink(run: Run, normalization: Normalization | None) -> Run:
 
 
 def only(run: Run, number: int) -> Run:
-    """The run with one of its branches, and the memory that this reads for its own."""
+    """The run with one of its branches, which owns the memory that it reads."""
     branch = replace(run.branches[number], memory=run.branches[owners(run.branches)[number]].memory)
     return replace(run, branches=(branch,))
 
 
 def fill(module: nn.Module, seed: int = 0) -> None:
-    """Give parameters and remembered vectors values from NumPy, whatever torch's own generator would give."""
+    """Replace the values of parameters and stored vectors by NumPy's, independent of torch's generator."""
     generator = np.random.default_rng(seed)
 
     def numbers(template: Tensor) -> Tensor:
@@ -150,7 +150,7 @@ def fill(module: nn.Module, seed: int = 0) -> None:
         for name, buffer in module.named_buffers():
             if name.startswith("stores.") and name.endswith("vector"):
                 store: Any = module.get_submodule(name.removesuffix(".vector"))
-                rows = numbers(buffer.new_empty(1).expand(store.room, buffer.shape[1]))  # all, where some are here
+                rows = numbers(buffer.new_empty(1).expand(store.room, buffer.shape[1]))  # all rows, also of a shard
                 buffer.copy_(nn.functional.normalize(rows[store.share], dim=1))
 
 
@@ -166,7 +166,7 @@ Shapes = tuple[tuple[int, ...], ...]
 
 
 def shapes(run: Run) -> Shapes:
-    """The shape of an image in each view that the branches of a run ask for."""
+    """The shape of an image in each view that the branches of a run use."""
     whole, views = (3, SIDE, SIDE), run.views
     shape_of_view = (whole,) * views.count
     if isinstance(views, Views):
@@ -181,8 +181,8 @@ def shapes(run: Run) -> Shapes:
 
 
 def batches(steps: int, views: int | Shapes, dtype: torch.dtype = torch.float64) -> list[tuple[list[Tensor], Tensor]]:
-    """Views, that many whole images or those of `shapes`, and image numbers of each step; every epoch of three steps is
-    a new order of the same images."""
+    """The views and the image numbers of each step. `views` is a number of whole images, or the shapes of the views.
+    Every epoch of three steps has a new order of the same images."""
     views = ((3, SIDE, SIDE),) * views if isinstance(views, int) else views
     generator, batch_list = np.random.default_rng(7), []
     order = np.concatenate([generator.permutation(IMAGES) for _ in range(steps * BATCH // IMAGES + 1)])

@@ -22,11 +22,11 @@ from vantage.training.run import Data, Hardware, Monitoring, Run
 IMAGES, SIZE = 48, 16
 
 PRELOADED = ["vantage.training.loop", "vantage.recipes", "tensorboard.compat.proto.event_pb2"]
-"""What the process imports from which others are forked."""
+"""Modules that the fork server imports; all other processes are forked from it."""
 
 
 def write_images(path: Path) -> str:
-    """A file of small colored noise images with labels; returns its path."""
+    """Write a file of small labeled images, colored noise; returns its path."""
     chance = np.random.default_rng(0)
     label = np.arange(IMAGES) % 3
     color = chance.uniform(40, 215, (3, 1, 1, 3))[label]
@@ -36,7 +36,7 @@ def write_images(path: Path) -> str:
 
 
 def small_run(recipe: str, images_path: str, epochs: int = 3) -> Run:
-    """A recipe with two convolutions for a backbone, batches of 8, a checkpoint after every step."""
+    """A recipe with a backbone of two convolutions, batches of 8, and a checkpoint after every step."""
     run = getattr(vantage, recipe)(size=SIZE).fit(IMAGES).rescale(8, epochs)
     return replace(
         run,
@@ -70,21 +70,21 @@ def in_groups(run: Run, groups: int) -> Run:
 
 
 def train_in_process(recipe: str, images_path: str, folder: Path) -> None:
-    """What a process that is to be killed does."""
+    """Train in a process that will be killed."""
     torch.set_num_threads(1)
     train(small_run(recipe, images_path), folder)
 
 
 def resume_in_process(folder: Path) -> None:
-    """What a process does that continues where another was killed."""
+    """Resume in a process where another one was killed."""
     torch.set_num_threads(1)
     with allowing("tiny"):
         resume(folder)
 
 
 def new_process(function: Callable[..., None], *arguments: object) -> BaseProcess:
-    """A process of its own, started. It is forked from one that did nothing but import, which takes a tenth of the time
-    that a new interpreter takes."""
+    """Start a new process. It is forked from one that has only imported modules, which takes a tenth of the time that a
+    new interpreter takes."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOADED)
     process = context.Process(target=function, args=arguments)
@@ -94,7 +94,7 @@ def new_process(function: Callable[..., None], *arguments: object) -> BaseProces
 
 @contextmanager
 def lock_of_another(folder: Path) -> Iterator[None]:
-    """The folder is another process's."""
+    """Lock the folder as another process would."""
     folder.mkdir(exist_ok=True)
     handle = os.open(folder, os.O_RDONLY)
     fcntl.flock(handle, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""Steps of any recipe, made small, on the pretended device: `Session.step` itself, views and stores included."""
+"""Steps of any recipe, made small, on the pretended device: `Session.step` itself, with views and stores."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -32,7 +32,7 @@ BATCH, SIZE = 8, 40  # from 33 pixels on there is blur
 
 
 def small(run: Run, images: int) -> Run:
-    """A recipe with two convolutions for a backbone and few clusters, for this many images in batches of 8."""
+    """A recipe with a backbone of two convolutions and few clusters, for this many images in batches of 8."""
     run = run.fit(images).rescale(BATCH, 4)
     return replace(
         run,
@@ -68,7 +68,7 @@ class Views(Enum):
 
 
 class Stepping:
-    """The steps of a small run, by the session's own `step`; all that changes lies on the pretended device, or, for
+    """The steps of a small run, taken by the session's own `step`. All that changes is on the pretended device or, for
     comparison, on the CPU."""
 
     def __init__(self, run: Run, images: int, views: Views, device: torch.device = DEVICE) -> None:
@@ -101,7 +101,7 @@ class Stepping:
                 store.begin(Keys(rows, image))  # pyright: ignore
 
     def batches(self, epoch: int) -> Iterator[Batch]:
-        """The batches of an epoch, where the session expects them."""
+        """The batches of an epoch, on the device on which the session expects them."""
         for batch in self.images.batches(epoch):
             match self.views:
                 case Views.RESIDENT:
@@ -112,7 +112,7 @@ class Stepping:
                     yield Batch(batch.image.to(self.device, non_blocking=True), batch.pixels)
 
     def _streamed(self, number: Tensor) -> Batch:
-        """As workers crop it."""
+        """A batch of crops, as made by workers."""
         generator = torch.Generator().manual_seed(int(number.sum()))
         crops = [self.run.views.crop(self.source.image(n), generator) for n in number.tolist()]
         return Batch(number, tuple(torch.stack(view) for view in zip(*crops, strict=True)))
@@ -128,7 +128,7 @@ class Stepping:
         return rows
 
     def state(self) -> dict[str, Tensor]:
-        """Parameters and buffers, as the CPU has them."""
+        """Parameters and buffers, as CPU tensors."""
         learner = self.session.learner
         return values({**dict(learner.named_parameters()), **dict(learner.named_buffers())})
 
@@ -142,7 +142,7 @@ def _views(run_views: ViewMaker) -> list[Tensor]:
 
 @dataclass(frozen=True)
 class _Sends:
-    """A feed that sends views made before, turned a little further for each batch."""
+    """A feed that sends views made in advance, rolled along the batch by a different amount each time."""
 
     feed: Feed
     device: torch.device

@@ -8,14 +8,14 @@ from vantage.studies.moving_mnist import ImageSet
 
 
 def small_stock(images: int, channels: int, side: int, classes: int = 10, seed: int = 0) -> ImageSet:
-    """Random pixels, labels in turn."""
+    """Random pixels; labels cycle through the classes."""
     generator = torch.Generator().manual_seed(seed)
     pixels = torch.randint(0, 256, (images, channels, side, side), generator=generator, dtype=torch.uint8)
     return ImageSet(pixels, torch.arange(images) % classes, tuple(map(str, range(classes))))
 
 
 def bars(images: int, classes: int = 10, seed: int = 0) -> "np.ndarray":
-    """Digits that can be told apart wherever they are: light bars, lying or standing, of another width a class."""
+    """Digits that can be told apart at any position: light bars, whose direction and width tell the class."""
     generator = np.random.default_rng(seed)
     row, column = np.mgrid[0:28, 0:28]
     pixels = np.zeros((images, 28, 28), dtype=np.uint8)
@@ -27,7 +27,7 @@ def bars(images: int, classes: int = 10, seed: int = 0) -> "np.ndarray":
 
 
 def tints(images: int, classes: int = 10, side: int = 64, seed: int = 1) -> "np.ndarray":
-    """Backgrounds of one color a class, with noise."""
+    """Backgrounds of one color per class, with noise."""
     generator = np.random.default_rng(seed)
     color = np.random.default_rng(0).integers(0, 120, (classes, 3))[np.arange(images) % classes]
     noise = generator.integers(0, 40, (images, side, side, 3))
@@ -35,5 +35,5 @@ def tints(images: int, classes: int = 10, side: int = 64, seed: int = 1) -> "np.
 
 
 def source(pixels: "np.ndarray", classes: int = 10, labeled: bool = True) -> Arrays:
-    """A source whose labels go in turn."""
+    """A source whose labels cycle through the classes."""
     return Arrays(pixels, np.arange(len(pixels)) % classes if labeled else None, "made for the test")

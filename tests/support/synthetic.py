@@ -1,4 +1,4 @@
-"""Random queries, keys and tables for tests: seeded by NumPy, so that every torch gives the same."""
+"""Random queries, keys and tables for tests, made by NumPy, so that they are the same with every version of torch."""
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ def vectors(rows: int, width: int, seed: int, dtype: torch.dtype = torch.float64
 
 
 def keys(rows: int, width: int, seed: int, images: int | None = None, dtype: torch.dtype = torch.float64) -> Keys:
-    """Random keys with seeds; `images` below `rows` makes images repeat."""
+    """Random keys with seeds; if `images` is less than `rows`, images repeat."""
     image = torch.arange(rows) % (images or rows)
     return Keys(vectors(rows, width, seed, dtype), image, seed=query_seeds(seed, 0, torch.arange(rows)), step_seed=seed)
 

@@ -14,7 +14,7 @@ COUNTS = (5, 0, 9, 1, 7)
 
 
 def png(number: int, size: int = 8) -> bytes:
-    """An image of its own for each number."""
+    """A different image for each number."""
     pixels = np.random.default_rng(number).integers(0, 256, (size, size, 3), dtype=np.uint8)
     buffer = io.BytesIO()
     Image.fromarray(pixels).save(buffer, "PNG")
@@ -42,7 +42,7 @@ def samples(first: int, count: int, extra: Mapping[str, bytes] | None = None) ->
 
 
 def write_shards(folder: Path, counts: Sequence[int]) -> Path:
-    """A folder of shards `train-000000.tar`, …, with as many images each; images are numbered through."""
+    """A folder of shards `train-000000.tar`, …, with these numbers of images; image numbers continue across shards."""
     first = 0
     for number, count in enumerate(counts):
         write_shard(folder / f"train-{number:06d}.tar", samples(first, count))

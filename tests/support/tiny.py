@@ -49,7 +49,7 @@ class TinyFeatures(nn.Sequential):
 
 @dataclass(frozen=True)
 class TinyMaps:
-    """Two convolutions whose maps can be seen."""
+    """Two convolutions whose feature maps are accessible."""
 
     in_channels: int = 3
 
@@ -73,7 +73,7 @@ class TinyMapsNetwork(nn.Module):
 
 
 ALLOW = ("tiny",)
-"""What the settings of a tiny run need imported."""
+"""Modules that the settings of a tiny run may import."""
 
 
 def tiny_run(role: Role | None = None) -> Run:
@@ -83,8 +83,8 @@ def tiny_run(role: Role | None = None) -> Run:
 
 
 def saved_run(folder: Path, run: Run, seed: int = 0, images: int = 64) -> Learner:
-    """Write settings and a checkpoint as training on `images` images does; every parameter and buffer is off
-    its start."""
+    """Write settings and a checkpoint as training on `images` images does; every parameter and buffer of the networks
+    differs from its initial value."""
     torch.manual_seed(seed)
     learner = Learner(run.encoders, run.branches, images=images, seed=0)
     with torch.no_grad():
@@ -107,5 +107,5 @@ def images(count: int, seed: int, classes: int = 3, size: int = 32, noise: float
 
 
 def cpu_work(folder: Path, batch: int = 16) -> Work:
-    """On the CPU, with a cache of the test's own."""
+    """Work on the CPU, with a separate cache for the test."""
     return Work("cpu", batch_size=batch, num_workers=2, cache=folder / "cache")

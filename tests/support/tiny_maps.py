@@ -1,4 +1,4 @@
-"""A small backbone that shows maps at two depths, runs with one or two of it, and a plain loop that trains on it."""
+"""A small backbone with feature maps at two depths, runs with one or two of them, and a plain training loop."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from vantage.training.run import Run
 
 @dataclass(frozen=True)
 class MappedBackbone:
-    """Two convolutions whose maps can be seen."""
+    """Two convolutions whose feature maps are accessible."""
 
     channels: int = 6
     in_channels: int = 3
@@ -60,7 +60,7 @@ def plainly(
     rates: list[float],
     batches: Callable[[int], list[tuple[Tensor, Tensor]]],
 ) -> None:
-    """Cross-entropy and a step, batch after batch of (features, label), an epoch for each rate."""
+    """Train a layer by cross-entropy on batches of (features, label), with one epoch for each learning rate."""
     for epoch, rate in enumerate(rates):
         optimizer.param_groups[0]["lr"] = rate
         for features, label in batches(epoch):

@@ -1,4 +1,4 @@
-"""A run that continues with another number of processes each time, for `training/test_world_size.py`."""
+"""Runs that continue with a different number of processes each time, for `training/test_world_size.py`."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ LEGS = ((1, 4), (2, 11), (4, 17), (1, 24))
 
 
 def runs(folder: Path) -> dict[str, Run]:
-    """A queue, banks with clusters, whole and dealt out, and a learned color space, in float64."""
+    """Runs in float64 with a queue, banks with clusters (whole and sharded), and a learned color space."""
     path = small_runs.write_images(folder / "images.npz")
     run_of_name = {name: small_runs.small_run(name, path, epochs=4) for name in ("moco_v2", "interclr", "pirl")}
     flow = Flow(RealNVP(4, 2), 3)
@@ -42,19 +42,19 @@ def _hardware(count: int) -> Hardware:
 
 
 class Stopping(QuietProgress):
-    """Asks the run to end at a step."""
+    """Stops the run at a step."""
 
     def __init__(self, step: int) -> None:
         self.step = step
 
     def advance(self, completed: int, note: str = "", seconds_left: float | None = None) -> None:
-        """Once the step is reached."""
+        """Send SIGTERM when the step is reached."""
         if completed == self.step:
             os.kill(os.getpid(), signal.SIGTERM)
 
 
 def leg(folder: Path) -> None:
-    """Every run continues, in this process, to the step where this number of processes stops."""
+    """Continue every run, on this process, to the step at which this number of processes stops."""
     count = processes.count()
     stop = int((folder / "stop").read_text())
     rank, many = str(processes.rank()), str(count)
@@ -71,7 +71,7 @@ def leg(folder: Path) -> None:
 
 
 def travel(folder: Path) -> None:
-    """The first leg here, the others on as many processes as they name."""
+    """Run the first leg in this process, and the others on their numbers of processes."""
     for count, stop in LEGS:
         (folder / "stop").write_text(str(stop))
         if (count, stop) == LEGS[0]:

@@ -1,1 +1,1 @@
-"""Investigations made of many runs: analyses, sweeps, learned views, reproductions of papers."""
+"""Investigations of many runs: analyses, sweeps, learned views, reproductions of papers."""

@@ -293,7 +293,7 @@ def test_a_training_that_fails_names_its_value(
         raise UserError("the loss became nan at step 3")
 
     monkeypatch.setattr(loop, "train", diverge)
-    with pytest.raises(UserError, match=r"0.2, seed 0: the loss became nan at step 3. What is done is kept"):
+    with pytest.raises(UserError, match=r"0.2, seed 0: the loss became nan at step 3. Finished rows are kept"):
         result_of(study_of(images_path), tmp_path / "sweep")
     assert not (tmp_path / "sweep").exists()
 

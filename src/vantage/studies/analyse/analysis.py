@@ -42,8 +42,8 @@ class AnalysisResult(Protocol):
 
 @runtime_checkable
 class Analysis(Protocol):
-    """A frozen analysis of trained runs; its fields are all of its settings. One that needs only features, and not the
-    memory of a run, says so by `features_suffice = True`, and accepts weights from elsewhere too."""
+    """A frozen analysis of trained runs; its fields are all of its settings. An analysis that needs only features, not
+    the memory of a run, sets `features_suffice = True`; it then accepts weights from elsewhere too."""
 
     name: ClassVar[str]
 
@@ -125,7 +125,7 @@ def experiment(toy: ToyAnalysis, out: Path) -> SavedAnalysis:
 
 
 def _with_unique_names(runs: list[TrainedNetworks]) -> list[TrainedNetworks]:
-    """The runs, named by their whole paths where their folders have the same name."""
+    """The runs; those whose folders share a name are named by their whole paths."""
     count = Counter(one.name for one in runs)
     return [one if count[one.name] == 1 else replace(one, name=str(one.folder)) for one in runs]
 

@@ -22,7 +22,7 @@ __all__ = ["augmented_vectors", "draw_numbers"]
 
 
 def draw_numbers(among: int, count: int, seed: int) -> Int[Tensor, "n"]:
-    """`count` of the numbers below `among`, drawn without replacement, in order; all of them if there are no more."""
+    """`count` of the numbers below `among`, drawn without replacement and sorted; all of them if there are fewer."""
     generator = torch.Generator().manual_seed(draws.mix(seed, 0xA7A1))
     return torch.randperm(among, generator=generator)[:count].sort().values
 
@@ -39,8 +39,8 @@ def augmented_vectors(
 ) -> Iterator[Float[Tensor, "g a d"]]:
     """Unit vectors of `augmentations` independent draws of a run's view, for some of the images at a time.
 
-    The trained networks (not their slow copies) encode them, in evaluation mode. The draws for an image depend only on
-    `seed` and its number. Raises `UserError` where the run has no such view, `UnreadableImage` for an image that cannot
+    The trained networks (not their moving averages) encode them, in evaluation mode. The draws for an image depend only
+    on `seed` and its number. Raises `UserError` if the run has no such view, `UnreadableImage` for an image that cannot
     be decoded.
     """
     device = work.resolved_device()
@@ -84,7 +84,7 @@ class _Draw:
 
 
 def _single_view(maker: ViewMaker, view: int) -> tuple[ViewMaker, int]:
-    """A maker of the view, without the other views where they can be separated, and its position in the output."""
+    """A maker of the view, without the other views if they can be separated, and its position in the output."""
     if not 0 <= view < maker.count:
         raise UserError(f"view {view} was asked for, but the run makes {maker.count}: choose 0 to {maker.count - 1}")
     return (Views((maker.views[view],)), 0) if isinstance(maker, Views) else (maker, view)

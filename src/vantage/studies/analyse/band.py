@@ -50,7 +50,7 @@ class RunBand:
     """One band rule of one run."""
 
     name: str
-    """The run, with the branch where it has several bands."""
+    """The run, and the branch if the run has several bands."""
 
     epochs: list[Row]
     """For each epoch: the settings, ranks and percentiles."""
@@ -59,7 +59,7 @@ class RunBand:
     """Epochs trained so far."""
 
     cuts: Cuts | None
-    """Cosines at the cuts; None where the run has no memory."""
+    """Cosines at the cuts; None if the run has no memory."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Band:
             raise UserError(f"images is {self.images}: give at least 1")
 
     def __call__(self, runs: Sequence[TrainedNetworks], source: Source, work: Work) -> "BandTable":
-        """The bands of each run. Raises `UserError` where a run has none or was trained on other images, and otherwise
+        """The bands of each run. Raises `UserError` if a run has none or was trained on other images, and otherwise
         as `augmented_vectors` does."""
         bands: list[RunBand] = []
         for model in runs:
@@ -129,7 +129,7 @@ def epoch_rows(model: TrainedNetworks, branch: int, place: int, keys: int) -> li
     rows: list[Row] = []
     for epoch in range(model.run.epochs + 1):
         branches = model.branches_after(epoch)
-        if branches is None:  # a number that adapts, and an epoch yet to come
+        if branches is None:  # a schedule that adapts is unknown for future epochs
             continue
         rule, step = branches[branch].negatives[place], epoch * model.steps_per_epoch
         assert isinstance(rule, BandRule)

@@ -32,7 +32,7 @@ class RuleNegatives:
     """Mean number of negatives per query."""
 
     same: Float[Tensor, "b"]
-    """Share of each query's negatives that are of its class, from 0 to 1; nan where it has no negatives."""
+    """Share of each query's negatives that are of its class, from 0 to 1; nan if it has no negatives."""
 
     @property
     def mean(self) -> float | None:

@@ -48,8 +48,8 @@ class FalseNegatives:
     InterCLR's random, semi-hard, hard and semi-easy draws from other clusters (Xie et al., arXiv 2008.11702, §3.2);
     `OwnCluster` (Cave); and each branch's own rules in their current state, on the same keys in place of its memory.
     Rules rank and draw as in training, where the query's own row may take part; keys of the query's own image are not
-    counted. Clusters are those of the run where it has some, and the images must then be those that it was trained on;
-    otherwise they come from k-means of the keys.
+    counted. If the run has clusters, these are used, and the images must be those that it was trained on; otherwise
+    clusters come from k-means of the keys.
     """
 
     name: ClassVar[str] = "false-negatives"
@@ -66,7 +66,7 @@ class FalseNegatives:
     """Number of keys that rules with a random draw choose for each query; fewer if fewer remain."""
 
     clusters: int = 0
-    """Clusters of k-means where a run has none; 0: one for every 128 keys, at least two."""
+    """Number of k-means clusters for a run that has none; 0: one for every 128 keys, at least two."""
 
     random_encoder: bool = True
     """Whether a random encoder of the first run's architecture is analyzed too."""
@@ -82,7 +82,7 @@ class FalseNegatives:
             raise UserError(f"share is {self.share}: give one above 0, at most 1")
 
     def __call__(self, runs: Sequence[TrainedNetworks], source: Source, work: Work) -> "FalseNegativeTable":
-        """The shares of each run. Raises `UserError` where no image has a class, otherwise as `augmented_vectors`."""
+        """The shares of each run. Raises `UserError` if no image has a class, otherwise as `augmented_vectors`."""
         true = labels_of(source)
         labeled = (true >= 0).nonzero().squeeze(1)
         if not len(labeled):
@@ -132,7 +132,7 @@ class FalseNegatives:
         return query, queries(model, source, every, views[1], draws.mix(self.seed, 1), work)
 
     def _clusters(self, model: TrainedNetworks, source: Source, vector: Float[Tensor, "m d"]) -> Int[Tensor, "m c"]:
-        """The clusters of the run's first memory that has some, otherwise those of k-means."""
+        """The clusters of the run's first memory that has any; otherwise those of k-means."""
         for number in range(len(model.branches)):
             if (label := _memory_clusters(model, source, number)) is not None:
                 return label
@@ -143,9 +143,9 @@ class FalseNegatives:
 def shares(
     query: Keys, pool: Keys, rules: tuple[Rule, ...], true: Int[Tensor, "m"], step: int
 ) -> tuple[Float[Tensor, "b"], Float[Tensor, "b"]]:
-    """The number of negatives that the rules choose for each query, not counting its own image and images without a
-    class, and the share of them that are of its class, nan where there are none. Row i of the pool is image i, and
-    `true` holds its class."""
+    """For each query: the number of negatives that the rules choose, without its own image and images that have no
+    class; and the share of these negatives that are of the query's class, nan if there are none. Row i of the pool is
+    image i, and `true` holds its class."""
     count, share = [], []
     for query_part, scores in tiles(query, pool, rules, step):
         key_class = scores.of(true)
@@ -164,7 +164,7 @@ def _rule_negatives(
 
 
 def _memory_clusters(model: TrainedNetworks, source: Source, branch: int) -> Int[Tensor, "m c"] | None:
-    """The clusters of these images in a branch's memory; None where it has none."""
+    """The clusters of these images in a branch's memory; None if it has none."""
     pool = model.pool(branch)
     if model.folder is None or pool.cluster is None:
         return None

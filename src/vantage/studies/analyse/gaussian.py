@@ -67,8 +67,8 @@ class Gaussian:
         return (self.queries(x, 0).vector * self.keys(y).vector).sum(1)
 
     def queries(self, x: Float[Tensor, "b"], seed: int) -> Keys:
-        """One side of `critic`, which is an inner product of three functions of x with (1, y, y²). `seed` decides which
-        negatives they draw."""
+        """The x side of `critic`, which is the inner product of three functions of x with (1, y, y²). `seed` decides
+        which negatives the queries draw."""
         rest = 1 - self.correlation**2  # the share of y's variance that x does not explain
         by_x, by_y = x**2 * self.correlation**2, torch.full_like(x, -(self.correlation**2))
         scale = 2 * self.variance * rest
@@ -78,7 +78,7 @@ class Gaussian:
         return Keys(vector, image, seed=draws.query_seeds(seed, 0, image), step_seed=draws.mix(seed, 0))
 
     def keys(self, y: Float[Tensor, "m"]) -> Keys:
-        """The other side of `critic`: (1, y, y²). Their image number is −1, since they belong to no image."""
+        """The y side of `critic`: (1, y, y²). The image numbers are −1, since the keys belong to no image."""
         return Keys(torch.stack([torch.ones_like(y), y, y**2], 1), torch.full((len(y),), -1))
 
 

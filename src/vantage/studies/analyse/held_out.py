@@ -32,7 +32,7 @@ __all__ = ["BranchInformation", "HeldOutInformation", "Pairing", "nce_of_pairs",
 
 _PART = 256  # images whose views are finished together, independent of the network's batch size
 _ROWS = 1024  # pairs of a tile
-_MAX_NEGATIVES = 4_095  # used where no number is given
+_MAX_NEGATIVES = 4_095  # used if no number is given
 _DRAW, _ORDER = 0x4E1D, 0x4E1E  # distinguish the random numbers of two purposes
 
 
@@ -96,8 +96,8 @@ def pairing(branch: Branch) -> Pairing:
     A branch whose keys are of the same step (`OtherViews`: MoCo, SimCLR; `FixedViews`: JCL) pairs its query with the
     first of them. A branch without such keys pairs the query with its image's row in a bank (`Remembered`: instance
     discrimination, CMC, PIRL), which is a mean of keys from earlier draws; here it is represented by one key from an
-    independent draw. The same holds where other images are positives (`ClusterMate`, `NearMates`), since held-out
-    images have no clusters: this measures what two views of one image share, not what mates share.
+    independent draw. The same holds if other images are positives (`ClusterMate`, `NearMates`), since held-out images
+    have no clusters: this measures what two views of one image share, not what mates share.
     """
     if branch.keys:
         return Pairing(branch.query, branch.keys[0], same_draw=True)
@@ -142,7 +142,7 @@ class HeldOutInformation:
         """I_NCE of every branch of a run, on images that it must not have been trained on.
 
         The views are those of the run's own view maker, the critic is cosine / τ without margins, and the networks are
-        in evaluation mode, so that the critic is a fixed function of a pair. Raises `UserError` where there are too few
+        in evaluation mode, so that the critic is a fixed function of a pair. Raises `UserError` if there are too few
         images, `UnreadableImage` for one that cannot be decoded.
         """
         image, count = draw_numbers(len(source), self.images, self.seed), self.negative_count(len(source))
@@ -210,8 +210,8 @@ class _ViewVectors:
 def _encode_views(
     model: TrainedNetworks, source: Source, image: Int[Tensor, "n"], pairings: Sequence[Pairing], work: Work, seed: int
 ) -> _ViewVectors:
-    """The views of some images in one draw, as queries and as keys by a run's networks: crops depend on the seed and
-    the image, everything else on the seed and the part."""
+    """One draw of the views of some images, encoded by a run's networks as queries and as keys. Crops depend on the
+    seed and the image, all other random numbers on the seed and the part."""
     maker, device = model.run.views, work.resolved_device()
     networks = model.learner.to(device).networks
     queries: dict[int, list[Tensor]] = {view: [] for view in sorted({each.query for each in pairings})}

@@ -50,22 +50,22 @@ class Labeling:
     """One clustering of one run's memory."""
 
     name: str
-    """The run, with the branch and number where it has several clusterings."""
+    """The run, with branch and number if it has several clusterings."""
 
     label: Int[Tensor, "n"]
     """Cluster of each image at the newest checkpoint."""
 
     true: Int[Tensor, "n"]
-    """Class of each image; −1 where it has none."""
+    """Class of each image; −1 if it has none."""
 
     chance_label: Int[Tensor, "j"]
     """The labels of the images that have a class, randomly permuted among them: a baseline with the same sizes."""
 
     before: Int[Tensor, "n"] | None
-    """Cluster of each image at the previous checkpoint; None where there is none."""
+    """Cluster of each image at the previous checkpoint; None if there is none."""
 
     steps: int
-    """Optimizer steps between the two checkpoints; 0 where there is only one."""
+    """Optimizer steps between the two checkpoints; 0 if there is only one."""
 
     def row(self) -> Row:
         """The numbers of the table."""
@@ -107,7 +107,7 @@ class Labels:
     """Seed of the random permutation of labels."""
 
     def __call__(self, runs: Sequence[TrainedNetworks], source: Source, work: Work) -> "Labelings":
-        """The labels of each run. Raises `UserError` where a run has no clusters or was trained on other images, or if
+        """The labels of each run. Raises `UserError` if a run has no clusters or was trained on other images, or if
         no image has a class."""
         true = labels_of(source)
         if not bool((true >= 0).any()):

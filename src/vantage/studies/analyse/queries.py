@@ -22,7 +22,7 @@ from vantage.studies.analyse.augmentation import augmented_vectors
 
 __all__ = ["QueryTile", "with_clusters", "queries", "tiles"]
 
-_PAIRS = 2**23  # pairs of queries and keys processed at once: each takes a few 64-bit numbers
+_PAIRS = 2**23  # pairs of queries and keys processed at once; each takes a few 64-bit numbers
 
 
 class QueryTile(NamedTuple):

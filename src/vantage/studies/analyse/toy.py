@@ -40,17 +40,17 @@ class Critic(nn.Module):
         self.temperature = temperature
 
     def queries(self, x: Float[Tensor, "b"], seed: int, step: int = 0, image: Int[Tensor, "b"] | None = None) -> Keys:
-        """One side. Their draws of negatives follow seed, step and image number (their position, if omitted)."""
+        """The queries. Which negatives they draw depends on seed, step and image number (if omitted, the position)."""
         image = torch.arange(len(x)) if image is None else image
         seeds = draws.query_seeds(seed, step, image)
         return Keys(normalize(self.query(x[:, None]), dim=1), image, seed=seeds, step_seed=draws.mix(seed, step))
 
     def keys(self, y: Float[Tensor, "b"]) -> Keys:
-        """The other side, numbered by position."""
+        """The keys, numbered by position."""
         return Keys(normalize(self.key(y[:, None]), dim=1), torch.arange(len(y)))
 
     def value(self, query: Keys, key: Keys) -> Float[Tensor, "b"]:
-        """The critic at pairs."""
+        """The critic's value at each pair."""
         return (query.vector * key.vector).sum(1) / self.temperature
 
 
@@ -91,8 +91,8 @@ class TrainedToy:
     """Learning rate of Adam, without weight decay."""
 
     memory: Memory = InBatch()
-    """Where a step's pool comes from: `InBatch` embeds all training pairs again at every step, and learns through them;
-    `Bank(0)` keeps each as it was when last in a batch."""
+    """Where a step's pool comes from: `InBatch` embeds all training pairs anew at every step, and gradients pass
+    through them; `Bank(0)` keeps each key as it was when last in a batch."""
 
     layers: int = 5
     """Linear layers of each network."""
@@ -145,7 +145,7 @@ class TrainedToy:
                 query, fresh = critic.queries(x[image], seed, step, image), critic.keys(y)
                 positive = critic.value(query, fresh.rows(image))
                 pool = store.read(fresh)
-                assert isinstance(pool, Keys)  # no process shares it
+                assert isinstance(pool, Keys)  # a single process, so no shard
                 estimate = cnce(positive, query, pool, rules, self.temperature, step).mean()
                 optimizer.zero_grad()
                 (-estimate).backward()

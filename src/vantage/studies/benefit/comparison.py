@@ -1,6 +1,6 @@
-"""Does pretraining help on these images? Every way at every number of labels with every seed, each stored at once.
+"""Does pretraining help on these images? Every way, number of labels and seed; each result is stored immediately.
 
-k: images of a subset
+k: images in a subset
 """
 
 import time
@@ -54,15 +54,15 @@ def measure_benefit(
     """Compare a run, fine-tuned and frozen, with training from scratch, a random network and raw pixels, at several
     numbers of labels, and store the classifiers' results, verdict, table and picture in a folder.
 
-    `images` are labeled; if `test` is omitted, a fifth of each class is the test set. For each seed and share a subset
-    of each class is drawn, at least one image, and every way trains a classifier on that same subset. Training from
-    scratch and fine-tuning have the same network, steps, crops and learning rates to choose from; choices are made on
-    images held out of the subset, and test labels are used only for scoring. `others` are other weights or runs, used
-    like the run. With `minutes`, training lasts as many epochs as fit.
+    `images` are labeled; if `test` is omitted, a fifth of each class is the test set. For each seed and share, a subset
+    is drawn that has at least one image of each class, and every way trains a classifier on that same subset. Training
+    from scratch and fine-tuning use the same network, steps, crops and candidate learning rates. Choices are made on
+    images held out of the subset; test labels are used only for scoring. `others` are other weights or runs, used like
+    the run. With `minutes`, training lasts as many epochs as fit.
 
     The expected time is reported before anything is trained. Results that the folder already holds are not computed
-    again, and an interrupted comparison continues with the same epochs. Raises `UserError` where the images are not
-    suitable, where the minutes do not suffice, and where the folder holds another comparison.
+    again, and an interrupted comparison continues with the same epochs. Raises `UserError` if the images are not
+    suitable, if the minutes do not suffice, or if the folder holds another comparison.
     """
     with only_writer(folder, "comparing in"):
         comparison = _Comparison(run, images, test, folder, plan, others, network, work or Work())
@@ -74,7 +74,7 @@ def measure_benefit(
 
 
 def check(run: Path, folder: Path, *, others: Sequence[Path] = (), network: int | None = None) -> None:
-    """Raises what `measure_benefit` would raise about the runs and the folder, before any image is read."""
+    """Check the runs and the folder before any image is read; raises the errors that `measure_benefit` would raise."""
     load(run, network)
     encoders_by_name(run, others)
     refuse_others(folder / _FILE, _WHAT)
@@ -140,7 +140,7 @@ class _Comparison:
         return BenefitResult(tuple(cells), tuple(way.name for way in self.ways), images, budget)
 
     def _previous_budget(self) -> Budget | None:
-        """The budget of the results that the folder already holds; None where there are none."""
+        """The budget of the results that the folder already holds; None if there are none."""
         try:
             return (
                 replace(self.plan.budget, epochs=self.previous["budget"]["epochs"]) if self.previous["rows"] else None
@@ -215,7 +215,7 @@ class _Comparison:
 
 
 class _NoWarnings(QuietProgress):
-    """The progress of the parts: the comparison shows its own, and has already warned about classes."""
+    """Hides the progress of the parts. The comparison shows its own, and has already warned about classes."""
 
     def warn(self, text: str) -> None:
         """Do nothing."""

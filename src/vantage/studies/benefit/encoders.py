@@ -1,4 +1,4 @@
-"""The encoders that a comparison is about: those beside the run's own, and what the run has seen of the test images."""
+"""The other encoders in a comparison, and how many of the test images the run was pretrained on."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,8 +14,8 @@ __all__ = ["count_pretraining_images", "encoders_by_name"]
 
 
 def encoders_by_name(run: Path, others: Sequence[Path]) -> dict[str, FrozenEncoder]:
-    """Other weights by their names in tables: their own names, or those of their folders. Raises `UserError` where one
-    is named twice, and where two have the same name."""
+    """Other weights by their names in tables: their own names, or those of their folders. Raises `UserError` if one is
+    given twice, or if two have the same name."""
     encoders: dict[str, FrozenEncoder] = {}
     paths = {run.resolve()}
     for path in others:

@@ -15,7 +15,7 @@ _STEPS = 10
 
 @dataclass(frozen=True)
 class Budget:
-    """What every training may cost, whatever the network starts from."""
+    """The limits of every training, whatever the network starts from."""
 
     epochs: int = 30
     """Passes over the images; more with few labels, so that there are at least ten times as many steps."""
@@ -72,7 +72,7 @@ class BenefitPlan:
     """Seeds; each draws its own subsets, the smaller ones within the larger, and its own random network."""
 
     budget: Budget = Budget()
-    """What every training may cost."""
+    """The limits of every training."""
 
     def __post_init__(self) -> None:
         if not self.shares or len(set(self.shares)) < len(self.shares) or not all(0 < one <= 1 for one in self.shares):

@@ -1,4 +1,4 @@
-"""The results: those of each classifier, differences paired by subset, and tables.
+"""The results of each classifier, differences paired by subset, and tables.
 
 m: test images
 """
@@ -72,7 +72,8 @@ class Gap:
 
         Both are random: seeds draw subsets and initial weights, and the test images are a sample. The variance of the
         mean is the sum of the variance from the seeds' means and that from the images' means (which counts their
-        interaction twice, so the interval is rather too wide), with Satterthwaite's degrees of freedom for Student's t.
+        interaction twice, so the interval tends to be too wide), with Satterthwaite's degrees of freedom for
+        Student's t.
         """
         parts = [(axis.var(ddof=1) / len(axis), len(axis) - 1) for axis in (points.mean(1), points.mean(0))]
         variance = float(sum(part for part, _ in parts))
@@ -124,7 +125,7 @@ class BenefitResult:
     """The images."""
 
     budget: Budget
-    """What every training could cost."""
+    """The limits that every training had."""
 
     @property
     def labels(self) -> list[int]:
@@ -132,7 +133,7 @@ class BenefitResult:
         return sorted({cell.labels for cell in self.classifiers})
 
     def share(self, labels: int) -> float:
-        """The share of the labels that this number is."""
+        """The share of all labels that a number of labels stands for."""
         return next(cell.share for cell in self.classifiers if cell.labels == labels)
 
     def points(self, way: str, labels: int) -> np.ndarray:

@@ -22,7 +22,7 @@ __all__ = ["Job", "UnitTimes", "estimate_seconds", "fit_budget", "measure_unit_t
 _TRAINING_SECONDS = 2.0  # length of the training that measures the speed
 _ENCODING_IMAGES = 128  # images with which encoding is timed
 _PASSES = 40  # typical number of passes until a linear classifier has converged
-_LEAST, _MOST = 5, 200  # limits for the epochs that follow from minutes
+_LEAST, _MOST = 5, 200  # limits of the number of epochs chosen to fit the minutes
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Job:
     """Whether images can be held out of the subset."""
 
     def seconds(self, times: UnitTimes, budget: Budget, width: int, test: int) -> float:
-        """Expected time in seconds, given the features."""
+        """Expected time in seconds, without that for computing the features."""
         values = budget.learning_rates if self.way.trains else budget.penalties
         trials = len(values) if self.chooses and len(values) > 1 else 0
         if not self.way.trains:
@@ -110,8 +110,8 @@ def _fit(width: int, classes: int, work: Work) -> float:
 def estimate_seconds(
     jobs: Iterable[Job], unit_times: Mapping[str, UnitTimes], budget: Budget, train: int, test: int
 ) -> dict[Job, float]:
-    """Seconds for each job; the first one that needs the features of a network is charged for them. `unit_times` are by
-    the hash of the weights, with "" for the run's network whatever its weights."""
+    """Seconds for each job; the first job that needs the features of a network is charged for them. The keys of
+    `unit_times` are hashes of weights; "" stands for the run's network, whatever its weights."""
     keys: set[tuple[str, str, int]] = set()
     seconds: dict[Job, float] = {}
     for job in jobs:
@@ -127,7 +127,7 @@ def estimate_seconds(
 def fit_budget(
     plan: BenefitPlan, jobs: list[Job], unit_times: Mapping[str, UnitTimes], train: int, test: int, seconds: float
 ) -> Budget:
-    """The budget with as many epochs as fit into the given seconds, at most 200. Raises `UserError` where fewer than 5
+    """The budget with as many epochs as fit into the given seconds, at most 200. Raises `UserError` if fewer than 5
     would fit."""
 
     def total(epochs: int) -> float:

@@ -9,7 +9,7 @@ __all__ = ["markdown", "sentences"]
 def sentences(result: BenefitResult) -> list[str]:
     """The results in sentences; the first one answers the question, for the fewest and for the most labels.
 
-    A difference counts as seen where its 95 % interval does not contain 0; see `Gap.of`.
+    A difference counts as seen if its 95 % interval does not contain 0; see `Gap.of`.
     """
     return [_benefit(result), _frozen(result), *_better_without(result), *_others(result), *_split(result)]
 
@@ -58,7 +58,7 @@ def _comparison(gap: Gap, other: str) -> str:
 
 
 def _better_without(result: BenefitResult) -> list[str]:
-    """A sentence about the numbers of labels where the best way without pretraining is at least as good as the run."""
+    """A sentence about the numbers of labels at which the best way without pretraining matches or beats the run."""
     parts = []
     for labels in result.labels:
         other_way = max(
@@ -87,7 +87,7 @@ def _others(result: BenefitResult) -> list[str]:
 
 
 def _percent(part: int, whole: int) -> str:
-    """A share such as 1.4 %; "less than 0.1 %" where it would be rounded to 0."""
+    """A share such as 1.4 %; "less than 0.1 %" if it would be rounded to 0."""
     return "less than 0.1 %" if 0 < part / whole < 0.0005 else f"{100 * part / whole:.1f} %"
 
 

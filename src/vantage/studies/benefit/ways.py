@@ -1,6 +1,6 @@
 """Ways to make a classifier from a number of labels, with and without pretraining.
 
-n: training images   k: those of a subset   m: test images   t: guesses for each image
+n: training images   k: images in a subset   m: test images   t: guesses for each image
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -42,13 +42,13 @@ class Way:
     """Whether the whole network is trained, rather than a linear classifier on its features."""
 
     encoder: Callable[[int], FrozenEncoder]
-    """Gives the network to start from, by seed."""
+    """Returns the network to start from, for a seed."""
 
     per_seed: bool = False
-    """Whether each seed has a network of its own."""
+    """Whether each seed has a different network."""
 
     digest: str = ""
-    """Hash of the weights where they come from elsewhere; empty for the run's own ways and the baselines."""
+    """Hash of the weights if they come from elsewhere; empty for the run's own ways and the baselines."""
 
 
 def all_ways(encoder: FrozenEncoder, others: Mapping[str, FrozenEncoder], network: int | None) -> tuple[Way, ...]:
@@ -124,8 +124,8 @@ def train_classifier(
 def _fine_tune(
     encoder: FrozenEncoder, seed: int, images: LabeledSplit, rows: Int[Tensor, "k"], budget: Budget, work: Work
 ) -> tuple[Int[Tensor, "m t"], dict[str, Any]]:
-    """Predictions of a network trained on the subset, at the learning rate that is best on a fifth held out of it, or
-    at the next best one that does not diverge; of equal ones, the one closest to the middle."""
+    """Predictions of a network trained on the subset, with the learning rate that is best on a fifth held out of it;
+    if that diverges, with the next best. Ties go to the rate closest to the middle."""
     trainings, label = budget.trainings(len(rows), seed), images.label[rows]
     top1 = [0.0] * len(trainings)
     if can_choose(label) and len(trainings) > 1:
@@ -144,6 +144,6 @@ def _fine_tune(
 
 
 def _best_first(top1: Sequence[float]) -> list[int]:
-    """Indices of the candidates, the best first; of equals the one closest to the middle, of two such the lower."""
+    """Indices of the candidates, the best first. Ties go to the one closest to the middle, then to the lower one."""
     center = (len(top1) - 1) // 2
     return sorted(range(len(top1)), key=lambda number: (-top1[number], abs(number - center), number))

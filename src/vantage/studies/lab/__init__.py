@@ -1,4 +1,4 @@
-"""The lab: the papers' tables and figures as data, cells run on two cores or a GPU, and a verdict on every claim."""
+"""The lab: the papers' tables and figures as data, their cells run on two cores or a GPU, a verdict on each claim."""
 
 from vantage.studies.lab.entries import ENTRIES as ENTRIES
 from vantage.studies.lab.entry import Arm as Arm

@@ -25,8 +25,8 @@ class Arm:
     """Name of the image set (`vantage.studies.lab.sets`)."""
 
     start: "Arm | None" = None
-    """The arm whose checkpoint of the same seed this one continues: encoders, memory and optimizer where they fit. Two
-    arms of one seed then share the base, the order of images and the crops. None: trained from scratch."""
+    """The arm that this one continues, from the checkpoint of the same seed: encoders, memory and optimizer, as far as
+    they fit. Two arms of one seed then share the base, the order of images and the crops. None: from scratch."""
 
     def with_seed(self, seed: int) -> Run:
         """The run with this seed. A branch draws different crops from its base, and so does a branch of that branch."""
@@ -56,10 +56,10 @@ class Cell:
     """Its name in claims."""
 
     experiment: "Arm | Untrained | Toy | OnSets | None" = None
-    """What produces its numbers on two cores; None where only the paper's value is known."""
+    """What produces its numbers on two cores; None if only the paper's value is known."""
 
     measures: tuple[Measure, ...] = ()
-    """What is measured on it; other experiments than networks measure themselves."""
+    """What is measured on its network; empty for other experiments, which measure themselves."""
 
     paper: Mapping[str, float] = field(default_factory=dict)
     """The paper's values by column."""
@@ -70,10 +70,10 @@ class Reason:
     """Why a claim fails here, or what was ruled out as the reason."""
 
     text: str
-    """In words."""
+    """The reason in words."""
 
     predicate: Predicate | None = None
-    """A statement about cells of the same entry that shows it; the reason is given only where this holds."""
+    """A statement about cells of the same entry that shows it; the reason is given only if this holds."""
 
     measure: str = ""
     """The measure by which the statement is tested."""
@@ -99,10 +99,10 @@ class Claim:
     """Statements about cells, all of which must hold."""
 
     columns: tuple[str, ...] = ()
-    """The columns of the paper that the claim is about; none where the paper gives no numbers."""
+    """The columns of the paper that the claim is about; none if the paper gives no numbers."""
 
     measure: str = ""
-    """The measure by which the claim is tested here; empty where it is not tested."""
+    """The measure by which the claim is tested here; empty if it is not tested."""
 
     accuracy: bool = False
     """Whether the claim is about accuracy, so that the gate must be passed first."""
@@ -114,7 +114,7 @@ class Claim:
     """Why the claim is not tested here, or what to bear in mind."""
 
     reasons: tuple[Reason, ...] = ()
-    """What to say where the claim is refuted."""
+    """What the page says if the claim is refuted."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ class Entry:
     """How the two-cores level differs from the paper, or why there is no such level."""
 
     panels: tuple[Panel, ...] = ()
-    """The panels of its picture; none where its cells lie on no axis."""
+    """The panels of its picture; none if its cells lie on no axis."""
 
     def __post_init__(self) -> None:
         names = [cell.name for cell in self.cells]
@@ -192,7 +192,7 @@ _Experiment = TypeVar("_Experiment", bound=Arm | Untrained)
 
 
 def with_runs(experiment: _Experiment, change: Callable[[Run], Run]) -> _Experiment:
-    """The arm with its run changed, and the runs of the arms that it continues; for a baseline, those of its arm."""
+    """Change the run of an arm, and the runs of all arms that it continues; for a baseline, the runs of its arm."""
     if isinstance(experiment, Untrained):
         return replace(experiment, arm=with_runs(experiment.arm, change))
     start = with_runs(experiment.start, change) if experiment.start else None
@@ -200,8 +200,8 @@ def with_runs(experiment: _Experiment, change: Callable[[Run], Run]) -> _Experim
 
 
 def paper(columns: str, *rows: tuple[Any, ...]) -> tuple[Cell, ...]:
-    """Cells that hold only the paper's values: column names separated by slashes, then rows of a name and its values,
-    None where a value is missing."""
+    """Cells that hold only the paper's values. `columns` holds the names, separated by slashes; each row is a name and
+    its values, None if a value is missing."""
     names = tuple(part.strip() for part in columns.split("/"))
     cells = []
     for name, *values in rows:

@@ -28,7 +28,7 @@ SETS: Mapping[str, tuple[str, str] | None] = {
     "mnist": ("train", "test"),
     "flowers5": None,
 }
-"""Names of sets, and of their training and test parts; None where a fifth of the images is held out for testing."""
+"""Names of sets, and of their training and test parts; None if a fifth of the images is held out for testing."""
 
 _TEST_SHARE = 0.2
 """Share of the images held out for testing in a set without parts."""
@@ -72,7 +72,7 @@ class Split:
     """The images of a cell."""
 
     whole: Source
-    """What a run's `data` chooses its training images from."""
+    """The images from which a run's `data` chooses the training images."""
 
     train: Source
     """The images that it trains on, and that classifiers are fitted on."""
@@ -90,8 +90,8 @@ class ImageSets:
     """The paths of the image sets; each set is opened once."""
 
     def __init__(self, paths: Mapping[str, str], smoke: bool = False) -> None:
-        """`paths` are by the name of the set; with `smoke`, patches of photographs replace every set but digits, which
-        are scikit-learn's."""
+        """`paths` maps the name of a set to its path. With `smoke`, scikit-learn's digits replace MNIST, and patches of
+        photographs replace every other set."""
         self.paths, self.smoke = dict(paths), smoke
         self._sources: dict[str, tuple[Source, Source]] = {}
         for name in paths:
@@ -129,7 +129,7 @@ def _some(source: Source, count: int) -> SourceSubset:
 
 
 def _small_digits(part: str) -> Arrays:
-    """Some of scikit-learn's digits, three times as large and with a margin: 28 by 28 pixels, light on black."""
+    """Some of scikit-learn's digits, enlarged three times and padded to 28 by 28 pixels, light on black."""
     from sklearn.datasets import load_digits  # slow to import
 
     images, label = (np.asarray(each) for each in load_digits(return_X_y=True))

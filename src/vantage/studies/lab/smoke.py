@@ -38,8 +38,8 @@ _SIDE = 32
 
 
 def smoke(entry: Entry) -> Entry:
-    """The entry, small enough for a test: it shows that every cell can be run and every claim judged, but nothing about
-    whether the claims hold."""
+    """The entry, small enough for a test, which shows that every cell can be run and every claim judged. The numbers
+    say nothing about whether the claims hold."""
     return replace(entry, cells=tuple(_shrink_cell(cell) for cell in entry.cells))
 
 

@@ -50,8 +50,8 @@ def two_core_run(run: Run, epochs: int, falling: bool = False) -> Run:
 
 
 def halves_in_batch(run: Run) -> Run:
-    """The run with an encoder of half the width for each of two views, of one channel and two, and the images of the
-    batch as negatives in place of banks, whose first rows are random: a few epochs are too short for these."""
+    """The run with an encoder of half the width for each of its two views, which have one channel and two. Negatives
+    are the other images of the batch: a bank starts from random rows, and a few epochs are too short for that."""
 
     def across(query: int, key: int) -> Branch:
         return Branch(InBatch(), OtherViews(), (OtherImages(),), InfoNCE(0.1), query=query, keys=(key,), pool=(key,))

@@ -42,7 +42,7 @@ class Scene:
     """Frame, counted from 1, from which the second view takes the shared factors."""
 
     same_digit: SameDigit = SameImage()
-    """What a shared digit means: the same image (our choice), or another image of its class."""
+    """What it means to share a digit: the same image (our choice), or another image of its class."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.seen <= self.last or self.speed < 0 or self.canvas < 1:

@@ -1,7 +1,7 @@
 """Linear heads on a frozen frame network, and networks trained end to end on one task: a fixed protocol.
 
-Nothing is chosen by the results: there is one learning rate, and the last epoch counts. Features are standardized by
-the training frames, so that one rate suits every network.
+Nothing is chosen by the results: there is one learning rate, and the last epoch counts. Features are standardized with
+the mean and deviation of the training frames, so that one rate suits every network.
 
 n: frames   b: frames of a step   f: features of a frame   o: outputs for a task
 """

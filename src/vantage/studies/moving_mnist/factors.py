@@ -51,7 +51,7 @@ def combine_factors(clip: Factors, other: Factors, shared: SharedFactors) -> Fac
 
 @runtime_checkable
 class SameDigit(Protocol):
-    """What a shared digit means."""
+    """What it means that two views share a digit."""
 
     def __call__(
         self, digit: Int[Tensor, "b"], label: Int[Tensor, "n"], uniform: Float[Tensor, "b"]

@@ -1,4 +1,4 @@
-"""Table 4 of InfoMin (Tian et al., arXiv 2005.10243): what the views of a clip share decides what is learned of it."""
+"""Table 4 of InfoMin (Tian et al., arXiv 2005.10243): what two views of a clip share decides what is learned."""
 
 import time
 from collections.abc import Mapping
@@ -183,7 +183,7 @@ class InfoMinTable4:
         )
 
     def _notes(self) -> tuple[str, ...]:
-        """What to know beside the numbers."""
+        """Notes below the table."""
         course = self.course
         return (
             f"Ours: seeds {self.seeds} (mean ± standard deviation), epochs {course.epochs}, clips of an epoch"

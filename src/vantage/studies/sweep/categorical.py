@@ -36,7 +36,7 @@ class ColorSpaces:
 
     @property
     def axis(self) -> str:
-        """In words."""
+        """The axis label."""
         return "color space, split as {first, last two}"
 
     def points(self, base: Run) -> tuple[SweepPoint, ...]:
@@ -76,7 +76,7 @@ class Ladder:
 
     @property
     def axis(self) -> str:
-        """In words."""
+        """The axis label."""
         return "InfoMin's augmentations so far"
 
     def points(self, base: Run) -> tuple[SweepPoint, ...]:
@@ -106,7 +106,7 @@ class Operations:
 
     @property
     def axis(self) -> str:
-        """In words."""
+        """The axis label."""
         return "augmentations so far"
 
     def points(self, base: Run) -> tuple[SweepPoint, ...]:

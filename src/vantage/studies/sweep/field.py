@@ -66,8 +66,8 @@ class Fields:
 
 def parse_fields(*words: str) -> Field | Fields:
     """The sweep that one or more words `PATH=VALUE,VALUE,…` describe; several fields vary together, value by value.
-    Commas within brackets do not separate values. Raises `UserError` where a path or its values are missing, or where
-    fields have different numbers of values."""
+    Commas within brackets do not separate values. Raises `UserError` if a path or its values are missing, or if fields
+    have different numbers of values."""
     fields = [(path.strip(), split_values(text)) for path, _, text in (word.partition("=") for word in words)]
     for word, (path, values) in zip(words, fields, strict=True):
         if not path or not values:

@@ -52,7 +52,7 @@ def sweep_figure(result: SweepResult) -> "Figure":
     for x, y in zip(information, accuracies, strict=True):
         _bars(third, [x.mean], [x.deviation], [y], color(2), "")
     third.margins(0.15)
-    counts = sorted({len(result.of(label)) for label in result.labels})  # some may not be there yet
+    counts = sorted({len(result.of(label)) for label in result.labels})  # some runs may still be missing
     seeds = f"{' or '.join(map(str, counts))} seed{'s' * (counts[-1] > 1)}"
     set_titles(third, "one against the other", "I_NCE on held-out images (nats)", f"{protocol} accuracy (%)")
     figure.suptitle(f"{result.axis}: {seeds}, mean ± standard deviation", fontsize=9)
@@ -92,7 +92,7 @@ def _positions(result: SweepResult) -> list[float]:
 
 
 def _ticks(panel: Any, result: SweepResult, positions: list[float]) -> None:
-    """A tick for each value; the axis is logarithmic where values are above 0 and span more than a factor of ten."""
+    """A tick for each value; the axis is logarithmic if the values are above 0 and span more than a factor of ten."""
     if min(positions) > 0:
         scale_axis(panel, positions)
     long = max(map(len, result.labels)) > 5
@@ -101,7 +101,7 @@ def _ticks(panel: Any, result: SweepResult, positions: list[float]) -> None:
 
 
 def _baselines(panel: Any, result: SweepResult, protocol: str, positions: list[float]) -> None:
-    """Horizontal lines where the baselines are the same for all values, otherwise short marks at each value."""
+    """Horizontal lines if the baselines are the same for all values, otherwise short marks at each value."""
     for name, style in _STYLES.items():
         means = [result.baseline(name, label, protocol) for label in result.labels]
         heights = [(at, mean.mean) for at, mean in zip(positions, means, strict=True) if mean]

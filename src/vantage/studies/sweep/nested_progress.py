@@ -6,7 +6,7 @@ __all__ = ["NestedProgress"]
 
 
 class NestedProgress:
-    """Moves the bar of the whole task, so that the remaining time is that of the whole; only warnings are printed."""
+    """Moves the bar of the whole task, so that it shows the time left for the whole task; only warnings are printed."""
 
     def __init__(self, whole: Progress, before: int, name: str) -> None:
         """`before` is how much of the whole task is done when this part starts."""

@@ -88,10 +88,10 @@ class SweepResult:
         return Mean.of([row.accuracy[protocol] for row in self.of(label)])
 
     def baseline(self, name: str, label: str, protocol: str) -> Mean | None:
-        """Accuracy over seeds of the baseline that is evaluated in the same way as a value; None where it was not
+        """Accuracy over seeds of the baseline that is evaluated in the same way as a value; None if it was not
         evaluated.
 
-        Where all values share one evaluation view, they share their baselines.
+        If all values share one evaluation view, they share their baselines.
         """
         baselines = [row for row in self.baselines if row.encoder == name]
         rows = [row for row in baselines if row.label == label] or (baselines if self.one_view else [])

@@ -36,7 +36,7 @@ class SweepRow:
     """The value of the sweep; for a baseline, the first value with the same evaluation view."""
 
     number: float | None
-    """The value as a number, where it is one."""
+    """The value as a number, if it is one."""
 
     seed: int
     """Seed of the run or of the random encoder."""

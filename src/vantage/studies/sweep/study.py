@@ -1,4 +1,4 @@
-"""A sweep: every value and seed is trained by the library's own loop, measured, and stored at once."""
+"""A sweep: every value and seed is trained by the library's own loop and measured; each row is stored immediately."""
 
 import shutil
 from collections.abc import Callable
@@ -125,7 +125,7 @@ class _StudyRun:
         if completed_steps:
             self.progress.line(f"{len(pairs) - len(missing)} of {len(pairs)} runs are done already")
         finished = True
-        self.rows.write()  # before the first training, so that it may be interrupted
+        self.rows.write()  # before the first training, which may be interrupted
         try:
             for point, seed in missing:
                 finished = self._measure(point, seed, completed_steps, steps)
@@ -159,10 +159,10 @@ class _StudyRun:
         try:
             exists = (run_folder / "settings.json").exists()
             outcome = loop.resume(run_folder, run, progress) if exists else loop.train(run, run_folder, progress)
-        except WriteError:  # it is not this value's fault
+        except WriteError:  # not the fault of this value
             raise
         except UserError as problem:
-            raise UserError(f"{name}: {problem}. What is done is kept; leave this value out to go on") from problem
+            raise UserError(f"{name}: {problem}. Finished rows are kept; leave this value out to continue") from problem
         if not outcome.finished:
             return False
         self.progress.advance(steps_before + steps, f"{name}  measuring")

@@ -75,7 +75,7 @@ class CropBound:
 
     @property
     def axis(self) -> str:
-        """In words."""
+        """The axis label."""
         return "crop bound c (least share of the image's area)"
 
     def points(self, base: Run) -> tuple[SweepPoint, ...]:
@@ -101,7 +101,7 @@ class JitterStrength:
 
     @property
     def axis(self) -> str:
-        """In words."""
+        """The axis label."""
         return "strength x of color jitter"
 
     def points(self, base: Run) -> tuple[SweepPoint, ...]:
@@ -139,7 +139,7 @@ class PatchDistance:
 
     @property
     def axis(self) -> str:
-        """In words."""
+        """The axis label."""
         return f"distance d of patches of {self.patch} px (px)"
 
     def points(self, base: Run) -> tuple[SweepPoint, ...]:
@@ -164,7 +164,7 @@ class BlurWidth:
 
     @property
     def axis(self) -> str:
-        """In words."""
+        """The axis label."""
         return "width σ of the blur (px)"
 
     def points(self, base: Run) -> tuple[SweepPoint, ...]:

@@ -80,7 +80,7 @@ class Players(nn.Module):
             terms = [term for term in self.each_term() if term.labeled == of_labels]
             if not terms:
                 continue
-            assert batch is not None, "a term has no images to look at"
+            assert batch is not None, "there are no images for a term"
             one, two, volume = self.views(batch)
             reports.setdefault("log_det", volume)
             for term in terms:

@@ -55,7 +55,7 @@ class Stream:
 
 @dataclass(frozen=True)
 class LearningImages:
-    """The batches of all kinds for a learning."""
+    """All kinds of batches that view learning uses."""
 
     every: Stream
     """All training images."""
@@ -83,7 +83,7 @@ class LearningImages:
 
 
 def images_of(learning: ViewLearning, source: Source, device: torch.device) -> LearningImages:
-    """Divide the images of a source as a learning needs them.
+    """Divide the images of a source into the parts that a learning needs.
 
     Raises `UserError` if labels are needed and missing, or if there are too few images of some kind for a batch.
     """

@@ -132,7 +132,7 @@ class ViewLearning:
     """Share of each class that no network is trained on; the best state has the smallest sum of terms on it."""
 
     best_after: float = 0.5
-    """Share of the epochs before which no state counts as the best: untrained critics find no information."""
+    """Share of the epochs during which no state counts as the best yet: untrained critics find no information."""
 
     seed: int = 0
     """Seed; all random numbers are a function of it and of the step."""

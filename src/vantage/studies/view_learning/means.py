@@ -52,7 +52,7 @@ class Means:
 def evaluate_held_out(players: Players, images: LearningImages) -> dict[str, float]:
     """The objective and its numbers on the held-out images, always with the same crops; names begin with `held_out.`.
 
-    The critics are as trained on the other images so far, so this is a lower bound of Eq. 2's inner maximum.
+    The critics were trained on the other images, so this is a lower bound of Eq. 2's inner maximum.
     """
     players.eval()
     every, objective = Means(), 0.0

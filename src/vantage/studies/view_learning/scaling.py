@@ -37,8 +37,8 @@ class Unchanged:
 class ByStatistics:
     """Standardize each channel: subtract its mean and divide by its deviation, both without gradients.
 
-    This prevents a flow from pleasing critics by scale alone. The statistics start with the first batch and follow
-    later ones.
+    This prevents a flow from changing the objective by scale alone. The statistics start with the first batch and
+    follow later ones.
     """
 
     momentum: float = 0.01
@@ -49,7 +49,7 @@ class ByStatistics:
             raise UserError(f"momentum is {self.momentum}: give a number from 0 to 1")
 
     def build(self) -> "RunningScale":
-        """The module; its statistics are saved buffers."""
+        """The module; its statistics are registered buffers, so they are saved in checkpoints."""
         return RunningScale(self.momentum)
 
 

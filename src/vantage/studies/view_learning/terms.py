@@ -30,7 +30,7 @@ class TermNetwork(nn.Module, ABC):
     """Whether its networks maximize the term (f₁ and f₂ of Eq. 2), or minimize it with g (c₁ and c₂ of Eq. 3)."""
 
     labeled: bool
-    """Whether the term uses labeled images, as its choice says."""
+    """Whether the term uses labeled images."""
 
     weight: float
     """Its weight in the sum."""
@@ -152,7 +152,7 @@ class LabelNetwork(TermNetwork):
         self, one: Float[Tensor, "b _ h w"], two: Float[Tensor, "b _ h w"], label: Int[Tensor, "b"] | None
     ) -> tuple[Float[Tensor, ""], dict[str, Float[Tensor, ""]]]:
         """The sum of the two cross-entropies, in nats; reports each of them and its accuracy."""
-        assert label is not None, "this term is of images with labels"
+        assert label is not None, "this term needs images with labels"
         numbers: dict[str, Tensor] = {}
         total = one.new_zeros(())
         for name, network, view in (("1", self.first, one), ("2", self.second, two)):

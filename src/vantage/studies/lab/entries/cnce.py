@@ -51,7 +51,7 @@ _MOCO_BASE, _IR_BASE, _CMC_BASE = (
 
 
 def _ours(cells: tuple[Cell, ...]) -> tuple[Cell, ...]:
-    """The paper's cells, run here where there is an arm for them."""
+    """The paper's cells, with our arm if there is one."""
     return tuple(replace(_ARM_CELLS[cell.name],
         paper=cell.paper) if cell.name in _ARM_CELLS else cell for cell in cells)
 
@@ -71,7 +71,7 @@ _NO_LA = "local aggregation is not among these cells: it is a branch of IR, and 
 
 
 def _with_mean(cells: tuple[Cell, ...]) -> tuple[Cell, ...]:
-    """The cells with the mean over their columns as one column more."""
+    """The cells with an additional column, the mean over all columns."""
     return tuple(replace(one, paper={**one.paper, "mean": fmean(one.paper.values())}) for one in cells)
 
 

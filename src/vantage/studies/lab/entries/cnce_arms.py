@@ -40,8 +40,9 @@ CHANCE = 100 * (150 - 1) / (IMAGES - 1)
 
 
 def _equalize_draws(run: Run, anneal: bool = False) -> Run:
-    """Equally many negatives and the same bank in every arm, clusters of the warm rows from the start, and a band at
-    its last width from the first step, since the base is warm: arms differ only in where their negatives lie."""
+    """The run with as many negatives and the same bank as every other arm, so that arms differ only in where their
+    negatives lie. Since the base is warm, its rows are clustered at the start, and a band has its last width from the
+    first step (unless `anneal`)."""
 
     def equalize(part: Any) -> Any:
         match part:
@@ -59,26 +60,26 @@ def _equalize_draws(run: Run, anneal: bool = False) -> Run:
 
 
 def arm(run: Run, start: Arm | None = None) -> Arm:
-    """A base, or what it becomes under another recipe."""
+    """A base; with `start`, a branch that continues that base under another recipe."""
     plain = branch(run, start) if start else base(run)
     return replace(plain, run=_equalize_draws(plain.run))
 
 
 def from_scratch(run: Run, epochs: int = 4, falling: bool = False) -> Arm:
-    """A recipe trained from scratch, with the annealing of its own band, fitted to so short a run."""
+    """A recipe trained from scratch; the annealing of its band is fitted to the short run."""
     return Arm(_equalize_draws(two_core_run(run, epochs, falling), anneal=True))
 
 
 IR = with_temperature(instance_discrimination(32), 0.07)
 """Instance discrimination at Ring's τ."""
 MOCO = moco_v1(32)
-"""MoCo, which has that τ."""
+"""MoCo, which uses the same τ."""
 CMC = with_temperature(cmc_softmax(32), 0.07)
 """CMC at Ring's τ."""
 MOCO_BASE, IR_BASE, CMC_BASE = arm(MOCO), arm(IR), arm(CMC)
 
 FLOORS = floors(MOCO_BASE)
-"""What a base must be above."""
+"""The cells that a base must be above."""
 
 
 def table_1_cell(name: str, arm: Arm) -> Cell:

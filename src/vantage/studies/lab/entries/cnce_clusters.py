@@ -1,4 +1,4 @@
-"""Clusters in Ring's negatives and positives (Wu et al., arXiv 2010.02037, Table 6, Appendix F)."""
+"""Clusters as Ring's negatives and positives (Wu et al., arXiv 2010.02037, Table 6, Appendix F)."""
 
 # fmt: off
 

@@ -28,8 +28,8 @@ _WARM = (
     Cell("warm w_u = 100", arm(ball_ir(32), IR_BASE), _MEASURES),
 )
 _CUT = (
-    "as in the code, the inner cut is a tenth of what is kept: while all is kept, the nearest tenth is dropped, which"
-    " weighs most (claim b)"
+    "as in the paper's code, the inner cut drops a share equal to a tenth of the share kept: while all keys are kept,"
+    " the nearest tenth is dropped, which weighs most (claim b)"
 )
 _FAILS = (
     Reason("the code's inner cut while all keys are kept: with a cut of 1 % of the keys the same ring learns more",

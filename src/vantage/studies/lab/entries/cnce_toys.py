@@ -36,7 +36,7 @@ _TRAINING = ", training pairs"
 
 
 def _estimates(pairs: str = "") -> dict[str, float]:
-    """The estimates on some pairs, each with its percentile as its x position."""
+    """The estimates on some pairs; the x position of each is its percentile."""
     return {f"critics @ {above(lower)}{pairs}": lower for lower in _LOWER}
 
 
@@ -106,10 +106,11 @@ APPENDIX_C = Entry(
             tuple(Beats(_spread("whole variance", 0.0, k), _spread("whole variance", 90.0, k)) for k in _K), (),
             "bias, NCE, k 16", note="not what the theorem says",
             reasons=(
-                Reason("near negatives depend on the pair, so what varies between pairs grows by more than what the"
-                    " negatives save", Gains((_spread("whole variance", 90.0, 16), _spread("variance", 90.0, 16)),
+                Reason("near negatives depend on the pair, so the variance between pairs grows by more than the"
+                    " variance over the negatives falls",
+                    Gains((_spread("whole variance", 90.0, 16), _spread("variance", 90.0, 16)),
                     (_spread("whole variance", 0.0, 16), _spread("variance", 0.0, 16))), "bias, NCE, k 16"),
-                Reason("few negatives: the same with 1,024", Beats(_spread("whole variance", 90.0, 1024),
+                Reason("few negatives: the result is the same with 1,024", Beats(_spread("whole variance", 90.0, 1024),
                     _spread("whole variance", 0.0, 1024)), "bias, NCE, k 16", True),
             )),
     ),

@@ -92,7 +92,7 @@ WIDTHS = {"width × ½": _with_width(0.5), "width × 1": LENGTHS["InfoMin 200"],
 def with_arms(
     cells: Iterable[Cell], arms: dict[str, Arm], measures: tuple[Measure, ...] = (ProtocolAccuracy(),)
 ) -> tuple[Cell, ...]:
-    """A table's cells, those of its methods that are trained here with their arms, and the other arms after them."""
+    """A table's cells, with the arms of the methods that are trained here; arms that are not in the table come last."""
     table = {cell.name: cell for cell in cells}
     for name, arm in arms.items():
         table[name] = replace(table.get(name, Cell(name)), experiment=arm, measures=measures)

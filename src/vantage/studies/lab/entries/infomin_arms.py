@@ -1,5 +1,5 @@
-"""The arms of InfoMin's figures of views (Tian et al., arXiv 2005.10243): runs from scratch, each with one thing about
-its views varied."""
+"""The arms of InfoMin's figures about views (Tian et al., arXiv 2005.10243): runs from scratch that each vary one thing
+about their views."""
 
 from dataclasses import replace
 
@@ -55,7 +55,7 @@ LADDER = _sweep_arms(Ladder(), moco_v1(32), "")
 
 
 def floors_of(base: str, arms: dict[str, Arm]) -> tuple[tuple[Cell, ...], Gate]:
-    """Raw pixels and a random encoder as a base sees them, and the gate that it is above both."""
+    """Raw pixels and a random encoder for the views of a base, and the gate that the base is above both."""
     return floors(arms[base]), gate(base)
 
 
@@ -63,10 +63,10 @@ _SIMCLR = replace(simclr(32), optimizer=SGD(momentum=0.9, weight_decay=1e-4))
 DISTANCES = _sweep_arms(PatchDistance((16, 24, 32, 40, 48), patch=16), _SIMCLR, "d ")
 """Figure 3: how far apart two patches are, in pixels."""
 WIDTHS = _sweep_arms(BlurWidth((0.25, 0.3, 0.35, 0.5, 0.75, 1.25)), _SIMCLR, "σ ")
-"""Figure 9: the width of the blur that parts low from high frequencies."""
+"""Figure 9: the width of the blur that separates low from high frequencies."""
 
 
 _SPACES = ColorSpaces(("RGB", "XYZ", "HSV", "YCbCr", "YDbDr", "Lab"))
 _FULL = _sweep_arms(_SPACES, cmc_softmax(32), "")
 COLORS = {name: replace(full, run=halves_in_batch(full.run)) for name, full in _FULL.items()}
-"""Figure 4: a color space in two halves, with a network for each."""
+"""Figure 4: a color space whose channels are divided between two views, with a network for each."""

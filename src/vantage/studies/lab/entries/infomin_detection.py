@@ -1,4 +1,4 @@
-"""Detection of InterCLR's and InfoMin's backbones: the papers' values, and what they claim about them."""
+"""InfoMin's tables of detection: the paper's values and its claims about them."""
 
 # fmt: off
 
@@ -14,7 +14,7 @@ _COMMANDS = ("vantage export runs/infomin --to detectron2 --out detectron2",)
 
 
 def _cells(schedule: str, *rows: tuple[str, str]) -> tuple[Cell, ...]:
-    """Rows of a name and six values; the name with its schedule."""
+    """Cells from rows of a name and six values; the schedule is added to the name."""
     return paper(" / ".join(_AP), *((f"{name} {schedule}", *map(float, values.split("/"))) for name, values in rows))
 
 

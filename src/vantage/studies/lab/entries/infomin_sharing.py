@@ -1,5 +1,5 @@
-"""InfoMin (Tian et al., arXiv 2005.10243), its experiments on what views share: by construction in Table 4, by learning
-in Table 5."""
+"""InfoMin's experiments on what views share (Tian et al., arXiv 2005.10243): by construction in Table 4, by learning in
+Table 5."""
 
 # fmt: off
 
@@ -57,8 +57,8 @@ TABLE_4 = Entry(
             precondition=_LEARNABLE, note=_VOID),
         *(Claim(f"4, {column}", f"{column}: supervised is below all", "§4.1",
             tuple(Beats(cell.name, "supervised") for cell in _TABLE_4[:7]), (column,), column) for column in _FACTORS),
-        Claim("a", "the more a view reveals of the background, the more the critic knows: rows with it have the larger"
-            " I_NCE", "ours", tuple(Beats(f"{one} @ I_NCE", f"{other} @ I_NCE") for one in _WITH for other in
+        Claim("a", "the more a view reveals of the background, the higher the critic's estimate: rows with it have a"
+            " larger I_NCE", "ours", tuple(Beats(f"{one} @ I_NCE", f"{other} @ I_NCE") for one in _WITH for other in
             ("digit", "digit, location")), (), "digit"),
     ),
     commands=(
@@ -130,7 +130,8 @@ TABLE_5 = Entry(
                 Reason("too few labels: with the same labels semi-supervised views are better",
                     Beats("RGB, semi-supervised", "RGB, supervised"), LINEAR, True),
             )),
-        Claim("a", "learning reduces what the views share: raw views have the larger I_NCE than both that reduce it",
+        Claim("a", "learning reduces what the views share: raw views have a larger I_NCE than both kinds of"
+            " learned views that reduce it",
             "§4.2", tuple(Beats(f"{space}, {RAW} @ {SHARED}", f"{space}, {row} @ {SHARED}") for space in _SPACES
             for row in ("unsupervised", "semi-supervised")), (), LINEAR),
         Claim("b", "labels keep information: supervised views share more than unsupervised ones", "§4.2, ours",

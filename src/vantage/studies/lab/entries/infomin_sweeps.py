@@ -1,4 +1,4 @@
-"""InfoMin's figures in which one thing about the views is varied (Tian et al., arXiv 2005.10243; points without
+"""InfoMin's figures that vary one thing about the views (Tian et al., arXiv 2005.10243; they show points without
 numbers)."""
 
 # fmt: off
@@ -53,7 +53,7 @@ def _sharper(rows: tuple[tuple[str, ...], ...], place: int) -> tuple[Predicate, 
 
 
 def _panels(curves: dict[str, dict[str, float]] | dict[str, tuple[str, ...]], across: str = "") -> tuple[Panel, ...]:
-    """Accuracy and I_NCE by what is varied, and the one against the other."""
+    """Accuracy and I_NCE by what is varied, and accuracy against I_NCE."""
     names = {name: tuple(curve) for name, curve in curves.items()}
     return (Panel(LINEAR, curves, across), Panel(SHARED, curves, across), Panel(LINEAR, names, x_measure=SHARED))
 
@@ -193,7 +193,7 @@ FIGURE_12 = Entry(
     commands=(_command("ladder", "moco_v1"),),
     gate=_LADDER_GATE,
     panels=_panels({"": _LADDER}),
-    scale=f"MoCo v1; no blur at 32 px; {FROM_SCRATCH}, where strong views learn late",
+    scale=f"MoCo v1; no blur at 32 px; {FROM_SCRATCH}; strong views learn late",
 )
 
 FIGURE_13 = Entry(

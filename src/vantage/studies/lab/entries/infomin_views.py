@@ -1,5 +1,5 @@
-"""InfoMin's figures of views (Tian et al., arXiv 2005.10243), points without numbers: what it claims about them. Those
-in which one thing is varied are in `infomin_sweeps`."""
+"""InfoMin's figures about views (Tian et al., arXiv 2005.10243), which show points without numbers, and its claims
+about them. The figures that vary one thing are in `infomin_sweeps`."""
 
 # fmt: off
 
@@ -63,4 +63,4 @@ FIGURE_8 = Entry(
 
 _SWEEPS = infomin_sweeps.ENTRIES
 ENTRIES = (*_SWEEPS[:3], FIGURE_7, FIGURE_8, *_SWEEPS[3:])
-"""InfoMin's figures of views, in the paper's order."""
+"""InfoMin's figures about views, in the paper's order."""

@@ -34,12 +34,12 @@ NEVER = 1_000
 """More epochs than any branch lasts."""
 
 BETWEEN_NEGATIVES = 128
-"""Negatives between images: with 4,096 of a bank of 7,500, as in the paper, ways of sampling could not differ."""
+"""Negatives between images: with the paper's 4,096 from a bank of 7,500, the ways of sampling could hardly differ."""
 
 
 def _equalize_negatives(run: Run) -> Run:
-    """Equally many negatives in every arm: within images as many as a queue holds, between images few enough for the
-    ways of sampling to differ."""
+    """The run with as many negatives as every other arm: within images as many as a queue holds, between images few
+    enough for the ways of sampling to differ."""
 
     def fewer(part: Any) -> Any:
         match part:
@@ -55,8 +55,8 @@ def _equalize_negatives(run: Run) -> Run:
 
 
 def _warm_base() -> Arm:
-    """λ 1 from the untrained network's rows, with clusters that nothing uses: every branch clusters the rows of the
-    warm network anew."""
+    """The warm base at λ 1, whose bank starts from the untrained network's rows. Its clusters are not used, since each
+    branch clusters the rows of the warm network anew."""
     warm = base(interclr_intra_only(32), _BASE_EPOCHS)
     (within,) = warm.run.branches
     memory = ReclusteredBank(0.5, clusters=2, clusterings=1, first=0, every=NEVER)
@@ -73,8 +73,8 @@ SCALE = (
     " warm base's rows; one view, τ .1"
 )
 """What all cells share, in words."""
-RARE_MATES = "of the mates about 3 % are of the image's own class, where chance is 2 % (figure 6a)"
-"""Why claims that need mates of one class fail at this scale: what was measured of the clusters."""
+RARE_MATES = "about 3 % of the mates are of the image's own class; chance is 2 % (figure 6a)"
+"""Why claims that need mates of one class fail at this scale, as measured on the clusters."""
 
 
 def commands(*recipes: str) -> tuple[str, ...]:
@@ -89,7 +89,7 @@ def commands(*recipes: str) -> tuple[str, ...]:
 
 
 def arm(run: Run) -> Arm:
-    """What the base becomes under a recipe of the studies."""
+    """The base continued under a recipe of the studies."""
     branch_arm = branch(run, _BASE, _EPOCHS)
     return replace(branch_arm, run=_equalize_negatives(branch_arm.run))
 

@@ -101,7 +101,7 @@ TABLE_2 = Entry(
     "detection, instances and keypoints of COCO, 1× schedule, by pretraining",
     cells=_DETECTION,
     claims=(
-        Claim("1", "every pretraining is above none", "§4.3",
+        Claim("1", "every pretraining is above no pretraining", "§4.3",
             tuple(Beats(name, "random") for name in ("MoCo", "MoCo v2", "JCL")), _COLUMNS, note=_COCO),
         Claim("2", "JCL is above MoCo v2", "§4.3", _each("JCL", "MoCo v2"), _COLUMNS, note=_COCO),
         Claim("3", "the gain at IoU .75 is larger than at .5", "§4.3",
@@ -117,7 +117,7 @@ TABLE_2 = Entry(
 )
 
 _SPREAD = (
-    Reason("early in training the images are still being spread, from a start where all are alike, and JCL has spread"
+    Reason("at the start all images are alike; early in training they are still being spread apart, and JCL has spread"
         " them further", Beats("MoCo v2", "JCL"), "uniformity"),
     Reason("collapse: JCL tells images apart better", Beats("JCL", "MoCo v2"), "within − between", True),
     Reason("the variance term: it makes augmentations more alike than λ 0 does", Beats("JCL", "JCL, λ 0"), ALIKE, True),
@@ -173,16 +173,16 @@ SECTION_3 = Entry(
             reasons=(
                 Reason("the gap grows with the variance of an image's keys, and training makes them vary",
                     Beats("JCL", "random encoder"), _VARY),
-                Reason("the length of training: the same at both scales", ruled_out=True),
+                Reason("the length of training: the result is the same at both scales", ruled_out=True),
             )),
         Claim("a", "JCL's gap is below MoCo v2's", "ours", (Beats("MoCo v2", "JCL"),), (), "gap of the bound",
             reasons=(Reason("JCL's keys vary more at this length of training", Beats("JCL", "MoCo v2"), _VARY),
                 _SCALE)),
         Claim("3", "at the same memory JCL is above five keys", "S §2", (),
-            note="with a slow key network no gradient reaches the keys in either, so both need the same memory"),
+            note="with a momentum encoder no gradient reaches the keys in either, so both need the same memory"),
     ),
-    scale="Gaussian keys of the mean and covariance of 32 augmentations of 256 test images; negatives are the mean keys"
-    " of the other images; τ .2",
+    scale="Gaussian keys with the mean and covariance of 32 augmentations of 256 test images; negatives are the mean"
+    " keys of the other images; τ .2",
     panels=(
         Panel("gap of the bound", {"": ("random encoder", "MoCo v2", "JCL")}, y_label="gap of the bound (nats)",
             log=True),

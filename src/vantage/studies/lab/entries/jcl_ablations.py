@@ -56,7 +56,7 @@ FIGURE_2A = Entry(
             (Order(_VARIANCES), Above(_VARIANCES[1], 0.806), Above(_VARIANCES[1], 0.846, below=True)), (), ERROR),
     ),
     commands=_commands("branches.0.keys", "1", "1,2", "1,2,3", "1,2,3,4"),
-    scale="claims a to c are exact questions about one checkpoint, without training",
+    scale="claims a to c are measured on one checkpoint, without further training",
     panels=(
         Panel(LINEAR, {"": {"MoCo v2": 1, "JCL": 5, "nine keys": 9}}, "keys M′", reference_lines=("base",)),
         Panel(ERROR, {name: {f"{name} @ error of the mean key, M′ {keys}": keys for keys in _KEYS}
@@ -87,7 +87,7 @@ FIGURE_2B = Entry(
         Claim("4", "the negatives' share of the gradient falls with λ", "§4.4.2", (Order(_SHARES),), (), ERROR),
     ),
     commands=_commands("branches.0.estimator.strength", *(f"Constant({value})" for value in (0.0, 0.2, 1.0, 10.0))),
-    scale="claim 4 is an exact question about one checkpoint",
+    scale="claim 4 is measured on one checkpoint, without further training",
     panels=(
         Panel(LINEAR, {"": {"JCL, λ 0": 0, "JCL, λ 1": 1, "JCL": 4, "JCL, λ 10": 10}}, "λ", reference_lines=("base",)),
         Panel(ERROR, {"": {share: float(share.rpartition(" ")[2]) for share in _SHARES}}, "λ",

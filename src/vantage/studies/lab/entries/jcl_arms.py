@@ -19,7 +19,8 @@ _MEASURES = (ProtocolAccuracy(), AugmentationSimilarity())
 
 
 def _shuffle_images(run: Run) -> Run:
-    """Keys shuffled image by image as the base's are, not one by one as in the supplement: arms differ in the loss."""
+    """The run with keys shuffled image by image, as in the base, not one by one as in the supplement, so that arms
+    differ only in the loss."""
     assert isinstance(run.encoders, Momentum)
     return replace(run, encoders=replace(run.encoders, shuffle="images"))
 
@@ -34,7 +35,7 @@ _BASE = base(with_temperature(moco_v2(32), 0.2))
 _MOCO, _JCL = branch(with_temperature(moco_v2(32), 0.2), _BASE), branch(_jcl(4.0), _BASE)
 
 FLOORS = (*floors(_BASE, AugmentationSimilarity(), JointKeys()), Cell("base", _BASE, (ProtocolAccuracy(),)))
-"""The base, and what it must be above."""
+"""The base, and the cells that it must be above."""
 ARMS = (
     Cell("MoCo v2", _MOCO, (*_MEASURES, JointKeys()), {"top-1": 67.6, "top-5": 88.0}),
     Cell("JCL", _JCL, (*_MEASURES, JointKeys()), {"top-1": 68.7, "top-5": 89.0}),
@@ -47,7 +48,7 @@ GATE = gate("base")
 
 
 def with_keys(count: int) -> Arm:
-    """What the base becomes with this number of keys, each a view of its own."""
+    """The base continued with this number of keys, each from a separate view."""
     run = _jcl(4.0)
     (only,) = run.branches
     keys = tuple(range(1, count + 1))
@@ -55,7 +56,7 @@ def with_keys(count: int) -> Arm:
 
 
 def with_strength(strength: float) -> Arm:
-    """What the base becomes under another λ."""
+    """The base continued with another λ."""
     return branch(_jcl(strength), _BASE)
 
 

@@ -1,4 +1,4 @@
-"""What a cell can be besides a network: experiments that measure themselves; and what is measured on a network."""
+"""What a cell can be besides a network (an experiment that measures itself), and what is measured on a network."""
 
 from typing import Any, Protocol, runtime_checkable
 

@@ -26,7 +26,7 @@ from vantage.views import RGB, ColorSpace, Flow, RealNVP, VolumePreserving, YDbD
 __all__ = ["RAW", "LearnedViewsCell", "contrast"]
 
 RAW = "raw views"
-"""The row without learning: the channels of the color space as they are."""
+"""The row without learning: the unchanged channels of the color space."""
 
 _SPACES: dict[str, ColorSpace] = {"RGB": RGB(), "YDbDr": YDbDr()}
 _FLOWS = {"VP": Flow(VolumePreserving(16)), "NVP": Flow(RealNVP(16))}
@@ -39,8 +39,8 @@ class LearnedViewsCell:
     """InfoMin's learned views on two cores (arXiv 2005.10243, section 4.2): a flow is learned on small crops, with and
     without labels, then networks are trained by contrast on its first channel and the other two.
 
-    Critics and classifiers have three convolutions. All parts move in one step, at five times the paper's rates, since
-    its schedule is some hundred times as long.
+    Critics and classifiers have three convolutions. All parts are updated in one step, at five times the paper's
+    learning rates, since the paper trains about a hundred times as long.
     """
 
     learning: str
@@ -53,13 +53,13 @@ class LearnedViewsCell:
     """"VP" for a flow that preserves volume, "NVP" for one that does not."""
 
     steps: int = 224
-    """Steps of learning the views, of 64 images."""
+    """Steps of learning the views, with 64 images each."""
 
     labels: int = 2_500
-    """Number of images whose labels are used, where labels are."""
+    """Number of images whose labels are used, in the ways of learning that use labels."""
 
     epochs: int = 4
-    """Passes over the images in training by contrast."""
+    """Passes over the images when the networks are trained by contrast."""
 
     training_images: int = 7_500
     """Maximum number of training images, equally many of each class."""
@@ -86,7 +86,7 @@ class LearnedViewsCell:
         return 3.0 * self.epochs * self.training_images + _PASSES_OF_A_STEP * self.steps * (self.learning != RAW)
 
     def measure_on(self, seed: int, splits: Sequence[Split], work: Work) -> dict[str, float]:
-        """Accuracies by `ProtocolAccuracy`, and I_NCE of the views by the networks' own critic."""
+        """The accuracies of `ProtocolAccuracy`, and I_NCE of the views, estimated by the networks' own critic."""
         (split,) = splits
         with TemporaryDirectory() as folder:
             space = _SPACES[self.space]

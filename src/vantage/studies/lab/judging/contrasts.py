@@ -23,13 +23,13 @@ _MOST_FLIPS = 2**16
 
 @dataclass(frozen=True)
 class SeedContrast:
-    """A number for each seed that a claim puts above 0, or within ±δ of 0."""
+    """Numbers, one for each seed, that a claim expects above 0, or within ±δ of 0."""
 
     name: str
     """In words, such as "JCL − MoCo v2"."""
 
     values: tuple[float, ...]
-    """A value for each seed that has all the necessary cells; for a paper, a single value."""
+    """A value for each seed for which all the necessary cells exist; for a paper, a single value."""
 
     delta: float = 0.0
     """δ; 0 asks whether the numbers lie above 0."""
@@ -39,7 +39,7 @@ class SeedContrast:
             raise UserError(f"{self.name}: δ is {self.delta} and the differences are {self.values}; give finite ones")
 
     def holds(self) -> bool:
-        """Whether the mean is where the claim puts it; single numbers of a paper allow no more than that."""
+        """Whether the mean lies where the claim expects it; a paper's single numbers allow no test beyond that."""
         mean = fmean(self.values)
         return abs(mean) <= self.delta + 1e-9 if self.delta else mean > 1e-9
 
@@ -64,10 +64,10 @@ class ContrastResult:
     """Its upper end."""
 
     p: float
-    """p of the two-sided t test, or the larger p of two one-sided tests for an equivalence; after Holm's correction."""
+    """p after Holm's correction: of the two-sided t test or, for an equivalence, the larger of two one-sided p."""
 
     flips: float | None
-    """Exact p of the same test by sign flips, uncorrected; None where there are too few or too many pairs."""
+    """Exact p of the same test by sign flips, uncorrected; None if there are too few or too many pairs."""
 
     verdict: str
     """supported, refuted or undecided."""
@@ -76,7 +76,7 @@ class ContrastResult:
 def sign_flip(values: Sequence[float]) -> float | None:
     """Exact two-sided p: the share of the 2ⁿ sign patterns whose mean is at least as far from 0 as the observed one.
 
-    None without values, or where there are too many of them to enumerate the patterns.
+    None if there are no values, or too many of them to enumerate the patterns.
     """
     return _share(values, abs) if values and 2 ** len(values) <= _MOST_FLIPS else None
 
@@ -99,7 +99,7 @@ def judge_contrasts(contrasts: Sequence[SeedContrast]) -> list[ContrastResult]:
 
 
 def _t_test(contrast: SeedContrast) -> tuple[float | None, bool]:
-    """The p of the direction that the values favor, and whether that is the claim's; None for values without spread."""
+    """The p for the direction that the values favor, and whether the claim has this direction; None without spread."""
     if len(contrast.values) < 2:
         return None, False
     mean, error = fmean(contrast.values), stdev(contrast.values) / math.sqrt(len(contrast.values))

@@ -1,4 +1,4 @@
-"""Statements about the cells of an entry, as values that turn cells into contrasts, for our seeds and a paper alike.
+"""Statements about the cells of an entry. Each turns the numbers of cells, ours or a paper's, into contrasts.
 
 A term names a cell, or a cell and a column other than the claim's: `"JCL"`, `"JCL @ top-5"`.
 """
@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 Values = Callable[[str], tuple[float, ...] | None]
-"""The numbers of a term: one for each seed, or a single one from a paper; None where there are none."""
+"""The numbers of a term: one for each seed, or a single one from a paper; None if there are none."""
 
 
 @runtime_checkable
@@ -90,7 +90,7 @@ class Above(AllContrasts):
     """The number, or the factor."""
 
     times: str = ""
-    """The cell that is multiplied by the number; empty where the number stands alone."""
+    """The cell that is multiplied by the number; empty if the number stands alone."""
 
     below: bool = False
     """Whether the cell lies below instead."""
@@ -178,7 +178,7 @@ def combine(values: Values, parts: dict[str, float], plus: float = 0.0) -> tuple
 
 
 def require_numbers(values: Values, term: str) -> tuple[float, ...]:
-    """The numbers of a term. Raises `UserError` where there are none."""
+    """The numbers of a term. Raises `UserError` if there are none."""
     numbers = values(term)
     if numbers is None:
         raise UserError(f"{term} has no numbers")

@@ -28,7 +28,7 @@ class InteriorPeak:
         return tuple(SeedContrast(f"{a} − {b}", combine(values, {a: 1.0, b: -1.0})) for a, b in pairs)
 
     def overall_verdict(self, verdicts: Sequence[str]) -> str:
-        """Supported by one inner cell above both ends, refuted where one end is above every inner cell."""
+        """Supported by one inner cell above both ends, refuted if one end is above every inner cell."""
         pairs = list(zip(verdicts[::2], verdicts[1::2], strict=True))
         if any(set(pair) == {"supported"} for pair in pairs):
             return "supported"
@@ -50,11 +50,11 @@ class Correlation(AllContrasts):
     """Whether ρ should be below 0 instead of above."""
 
     bases: tuple[str, ...] = ()
-    """A cell for each cell, whose number is subtracted first; empty where nothing is."""
+    """A base for each cell, whose number is subtracted first; empty if nothing is subtracted."""
 
     @property
     def terms(self) -> tuple[str, ...]:
-        """The cells, their bases, and their other column where there is one."""
+        """The cells, their bases, and their other column if there is one."""
         return (*self.cells, *self.bases, *self._others)
 
     @property
@@ -101,7 +101,7 @@ class Gains(AllContrasts):
 
 
 def spearman(first: Sequence[float], second: Sequence[float]) -> float:
-    """Spearman's rank correlation, with mean ranks for ties; 0 where one side does not vary."""
+    """Spearman's rank correlation, with mean ranks for ties; 0 if one side does not vary."""
     from scipy.stats import rankdata  # slow to import
 
     a, b = rankdata(first), rankdata(second)

@@ -24,7 +24,7 @@ Numbers = Mapping[str, Mapping[str, Mapping[int, float]]]
 """Numbers by cell, measure and seed."""
 
 SPREAD = ", SD"
-"""What follows the name of a measure that stands for its spread over the seeds, as in the papers' columns."""
+"""Suffix of a measure's name that stands for the spread of the measure over the seeds, as in the papers' columns."""
 
 VERDICTS = ("supported", "refuted", "undecided", "void", "not run", "not asked")
 """The possible verdicts on a claim."""
@@ -41,10 +41,10 @@ class ClaimVerdict:
     """One of `VERDICTS`."""
 
     results: tuple[ContrastResult, ...] = ()
-    """The test of each contrast; none where nothing was run."""
+    """The test of each contrast; none if nothing was run."""
 
     reason: str = ""
-    """Why it is void, undecided or not asked, where the interval does not show it."""
+    """Why it is void, undecided or not asked, if the interval does not show it."""
 
     paper: tuple[SeedContrast, ...] = ()
     """The same contrasts in the paper's own numbers, as far as the paper gives them."""
@@ -53,7 +53,7 @@ class ClaimVerdict:
     """The contrasts in the paper's numbers that contradict its text."""
 
     reasons: tuple[tuple[Reason, ContrastResult | None], ...] = ()
-    """Of a refuted claim: the reasons that its numbers show, each with the contrast that shows it, tested alone."""
+    """For a refuted claim: the reasons that its numbers show, each with the contrast that shows it, tested alone."""
 
 
 def judge_claims(entry: Entry, numbers: Numbers) -> tuple[ClaimVerdict, ...]:
@@ -130,7 +130,7 @@ def _reasons(claim: Claim, numbers: Numbers) -> tuple[tuple[Reason, ContrastResu
 
 
 def _gate_reason(gate: Gate, numbers: Numbers) -> str:
-    """Why no claim about accuracy can be decided; empty where the base is above every floor."""
+    """Why no claim about accuracy can be decided; empty if the base is above every floor."""
     for floor in gate.floors:
         values = _values_of_common_seeds(numbers, gate.measure, (gate.base, floor))
         base, low = values(gate.base), values(floor)
@@ -153,7 +153,7 @@ def _missing_precondition(precondition: Predicate, numbers: Numbers, measure: st
 
 
 def _contrasts(predicate: Predicate, numbers: Numbers, measure: str) -> tuple[SeedContrast, ...]:
-    """The contrasts of a predicate; empty where cells or seeds are missing."""
+    """The contrasts of a predicate; empty if cells or seeds are missing."""
     values = _values_of_common_seeds(numbers, measure, predicate.terms)
     if any(not values(term) for term in predicate.terms):
         return ()
@@ -174,8 +174,8 @@ def _values_of_common_seeds(numbers: Numbers, measure: str, terms: tuple[str, ..
 def numbers_of(numbers: Numbers, by: str, term: str) -> Mapping[int, float]:
     """The numbers of a term by seed: those of the measure that the term names, or else of `by`.
 
-    "NAME, SD" stands for the distance of each seed from the median over the seeds by NAME: where these distances
-    differ, so do the spreads (the test of Brown and Forsythe).
+    "NAME, SD" stands for each seed's distance, in the measure NAME, from the median over the seeds. A difference in
+    these distances is a difference in spread (the test of Brown and Forsythe).
     """
     cell, _, measure = term.partition(" @ ")
     measures = numbers.get(cell, {})
@@ -187,7 +187,7 @@ def numbers_of(numbers: Numbers, by: str, term: str) -> Mapping[int, float]:
 
 
 def paper_values(papers: Mapping[str, Mapping[str, float]], column: str) -> Values:
-    """The paper's numbers of terms: those in the column that a term names, or else in this one."""
+    """The paper's numbers for terms: from the column that a term names, or else from this one."""
 
     def values(term: str) -> tuple[float, ...] | None:
         cell, _, other = term.partition(" @ ")

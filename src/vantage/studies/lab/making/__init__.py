@@ -1,1 +1,1 @@
-"""Cells are made: trained, measured, stored, and shared between processes."""
+"""How cells are trained, measured and stored, and how the work is shared between processes."""

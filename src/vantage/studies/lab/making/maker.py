@@ -26,7 +26,7 @@ from vantage.training.run import Data
 __all__ = ["Maker", "Piece", "arm_chain", "composition", "encode_measure"]
 
 _IGNORED_FIELDS = ("data", "hardware", "monitoring", "seed")
-"""Settings of a run that do not count towards its identity; its images count by their fingerprint."""
+"""Settings of a run that are not part of its identity; its images are, by their fingerprint."""
 
 
 @dataclass(frozen=True)
@@ -51,10 +51,10 @@ def arm_chain(experiment: Any) -> tuple[Arm, ...]:
 
 
 def composition(experiment: Any) -> dict[str, Any]:
-    """A cell's experiment as plain data, without the fingerprint of its images: the part of its key set by the entry.
+    """A cell's experiment as plain data: the part of its key that the entry determines, without the images.
 
     Fields at their default and parts of version 1 are left out, so that existing cells stay valid when a part gets a
-    new field. Where a default comes to mean something else, the part's `version` is raised.
+    new field. If a default comes to mean something else, the part's `version` is raised.
     """
     match experiment:
         case Arm():
@@ -110,7 +110,7 @@ class Maker:
         return tuple(Piece(cell, measure, seed) for measure in cell.measures or (None,))
 
     def numbers(self, piece: Piece) -> dict[str, float] | None:
-        """The stored numbers of a piece; None where it is not done."""
+        """The stored numbers of a piece; None if it is not done."""
         record = self.lab.result(self.dependencies(piece))
         return None if record is None else dict(record["numbers"])
 
@@ -230,5 +230,5 @@ def encode_measure(measure: Measure) -> dict[str, Any]:
 
 
 def _ignores_seed(experiment: Any) -> bool:
-    """Whether the seed makes no difference: raw pixels are measured once."""
+    """Whether the seed makes no difference, as for raw pixels, which are measured once."""
     return isinstance(experiment, Untrained) and experiment.pixels

@@ -35,7 +35,7 @@ class LabFolder:
 
     def check(self) -> None:
         """Raises `UserError` unless everything that the lab reads or writes lies inside its folder (`check_content`).
-        There may be any number of runs; each is read for itself."""
+        The number of runs is not limited, since each is read separately."""
         check_content(self.folder, ("cells", "locks", "results", "smoke-results"))
         check_content(self.folder, ("runs", "cache"), sys.maxsize)
 
@@ -52,13 +52,13 @@ class LabFolder:
         write_json(self.run(key) / _DONE, {"about": dependencies, "seconds": round(seconds, 1)})
 
     def seconds(self, key: str) -> float | None:
-        """How long the training of a run took; None where it has not finished."""
+        """How long the training of a run took; None if it has not finished."""
         record = read_json(self.run(key) / _DONE)
         seconds = record.get("seconds") if isinstance(record, dict) else None
         return float(seconds) if _is_number(seconds) else None
 
     def result(self, dependencies: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The record of a measurement, with its seconds and versions; None where it is not done or its file is
+        """The record of a measurement, with its seconds and versions; None if it is not done or its file is
         damaged."""
         record = read_json(self._cell(digest(dependencies)))
         return record if _fits(record, dependencies) else None
@@ -80,7 +80,7 @@ class LabFolder:
         write_json(self._cell(digest(dependencies)), record)
 
     def take_in(self, other: Path) -> tuple[int, int]:
-        """Copy the cells that this lab lacks from another one; returns how many were copied, and how many were refused
+        """Copy from another lab the cells that this one lacks. Returns how many were copied, and how many were refused
         because their file is damaged or its name does not match its content. Raises `UserError` for a folder that is
         not a lab."""
         check_content(other, ("cells",))
@@ -102,8 +102,8 @@ class LabFolder:
 
     @contextmanager
     def lock(self, key: str) -> Iterator[bool]:
-        """Lock the work on a key for this process; False where another process has locked it. The lock is released when
-        the process ends, however it ends."""
+        """Lock the work on a key for this process; yields False if another process holds the lock. The lock is released
+        when the process ends, even if it is killed."""
         path = self.folder / "locks" / key
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(path, os.O_CREAT | os.O_RDWR)

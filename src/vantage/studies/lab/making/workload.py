@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 _WAIT = 2.0
-"""Seconds until a process looks again at work that another process has locked."""
+"""Seconds until a process tries again the work that another process has locked."""
 _QUIET_SPEED = 2_500.0
 """Forward passes per second, including views, on one otherwise idle core at 2.5 GHz."""
 _JUDGING_PASSES = 20_000.0
@@ -58,17 +58,17 @@ class WorkOrder:
     """Name and path of each image set."""
 
     smoke: bool = False
-    """Whether patches of photographs stand for every set."""
+    """Whether small images stand for every set: patches of photographs, and scikit-learn's digits."""
 
     device: str = "auto"
     """The device to compute on."""
 
     results: Path | None = None
-    """Folder of collected numbers (`vantage.studies.lab.page.results`); seeds that it holds whole are not run again."""
+    """Folder of collected numbers (`vantage.studies.lab.page.results`); seeds that are complete there are not rerun."""
 
     def maker(self, progress: Progress | None = None) -> Maker:
-        """A maker for this order, with its image sets. Raises `UserError` for a device that is not available, and for a
-        lab that is not safe to open."""
+        """A maker for this order, with its image sets. Raises `UserError` if the device is not available, or if the lab
+        is not safe to open."""
         work = Work(device=self.device, cache=self.lab / "cache")
         work.resolved_device()
         lab = LabFolder(self.lab)
@@ -87,7 +87,7 @@ class Workload:
     """Training runs."""
 
     views: int
-    """Training images, each counted once per step, however many views are made of it."""
+    """Training images over all steps, each counted once per step, however many views are made of it."""
 
     seconds: float
     """Approximate time on one core."""
@@ -104,8 +104,8 @@ class Workload:
 def missing_pieces(
     maker: Maker, entries: Iterable[Entry], seeds: tuple[int, ...], results: Path | None = None
 ) -> list[Piece]:
-    """The pieces that are not done in the lab, in the order in which they will be done. Seeds with which a folder of
-    `results` holds all cells of an entry need not be run again."""
+    """The pieces that are not done in the lab, in the order in which they will be done. A seed for which the folder
+    `results` holds all cells of an entry is not run again."""
     todo: list[Piece] = []
     for entry in entries:
         complete = complete_seeds(results, entry) if results else set[int]()
@@ -115,7 +115,7 @@ def missing_pieces(
 
 
 def forward_passes(run: Run) -> float:
-    """Forward passes that a training image costs, a backward pass counted as two: IR 3, MoCo 4, JCL 3 + M′."""
+    """Cost of a training image in forward passes; a backward pass counts as two. IR 3, MoCo 4, JCL 3 + M′."""
     queries = {branch.query for branch in run.branches}
     views = queries | {view for branch in run.branches for view in (*branch.keys, *branch.pool_views)}
     slow = len(views - queries) if isinstance(run.encoders, Momentum) else 0
@@ -139,7 +139,7 @@ def estimate_workload(maker: Maker, pieces: Sequence[Piece], speed: float | None
 
 
 def _measuring_passes(cell: Cell) -> float:
-    """The cost of one measurement of a cell, beside the training of its runs."""
+    """The cost of one measurement of a cell, without the training of its runs."""
     return cell.experiment.passes if isinstance(cell.experiment, OnSets) else _JUDGING_PASSES
 
 
@@ -165,10 +165,10 @@ def measure_speed(seconds: float = 1.0) -> float:
 
 
 def make_all(order: WorkOrder, jobs: int = 1, report: Callable[[str], None] = lambda line: None) -> bool:
-    """Run every missing piece; returns whether all of them are done, which is not the case where a signal stopped it.
+    """Run every missing piece; returns whether all of them are done, which is False if a signal stopped the work.
 
     Several processes, started here or elsewhere on the same folder, share the work: each skips what another has locked,
-    and looks at it again at the end. A problem of a process started here is raised when all of them have ended.
+    and tries it again at the end. If a process started here fails, its error is raised when all of them have ended.
     """
     if jobs == 1:
         return _work_through(order, report)
@@ -191,13 +191,13 @@ def _worker(order: WorkOrder, problems: "SimpleQueue[UserError | OSError]") -> N
     try:
         _work_through(order, lambda line: print(line, flush=True))
     except UserError as problem:
-        problems.put(UserError(str(problem)))  # its subclasses need not survive pickling
+        problems.put(UserError(str(problem)))  # a subclass may not survive pickling
     except OSError as problem:
         problems.put(problem)
 
 
 def _check_exits(statuses: Sequence[int]) -> None:
-    """Raise an error for processes that ended without putting a problem into the queue."""
+    """Raise an error for a process that failed without putting a problem into the queue."""
     for status in statuses:
         if status < 0:
             name = signal.Signals(-status).name

@@ -86,9 +86,9 @@ class ClusterAgreement:
     version = 1
 
     def __call__(self, subject: Subject) -> dict[str, float]:
-        """In percent: purity, mates of the image's own class, and stale labels: those whose centroid is no longer the
-        nearest one when the network computes all vectors afresh, from one augmentation of each image. Raises
-        `UserError` for a run without clusters."""
+        """In percent: purity, mates of the image's own class, and stale labels. A label is stale if its centroid is no
+        longer the nearest one after the network has computed all vectors anew, from one augmentation of each image.
+        Raises `UserError` for a run without clusters."""
         networks, train = subject.networks(), subject.split.train
         networks.check_images(train)
         pool = networks.pool(0)
@@ -130,9 +130,9 @@ class NeighborClasses:
     version = 1
 
     def __call__(self, subject: Subject) -> dict[str, float]:
-        """In percent: test images whose neighbors are all of their class, and those that have none of their class. For
-        the latter, the share of the commonest class among their neighbors, and among as many training images of other
-        classes drawn at random."""
+        """In percent: test images whose neighbors are all of their class, and those with no neighbor of their class.
+        For the latter, the share of the commonest class among their neighbors, and among as many training images of
+        other classes drawn at random."""
         train, test = subject.split.train, subject.split.test
         number = neighbors(subject.encoder, train, test, self.k, subject.work).number
         label, own = labels_of(train), labels_of(test)

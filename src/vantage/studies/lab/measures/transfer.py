@@ -73,8 +73,8 @@ class FewShotAccuracy:
 class FineTunedAccuracy:
     """InterCLR's Table 2: networks fine-tuned on a few labels of each class.
 
-    Both learning rates are chosen together for each network, by its top-1 on training images that it is not tuned on:
-    a network from scratch and a pretrained one need different rates, and so do small sets.
+    Both learning rates are chosen together for each network, by its top-1 on training images that are held out of the
+    tuning: a network from scratch and a pretrained one need different rates, and so do small sets.
     """
 
     protocols: tuple[FineTune, ...] = field(
@@ -88,7 +88,7 @@ class FineTunedAccuracy:
     """Learning rates of backbone and classifier to choose from."""
 
     held_out: int = 1_000
-    """Number of training images by which the rates are chosen."""
+    """Number of training images held out to choose the rates."""
 
     name = "fine-tuned"
 

@@ -33,7 +33,7 @@ class Subject:
     """The frozen encoder, or a baseline."""
 
     networks: Callable[[], TrainedNetworks]
-    """Networks with their heads, loaded when a measure needs them. Raises `UserError` where there are none."""
+    """Networks with their heads, loaded when a measure needs them. Raises `UserError` if there are none."""
 
     split: Split
     """Training and test images."""
@@ -45,7 +45,7 @@ class Subject:
     """The device and the threads to use."""
 
     other: Callable[[str, Data], Split]
-    """Opens another set by its name, with a limit on its images. Raises `UserError` where its path is not known."""
+    """Opens another set by its name, with a limit on its images. Raises `UserError` if its path is not known."""
 
 
 @dataclass(frozen=True)
@@ -162,8 +162,8 @@ class JointKeys:
 
 @dataclass(frozen=True)
 class FalseByBand:
-    """How many of the negatives are of the query's class, and what share of the softmax they have, in bands of their
-    similarity to the query.
+    """In bands of similarity to the query: how many of the negatives are of the query's class, and the share of the
+    softmax that the band has.
 
     Keys are one augmentation of every training image, queries another one of some images; an image is not compared with
     itself.
@@ -193,7 +193,7 @@ class FalseByBand:
         cosine = (query @ key.T).double().cpu()
         cosine[torch.arange(len(image)), image] = -torch.inf
         descending, place = cosine.sort(1, descending=True)
-        same = (label[place] == label[image][:, None]).double()[:, :-1]  # the own image comes last
+        same = (label[place] == label[image][:, None]).double()[:, :-1]  # the query's own image comes last
         weight = (descending[:, :-1] / self.temperature).softmax(1)
         numbers = {"false negatives, all": 100 * float(same.mean())}
         for low, high in zip(self.edges, self.edges[1:], strict=False):

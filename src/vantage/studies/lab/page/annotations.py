@@ -13,7 +13,7 @@ _LONG = 22
 """Most letters of a label on one line."""
 _GRAY = "#555555"
 _PAPER = {"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.5}
-"""What lies under a name that may cross a line."""
+"""Background of a name that may cross a line."""
 _LETTER, _LINE, _MARK = 0.58 * SMALL, 1.1 * SMALL, 3.0
 """Approximate width of a letter, height of a line and half the size of a mark, in points."""
 _SIDES = (
@@ -53,7 +53,7 @@ class Spot:
 
 
 def label_points(axis: Any, spots: Sequence[Spot]) -> None:
-    """Names next to their points, where they cover as little as possible; a name without room is left out."""
+    """Place names next to their points so that they cover as little as possible; a name without room is left out."""
     ink = [mark for spot in spots for mark in _marks(axis, spot)]
     names: list[_Rectangle] = []
     width, height = _size(axis)
@@ -75,7 +75,7 @@ def label_points(axis: Any, spots: Sequence[Spot]) -> None:
 
 
 def reference_line(axis: Any, name: str, value: float, curves: Sequence[tuple[float, float]]) -> None:
-    """A horizontal line, with its name at the end where all curves are farther away. Curves are given by their values
+    """A horizontal line, with its name at the end where the curves are farther away. Curves are given by their values
     at both ends."""
     left, right = (min((curve[end] - value for curve in curves), key=abs) for end in (0, 1))
     end, side, nearest = (0.99, "right", right) if abs(right) >= abs(left) else (0.01, "left", left)

@@ -14,7 +14,7 @@ _MOST = 3
 
 
 def verdict_in_words(one: ClaimVerdict) -> str:
-    """The verdict on a claim, what it rests on, and where it is refuted the reasons."""
+    """The verdict on a claim, what it rests on, and, if it is refuted, the reasons."""
     word = f"**{one.verdict}**" if one.verdict in ("supported", "refuted") else one.verdict
     parts = (ours_in_words(one) if one.results else "", one.reason, *map(_reason, one.reasons))
     return ": ".join((word, "; ".join(part for part in parts if part))) if any(parts) else word

@@ -42,7 +42,7 @@ def in_words(boxes: Sequence[Box]) -> str:
 
 
 def arrange(boxes: Sequence[Box]) -> list[list[Box]]:
-    """Boxes in rows of at most three: the boxes of a panel side by side or, where that needs fewer rows, the boxes of a
+    """Boxes in rows of at most three: the boxes of a panel side by side or, if that needs fewer rows, the boxes of a
     source."""
     by_panel = [[box for box in boxes if box.panel == panel] for panel in _distinct(box.panel for box in boxes)]
     by_source = [[box for box in boxes if box.source == source] for source in _distinct(box.source for box in boxes)]
@@ -57,7 +57,7 @@ def _distinct(values: Iterable[Any]) -> list[Any]:
 
 
 def _pack(groups: list[list[Box]]) -> list[list[Box]]:
-    """Groups one after another, each added to the previous row where it fits as a whole."""
+    """Groups one after another, each added to the previous row if it fits as a whole."""
     rows: list[list[Box]] = []
     for group in groups:
         if rows and len(rows[-1]) + len(group) <= _WIDEST:
@@ -85,7 +85,7 @@ def figure_of(boxes: Sequence[Box]) -> "Figure":
                 spots.append((axis, _draw(axis, row[place], show_names)))
                 if place in legends:
                     _legend(axis, row[place])
-    figure.draw_without_rendering()  # panels get their sizes, by which names find room
+    figure.draw_without_rendering()  # fixes the sizes of the panels, which the placement of names needs
     for axis, names in spots:
         label_points(axis, names)
     return figure
@@ -102,7 +102,7 @@ def _has_legend(box: Box) -> bool:
 
 
 def _legend_places(row: Sequence[Box]) -> set[int]:
-    """The boxes of a row that get a legend: of neighbors with the same one, that in the middle."""
+    """The boxes of a row that get a legend: the middle one of each group of neighbors with the same legend."""
     places: set[int] = set()
     keys = [(tuple(box.curves), box.source == PAPER) if _has_legend(box) else None for box in row]
     start = 0
@@ -114,7 +114,7 @@ def _legend_places(row: Sequence[Box]) -> set[int]:
 
 
 def _draw(axis: Any, box: Box, show_names: bool) -> list[Spot]:
-    """Draws a box, and returns its points that need a name."""
+    """Draw a box, and return its points that need a name."""
     panel, rows, spots = box.panel, box.panel.rows, list[Spot]()
     if panel.log:
         _logarithmic(axis, bool(rows))
@@ -173,7 +173,7 @@ def _style(name: str, number: int, box: Box) -> dict[str, Any]:
 
 
 def _seeds(axis: Any, places: Sequence[_Place], style: dict[str, Any], connect: bool) -> None:
-    """A faint line through the points of each seed; dots where the points have no order or there is only one."""
+    """A faint line through the points of each seed; dots if the points have no order or there is only one."""
     for seed in sorted({seed for place in places for seed in place.seeds}):
         spots = [place.of_seed(seed) for place in places if seed in place.seeds]
         kind = "-" if connect and len(spots) > 1 else "."
@@ -188,7 +188,7 @@ def _means(axis: Any, places: Sequence[_Place], style: dict[str, Any], connect: 
 
 
 def _half(values: Sequence[float]) -> float:
-    """Half the 95 % t interval of the mean; 0 where there are too few values for one."""
+    """Half the 95 % t interval of the mean; 0 if there are too few values for one."""
     low, high = interval(values)
     return (high - low) / 2 if len(values) >= FEWEST else 0.0
 

@@ -67,7 +67,7 @@ def publish(entries: Sequence[Entry], folder: Path, file: Path) -> None:
 
 
 def picture_boxes(entry: Entry, folder: Path) -> tuple[Box, ...]:
-    """The boxes of an entry's picture, from the results in a folder; empty where there is no picture."""
+    """The boxes of an entry's picture, from the results in a folder; empty if there is no picture."""
     levels = LEVELS if entry.panels else ()
     return boxes(entry, [(level.words, numbers_in(level.folder(folder), level.entry(entry))) for level in levels])
 

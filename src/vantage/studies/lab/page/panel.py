@@ -21,8 +21,8 @@ class Panel:
     """The measure on the y axis, for terms that do not name one."""
 
     curves: Mapping[str, Mapping[str, float | int] | tuple[str, ...]]
-    """The terms of each curve by its name. With numbers, these are positions along the x axis; without, there is a row
-    for each term or, with `x_measure`, a point at the value of that measure. Lines connect the points of a seed."""
+    """The terms of each curve, by the curve's name. A number is the term's position along the x axis. Without numbers,
+    each term has its own row or, with `x_measure`, its x is that measure. Lines connect the points of a seed."""
 
     x_label: str = ""
     """Label of the x axis, with its unit; not needed for rows or with `x_measure`."""
@@ -54,13 +54,13 @@ class Panel:
         return (*(term for curve in self.curves.values() for term in curve), *self.reference_lines)
 
     def name(self, term: str) -> str:
-        """The name of a term in a row: its cell, or its measure where all terms are of one cell."""
+        """The name of a term in a row: its cell, or its measure if all terms are of one cell."""
         cell, _, measure = term.partition(" @ ")
         return measure if measure and len({one.partition(" @ ")[0] for one in self.terms}) == 1 else cell
 
     @property
     def rows(self) -> tuple[str, ...]:
-        """Names of the rows; empty where there is an x axis."""
+        """Names of the rows; empty if there is an x axis."""
         return () if self.x_axis else tuple(dict.fromkeys(map(self.name, self.terms)))
 
     @property

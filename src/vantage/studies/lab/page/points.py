@@ -19,7 +19,7 @@ class Point:
     """One point: a value for each seed, or a single value from the paper."""
 
     name: str
-    """The term's cell, or its measure where all terms are of one cell."""
+    """The term's cell, or its measure if all terms are of one cell."""
 
     values: tuple[float, ...]
     """The measured values."""
@@ -48,7 +48,7 @@ class Box:
     """The values of the horizontal lines by name."""
 
     floor: str = ""
-    """The highest of the gate's floors in words, where they are of the same measure."""
+    """The highest of the gate's floors in words, if they are of the same measure."""
 
     @property
     def title(self) -> str:
@@ -118,7 +118,7 @@ def _points(panel: Panel, curve: str, numbers: Numbers) -> tuple[Point, ...]:
 
 
 def _paper(panel: Panel, entry: Entry) -> dict[str, tuple[Point, ...]]:
-    """The paper's points by column, and by curve where there are several; one curve where they share our axes."""
+    """The paper's points by column, and by curve if there are several; one curve if they share our axes."""
     papers = {cell.name: cell.paper for cell in entry.cells}
     curves: dict[str, tuple[Point, ...]] = {}
     for column in panel.paper_columns:

@@ -1,8 +1,8 @@
 """The numbers of an entry as a file for the repository: values by cell, number and seed, and how they were made.
 
-A cell of a file holds `made`, a digest of its experiment; `by`, for each number a digest of the measure that made it,
-with all of its settings; and `measures`, the values by number and seed. Numbers whose experiment or measure has changed
-since are left out. Experiments that measure themselves need no `by`: their settings are in `made`.
+A cell of a file holds `made`, a digest of its experiment; `by`, which maps each number to a digest of the measure that
+made it, with all of its settings; and `measures`, the values by number and seed. Numbers whose experiment or measure
+has changed since are left out. Experiments that measure themselves need no `by`: their settings are in `made`.
 """
 
 import json
@@ -34,11 +34,11 @@ def collect(
     level: str = "two-cores",
     earlier: Mapping[str, Any] | None = None,
 ) -> dict[str, Any] | None:
-    """The finished cells of an entry, even while other processes work on it; None where there are none.
+    """The finished cells of an entry, even while other processes work on it; None if there are none.
 
     A cell counts for a seed when all of its measures are done. Seeds of an `earlier` file stay, except for cells whose
     definition has changed since. The cells of one seed always come from one lab, since another processor rounds
-    otherwise and trains another base: this lab's replace the file's where it has as many of them or more.
+    differently and so trains another base. This lab's cells replace the file's if they are at least as many.
     """
     record = _carry_over(entry, level, earlier)
     cells, computers = record["cells"], record["made_on"]
@@ -87,7 +87,7 @@ def _measured_by(results: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def _without_seed(cells: dict[str, Any], seed: str) -> dict[str, dict[str, float]]:
-    """Takes the numbers of a seed out of a file's cells, and returns them by cell and measure."""
+    """Remove the numbers of a seed from a file's cells, and return them by cell and measure."""
     numbers: dict[str, dict[str, float]] = {}
     for name, cell in list(cells.items()):
         own = {measure: row.pop(seed) for measure, row in cell["measures"].items() if seed in row}
@@ -97,7 +97,7 @@ def _without_seed(cells: dict[str, Any], seed: str) -> dict[str, dict[str, float
 
 
 def _add_seed(entry: Entry, cells: dict[str, Any], seed: str, numbers: Mapping[str, Mapping[str, float]]) -> None:
-    """Adds the numbers of a seed to a file's cells."""
+    """Add the numbers of a seed to a file's cells."""
     for name, values in numbers.items():
         measures = cells.setdefault(name, {"made": _key(entry, name), "by": {}, "measures": {}})["measures"]
         for measure, value in values.items():
@@ -105,7 +105,7 @@ def _add_seed(entry: Entry, cells: dict[str, Any], seed: str, numbers: Mapping[s
 
 
 def _drop_empty(cells: dict[str, Any]) -> None:
-    """Drops the rows of a file's cells that have no seed left, and cells without rows."""
+    """Drop the rows of a file's cells that have no seed left, and cells without rows."""
     for name, cell in list(cells.items()):
         cell["measures"] = {number: row for number, row in cell["measures"].items() if row}
         cell["by"] = {number: key for number, key in cell.get("by", {}).items() if number in cell["measures"]}
@@ -114,7 +114,7 @@ def _drop_empty(cells: dict[str, Any]) -> None:
 
 
 def _carry_over(entry: Entry, level: str, earlier: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What an earlier file still says: its cells that are defined as they were, how long they took and where."""
+    """What remains valid of an earlier file: the cells whose definition is unchanged, their seconds and computers."""
     record: dict[str, Any] = {"entry": entry.name, "level": level, "cells": {}, "seconds": 0, "made_on": []}
     cells = _current_cells(entry, earlier["cells"]) if earlier else {}
     if earlier and cells:
@@ -123,7 +123,7 @@ def _carry_over(entry: Entry, level: str, earlier: Mapping[str, Any] | None) -> 
 
 
 def _seconds(maker: Maker, cell: Cell, seed: int, result: Mapping[str, Any]) -> dict[str, float]:
-    """How long a measurement and the training runs that it needs took, by key."""
+    """Seconds of a measurement and of the training runs that it needs, by key."""
     seconds = {digest(result["about"]): result["seconds"]}
     for arm in arm_chain(cell.experiment):
         key = maker.run_key(arm, seed)
@@ -132,14 +132,14 @@ def _seconds(maker: Maker, cell: Cell, seed: int, result: Mapping[str, Any]) -> 
 
 
 def _computer(result: Mapping[str, Any]) -> Any:
-    """The hardware and versions of a measurement; those of earlier versions hold the versions alone."""
+    """The hardware and versions of a measurement. Records of earlier versions hold only the versions."""
     return result.get("made_on") or {"hardware": hardware(), "versions": result["versions"]}
 
 
 def write_collected(
     maker: Maker, entries: tuple[Entry, ...], seeds: tuple[int, ...], folder: Path, level: str = "two-cores"
 ) -> list[Path]:
-    """Write a file for each entry that has results, beside or over the numbers that it already holds (see `collect`);
+    """Write a file for each entry that has results, merged with the numbers that it already holds (see `collect`);
     returns the files that are new or changed. A file that already holds the same numbers is not touched."""
     paths = []
     for entry in entries:
@@ -190,7 +190,7 @@ def outdated(folder: Path, entry: Entry) -> tuple[str, ...]:
 
 
 def complete_seeds(folder: Path, entry: Entry) -> set[int]:
-    """The seeds with which a folder of results holds every measure of every cell of an entry."""
+    """The seeds for which a folder of results holds every measure of every cell of an entry."""
     cells = _current_cells(entry, _cells_in(folder, entry))
     rows: list[set[str]] = []
     for cell in entry.runnable_cells:
@@ -207,8 +207,8 @@ def _cells_in(folder: Path, entry: Entry) -> Mapping[str, Any]:
 
 
 def _current_cells(entry: Entry, cells: Mapping[str, Any]) -> dict[str, Any]:
-    """A file's cells that are still defined as they were made, with the numbers whose measure is still the same.
-    Numbers without a digest were collected by earlier versions; their measures count as the same."""
+    """A file's cells whose definition is unchanged, with the numbers whose measure is unchanged too. Numbers without a
+    digest were collected by earlier versions; their measures count as unchanged."""
     runnable = {cell.name: cell for cell in entry.runnable_cells}
     current: dict[str, Any] = {}
     for name, cell in cells.items():
