@@ -1,36 +1,41 @@
-"""The ten nearest neighbors of some of many random features: our exact search in blocks of bounded size, and faiss.
+"""The ten nearest neighbors of some of many random features: our exact search by torch and by faiss, and faiss alone.
 
-    python benchmarks/neighbor_search.py [--queries 500] [--threads 1 2]
+    python benchmarks/neighbor_search.py [--queries 500 2000] [--threads 1]
 
 Each case runs in its own process. Seconds are processor time over all threads, which other programs affect less than
-wall time; memory is the peak that the search adds to the features. `faiss index` is IndexFlatIP, which copies the
-features; `faiss knn` searches them in place. Needs faiss-cpu, which is in no extra: see
-docs/decisions.md.
+wall time; memory is the peak that the search adds to the features. `torch` and `faiss` are the two ways of
+`vantage.curation.neighbors`, in blocks of bounded size; `faiss index` is IndexFlatIP, which copies the features;
+`faiss knn` searches them in place, without normalizing them. Needs the extra `faiss`.
 """
 
 import argparse
 import subprocess
 import sys
 import time
+from itertools import product
 from pathlib import Path
 
+import faiss
 import torch
 from knn import resident
 from timing import write_results
 from torch import Tensor
 
-from vantage.curation.neighbors import neighbors_of
+from vantage.curation.faiss_search import nearest_by_faiss
+from vantage.measures import nearest
 
 SIZES = ((100_000, 128), (100_000, 512), (1_000_000, 128), (1_000_000, 512))
-WAYS = ("vantage", "faiss index", "faiss knn")
+WAYS = ("torch", "faiss", "faiss index", "faiss knn")
 NEIGHBORS = 10
 
 
 def main() -> None:
     """Run every case in turn, and write results/neighbor_search.json."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--queries", type=int, default=500, help="number of images whose neighbors are searched")
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument(
+        "--queries", type=int, nargs="+", default=[500, 2000], help="numbers of images whose neighbors are searched"
+    )
+    parser.add_argument("--threads", type=int, nargs="+", default=[1])
     parser.add_argument("--once", nargs=5, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.once:
@@ -38,18 +43,16 @@ def main() -> None:
         search_once(way, *map(int, numbers))
         return
     rows = []
-    for size, width in SIZES:
-        for threads in options.threads:
-            for way in WAYS:
-                words = [way, *map(str, (size, width, threads, options.queries))]
-                process = subprocess.run(
-                    [sys.executable, __file__, "--once", *words], capture_output=True, text=True, check=True
-                )
-                seconds, memory = map(float, process.stdout.split())
-                row = {"features": f"{size:,} × {width}", "threads": threads, "way": way, "queries": options.queries}
-                rows.append(row | {"processor seconds": round(seconds, 2), "extra memory, MiB": round(memory)})
-                print(rows[-1], flush=True)
-                write_results("neighbor_search", rows)
+    for (size, width), threads, queries, way in product(SIZES, options.threads, options.queries, WAYS):
+        words = [way, *map(str, (size, width, threads, queries))]
+        process = subprocess.run(
+            [sys.executable, __file__, "--once", *words], capture_output=True, text=True, check=True
+        )
+        seconds, memory = map(float, process.stdout.split())
+        row = {"features": f"{size:,} × {width}", "threads": threads, "way": way, "queries": queries}
+        rows.append(row | {"processor seconds": round(seconds, 2), "extra memory, MiB": round(memory)})
+        print(rows[-1], flush=True)
+        write_results("neighbor_search", rows)
 
 
 def search_once(way: str, size: int, width: int, threads: int, queries: int) -> None:
@@ -69,11 +72,10 @@ def search_once(way: str, size: int, width: int, threads: int, queries: int) -> 
 
 
 def search(way: str, vector: Tensor, numbers: Tensor, threads: int) -> Tensor:
-    """Numbers of the nearest neighbors; faiss includes the image itself."""
-    if way == "vantage":
-        return neighbors_of(vector, NEIGHBORS, numbers=numbers).number
-    import faiss  # not installed with Vantage
-
+    """Numbers of the nearest; the image itself is among them."""
+    if way in ("torch", "faiss"):
+        found = {"torch": nearest, "faiss": nearest_by_faiss}[way](vector, vector[numbers], NEIGHBORS + 1)
+        return torch.cat([number for _, number in found])
     faiss.omp_set_num_threads(threads)
     bank, query = vector.numpy(), vector[numbers].numpy()
     if way == "faiss knn":

@@ -55,7 +55,7 @@ def margin(
     margin: float = -0.5,
     negatives: Float[Tensor, "m d"] | None = None,
 ) -> Float[Tensor, ""]:
-    """MarginNCE (InterCLR, Xie et al., arXiv 2008.11702, Eq. 4): InfoNCE with a − m in place of a. m > 0 demands more
+    """MarginNCE (InterCLR, Xie et al., arXiv 2008.11702, Eq. 5): InfoNCE with a − m in place of a. m > 0 demands more
     of the positive; m < 0, as in InterCLR's contrast between images, demands less.
 
     >>> z1, z2 = torch.eye(4), torch.eye(4)

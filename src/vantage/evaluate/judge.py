@@ -11,6 +11,7 @@ from vantage.data.sources.source import Source
 from vantage.encoding import Work
 from vantage.evaluate.result import Outcome, Result, find_outcome, path_of, save
 from vantage.evaluate.task import EvaluationProtocol, Task, task_of
+from vantage.evaluate.trial import try_encoder
 from vantage.frozen.encoder import FrozenEncoder, load, random_encoder, raw_pixels
 from vantage.frozen.outside import home_of
 from vantage.processes.sharing import true_on_all
@@ -40,8 +41,9 @@ def evaluate(
     same architecture, initialized with the run's seed, are judged in the same way. Test labels are used only to score,
     never to choose. `network` is the number of the network to judge, if the run trained several.
 
-    Raises `UserError` if the images do not suit the protocol (labels are missing, say) or the run has no usable
-    checkpoint, and `UnreadableImage` for an image that cannot be decoded.
+    Raises `UserError` if the images do not suit the protocol (labels are missing, say), the run has no usable
+    checkpoint, or the network refuses a view of the first image, and `UnreadableImage` for an image that cannot be
+    decoded.
     """
     encoder = load(run, network) if isinstance(run, Path) else run
     task = task_of(protocol, train, test)
@@ -60,6 +62,8 @@ def with_baselines(encoder: FrozenEncoder, network: int | None, task: Task) -> l
 
 def judge(task: Task, encoders: Sequence[FrozenEncoder], work: Work) -> Result:
     """Judge each encoder by the task's protocol; the first one is the run's own."""
+    for encoder in encoders:
+        try_encoder(encoder, task.train)
     outcomes = {encoder.name: task.protocol(encoder, task.train, task.test, work) for encoder in encoders}
     return result_of(task, encoders[0], outcomes, work)
 
@@ -88,6 +92,7 @@ def judge_once(
         outcome = None
     report(outcome is not None)
     if outcome is None:
+        try_encoder(encoder, task.train)
         outcome = task.protocol(encoder, task.train, task.test, work)
         result = replace(empty, outcomes={encoder.name: outcome})
         save(result, path_of(result, folder, path))

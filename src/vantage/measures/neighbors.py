@@ -14,7 +14,7 @@ from torch import Tensor
 
 from vantage.measures.accuracy import best_classes
 
-__all__ = ["cosines", "nearest", "vote"]
+__all__ = ["best_of", "cosines", "nearest", "vote"]
 
 _QUERIES, _BANK = 192, 50_000
 """Rows and columns of the one table of similarities in memory: 37 MiB."""
@@ -51,7 +51,7 @@ def nearest(
     best: tuple[Tensor, Tensor] | None = None
     for _, first, cosine in cosines(bank, query, k):
         value, number = cosine.topk(min(k, cosine.shape[1]), dim=1)
-        best = _merge_best(best if first else None, value, number.add_(first), k)
+        best = best_of(best if first else None, value, number.add_(first), k)
         if first + cosine.shape[1] == len(bank):
             yield best
 
@@ -78,10 +78,10 @@ def cosines(
             yield start, first, cosine
 
 
-def _merge_best(
+def best_of(
     best: tuple[Tensor, Tensor] | None, value: Float[Tensor, "b j"], number: Int[Tensor, "b j"], k: int
-) -> tuple[Tensor, Tensor]:
-    """The k best of the earlier and the new candidates."""
+) -> tuple[Float[Tensor, "b k"], Int[Tensor, "b k"]]:
+    """The k best of the earlier and the new candidates: their cosines and their numbers, best first."""
     if best is None:
         return value, number
     value, number = torch.cat([best[0], value], 1), torch.cat([best[1], number], 1)

@@ -34,7 +34,7 @@ def protocol_help(kind: object) -> str:
         if name == getattr(each, "name", name):
             words = words.replace(f"`{each.__name__}`", name)
     return words.replace("Raises `UserError` for ", "It is an error to give ").replace(
-        "Raises `UserError` where ", "It is an error where "
+        "Raises `UserError` if ", "It is an error if "
     )
 
 
