@@ -34,7 +34,7 @@ from vantage.frozen.encoder import load
 from vantage.planning.ladder import Rung
 from vantage.planning.sizing import PlanOptions, compose, default_recipe, fit_run
 from vantage.planning.speed import measure_speed
-from vantage.recipes import moco_v1, moco_v2, simclr
+from vantage.recipes import interclr, moco_v1, moco_v2, simclr
 from vantage.training.feed import held_out_part, open_images, training_part
 from vantage.training.loop import train
 from vantage.training.optimizers import SGD
@@ -57,6 +57,11 @@ def at_temperature(recipe: Recipe, temperature: float, size: int) -> Run:
     """A recipe at another temperature."""
     run = recipe(size)
     return replace_at(run, {f"branches.{n}.estimator.temperature": temperature for n in range(len(run.branches))})
+
+
+def at_batch_size(recipe: Recipe, batch_size: int, size: int) -> Run:
+    """A recipe with another batch size, at the learning rate that belongs to it."""
+    return recipe(size).rescale(batch_size)
 
 
 def with_growing_views(recipe: Recipe, size: int) -> Run:
@@ -88,6 +93,24 @@ CHOICES: dict[str, tuple[Recipe, Backbone]] = {
     "SimCLR, τ .2, four convolutions": (partial(at_temperature, simclr, 0.2), FOUR),
     "MoCo v2, τ .2": (moco_v2, NARROW),
     "MoCo v1, τ .07": (moco_v1, NARROW),
+    "MoCo v2, growing views": (partial(with_growing_views, moco_v2), NARROW),
+    "MoCo v2, rate .4": (partial(at_learning_rate, moco_v2, 0.4), NARROW),
+    "MoCo v2, growing views, rate .4": (
+        partial(with_growing_views, partial(at_learning_rate, moco_v2, 0.4)),
+        NARROW,
+    ),
+    "MoCo v2, growing views, batch 64": (partial(with_growing_views, partial(at_batch_size, moco_v2, 64)), NARROW),
+    "InterCLR": (interclr, NARROW),
+    "InterCLR, growing views": (partial(with_growing_views, interclr), NARROW),
+    "InterCLR, growing views, rate .4": (
+        partial(with_growing_views, partial(at_learning_rate, interclr, 0.4)),
+        NARROW,
+    ),
+    "InterCLR, growing views, batch 64": (partial(with_growing_views, partial(at_batch_size, interclr, 64)), NARROW),
+    "InterCLR, growing views, batch 64, rate .4": (
+        partial(with_growing_views, partial(at_batch_size, partial(at_learning_rate, interclr, 0.4), 64)),
+        NARROW,
+    ),
 }
 """Recipe and network of each choice; all at 32 px with batches of 256, by SGD at the rate of short plans (.2) unless
 another is named."""
@@ -143,6 +166,7 @@ def composition(name: str, choice: str, seed: int, options: argparse.Namespace) 
     path, share = SETS[name]
     data = Data(str(options.data.resolve() / path), hold_out=share)
     run = compose(PlanOptions(recipe), Rung(backbone, SIDE, 0))
+    run = replace(run, resizing=recipe(SIDE).resizing)  # a plan lets the views of every recipe grow
     run = replace(run, data=data, seed=seed, hardware=replace(run.hardware, accelerator="cpu"))
     return run, open_images(data)[0]
 

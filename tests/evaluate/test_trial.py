@@ -57,12 +57,11 @@ class AllDamaged(FirstDamaged):
 
     damaged = range(100)
 
+
 def test_a_network_of_another_size_is_refused_before_any_work(encoder: FrozenEncoder, tmp_path: Path) -> None:
     side = encoder.view.size
     misfit = replace(encoder, backbone=OneSize(), name="mine")
-    with pytest.raises(
-        UserError, match=rf"mine does not fit views of 3 channels and {side} x {side} pixels: input"
-    ):
+    with pytest.raises(UserError, match=rf"mine does not fit views of 3 channels and {side} x {side} pixels: input"):
         evaluate(misfit, KNN(5), images(60, 0), images(30, 1), work=cpu_work(tmp_path / "cache"), out=tmp_path / "out")
     assert not (tmp_path / "cache").exists() and not (tmp_path / "out").exists()
 

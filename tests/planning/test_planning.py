@@ -281,7 +281,8 @@ def test_views_grow_where_the_network_takes_any_size() -> None:
     assert (resizing.sides, resizing.until) == ((16, 24), (0.5, 0.75))
     assert compose(wishes, replace(first, backbone=Timm("vit_tiny_patch16_224"))).resizing is None
     assert compose(wishes, replace(first, size=16)).resizing is None
-    assert compose(PlanOptions(simclr), first).resizing is None  # a recipe that is named stays as published
+    assert compose(PlanOptions(simclr), first).resizing == resizing  # a recipe that is named grows too
+    assert compose(PlanOptions(simclr), replace(first, size=128)).resizing is None
     assert all(branch.estimator.temperature == 0.2 for branch in default_recipe(32).branches)  # pyright: ignore
 
 

@@ -66,10 +66,11 @@ def test_its_channels_are_those_of_the_flow_on_the_normalized_space(space: Learn
     assert space.convert(images().double()).dtype == torch.float64
 
 
-def test_a_folder_means_its_last_state_and_a_file_itself(space: LearnedSpace, tmp_path: Path) -> None:
+def test_a_folder_means_its_best_state_and_a_file_itself(space: LearnedSpace, tmp_path: Path) -> None:
+    assert learned_space(tmp_path) == learned_space(tmp_path / LAST) == space  # there is no best one yet
     other = write_learned(tmp_path / BEST, Flow(couplings=2), Flow(couplings=2).build(), YDbDr(), STATISTICS)
-    assert learned_space(tmp_path) == learned_space(tmp_path / LAST) == space
-    assert learned_space(tmp_path / BEST) == other != space
+    assert learned_space(tmp_path / LAST) == space
+    assert learned_space(tmp_path) == learned_space(tmp_path / BEST) == other != space
     for path in (tmp_path / "nowhere", tmp_path.parent):
         with pytest.raises(UserError, match="vantage views learn"):
             learned_space(path)
@@ -167,7 +168,8 @@ def test_learning_showing_and_training_on_the_command_line(
     words += " --set terms.0.critics.0.backbone.widths=4,8"
     assert main(words.split()) == 0
     output = capsys.readouterr()
-    assert output.out.strip() == str(out / LAST) and "vantage pretrain cmc --data IMAGES --learned" in output.err
+    assert output.out.strip() == str(out / BEST)
+    assert f"vantage pretrain cmc --data IMAGES --learned {out}\n" in " ".join(output.err.split(" "))
     assert main(words.split()) == 0
     assert "all steps are taken already" in capsys.readouterr().err
 
@@ -182,7 +184,7 @@ def test_learning_showing_and_training_on_the_command_line(
         raise UserError("far enough")
 
     monkeypatch.setattr("vantage.training.loop.train", train)
-    assert main(f"pretrain cmc --learned {out / BEST} --data {images_path} --out {tmp_path / 'run'}".split()) == 2
+    assert main(f"pretrain cmc --learned {out} --data {images_path} --out {tmp_path / 'run'}".split()) == 2
     assert InSpace(learned_space(out / BEST)) in operations(runs[0])
 
 

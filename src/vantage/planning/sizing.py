@@ -22,6 +22,7 @@ __all__ = [
     "PlanOptions",
     "compose",
     "early_changes",
+    "growing_views",
     "least_epochs",
     "override",
     "default_recipe",
@@ -52,8 +53,14 @@ def default_recipe(size: int = 224) -> Run:
         return moco_v2(size)
     run = simclr(size)
     branches = everywhere(run.branches, lambda part: InfoNCE(_SHORT_TAU) if isinstance(part, InfoNCE) else part)
-    growing = ProgressiveResizing((size // 2, 3 * size // 4), (0.5, 0.75)) if size >= _LEAST_GROWN else None
-    return replace(run, branches=branches, resizing=growing, optimizer=SGD(weight_decay=1e-4))
+    return replace(run, branches=branches, resizing=growing_views(size), optimizer=SGD(weight_decay=1e-4))
+
+
+def growing_views(size: int) -> ProgressiveResizing | None:
+    """Views that grow from half of `size` to `size` pixels; None below 32 pixels, and above 96, where their gain was not
+    measured."""
+    sides = (size // 2, 3 * size // 4)
+    return ProgressiveResizing(sides, (0.5, 0.75)) if _LEAST_GROWN <= size <= SMALL else None
 
 
 def _nothing(run: Run) -> Mapping[str, Any]:
@@ -81,8 +88,14 @@ class PlanOptions:
 
 
 def compose(options: PlanOptions, rung: Rung) -> Run:
-    """The recipe at a rung, not fitted yet, with the user's data and hardware settings."""
+    """The recipe at a rung, not fitted yet, with growing views, and with the user's data and hardware settings.
+
+    Growing views change no method, and in the same few minutes they give MoCo v2 GAIN points of kNN more
+    (`benchmarks/choices.py`).
+    """
     run = options.recipe(rung.size)
+    if run.resizing is None:
+        run = replace(run, resizing=growing_views(rung.size))
     if rung.backbone is not None:
         run = with_network(run, rung.backbone)
     if any(not isinstance(part.backbone, _ANY_SIZE) for part in parts_of(run.encoders) if isinstance(part, Encoder)):

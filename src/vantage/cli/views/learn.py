@@ -78,13 +78,13 @@ def learn(words: list[str], console: Console) -> int:
     if not outcome.finished:
         console.note(f"stopped at step {outcome.step:,}; the same command continues")
         return INTERRUPTED
-    assert outcome.last is not None
+    space = outcome.best or outcome.last
+    assert space is not None
     console.note(
-        f"learned in {outcome.step:,} steps; the last state is in {outcome.last.file}, the best in"
-        f" {outcome.folder / 'best.safetensors'}. Next: vantage pretrain cmc --data IMAGES --learned"
-        f" {outcome.last.file}"
+        f"learned in {outcome.step:,} steps; the best state on held-out images is in {space.file}. Next: vantage"
+        f" pretrain cmc --data IMAGES --learned {out}"
     )
-    console.result(outcome.last.file)
+    console.result(space.file)
     return 0
 
 

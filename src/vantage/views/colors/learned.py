@@ -81,20 +81,21 @@ class LearnedSpace:
 
 
 def learned_space(path: Path | str) -> LearnedSpace:
-    """The color space that `vantage views learn` wrote to `path`: a file, or the last state in a folder.
+    """The color space that `vantage views learn` wrote to `path`: a file, or a folder, which stands for its best state
+    and, as long as there is none, for its last.
 
     Raises `UserError` if there is none.
     """
     path = Path(path)
     if path.is_dir():
         check_run(path)
-        last = path / LAST
-        if not last.is_file():
+        states = [path / name for name in (BEST, LAST) if (path / name).is_file()]
+        if not states:
             raise UserError(
                 f"{path} holds no learned views: there is no {LAST} in it. Name the folder that was given to"
                 " `vantage views learn` as --out"
             )
-        path = last
+        path = states[0]
     if not path.is_file():
         raise UserError(f"{path} does not exist: name a folder that `vantage views learn` wrote, or a file in it")
     file, digest = str(path.absolute()), _digest(path)
