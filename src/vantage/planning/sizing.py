@@ -57,7 +57,7 @@ def default_recipe(size: int = 224) -> Run:
 
 
 def growing_views(size: int) -> ProgressiveResizing | None:
-    """Views that grow from half of `size` to `size` pixels; None below 32 pixels, and above 96, where their gain was not
+    """Views that grow from half of `size` to `size` pixels; None below 32 pixels, and above 96, where the gain was not
     measured."""
     sides = (size // 2, 3 * size // 4)
     return ProgressiveResizing(sides, (0.5, 0.75)) if _LEAST_GROWN <= size <= SMALL else None
@@ -90,8 +90,8 @@ class PlanOptions:
 def compose(options: PlanOptions, rung: Rung) -> Run:
     """The recipe at a rung, not fitted yet, with growing views, and with the user's data and hardware settings.
 
-    Growing views change no method, and in the same few minutes they give MoCo v2 GAIN points of kNN more
-    (`benchmarks/choices.py`).
+    Growing views leave the method as it is. In two minutes of CIFAR-10 (JPEG) they give MoCo v2 8.4 points of kNN more
+    on held-out training images (one seed, `benchmarks/choices.py`).
     """
     run = options.recipe(rung.size)
     if run.resizing is None:
