@@ -1,4 +1,4 @@
-"""Banks that are dealt out to processes by image number give what whole ones give."""
+"""Banks that are sharded by image number give the same as whole banks."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from torch.testing import assert_close
 
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [2, 4])
-def test_a_dealt_bank_equals_a_whole_one(tmp_path: Path, count: int) -> None:
+def test_a_sharded_bank_equals_a_whole_one(tmp_path: Path, count: int) -> None:
     """Losses, gradients, parameters and stores of every recipe with a bank, over several steps, in float64."""
     several = ranks.spawn(sharded_banks.every_case, tmp_path, count)
     for name, run in sharded_banks.cases().items():

@@ -24,7 +24,7 @@ _WIDE = Ring(Constant(0.7), Constant(0.3))
 BANKS = (Bank, ClusteredBank, ReclusteredBank)
 
 
-def with_dealt_bank(run: Run) -> Run:
+def with_sharded_bank(run: Run) -> Run:
     """The run with sharded banks."""
     return everywhere(run, lambda part: replace(part, sharded=True) if isinstance(part, BANKS) else part)
 
@@ -48,7 +48,7 @@ def cases() -> dict[str, Run]:
         "all near": replace(near, positives=NearMates(24)),
     }
     branch_runs = {name: replace(own, branches=(branch,)) for name, branch in others.items()}
-    return {name: run for name, run in {**runs, **branch_runs}.items() if with_dealt_bank(run) != run}
+    return {name: run for name, run in {**runs, **branch_runs}.items() if with_sharded_bank(run) != run}
 
 
 def train(run: Run) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def train(run: Run) -> dict[str, Any]:
 
 def every_case(folder: Path) -> None:
     """Train all cases with sharded banks on this process; only the first process saves its state."""
-    results = {name: train(with_dealt_bank(run)) for name, run in cases().items()}
+    results = {name: train(with_sharded_bank(run)) for name, run in cases().items()}
     if processes.rank():
         for result in results.values():
             del result["state"]
@@ -74,7 +74,7 @@ def rows_held() -> list[int]:
 def assert_refused() -> list[str]:
     """The messages for parts that need a whole bank."""
     words = []
-    run = with_dealt_bank(small_recipes.shrink(instance_discrimination(32), None))
+    run = with_sharded_bank(small_recipes.shrink(instance_discrimination(32), None))
     (branch,) = run.branches
     for other in (
         replace(branch, negatives=(OtherImages(),), estimator=NCE(0.1)),

@@ -33,7 +33,7 @@ def runs(folder: Path) -> dict[str, Run]:
     color_run = small_runs.small_run("cmc", path, epochs=4)
     run_of_name["learned"] = replace(color_run, views=in_space(color_run.views, space))
     for name in ("interclr", "local_aggregation"):
-        run_of_name[f"dealt-{name}"] = sharded_banks.with_dealt_bank(small_runs.small_run(name, path, epochs=4))
+        run_of_name[f"sharded-{name}"] = sharded_banks.with_sharded_bank(small_runs.small_run(name, path, epochs=4))
     return {name: replace(run, hardware=_hardware(1)) for name, run in run_of_name.items()}
 
 

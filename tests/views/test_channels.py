@@ -39,7 +39,7 @@ def test_crops_of_workers_become_the_same_views():
         views.finish((joint, joint), generator(9))
 
 
-def test_other_channels_may_be_dealt():
+def test_other_channels_may_be_split():
     views = Channels(cmc_views(32).view, ((0, 1), (2,), (0,)))
     assert [view.shape[1] for view in views.batch(images(), generator(0))] == [2, 1, 1]
     for wrong in ((), ((0,), ()), ((0,), (3,))):
