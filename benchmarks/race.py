@@ -56,7 +56,7 @@ CONTENDERS = (
     "labels",
 )
 LIGHTLY_TRAIN = "lightly-train"
-METHODS = ("moco_v2", "jcl", "ring_moco", "interclr", "infomin", "everything")
+METHODS = ("moco_v2", "jcl", "ring_moco", "interclr", "interclr_moco", "infomin", "everything")
 """Recipes that may be given the minutes too, as contenders "vantage jcl" and so on, if --contenders names them."""
 UNTRAINED = ("raw pixels", "random encoder")
 

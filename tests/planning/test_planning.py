@@ -207,7 +207,7 @@ def test_a_handful_of_images_is_planned_for(count: int) -> None:
 def test_too_few_images_or_minutes_are_refused_in_words() -> None:
     with pytest.raises(UserError, match="found 3 images"):
         plan(noise(3), 5.0, measure=Pace())
-    with pytest.raises(UserError, match=r"0.1 minutes are too short.*Convolutions.*Give [1-9] minutes or more"):
+    with pytest.raises(UserError, match=r"too little is learned in 0.1 minutes.*Convolutions.*Give [1-9] min"):
         plan(SMALL, 0.1, measure=Pace())
     with pytest.raises(UserError, match=r"ResNet\(depth=50.*sees 0\.\d images/s.*smaller network"):
         plan(SMALL, 5.0, backbone="resnet50", size=224, measure=Pace(50.0))

@@ -23,7 +23,7 @@ from vantage.planning.trials import (
     fill_time,
     measure_again,
 )
-from vantage.planning.words import describe_networks
+from vantage.planning.words import describe_networks, in_minutes
 from vantage.training.feed import open_images
 from vantage.training.run import Data, Run
 
@@ -116,7 +116,7 @@ def _too_short(trial: Trial, minutes: float, seconds: float) -> TimeTooShort:
     )
     enough = math.ceil(seconds_needed / 60) + 1
     message = (
-        f"{minutes:g} minutes are too short to learn anything: {describe_networks(trial.run)} sees {rate:,.1f} images/s"
+        f"too little is learned in {in_minutes(minutes)}: {describe_networks(trial.run)} sees {rate:,.1f} images/s"
         f" here. Give {enough} minutes or more, a smaller network, or fewer pixels"
     )
     return TimeTooShort(message, enough)

@@ -59,6 +59,11 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:,.1f} hours" if seconds < 48 * 3600 else f"{seconds / 86400:,.0f} days"
 
 
+def in_minutes(minutes: float) -> str:
+    """A number of minutes as the user gave it: 1 minute, 2.5 minutes."""
+    return f"{minutes:g} minute{'s' * (minutes != 1)}"
+
+
 def clock(seconds: float) -> str:
     """The time of day `seconds` from now; beyond a day, the date."""
     form = "%H:%M" if seconds < 86400 else "%d %B %Y"

@@ -172,10 +172,12 @@ def _train_planned(
     minutes = _MINUTES if options.minutes is None else options.minutes
     run = plan_run(minutes, plan_options, lambda: look_at(data, console)[0], console, start)
     if options.recipe:
+        from vantage.planning.words import in_minutes
+
         size = run.views.evaluation(0).size
         before = replace_at(plan(size), early)
         choices = {*plan_options.changes(run), *_named_part_paths(run, options)}
-        show_differences(before, before, before, run, choices, console, f"planned for {minutes:g} minutes")
+        show_differences(before, before, before, run, choices, console, f"planned for {in_minutes(minutes)}")
     return _train(run, out, options.init or None, console)
 
 

@@ -1,6 +1,7 @@
 """Time on the command line: plan for some minutes, show how long a run will take, and judge whether it helped."""
 
 import json
+import math
 import os
 import shlex
 from collections.abc import Callable, Sequence
@@ -63,7 +64,7 @@ def plan_run(
     from vantage.composition.codec import decode, encode
     from vantage.planning import speed
     from vantage.planning.plan import make_plan
-    from vantage.planning.words import rows
+    from vantage.planning.words import in_minutes, rows
     from vantage.training.feed import held_out_part
     from vantage.training.run import Run
 
@@ -78,10 +79,16 @@ def plan_run(
     console.note("measuring the speed of this machine on these images")
     plan = make_plan(source, minutes, options, measure=speed.measure_speed, start=start)
     held_out_images = len(held_out_part(source, plan.run.data)) if plan.run.data.hold_out else 0
-    console.notes(f"plan for {minutes:g} minutes", rows(plan, held_out_images))
+    console.notes(f"plan for {in_minutes(minutes)}", rows(plan, held_out_images))
     if plan.run.hardware.devices > 1:
         os.environ[_PLAN] = json.dumps(encode(plan.run))
     return plan.run
+
+
+def _whole_minutes(training: float) -> int:
+    """The minutes that a plan probably had whose training takes this many: whole minutes, above ten every fifth."""
+    step = 5 if training > 10 else 1
+    return max(1, math.ceil(training / step)) * step
 
 
 def _is_one_of_several() -> bool:
@@ -122,7 +129,7 @@ def show_worth(run: "Run", folder: Path, console: Console) -> None:
         return
     for line in judgement.lines:
         console.note(line)
-    longer = f"vantage pretrain --data {data} --minutes {10 * max(1, round(run.monitoring.minutes)):g}"
+    longer = f"vantage pretrain --data {data} --minutes {10 * _whole_minutes(run.monitoring.minutes)}"
     use = (f"vantage embed {here} --data {data} --out features.parquet", f"vantage export {here} --to safetensors")
     look = f"vantage evaluate retrieval {here} --data {data}"
     for line in (*use, longer) if judgement.beats_baselines else (look, longer):
