@@ -20,8 +20,14 @@ from torch import Tensor
 
 from vantage.encoders import ResNet9
 
-POOLS = {"in the batch": (512, 512, 128), "a short queue": (256, 4_096, 128), "MoCo's queue": (256, 65_536, 128)}
-"""Queries, keys and width of each product."""
+POOLS = {
+    "in the batch": (512, 512, 128),
+    "a chunk of a queue": (256, 2_048, 128),
+    "a short queue at once": (256, 4_096, 128),
+    "MoCo's queue at once": (256, 65_536, 128),
+}
+"""Queries, keys and width of each product. Vantage takes a queue in chunks of 2,048 keys, whose logits stay in the
+cache."""
 
 
 def ways(query: Tensor, key: Tensor) -> dict[str, Callable[[], object]]:
