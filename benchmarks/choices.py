@@ -39,7 +39,7 @@ from vantage.training.feed import held_out_part, open_images, training_part
 from vantage.training.loop import train
 from vantage.training.optimizers import SGD
 from vantage.training.run import Data
-from vantage.views import ProgressiveResizing
+from vantage.views import ProgressiveResizing, Views, moco_v2_views
 
 SETS = {
     "cifar10-jpg": ("cifar10-jpg.tar.gz#train", 0.04),
@@ -62,6 +62,11 @@ def at_temperature(recipe: Recipe, temperature: float, size: int) -> Run:
 def at_batch_size(recipe: Recipe, batch_size: int, size: int) -> Run:
     """A recipe with another batch size, at the learning rate that belongs to it."""
     return recipe(size).rescale(batch_size)
+
+
+def with_views_of(views: Callable[[int, int], Views], recipe: Recipe, size: int) -> Run:
+    """A recipe that sees one view of each image, made as another method makes it."""
+    return replace(recipe(size), views=views(size, 1))
 
 
 def with_growing_views(recipe: Recipe, size: int) -> Run:
@@ -102,6 +107,10 @@ CHOICES: dict[str, tuple[Recipe, Backbone]] = {
     "MoCo v2, growing views, batch 64": (partial(with_growing_views, partial(at_batch_size, moco_v2, 64)), NARROW),
     "InterCLR": (interclr, NARROW),
     "InterCLR, growing views": (partial(with_growing_views, interclr), NARROW),
+    "InterCLR, growing views, MoCo v2's augmentation": (
+        partial(with_growing_views, partial(with_views_of, moco_v2_views, interclr)),
+        NARROW,
+    ),
     "InterCLR, growing views, rate .4": (
         partial(with_growing_views, partial(at_learning_rate, interclr, 0.4)),
         NARROW,
