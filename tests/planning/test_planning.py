@@ -20,7 +20,7 @@ from vantage.planning import plan
 from vantage.planning.ladder import rungs
 from vantage.planning.plan import make_plan
 from vantage.planning.sizing import PlanOptions, compose, default_recipe, fit_run, with_network
-from vantage.planning.speed import Speed, measure_speed
+from vantage.planning.speed import Speed, fixed_share, measure_speed
 from vantage.planning.words import clock, describe_networks, duration, rows
 from vantage.recipes import RECIPES, infomin, interclr, moco_v1, moco_v2, simclr
 from vantage.schedules import CosineByStep
@@ -28,6 +28,7 @@ from vantage.training.loop import resume, train
 from vantage.training.optimizers import LARS, SGD, AdamW
 from vantage.training.run import Data, Hardware, Run
 from vantage.training.start.trial import trial
+from vantage.views import ProgressiveResizing
 
 COST = {Convolutions: 1.0, ResNet9: 1.5, ResNet: 40.0}
 
@@ -286,6 +287,20 @@ def test_views_grow_where_the_network_takes_any_size() -> None:
     assert all(branch.estimator.temperature == 0.2 for branch in default_recipe(32).branches)  # pyright: ignore
 
 
+def test_a_plan_knows_what_small_views_cost() -> None:
+    assert fixed_share(0.325, 1.0, 0.25) == pytest.approx(0.1)
+    assert (fixed_share(0.2, 1.0, 0.25), fixed_share(1.2, 1.0, 0.25)) == (0.0, 1.0)
+
+    def measure(run: Run, source: Source, seconds: float = 2.0) -> Speed:
+        return replace(Pace()(run, source, seconds), fixed=0.456)
+
+    run = plan(noise(1_000), 5.0, measure=measure)
+    assert run.resizing is not None and run.resizing.fixed == 0.46
+    chosen = {"resizing": ProgressiveResizing((20,), (0.5,))}
+    options = PlanOptions(changes=lambda run: chosen)
+    assert make_plan(noise(1_000), 5.0, options, measure=measure).run.resizing == chosen["resizing"]
+
+
 def test_short_runs_change_momentum_rate_and_lars() -> None:
     def at(recipe: Callable[[int], Run], epochs: int, **wishes: Any) -> Run:
         rung = replace(rungs(32, on_gpu=False)[0], backbone=None)
@@ -344,7 +359,9 @@ def test_what_surrounds_the_steps_is_measured_too(recipe: str, tmp_path: Any, mo
     run = small_run(recipe, "")
     speed = measure_speed(run, noise(48, 16), 0.02)
     assert 0 < speed.step < 60 and 0 < speed.epoch and 0 < speed.start
-    assert speed.seconds(run, 48) == speed.start + 3 * (6 * speed.step + speed.epoch)
+    assert speed.seconds(run, 48) == speed.start + 3 * (6 * speed.step + speed.epoch) and speed.fixed is None
+    growing = measure_speed(replace(run, resizing=ProgressiveResizing((12,), (0.5,))), noise(48, 16), 0.02)
+    assert growing.fixed is not None and 0 <= growing.fixed <= 1
 
 
 def test_the_default_is_measured_and_trains_and_resumes_to_the_same_bits(

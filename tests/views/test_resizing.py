@@ -38,3 +38,12 @@ def test_small_views_and_patches_are_left_alone() -> None:
 def test_stages_that_do_not_rise_are_refused(sides: tuple[int, ...], until: tuple[float, ...]) -> None:
     with pytest.raises(UserError, match="progressive resizing"):
         ProgressiveResizing(sides, until)
+
+
+def test_work_follows_the_cost_of_small_views() -> None:
+    free, fixed = (ProgressiveResizing((16,), (0.5,), fixed) for fixed in (0.0, 1.0))
+    assert free.work(0.5, 32) == pytest.approx(0.2)  # a quarter of the cost in the first half: .125 of .625
+    assert fixed.work(0.5, 32) == pytest.approx(0.5)
+    for share in (-0.1, 1.1):
+        with pytest.raises(UserError, match="a share is between 0 and 1"):
+            ProgressiveResizing(fixed=share)

@@ -96,10 +96,18 @@ def make_plan(
     if "epochs" not in changes and short and epochs < MOST_EPOCHS:
         raise _too_short(best, minutes, seconds)
     run = fit_run(options, best.recipe_run, best.images, epochs)
-    if "monitoring.minutes" not in changes:
-        minutes_of_run = math.ceil(best.speed.seconds(run, best.images)) / 60
-        run = replace(run, monitoring=replace(run.monitoring, minutes=minutes_of_run))
+    run = _with_estimates(run, best, changes)
     return Plan(run, best.images, best.speed, minutes, _longer(trials, options, LONGER * 60 * minutes))
+
+
+def _with_estimates(run: Run, trial: Trial, changes: Mapping[str, Any]) -> Run:
+    """The run with what its progress report needs: the minutes that it should take, and what small views cost."""
+    if "monitoring.minutes" not in changes:
+        minutes = math.ceil(trial.speed.seconds(run, trial.images)) / 60
+        run = replace(run, monitoring=replace(run.monitoring, minutes=minutes))
+    if trial.speed.fixed is not None and run.resizing is not None and "resizing" not in changes:
+        run = replace(run, resizing=replace(run.resizing, fixed=round(trial.speed.fixed, 2)))
+    return run
 
 
 def _longer(trials: list[Trial], options: PlanOptions, seconds: float) -> Run:

@@ -20,7 +20,7 @@ from vantage.storage.files import temporary_folder
 from vantage.training.run import Run
 from vantage.training.session import Session, launch
 
-__all__ = ["SHORT_LOOK", "Speed", "measure_speed"]
+__all__ = ["SHORT_LOOK", "Speed", "fixed_share", "measure_speed"]
 
 SHORT_LOOK = 2.0
 """Default number of seconds of training steps in a measurement."""
@@ -42,6 +42,9 @@ class Speed:
 
     start: float = 0.0
     """Work before the first step: decoding into memory, building networks, filling a bank."""
+
+    fixed: float | None = None
+    """Share of a step's time that does not depend on the views' side, if they grow (`ProgressiveResizing.fixed`)."""
 
     def seconds(self, run: Run, images: int) -> float:
         """Time of the whole run on `images` images."""
@@ -92,12 +95,12 @@ def _measure(run: Run, source: Source, seconds: float) -> Speed:
     start = time.monotonic() - launch_start
     waiting = _begin(session)
     batches = _endless(session)
-    step, first = _steps(session, batches, seconds)
+    step, first, fixed = _steps(session, batches, seconds)
     batches.close()
     look = step * len(source) / run.batch_size / 3  # forward pass only: a third of forward and backward
     every = run.monitoring.knn_every
     epoch = _epoch(session) + (look / every if every else 0.0)
-    return Speed(step, epoch, start + first + (waiting + look if waiting else 0.0))
+    return Speed(step, epoch, start + first + (waiting + look if waiting else 0.0), fixed)
 
 
 def _begin(session: Session) -> float:
@@ -121,13 +124,23 @@ def _endless(session: Session) -> Generator[Batch, None, None]:
         epoch += 1
 
 
-def _steps(session: Session, batches: Iterator[Batch], seconds: float) -> tuple[float, float]:
-    """Seconds per step, averaged over the sizes of growing views, and the extra seconds of the first steps."""
+def fixed_share(small: float, full: float, area: float) -> float:
+    """The share of a step's time that does not depend on the views' side, from the seconds of a step with small views
+    (whose area is `area` of a full view) and of one with full views."""
+    return min(1.0, max(0.0, (small / full - area) / (1 - area)))
+
+
+def _steps(session: Session, batches: Iterator[Batch], seconds: float) -> tuple[float, float, float | None]:
+    """Seconds per step, averaged over the sizes of growing views; the extra seconds of the first steps; and the fixed
+    share of a step, if views grow to their full size."""
     run, steps = session.run, session.run.epochs * session.feed.steps
     stages = run.resizing.stages() if run.resizing else ((0.0, 1.0),)
     times = [_step(session, batches, seconds, share, math.ceil(begin * steps)) for begin, share in stages]
     mean_step = sum(share * step for (_, share), (step, _) in zip(stages, times, strict=True))
-    return mean_step, sum(first for _, first in times)
+    fixed = None
+    if run.resizing and session.side and run.resizing.until[-1] < 1 and run.resizing.sides[0] < session.side:
+        fixed = fixed_share(times[0][0], times[-1][0], (run.resizing.sides[0] / session.side) ** 2)
+    return mean_step, sum(first for _, first in times), fixed
 
 
 def _step(session: Session, batches: Iterator[Batch], seconds: float, share: float, step: int) -> tuple[float, float]:

@@ -1,6 +1,6 @@
 """Progressive resizing: views that are small first and grow during a run, since small ones cost less."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from jaxtyping import Float
 from torch import Tensor
@@ -9,10 +9,6 @@ from torch.nn.functional import interpolate
 from vantage.errors import UserError
 
 __all__ = ["ProgressiveResizing"]
-
-_FIXED = 0.1
-"""Share of a full-size step's cost that does not depend on the views' side; the rest grows with their area. Measured
-with ResNet-9 on a CPU."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +26,11 @@ class ProgressiveResizing:
     until: tuple[float, ...] = (0.5, 0.75)
     """Where each stage ends, as a share of the run's steps."""
 
+    fixed: float = field(default=0.1, metadata={"later": True})
+    """Share of a full-size step's time that does not depend on the views' side, from 0 to 1; the rest grows with their
+    area. Only the time left depends on it. The default was measured with SimCLR on ResNet-9; a plan measures its own
+    run."""
+
     def __post_init__(self) -> None:
         rising = all(list(numbers) == sorted(set(numbers)) for numbers in (self.sides, self.until))
         if len(self.sides) != len(self.until) or not self.sides or not rising:
@@ -38,6 +39,8 @@ class ProgressiveResizing:
             )
         if self.sides[0] < 1 or not 0 < self.until[0] <= self.until[-1] <= 1:
             raise UserError("progressive resizing: sides begin at 1 pixel, and stages end between 0 and 1")
+        if not 0 <= self.fixed <= 1:
+            raise UserError(f"progressive resizing: fixed is {self.fixed}, but a share is between 0 and 1")
 
     def side(self, share: float) -> int | None:
         """Side of the views at a share of the run, in pixels; None if they keep their full size."""
@@ -51,9 +54,10 @@ class ProgressiveResizing:
     def work(self, share: float, side: int) -> float:
         """How much of a run's work is done at a share of its steps, between 0 and 1, if views end at `side` pixels.
 
-        An estimate for the time left: a view costs a tenth of a full one, plus the rest in proportion to its area.
+        An estimate for the time left: a step costs `fixed` of a full one, plus the rest in proportion to the area of a
+        view.
         """
-        costs = [_FIXED + (1 - _FIXED) * min(1.0, small / side) ** 2 for small in self.sides] + [1.0]
+        costs = [self.fixed + (1 - self.fixed) * min(1.0, small / side) ** 2 for small in self.sides] + [1.0]
         parts = [(begin, length, costs[self._stage(begin)]) for begin, length in self.stages()]
         done = sum(cost * min(max(share - begin, 0.0), length) for begin, length, cost in parts)
         return done / sum(cost * length for _, length, cost in parts)
