@@ -48,7 +48,7 @@ def ours_in_words(one: ClaimVerdict) -> str:
         return "–"
     order = ("refuted", "undecided", "supported")
     least = min(one.results, key=lambda each: (order.index(each.verdict), -each.p))
-    more = f"; least sure of {len(one.results)}" if len(one.results) > 1 else ""
+    more = f"; the least certain of {len(one.results)}" if len(one.results) > 1 else ""
     return f"{_words(least)} ({one.claim.measure}{more})" if " @ " not in least.name else _words(least) + more
 
 

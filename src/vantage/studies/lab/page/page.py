@@ -169,7 +169,7 @@ def _picture(entry: Entry, levels: tuple[_LevelResults, ...]) -> str:
     if points := boxes(entry, [(one.level.words, one.numbers) for one in levels]):
         axes = "; ".join(dict.fromkeys(box.panel.axes for box in points))
         sources = ", ".join(dict.fromkeys(box.source for box in points))
-        return f"![{entry.place}: {axes}. Of {sources}.]({PICTURES}/{entry.name}.svg)"
+        return f"![{entry.place}: {axes}. Points from {sources}.]({PICTURES}/{entry.name}.svg)"
     if not entry.runnable_cells:
         return "No picture: none of its cells are run here."
     return "No picture yet: too few points are done." if entry.panels else "No picture: its cells lie on no axis."
