@@ -8,14 +8,17 @@ from typing import Any
 import kills
 import pytest
 import tiny
+from annotated import small_coco
+from shared_detectors import SETS, WHOLE
 from shared_evaluations import COSTS, scenes
 
 from vantage import processes
 from vantage.composition.codec import allowing
 from vantage.data.sources.masked import open_masked
-from vantage.encoders import Encoder, Shared
+from vantage.encoders import Encoder, ResNet, Shared
 from vantage.encoders.heads import LinearHead
 from vantage.evaluate import KNN, SVM, FineTune, LinearCached, LinearMoCo, LowShotChosen, Segmentation, evaluate
+from vantage.evaluate.protocols.detection import open_annotated
 from vantage.storage import state
 
 PROTOCOLS: dict[str, Any] = {
@@ -28,14 +31,18 @@ PROTOCOLS: dict[str, Any] = {
         LowShotChosen((1, 4), 2, 2, COSTS),
         FineTune(1.0, epochs=3, batch_size=25),
         Segmentation(size=16, width=8, epochs=3, batch_size=4),
+        WHOLE,
     )
 }
 """One protocol for each way to store finished work."""
 
 
 def write_run(folder: Path) -> None:
-    """Write the run that is evaluated, and images with masks."""
+    """Write the run that is evaluated, one for detectors, and images with masks and with boxes."""
     tiny.saved_run(folder / "run", tiny.tiny_run(Shared(Encoder(tiny.TinyMaps(), LinearHead(8)))))
+    tiny.saved_run(folder / "resnet", tiny.tiny_run(Shared(Encoder(ResNet(18), LinearHead(8)))))
+    for kind in SETS:
+        small_coco(folder / "coco", *kind)
     scenes(folder / "a", 11, 0)
     scenes(folder / "b", 7, 1)
 
@@ -57,7 +64,8 @@ def judge(rank: int, count: int, name: str, shared: Path, folder: Path, killed_a
         patch.setenv("VANTAGE_CACHE", str(folder / "cache"))
         patch.setattr(os, "fsync", sync_or_die)
         patch.setattr(state, "MINUTES", 0.0)  # a state after every epoch
-        result = evaluate(shared / "run", PROTOCOLS[name], *_sides(name, shared), work=tiny.cpu_work(folder))
+        run = shared / ("resnet" if name == WHOLE.name else "run")
+        result = evaluate(run, PROTOCOLS[name], *_sides(name, shared), work=tiny.cpu_work(folder))
     if processes.rank() == 0:
         (outcome,) = result.outcomes.values()
         measures = {"measures": dict(outcome.measures), "written": written[0]}
@@ -68,4 +76,8 @@ def _sides(name: str, shared: Path) -> tuple[Any, Any]:
     if name == Segmentation.name:
         a, b = (open_masked(f"{shared / side / 'images'}#{shared / side / 'masks'}") for side in ("a", "b"))
         return a, b
+    if name == WHOLE.name:
+        files = (shared / "coco" / "annotations" / f"instances_{kind[0]}.json" for kind in SETS)
+        train, test = (open_annotated(str(file)) for file in files)
+        return train, test
     return tiny.images(60, 0), tiny.images(30, 1)

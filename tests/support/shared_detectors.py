@@ -51,7 +51,7 @@ def shared(folder: Path) -> None:
 
 def results_of(folder: Path) -> dict[str, Any]:
     """Losses, gradients, statistics, detections and measures, as computed by this process."""
-    train, test = (open_annotated(str(small_coco(folder / str(processes.rank()), *kind))) for kind in _SETS)
+    train, test = (open_annotated(str(small_coco(folder / str(processes.rank()), *kind))) for kind in SETS)
     torch.manual_seed(0)
     encoder = random_encoder(replace(tiny_run(), encoders=Shared(Encoder(ResNet(18), LinearHead(8)))))
     results: dict[str, Any] = {
@@ -62,7 +62,7 @@ def results_of(folder: Path) -> dict[str, Any]:
     return results
 
 
-_SETS: tuple[tuple[Any, ...], ...] = (("train", 6), ("val", 3, 1))
+SETS: tuple[tuple[Any, ...], ...] = (("train", 6), ("val", 3, 1))
 
 
 def train_and_detect(

@@ -116,10 +116,11 @@ def _duplicates(computing: ComputeOptions, console: Console, options: _Duplicate
     """Find images that may be the same picture, or test images that also occur in another set.
 
     Two images are near-duplicates if their distance (1 − cosine of the features) is at most --limit times the mean
-    distance of each of them to its ten nearest neighbors. Chains of near-duplicates form groups, surest first. The
-    table has a row for each image in a group and marks one image per group to keep. With --test, it has a row for each
-    test image with a near-duplicate in --data. Recompressed copies are found reliably. Whether mirrored, cropped and
-    recolored copies are found depends on what the run has learned to ignore: look at the contact sheet.
+    distance of each of them to its ten nearest neighbors, which counts as at least a quarter of its median. Chains of
+    near-duplicates form groups, surest first. The table has a row for each image in a group and marks one image per
+    group to keep. With --test, it has a row for each test image with a near-duplicate in --data. Recompressed copies
+    are found reliably, most mirrored ones too; recolored and cropped copies are often missed: look at the contact
+    sheet.
     """
     from vantage.curation import find_duplicates, find_leaks
 
@@ -137,7 +138,8 @@ def _outliers(computing: ComputeOptions, console: Console) -> "Search":
     """Find images that are far from all others.
 
     The table lists all images by their mean distance (1 − cosine of the features) to their ten nearest neighbors,
-    farthest first. Outliers lie above the upper quartile plus three times the interquartile range.
+    farthest first. Outliers lie above the upper quartile plus three times the interquartile range. Groups of similar
+    strangers are not found, because they are each other's neighbors.
     """
     from vantage.curation import find_outliers
 

@@ -16,7 +16,17 @@ from vantage.curation.neighbors import NEAREST, NearestImages, neighbors_among, 
 from vantage.measures.neighbors import cosines
 from vantage.progress import Progress
 
-__all__ = ["ALIKE", "Duplicates", "Leaks", "groups", "leaks", "near_duplicates", "various_pairs"]
+__all__ = [
+    "ALIKE",
+    "FLOOR",
+    "Duplicates",
+    "Leaks",
+    "groups",
+    "leaks",
+    "near_duplicates",
+    "ratio_to_nearest",
+    "various_pairs",
+]
 
 ALIKE = 0.25
 """Two images are near-duplicates up to this ratio; see `near_duplicates`."""
@@ -118,6 +128,12 @@ def leaks(vector: Float[Tensor, "n d"], query: Float[Tensor, "q d"], progress: P
     of_nearest = neighbors_of(vector, NEAREST, progress, numbers)
     distance = near.distance[:, 0]
     return Leaks(near.number[:, 0], distance, _ratio(distance, _scale(near), _scale(of_nearest)[place]))
+
+
+def ratio_to_nearest(neighbors: NearestImages) -> Float[Tensor, "n"]:
+    """The ratio of each image and its nearest neighbor, by the rule of `near_duplicates`."""
+    scale = _scale(neighbors)
+    return _ratio(neighbors.distance[:, 0], scale, scale[neighbors.number[:, 0]])
 
 
 def _scale(neighbors: NearestImages) -> Float[Tensor, "n"]:

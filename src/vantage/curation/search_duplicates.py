@@ -5,7 +5,7 @@ from itertools import pairwise
 import torch
 
 from vantage.curation.columns import ROWS, WIDE, features, label_column, names, quantity, tile
-from vantage.curation.duplicates import ALIKE, groups, leaks, near_duplicates
+from vantage.curation.duplicates import ALIKE, FLOOR, groups, leaks, near_duplicates, ratio_to_nearest
 from vantage.curation.findings import Findings
 from vantage.curation.neighbors import neighbors_of
 from vantage.curation.sheet import Tile
@@ -44,6 +44,7 @@ def find_duplicates(encoder: FrozenEncoder, source: Source, work: Work | None = 
         "keep": keep.tolist(),
         "nearest": names(source, neighbors.number[members, 0].tolist()),
         "distance": distance,
+        "ratio": ratio_to_nearest(neighbors)[members].tolist(),
         **label_column(source, members.tolist()),
     }
     captions = ["keep" if one else f"{gap:.4f}" for one, gap in zip(keep.tolist(), distance, strict=True)]
@@ -79,6 +80,7 @@ def find_leaks(
         "test_image": names(test, numbers),
         "image": names(source, matches),
         "distance": distance,
+        "ratio": nearest.ratio[rows].tolist(),
         **label_column(test, numbers, "test_label"),
         **label_column(source, matches),
     }
@@ -107,5 +109,5 @@ def _with_class(source: Source, number: int, caption: str) -> Tile:
 def _duplicates_rule(limit: float) -> str:
     return (
         f"near-duplicates are at most {limit:g} times as far apart (1 − cosine) as each of the two is from its ten "
-        "nearest neighbors on average"
+        f"nearest neighbors on average, which counts as at least {FLOOR:g} times its median"
     )
