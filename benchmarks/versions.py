@@ -3,8 +3,8 @@
     git worktree add BEFORE COMMIT; python benchmarks/versions.py BEFORE [--rounds 15]
 
 Each version has a process with the cases of its own benchmarks. The two processes run one case at a time, in turn, and
-the CPU time of the call counts. A busy machine makes that longer, never shorter, so the result is the ratio of the
-fastest calls, with the median of the ratios of successive calls: 1.05 is 5 % more time than before.
+the CPU time of the call counts. A busy machine makes that longer, never shorter, so both the ratio of the
+fastest calls and the median of the ratios of successive calls are given: 1.05 is 5 % more time than before.
 """
 
 import argparse

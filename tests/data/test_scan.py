@@ -4,6 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import ranks
+import shared_scan
 from PIL import Image
 
 from vantage.data import Folder, Source, SourceSubset, open_source, readable, scan
@@ -96,3 +98,13 @@ def test_a_cache_that_cannot_be_written_costs_time_and_the_list(tmp_path: Path) 
     (tmp_path / "cache").write_bytes(b"a file in the way")
     result = scan(open_source(tmp_path / "photos", cache=tmp_path / "cache"), cache=tmp_path / "cache")
     assert result.summary() == "2 of 2 images (100.00%) cannot be read; the first are a.png, b.png"
+
+
+def test_two_processes_share_the_images(tmp_path: Path) -> None:
+    folder(tmp_path / "images", 700, {0: b"", 300: b"text", 699: b""})
+    both = ranks.spawn(shared_scan.scan_twice, tmp_path)
+    for found in both:
+        assert all(found[name].tolist() == [0, 300, 699] for name in ("first", "second", "third"))
+        assert int(found["decoded second"]) == 3  # in both caches: only the bad ones are tried again
+    for name in ("first", "third"):  # blocks of 256, 256 and 188 images, and three bad ones again on each process
+        assert [int(found[f"decoded {name}"]) for found in both] == [256 + 188 + 3, 256 + 3]

@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from vantage.data.sources.source import Source, SourceSubset
 from vantage.errors import DataError, UnreadableImage
+from vantage.processes.sharing import own_parts, parts_in_order, same_on_all, true_on_all
 from vantage.storage.cache import cache_folder, hash_of, read_cached, try_write, try_write_json
 
 OnBadImage = Literal["skip", "stop"]
@@ -62,20 +65,24 @@ def scan(
     num_workers: int = 2,
     cache: Path | None = None,
     progress: Callable[[int, int], None] | None = None,
+    together: bool = False,
 ) -> Scan:
     """Decode every image once and list those that fail; from the cache if the same images were scanned before.
 
     `progress` gets (images done, images in all) now and then. Failures in a cached scan are tried again, since the file
-    may have been repaired; a file damaged since then is found in training, which names it.
+    may have been repaired; a file damaged since then is found in training, which names it. With `together`, all
+    processes of the run call this at the same time and share the images, unless every one has them in its cache.
     """
     key = hash_of([source.fingerprint().encode(), str(getattr(source, "max_pixels", "")).encode()])
     folder = (cache or cache_folder()) / "scans"
     record = read_cached(folder / f"{key}.json")
-    if isinstance(record, dict) and record.get("version") == _VERSION and record["images"] == len(source):
-        numbers: Iterator[int] = iter(record["bad"])
-        bad = [image for number in numbers if (image := _try(source, number))]
-    else:
-        bad = list(_try_all(source, num_workers, progress))
+    known = isinstance(record, dict) and record.get("version") == _VERSION and record["images"] == len(source)
+    together = together and same_on_all(len(source))
+    if together:
+        known = true_on_all(known)
+    numbers = record["bad"] if known else _bad_numbers(source, num_workers, progress, together)
+    bad = [image for number in numbers if (image := _try(source, number))]
+    if not known:
         content = {"version": _VERSION, "images": len(source), "bad": [image.number for image in bad]}
         try_write_json(folder / f"{key}.json", content)
     listing = folder / f"{key}-bad-images.txt"
@@ -109,17 +116,25 @@ def readable(source: Source, result: Scan, policy: OnBadImage = "skip", limit: f
     return SourceSubset(source, np.flatnonzero(keep).tolist())
 
 
-def _try_all(source: Source, num_workers: int, progress: Callable[[int, int], None] | None) -> Iterator[BadImage]:
-    """The unreadable images in order. Work is handed out in blocks, since a task for each image would be slow."""
+def _bad_numbers(
+    source: Source, num_workers: int, progress: Callable[[int, int], None] | None, together: bool
+) -> Iterator[int]:
+    """The numbers of the unreadable images, in order. Work is handed out in blocks, since a task for each image would
+    be slow."""
+    size = _CHUNK * max(1, num_workers)
+    blocks = [range(start, min(start + size, len(source))) for start in range(0, len(source), size)]
     with ThreadPoolExecutor(max(1, num_workers)) as pool:
-        block = _CHUNK * max(1, num_workers)
-        for start in range(0, len(source), block):
-            numbers = range(start, min(start + block, len(source)))
-            for image in pool.map(lambda number: _try(source, number), numbers):
-                if image is not None:
-                    yield image
+
+        def bad_in(block: range) -> Tensor:
+            tries = pool.map(lambda number: _try(source, number), block)
+            return torch.tensor([image.number for image in tries if image], dtype=torch.int64)
+
+        own = map(bad_in, own_parts(blocks) if together else blocks)
+        parts = parts_in_order(own, len(blocks), (), torch.int64) if together else own
+        for block, part in zip(blocks, parts, strict=True):
+            yield from part.tolist()
             if progress is not None:
-                progress(numbers[-1] + 1, len(source))
+                progress(block[-1] + 1, len(source))
 
 
 def _try(source: Source, number: int) -> BadImage | None:

@@ -41,11 +41,15 @@ _MOST_SCANNED = (
 
 
 def open_images(
-    data: Data, progress: Callable[[int, int], None] | None = None, source: Source | None = None
+    data: Data,
+    progress: Callable[[int, int], None] | None = None,
+    source: Source | None = None,
+    together: bool = False,
 ) -> tuple[Source, str]:
     """The readable images that a run trains on, and one line about those that are not readable.
 
-    They come from `source`, or from `data.path` if it is omitted. Raises `UserError` (`DataError`) if there is nothing
+    They come from `source`, or from `data.path` if it is omitted. With `together`, all processes of the run call this
+    at the same time and share the search for unreadable images. Raises `UserError` (`DataError`) if there is nothing
     at that path, if the source lacks a method, or if too many images are unreadable.
     """
     if source is None and not data.path:
@@ -57,7 +61,7 @@ def open_images(
     if len(whole) > _MOST_SCANNED:
         line = f"{len(whole):,} images, too many to try each of them first (data.on_bad_image: {data.on_bad_image})"
         return training_part(whole, data), line
-    result = scan(whole, num_workers=max(1, data.num_workers), progress=progress)
+    result = scan(whole, num_workers=max(1, data.num_workers), progress=progress, together=together)
     usable = readable(whole, result, data.on_bad_image)
     part = training_part(usable, data)
     line = result.summary()

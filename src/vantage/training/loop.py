@@ -111,7 +111,7 @@ def _train(
     resumed: bool,
 ) -> TrainingOutcome:
     fabric, run = launch(run, progress)
-    images, line = open_images(run.data, source=source)
+    images, line = open_images(run.data, source=source, together=True)
     progress.line(line)
     check_labels(run, images)  # now: failing at the first validation would lose the epoch before it
     data = {"fingerprint": images.fingerprint(), "images": len(images)}

@@ -99,9 +99,12 @@ class ReadingOptions:
 
     def open(self, path: str, console: Console) -> "Source":
         """Open the readable images at a path, and note how many there are."""
+        return self._open(path, console, together=False)
+
+    def _open(self, path: str, console: Console, together: bool) -> "Source":
         from vantage.training.run import Data
 
-        source, summary = look_at(Data(path, self.on_bad_image, self.threads()), console)
+        source, summary = look_at(Data(path, self.on_bad_image, self.threads()), console, together)
         console.note(summary)
         return source
 
@@ -145,6 +148,10 @@ class WorkOptions(ComputeOptions):
     def threads(self) -> int:
         """Threads that decode images, given that the processes share the cores."""
         return max(1, super().threads() // (self.devices or 1)) if self.num_workers is None else self.num_workers
+
+    def open(self, path: str, console: Console) -> "Source":
+        """The same, by all processes together; they have joined in `work`."""
+        return self._open(path, console, together=True)
 
     def work(self, console: Console, batch_size: int = 256) -> "Work":
         """The same, after the processes have joined."""
@@ -205,8 +212,9 @@ def assignments(values: Mapping[str, Any], prefix: str = "") -> list[str]:
     return [f"{prefix}{name}={value!r}" for name, value in values.items() if value is not None]
 
 
-def look_at(data: "Data", console: Console) -> "tuple[Source, str]":
-    """Open the readable images that `data` names, and describe the others in a line; shows progress.
+def look_at(data: "Data", console: Console, together: bool = False) -> "tuple[Source, str]":
+    """Open the readable images that `data` names, and describe the others in a line; shows progress. With `together`,
+    all processes call this at the same time and share the work.
 
     Raises `UserError` if there are no images, or if too many are unreadable.
     """
@@ -214,7 +222,7 @@ def look_at(data: "Data", console: Console) -> "tuple[Source, str]":
     from vantage.training.feed import open_images
 
     with counting(console.progress(), "checking the images") as advance:
-        return open_images(data, advance)
+        return open_images(data, advance, together=together)
 
 
 def absolute(path: str) -> str:

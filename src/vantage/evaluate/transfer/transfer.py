@@ -153,7 +153,7 @@ def _readable(path: str, on_bad_image: OnBadImage, what: str, work: Work) -> Sou
     """The images at a path that can be read."""
     source = open_source(path)
     with counting(work.progress, f"looking at the {what}") as progress:
-        result = scan(source, work.num_workers, work.cache, progress=progress)
+        result = scan(source, work.num_workers, work.cache, progress=progress, together=True)
     if result.bad:
         work.progress.line(f"{what}: {result.summary()}")
     return readable(source, result, on_bad_image)
