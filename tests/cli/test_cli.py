@@ -338,6 +338,22 @@ def test_a_recipe_of_ones_own_needs_its_module_named(
     assert "is not a recipe" in capsys.readouterr().err
 
 
+def test_pretrain_builds_a_recipe_once_for_each_size(
+    training: TrainingStub, images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And once more at 224 pixels to see that it is a recipe, and at the size of the views to show what options do."""
+    sizes: list[int] = []
+
+    def counted(size: int) -> Run:
+        sizes.append(size)
+        return moco_v2(size)
+
+    monkeypatch.setattr(sys.modules[__name__], "own_recipe", counted)
+    words = ["pretrain", f"{__name__}:own_recipe", "--data", images, "--out", tmp_path / "run", "--backbone", "resnet9"]
+    run_of(training, "--import", __name__, *words)
+    assert sizes == [224, 224, 32, 32]
+
+
 @pytest.mark.parametrize("recipe", [flat_recipe, still_recipe])
 def test_an_optimizer_for_a_learning_rate_without_a_base_is_given_with_its_rate(
     recipe: Callable[[int], Run],

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -110,7 +110,7 @@ def pretrain(words: list[str], console: Console) -> int:
     from vantage.planning.sizing import early_changes, override
 
     recipe = with_learned_views(find_recipe(options.recipe) if options.recipe else _quick(), options.learned)
-    plan = partial(with_named_parts, recipe, backbone=options.backbone, optimizer=options.optimizer)
+    plan = cache(partial(with_named_parts, recipe, backbone=options.backbone, optimizer=options.optimizer))
     out = check_new_run(Path(options.out)) if options.out else _free_folder(options.recipe and recipe.__name__)
     settings = (*options.set, *_settings(options, devices, loading))
     first = early_changes(_first_changes(plan, options.size, settings, options.recipe or "the plan"))
