@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from vantage.cli.evaluate import show_result
+from vantage.cli.evaluate.results import show_result
 from vantage.cli.printing.console import Console
 from vantage.cli.reading.arguments import Command, Word, read
 from vantage.cli.reading.options import ImageOptions, NetworkOptions, RunOrWeights, WorkOptions
