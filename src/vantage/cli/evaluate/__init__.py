@@ -8,7 +8,7 @@ from vantage.cli.evaluate.results import show_result
 from vantage.cli.evaluate.tasks import TaskImages, kind_of_images
 from vantage.cli.printing.console import Console, catalog, paragraphs
 from vantage.cli.reading.arguments import Command, Repeated, Word, read, wants_help
-from vantage.cli.reading.options import ImageOptions, NetworkOptions, RunOrWeights, WorkOptions
+from vantage.cli.reading.options import EvaluatedOptions, ImageOptions, RunOrWeights, WorkOptions
 from vantage.cli.reading.out_files import result_file_or_none
 from vantage.composition.assignments import assign
 from vantage.composition.suggest import no_such
@@ -46,9 +46,6 @@ class EvaluateOptions:
     test: Annotated[str, Word("PATH")] = ""
     """Test images, named like --data; if omitted, a fifth of the data is held out."""
 
-    baselines: bool = False
-    """Also evaluate a random encoder and raw pixels."""
-
     out: Annotated[str, Word("FILE")] = ""
     """JSON file of the result; if omitted, in RUN/evaluations."""
 
@@ -83,7 +80,7 @@ def evaluate(words: list[str], console: Console) -> int:
 def _evaluate(name: str, protocol: Any, words: list[str], console: Console) -> int:
     images = {"boxes": AnnotatedOptions, "masks": MaskedOptions, "classes": ImageOptions}[kind_of_images(protocol)]
     command = Command(f"evaluate {name}", protocol_help(type(protocol)))
-    groups = (RunOrWeights, images, EvaluateOptions, protocol, NetworkOptions, WorkOptions)
+    groups = (RunOrWeights, images, EvaluateOptions, protocol, EvaluatedOptions, WorkOptions)
     run, images, options, protocol, network, computing = read(command, words, *groups)
     from vantage.evaluate import evaluate as run_protocol
     from vantage.frozen.encoder import load
@@ -94,7 +91,7 @@ def _evaluate(name: str, protocol: Any, words: list[str], console: Console) -> i
     if kind_of_images(protocol) == "classes":
         computing.check(images.data, options.test)
     classes = getattr(images, "classes", "")
-    how = {"baselines": options.baselines, "network": network.network, "work": computing.work(console), "out": out}
+    how = {**vars(network), "work": computing.work(console), "out": out}
     sources = TaskImages(computing, console).of(protocol, images.data, options.test, classes)
     show_result(run_protocol(run.folder, protocol, *sources, **how), console, run.folder, out)
     return 0

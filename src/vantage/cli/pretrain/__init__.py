@@ -20,8 +20,8 @@ from vantage.cli.printing.differences import show_differences
 from vantage.cli.reading.arguments import Command, Repeated, Word, read
 from vantage.cli.reading.options import (
     DeviceOptions,
-    ImageOptions,
     LoadingOptions,
+    ViewOptions,
     absolute,
     assignments,
     check_devices,
@@ -51,7 +51,7 @@ _MINUTES = 30.0
 
 
 @dataclass(frozen=True)
-class PretrainOptions(ImageOptions):
+class PretrainOptions(ViewOptions):
     """The options of `pretrain`."""
 
     recipe: Annotated[str, Word("RECIPE", positional=True)] = ""
@@ -72,9 +72,6 @@ class PretrainOptions(ImageOptions):
 
     learning_rate: float | None = None
     """Peak learning rate; if omitted, proportional to the batch size."""
-
-    size: int | None = None
-    """Side of a view in pixels; if omitted, 32, 64 or 224, depending on the images."""
 
     batch_size: int | None = None
     """Images per step, over all devices; if omitted, fitted to the images."""
