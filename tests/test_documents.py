@@ -17,7 +17,8 @@ import tomllib
 import types
 import venv
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,28 @@ def long_functions(text: str) -> list[str]:
     functions = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
     lengths = ((node.name, (node.end_lineno or node.lineno) - node.lineno + 1) for node in functions)
     return [f"{name} has {length} lines" for name, length in lengths if length > MOST_LINES_OF_A_FUNCTION]
+
+
+def imports(module: str, text: str, modules: Container[str]) -> set[str]:
+    """The modules that a source text imports, also inside functions and only for types."""
+    needed: set[str] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            needed |= {each.name for each in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            inside = (f"{node.module}.{each.name}" for each in node.names)
+            needed |= {name if name in modules else node.module for name in inside}
+    return {name for name in needed - {module} if name in modules}
+
+
+def circle(texts: Mapping[str, str]) -> list[str]:
+    """Modules that import each other in a circle, given the source text of each; none if there is no circle."""
+    order = TopologicalSorter({module: imports(module, text, texts) for module, text in texts.items()})
+    try:
+        order.prepare()
+    except CycleError as error:
+        return error.args[1]
+    return []
 
 
 def dangers(text: str) -> list[str]:
@@ -200,6 +223,17 @@ def test_files_and_functions_keep_to_the_budget() -> None:
     texts = {short(file): file.read_text(encoding="utf-8") for file in FILES}
     assert [file for file, text in texts.items() if len(text.splitlines()) > MOST_LINES_OF_A_FILE] == []
     assert [(file, long) for file, text in texts.items() if (long := long_functions(text))] == []
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Nor inside functions or only for types, which import-linter does not check within a room."""
+    assert circle({module_name(file): file.read_text(encoding="utf-8") for file in FILES}) == []
+
+
+def test_the_check_for_circles_finds_one_inside_a_function() -> None:
+    later = "def f():\n    from room import one\n"
+    assert circle({"room": "", "room.one": "import room.two", "room.two": later}) != []
+    assert circle({"room": "from room.one import f", "room.one": "import room.two", "room.two": ""}) == []
 
 
 def test_nothing_runs_code_that_came_as_data() -> None:

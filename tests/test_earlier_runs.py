@@ -101,15 +101,22 @@ def test_an_earlier_run_is_embedded_and_evaluated(name: str, tmp_path: Path) -> 
     assert measures == pytest.approx(reference["knn"].tolist(), abs=1e-6)
 
 
-@pytest.mark.parametrize("name", INTERRUPTED)
-def test_the_backbone_of_an_earlier_run_has_the_parameters_it_had(name: str, tmp_path: Path) -> None:
-    """No library has such a small network, so `export` refuses it; the backbone's own state is used instead."""
+@pytest.mark.parametrize(
+    ("name", "network", "prefix"),
+    [
+        ("queue", None, "backbone."),
+        ("clusters", None, "backbone."),
+        ("learned_color", 0, "backbone.backbones.0."),
+        ("learned_color", 1, "backbone.backbones.1."),
+    ],
+)
+def test_an_earlier_run_is_exported(name: str, network: int | None, prefix: str, tmp_path: Path) -> None:
     run, reference = _copy_of(name, tmp_path)
-    state = vantage.load(run).backbone.state_dict()
-    values = {key.removeprefix("backbone."): value for key, value in reference.items() if key.startswith("backbone.")}
-    assert state.keys() == values.keys()
+    tensors = load_file(export(run, "safetensors", tmp_path / "backbone.safetensors", network).file)
+    values = {key.removeprefix(prefix): value for key, value in reference.items() if key.startswith(prefix)}
+    assert tensors.keys() == values.keys()
     for key, value in values.items():
-        np.testing.assert_array_equal(state[key].numpy(), value)
+        np.testing.assert_array_equal(tensors[key].numpy(), value, strict=True)
 
 
 @pytest.mark.parametrize("library", ["torchvision", "timm", "safetensors"])

@@ -18,10 +18,10 @@ from vantage.errors import UserError
 from vantage.memory import Queue
 from vantage.planning import plan
 from vantage.planning.ladder import rungs
-from vantage.planning.plan import make_plan
+from vantage.planning.plan import make_plan, rows
 from vantage.planning.sizing import PlanOptions, compose, default_recipe, fit_run, with_network
 from vantage.planning.speed import Speed, fixed_share, measure_speed
-from vantage.planning.words import clock, describe_networks, duration, rows
+from vantage.planning.words import clock, describe_networks, duration
 from vantage.recipes import RECIPES, infomin, interclr, moco_v1, moco_v2, simclr
 from vantage.schedules import CosineByStep
 from vantage.training.loop import resume, train

@@ -23,11 +23,11 @@ from vantage.planning.trials import (
     fill_time,
     measure_again,
 )
-from vantage.planning.words import describe_networks, in_minutes
+from vantage.planning.words import choices, clock, describe_networks, duration, in_minutes, view_sides
 from vantage.training.feed import open_images
 from vantage.training.run import Data, Run
 
-__all__ = ["Plan", "plan", "make_plan"]
+__all__ = ["Plan", "make_plan", "plan", "rows"]
 
 _LEAST_STEPS, _LEAST_SEEN = 30, 1_000  # a run with fewer steps or images learns nothing
 
@@ -171,3 +171,21 @@ def plan(
 
 def _on(recipe: Callable[[int], Run], backbone: Backbone | str, size: int) -> Run:
     return with_network(recipe(size), backbone_named(backbone, size) if isinstance(backbone, str) else backbone)
+
+
+def rows(plan: Plan, held_out_images: int = 0) -> list[tuple[str, str]]:
+    """A plan in five lines, each with its heading."""
+    run, more = plan.run, plan.longer
+    apart = f", {held_out_images:,} held out to judge by" if held_out_images else ""
+    return [
+        *choices(run),
+        ("epochs", f"{run.epochs:,} of {plan.images:,} images{apart}"),
+        (
+            "speed",
+            f"{plan.images_per_second:,.0f} images/s here: {duration(plan.seconds)}, until {clock(plan.seconds)}",
+        ),
+        (
+            "in ten times the time",
+            f"{describe_networks(more)}, views of {view_sides(more)} px, {more.epochs:,} epochs",
+        ),
+    ]

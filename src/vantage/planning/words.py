@@ -1,7 +1,6 @@
-"""Describe a plan in words."""
+"""Describe a planned run in words."""
 
 import time
-from typing import TYPE_CHECKING
 
 from vantage.composition.fitting import parts_of
 from vantage.composition.printing import in_a_line
@@ -9,28 +8,7 @@ from vantage.encoders import Encoder
 from vantage.training.backbone import evaluation_view
 from vantage.training.run import Run
 
-if TYPE_CHECKING:
-    from vantage.planning.plan import Plan
-
-__all__ = ["choices", "clock", "describe_networks", "duration", "rows"]
-
-
-def rows(plan: "Plan", held_out_images: int = 0) -> list[tuple[str, str]]:
-    """A plan in five lines, each with its heading."""
-    run, more = plan.run, plan.longer
-    apart = f", {held_out_images:,} held out to judge by" if held_out_images else ""
-    return [
-        *choices(run),
-        ("epochs", f"{run.epochs:,} of {plan.images:,} images{apart}"),
-        (
-            "speed",
-            f"{plan.images_per_second:,.0f} images/s here: {duration(plan.seconds)}, until {clock(plan.seconds)}",
-        ),
-        (
-            "in ten times the time",
-            f"{describe_networks(more)}, views of {_view_sides(more)} px, {more.epochs:,} epochs",
-        ),
-    ]
+__all__ = ["choices", "clock", "describe_networks", "duration", "in_minutes", "view_sides"]
 
 
 def choices(run: Run) -> list[tuple[str, str]]:
@@ -38,7 +16,7 @@ def choices(run: Run) -> list[tuple[str, str]]:
     rate = getattr(run.learning_rate, "base", None)
     optimizer = f"{type(run.optimizer).__name__}{f' at {rate:.2g}' if rate else ''}"
     return [
-        ("network", f"{describe_networks(run)}, views of {_view_sides(run)} px"),
+        ("network", f"{describe_networks(run)}, views of {view_sides(run)} px"),
         ("method", f"{run.recipe}, batch {run.batch_size:,}, {optimizer}"),
     ]
 
@@ -70,7 +48,8 @@ def clock(seconds: float) -> str:
     return time.strftime(form, time.localtime(time.time() + seconds))
 
 
-def _view_sides(run: Run) -> str:
+def view_sides(run: Run) -> str:
+    """The sides of a run's views in pixels, from the first epoch to the last: 16 → 24 → 32."""
     sides = run.resizing.sides if run.resizing else ()
     return " → ".join(map(str, (*sides, _pixels(run))))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from vantage.cli.printing.console import INTERRUPTED, Console, paragraphs
 from vantage.cli.reading.arguments import Command, Repeated, Word, read, wants_help
-from vantage.cli.reading.options import ComputeOptions, ImageOptions, absolute, assignments, look_at
+from vantage.cli.reading.options import ComputeOptions, ImageOptions, ViewOptions, absolute, assignments, look_at
 from vantage.cli.reading.out_files import check_folder
 from vantage.cli.reading.recipe_options import find_recipe, view_size, with_named_parts
 from vantage.composition.assignments import assign, read_assignments
@@ -57,9 +57,6 @@ class SweepOptions:
     images: int = 0
     """Train on this many images, equally many from each class; 0: all."""
 
-    size: int | None = None
-    """Side of a view in pixels; if omitted, 32, 64 or 224, depending on the images."""
-
     baselines: bool = True
     """Evaluate raw pixels and random encoders too."""
 
@@ -88,7 +85,7 @@ def sweep(words: list[str], console: Console) -> int:
     field = not hasattr(type(choice), "__dataclass_fields__") or hasattr(choice, "path") or hasattr(choice, "paths")
     name = " ".join(["analyse views", *words[: len(words) - len(rest)]])
     command = Command(name, about if field else type(choice).__doc__ or "", partial(_settable, choice))
-    groups = (ImageOptions, SweepOptions, ComputeOptions, *(() if field else (choice,)))
+    groups = (ViewOptions, SweepOptions, ComputeOptions, *(() if field else (choice,)))
     images, options, computing, *own = read(command, rest, *groups)
     from vantage.planning.sizing import override
 
@@ -97,11 +94,11 @@ def sweep(words: list[str], console: Console) -> int:
     plan = partial(with_named_parts, find_recipe(options.recipe or choice.recipe), backbone=options.backbone)
     information = [text.partition(".")[2] for text in options.set if text.startswith("information.")]
     run_settings = [text for text in options.set if not text.startswith("information.")]
-    first = plan(224 if options.size is None else options.size)
+    first = plan(224 if images.size is None else images.size)
     _changes(first, run_settings, options)  # report a mistake before the images are read
     work = computing.work(console)
     source, data = _open(images, options, computing, console)
-    planned_run = plan(view_size(options.size, source, console))
+    planned_run = plan(view_size(images.size, source, console))
     changes = _changes(planned_run, run_settings, options)
     fitted_run = planned_run.fit(len(source), changes.get("batch_size")).rescale(epochs=options.epochs)
     run = replace(override(fitted_run, changes), data=data)

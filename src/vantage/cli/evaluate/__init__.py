@@ -1,23 +1,20 @@
 """The verb `evaluate`: evaluate a run by a protocol."""
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from vantage.cli.evaluate.protocols import protocol_help, protocol_named, protocols
+from vantage.cli.evaluate.results import show_result
 from vantage.cli.evaluate.tasks import TaskImages, kind_of_images
 from vantage.cli.printing.console import Console, catalog, paragraphs
 from vantage.cli.reading.arguments import Command, Repeated, Word, read, wants_help
-from vantage.cli.reading.options import ImageOptions, NetworkOptions, RunOrWeights, WorkOptions
+from vantage.cli.reading.options import EvaluatedOptions, ImageOptions, RunOrWeights, WorkOptions
 from vantage.cli.reading.out_files import result_file_or_none
 from vantage.composition.assignments import assign
 from vantage.composition.suggest import no_such
 from vantage.errors import UserError
 
-if TYPE_CHECKING:
-    from vantage.evaluate import Result
-
-__all__ = ["evaluate", "show_result"]
+__all__ = ["evaluate"]
 
 
 @dataclass(frozen=True)
@@ -48,9 +45,6 @@ class EvaluateOptions:
 
     test: Annotated[str, Word("PATH")] = ""
     """Test images, named like --data; if omitted, a fifth of the data is held out."""
-
-    baselines: bool = False
-    """Also evaluate a random encoder and raw pixels."""
 
     out: Annotated[str, Word("FILE")] = ""
     """JSON file of the result; if omitted, in RUN/evaluations."""
@@ -86,7 +80,7 @@ def evaluate(words: list[str], console: Console) -> int:
 def _evaluate(name: str, protocol: Any, words: list[str], console: Console) -> int:
     images = {"boxes": AnnotatedOptions, "masks": MaskedOptions, "classes": ImageOptions}[kind_of_images(protocol)]
     command = Command(f"evaluate {name}", protocol_help(type(protocol)))
-    groups = (RunOrWeights, images, EvaluateOptions, protocol, NetworkOptions, WorkOptions)
+    groups = (RunOrWeights, images, EvaluateOptions, protocol, EvaluatedOptions, WorkOptions)
     run, images, options, protocol, network, computing = read(command, words, *groups)
     from vantage.evaluate import evaluate as run_protocol
     from vantage.frozen.encoder import load
@@ -97,29 +91,10 @@ def _evaluate(name: str, protocol: Any, words: list[str], console: Console) -> i
     if kind_of_images(protocol) == "classes":
         computing.check(images.data, options.test)
     classes = getattr(images, "classes", "")
-    how = {"baselines": options.baselines, "network": network.network, "work": computing.work(console), "out": out}
+    how = {**vars(network), "work": computing.work(console), "out": out}
     sources = TaskImages(computing, console).of(protocol, images.data, options.test, classes)
     show_result(run_protocol(run.folder, protocol, *sources, **how), console, run.folder, out)
     return 0
-
-
-def show_result(
-    result: "Result", console: Console, run: Path, out: Path | None = None, test_images: str = "test images"
-) -> None:
-    """Print the protocol, the test images, the measures, and the file that holds the result."""
-    from vantage.evaluate.result import path_of
-
-    details = next(iter(result.outcomes.values())).details
-    if "steps" in details and "training images left out" in details:
-        count = details["training images left out"]
-        console.note(f"{details['steps']:,} steps; {count} training images without objects were left out")
-    console.note(f"{result.protocol} version {result.version}; {test_images}: {result.test_split}")
-    for line in result.lines():
-        console.result(line)
-    console.note(f"saved in {path_of(result, run, out)}")
-    if isinstance(each := details.get("IoU"), dict):
-        rows = [(name, "none" if value is None else f"{value:.1f} %") for name, value in each.items()]
-        console.notes("IoU of each class", rows)
 
 
 def _list_protocols(console: Console) -> None:

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from vantage.cli.evaluate import show_result
+from vantage.cli.evaluate.results import show_result
 from vantage.cli.printing.console import Console
 from vantage.cli.reading.arguments import Command, Word, read
-from vantage.cli.reading.options import ImageOptions, NetworkOptions, RunOrWeights, WorkOptions
+from vantage.cli.reading.options import EvaluatedOptions, ImageOptions, RunOrWeights, WorkOptions
 from vantage.cli.reading.out_files import result_file_or_none
 from vantage.storage.files import result_file
 
@@ -24,16 +24,14 @@ class RetrievalOptions:
     """Neighbors per image, for the precision and for the picture."""
 
     out: Annotated[str, Word("FILE")] = ""
-    """PNG file for the picture; an existing one is replaced. If omitted, RUN/evaluations/retrieval.png."""
+    """PNG file for the picture, which shows only the run; an existing one is replaced. If omitted,
+    RUN/evaluations/retrieval.png."""
 
     rows: int = 8
     """Query images in the picture, evenly spaced in the set."""
 
     side: int = 96
     """Width of an image in the picture, in pixels."""
-
-    baselines: bool = False
-    """Also evaluate raw pixels and a random encoder; the picture shows only the run."""
 
 
 def retrieval(words: list[str], console: Console) -> int:
@@ -43,7 +41,7 @@ def retrieval(words: list[str], console: Console) -> int:
     averaged over all query images. It is saved in RUN/evaluations. Without labels, there is only the picture.
     """
     command = Command("evaluate retrieval", retrieval.__doc__ or "")
-    groups = (RunOrWeights, ImageOptions, RetrievalOptions, NetworkOptions, WorkOptions)
+    groups = (RunOrWeights, ImageOptions, RetrievalOptions, EvaluatedOptions, WorkOptions)
     run, images, options, network, computing = read(command, words, *groups)
     from vantage.data.sources.source import labels_of
     from vantage.data.splits import RenumberedSource, with_labels
@@ -64,7 +62,7 @@ def retrieval(words: list[str], console: Console) -> int:
     rows = rows_of(test, options.rows)
     nearest = neighbors(encoder, train, test, options.k, work)
     if nearest.right is not None:
-        how = {"baselines": options.baselines, "network": network.network, "work": work}
+        how = {**vars(network), "work": work}
         result = evaluate(run.folder, protocol, data, other, **how)
         show_result(result, console, run.folder, test_images="query images")
         title = f"{result.lines()[0]}, among {len(train):,}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from vantage.cli.evaluate.protocols import protocol_named, protocols
 from vantage.cli.printing.console import Console
 from vantage.cli.reading.arguments import Command, Repeated, Word, read
-from vantage.cli.reading.options import NetworkOptions, RunOrWeights, WorkOptions
+from vantage.cli.reading.options import EvaluatedOptions, RunOrWeights, WorkOptions
 from vantage.cli.reading.out_files import result_file_or_none
 from vantage.composition.assignments import assign
 from vantage.composition.fields import leaves
@@ -53,9 +53,6 @@ class TransferOptions:
     std: tuple[float, ...] = ()
     """Standard deviation of red, green and blue; needs --mean."""
 
-    baselines: bool = False
-    """Also evaluate raw pixels and a random encoder."""
-
     out: Annotated[str, Word("FILE")] = ""
     """File for the table, ending with .md or .csv; if omitted, RUN/evaluations/transfer.md and .csv."""
 
@@ -63,7 +60,7 @@ class TransferOptions:
 def transfer(words: list[str], console: Console) -> int:
     """Evaluate a run on many labeled sets, each with its own mean and standard deviation, in one table."""
     command = Command("evaluate transfer", transfer.__doc__ or "", _settable)
-    groups = (RunOrWeights, TransferOptions, NetworkOptions, WorkOptions)
+    groups = (RunOrWeights, TransferOptions, EvaluatedOptions, WorkOptions)
     run, options, network, computing = read(command, words, *groups)
     from vantage.evaluate.transfer.transfer import transfer as evaluate_all
     from vantage.frozen.encoder import load
@@ -79,7 +76,7 @@ def transfer(words: list[str], console: Console) -> int:
         protocol,
         suite=suite_sets,
         on_bad_image=computing.on_bad_image,
-        baselines=options.baselines,
+        baselines=network.baselines,
         network=network.network,
         work=computing.work(console),
     )

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -20,8 +20,8 @@ from vantage.cli.printing.differences import show_differences
 from vantage.cli.reading.arguments import Command, Repeated, Word, read
 from vantage.cli.reading.options import (
     DeviceOptions,
-    ImageOptions,
     LoadingOptions,
+    ViewOptions,
     absolute,
     assignments,
     check_devices,
@@ -51,7 +51,7 @@ _MINUTES = 30.0
 
 
 @dataclass(frozen=True)
-class PretrainOptions(ImageOptions):
+class PretrainOptions(ViewOptions):
     """The options of `pretrain`."""
 
     recipe: Annotated[str, Word("RECIPE", positional=True)] = ""
@@ -72,9 +72,6 @@ class PretrainOptions(ImageOptions):
 
     learning_rate: float | None = None
     """Peak learning rate; if omitted, proportional to the batch size."""
-
-    size: int | None = None
-    """Side of a view in pixels; if omitted, 32, 64 or 224, depending on the images."""
 
     batch_size: int | None = None
     """Images per step, over all devices; if omitted, fitted to the images."""
@@ -110,7 +107,7 @@ def pretrain(words: list[str], console: Console) -> int:
     from vantage.planning.sizing import early_changes, override
 
     recipe = with_learned_views(find_recipe(options.recipe) if options.recipe else _quick(), options.learned)
-    plan = partial(with_named_parts, recipe, backbone=options.backbone, optimizer=options.optimizer)
+    plan = cache(partial(with_named_parts, recipe, backbone=options.backbone, optimizer=options.optimizer))
     out = check_new_run(Path(options.out)) if options.out else _free_folder(options.recipe and recipe.__name__)
     settings = (*options.set, *_settings(options, devices, loading))
     first = early_changes(_first_changes(plan, options.size, settings, options.recipe or "the plan"))

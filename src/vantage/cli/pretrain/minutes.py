@@ -63,8 +63,8 @@ def plan_run(
     """
     from vantage.composition.codec import decode, encode
     from vantage.planning import speed
-    from vantage.planning.plan import make_plan
-    from vantage.planning.words import in_minutes, rows
+    from vantage.planning.plan import make_plan, rows
+    from vantage.planning.words import in_minutes
     from vantage.training.feed import held_out_part
     from vantage.training.run import Run
 

@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 __all__ = [
     "ComputeOptions",
     "DeviceOptions",
+    "EvaluatedOptions",
     "ImageOptions",
     "LoadingOptions",
     "NetworkOptions",
     "ReadingOptions",
     "RunFolder",
     "RunOrWeights",
+    "ViewOptions",
     "WorkOptions",
     "absolute",
     "assignments",
@@ -70,12 +72,28 @@ class NetworkOptions:
 
 
 @dataclass(frozen=True)
+class EvaluatedOptions(NetworkOptions):
+    """What a verb evaluates: one network of a run, or all of them, and perhaps baselines."""
+
+    baselines: bool = False
+    """Also evaluate raw pixels and a random encoder."""
+
+
+@dataclass(frozen=True)
 class ImageOptions:
     """The images that a verb works on."""
 
     data: Annotated[str, Word("PATH")]
     """A folder, list (.txt), table (.csv), .npz, .parquet, .tar, shards 'train-{00..99}.tar', torchvision:NAME, or your
     own MODULE:NAME; #train at the end selects a part."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ViewOptions(ImageOptions):
+    """The images that a verb works on, and the size of the views that it makes of them."""
+
+    size: int | None = None
+    """Side of a view in pixels; if omitted, 32, 64 or 224, depending on the images."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import wraps
 from inspect import signature
 from shlex import quote
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from vantage.cli.printing.console import Console
 from vantage.composition.codec import allowed_object
@@ -39,7 +39,10 @@ def find_recipe(name: str) -> "Callable[[int], Run]":
 
 
 def with_named_parts(recipe: "Callable[[int], Run]", size: int, *, backbone: str = "", optimizer: str = "") -> "Run":
-    """The recipe with another backbone, to which the head is adapted, and another optimizer with its learning rate."""
+    """The recipe with another backbone, to which the head is adapted, and another optimizer with its learning rate.
+
+    Raises `UserError` if there is no such backbone, or if the recipe's learning rate has no `base` above 0 to scale.
+    """
     from vantage.encoders import backbone_named
     from vantage.planning.sizing import with_network
     from vantage.training.optimizers import OPTIMIZERS
@@ -49,9 +52,14 @@ def with_named_parts(recipe: "Callable[[int], Run]", size: int, *, backbone: str
         run = with_network(run, backbone_named(backbone, size))
     if optimizer and not isinstance(run.optimizer, OPTIMIZERS[optimizer][0]):
         kind, base = OPTIMIZERS[optimizer]
-        own: Any = run.learning_rate
-        rate = own.scale(base * run.batch_size / 256 / own.base)
-        run = replace(run, optimizer=kind(), learning_rate=rate)
+        rate = run.learning_rate
+        if not (old_base := getattr(rate, "base", 0)):
+            raise UserError(
+                f"--optimizer {optimizer} scales the recipe's learning rate, but {type(rate).__name__} has no base"
+                f" above 0: replace the option by --set 'optimizer={kind.__name__}()' --set"
+                f" learning_rate='CosineByStep({base:g})', which suits a batch of 256"
+            )
+        run = replace(run, optimizer=kind(), learning_rate=rate.scale(base * run.batch_size / 256 / old_base))
     return run
 
 

@@ -63,7 +63,7 @@ class LabOptions:
     """Write the page of all claims from the files of numbers, with its pictures in images/claims beside it."""
 
     device: Annotated[str, Word("DEVICE")] = "auto"
-    """Device to compute on."""
+    """cpu, cuda:0, …; auto: a GPU, if any."""
 
     def __post_init__(self) -> None:
         check_device(self.device)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from vantage.cli.printing.console import INTERRUPTED, Console
 from vantage.cli.reading.arguments import Command, Repeated, Word, read
-from vantage.cli.reading.options import ImageOptions, LoadingOptions, absolute, assignments, check_device, look_at
+from vantage.cli.reading.options import LoadingOptions, ViewOptions, absolute, assignments, check_device, look_at
 from vantage.cli.reading.out_files import check_folder
 from vantage.cli.reading.recipe_options import view_size
 from vantage.composition.assignments import assign
@@ -21,7 +21,7 @@ __all__ = ["learn"]
 
 
 @dataclass(frozen=True)
-class LearnOptions(ImageOptions):
+class LearnOptions(ViewOptions):
     """The options of `views learn`."""
 
     out: Annotated[str, Word("FOLDER")]
@@ -29,9 +29,6 @@ class LearnOptions(ImageOptions):
 
     method: Annotated[str, Word("METHOD", positional=True)]
     """unsupervised, supervised or semi_supervised."""
-
-    size: int | None = None
-    """Side of a view in pixels; if omitted, 32, 64 or 224, depending on the images."""
 
     epochs: int | None = None
     """Passes over the images; if omitted, the method's number."""

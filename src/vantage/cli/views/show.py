@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from vantage.cli.printing.console import Console
 from vantage.cli.reading.arguments import Command, Repeated, Word, read
-from vantage.cli.reading.options import ImageOptions, ReadingOptions
+from vantage.cli.reading.options import ReadingOptions, ViewOptions
 from vantage.cli.reading.out_files import check_file
 from vantage.cli.reading.recipe_options import find_recipe, settable, view_size, with_learned_views
 from vantage.composition.assignments import assign
@@ -20,7 +20,7 @@ __all__ = ["show"]
 
 
 @dataclass(frozen=True)
-class ShowOptions(ImageOptions):
+class ShowOptions(ViewOptions):
     """The options of `views show`."""
 
     recipe: Annotated[str, Word("RECIPE", positional=True)]
@@ -34,9 +34,6 @@ class ShowOptions(ImageOptions):
 
     times: int = 3
     """How many times to draw the views of each image."""
-
-    size: int | None = None
-    """Side of a view in pixels; if omitted, 32, 64 or 224, depending on the images."""
 
     seed: int = 0
     """Seed of the views."""
