@@ -21,7 +21,7 @@ import vantage
 from vantage import Run
 from vantage.cli import main
 from vantage.cli.printing.summary import short, summary
-from vantage.cli.reading.options import absolute
+from vantage.cli.reading.images import absolute
 from vantage.composition.expression import read_value
 from vantage.composition.fields import field_help, leaves, replace_at, settings_in
 from vantage.composition.printing import as_python

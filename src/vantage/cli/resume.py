@@ -8,14 +8,8 @@ from typing import Annotated
 from vantage.cli.pretrain import report_end
 from vantage.cli.printing.console import Console
 from vantage.cli.reading.arguments import Command, Repeated, Word, read
-from vantage.cli.reading.options import (
-    DeviceOptions,
-    LoadingOptions,
-    RunFolder,
-    assignments,
-    check_devices,
-    exists_on_disk,
-)
+from vantage.cli.reading.images import exists_on_disk
+from vantage.cli.reading.options import DeviceOptions, LoadingOptions, RunFolder, assignments, check_devices
 from vantage.composition.assignments import read_assignments
 from vantage.composition.fields import replace_at, settings_in
 from vantage.errors import UserError

@@ -235,7 +235,7 @@ def test_a_shard_that_changes_while_it_is_read_is_named(folder: Path) -> None:
 
 
 def test_a_pattern_is_kept_as_an_absolute_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from vantage.cli.reading.options import absolute
+    from vantage.cli.reading.images import absolute
 
     monkeypatch.chdir(folder.parent)
     assert absolute("shards/train-{000000..000004}.tar") == f"{folder}/train-{{000000..000004}}.tar"

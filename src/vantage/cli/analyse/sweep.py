@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from vantage.cli.printing.console import INTERRUPTED, Console, paragraphs
 from vantage.cli.reading.arguments import Command, Repeated, Word, read, wants_help
-from vantage.cli.reading.options import ComputeOptions, ImageOptions, ViewOptions, absolute, assignments, look_at
+from vantage.cli.reading.images import absolute, look_at
+from vantage.cli.reading.options import ComputeOptions, ImageOptions, ViewOptions, assignments
 from vantage.cli.reading.out_files import check_folder
 from vantage.cli.reading.recipe_options import find_recipe, view_size, with_named_parts
 from vantage.composition.assignments import assign, read_assignments

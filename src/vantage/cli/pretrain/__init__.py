@@ -18,15 +18,8 @@ from vantage.cli.pretrain.minutes import (
 from vantage.cli.printing.console import INTERRUPTED, Console
 from vantage.cli.printing.differences import show_differences
 from vantage.cli.reading.arguments import Command, Repeated, Word, read
-from vantage.cli.reading.options import (
-    DeviceOptions,
-    LoadingOptions,
-    ViewOptions,
-    absolute,
-    assignments,
-    check_devices,
-    look_at,
-)
+from vantage.cli.reading.images import absolute, look_at
+from vantage.cli.reading.options import DeviceOptions, LoadingOptions, ViewOptions, assignments, check_devices
 from vantage.cli.reading.out_files import check_folder, check_new_run
 from vantage.cli.reading.recipe_options import (
     find_recipe,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vantage.cli.printing.console import Console
-from vantage.cli.reading.options import look_at
+from vantage.cli.reading.images import look_at
 from vantage.errors import UserError
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from vantage.cli.printing.console import INTERRUPTED, Console
 from vantage.cli.reading.arguments import Command, Repeated, Word, read
-from vantage.cli.reading.options import LoadingOptions, ViewOptions, absolute, assignments, check_device, look_at
+from vantage.cli.reading.images import absolute, look_at
+from vantage.cli.reading.options import LoadingOptions, ViewOptions, assignments, check_device
 from vantage.cli.reading.out_files import check_folder
 from vantage.cli.reading.recipe_options import view_size
 from vantage.composition.assignments import assign

@@ -1,0 +1,40 @@
+"""The images that a command names: opening them, and paths that hold from any folder."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vantage.cli.printing.console import Console
+
+if TYPE_CHECKING:
+    from vantage.data import Source
+    from vantage.training.run import Data
+
+__all__ = ["absolute", "exists_on_disk", "look_at"]
+
+
+def look_at(data: "Data", console: Console, together: bool = False) -> "tuple[Source, str]":
+    """Open the readable images that `data` names, and describe the others in a line; shows progress. With `together`,
+    all processes call this at the same time and share the work.
+
+    Raises `UserError` if there are no images, or if too many are unreadable.
+    """
+    from vantage.progress import counting
+    from vantage.training.feed import open_images
+
+    with counting(console.progress(), "checking the images") as advance:
+        return open_images(data, advance, together=together)
+
+
+def absolute(path: str) -> str:
+    """Make a path on this disk absolute, so that a run finds its images from any folder; other names are unchanged."""
+    file, mark, part = (path, "", "") if Path(path).exists() else path.partition("#")
+    return f"{Path(file).absolute()}{mark}{part}" if file and exists_on_disk(file) else path
+
+
+def exists_on_disk(path: str) -> bool:
+    """Whether the path exists on this disk; for a pattern with braces, whether its first file does."""
+    if Path(path).exists() or "{" not in path:
+        return Path(path).exists()
+    from vantage.data.sources.shards import expand_braces
+
+    return Path(expand_braces(path)[0]).exists()
