@@ -68,7 +68,7 @@ def cosines(query: Float[Tensor, "r d"], keys: Float[Tensor, "m d"], out: Float[
 def cosine_tiles(
     query: Float[Tensor, "b d"], keys: Float[Tensor, "m d"], rows: int
 ) -> Iterator[tuple[slice, Float[Tensor, "r m"]]]:
-    """The cosines of a few rows at a time with all keys, and which rows these are. Each tile overwrites the last one."""
+    """The cosines of a few rows at a time with all keys, and which rows they are. Each tile overwrites the last one."""
     buffer = query.new_empty(min(rows, len(query)), len(keys))
     for start in range(0, len(query), rows):
         tile = query[start : start + rows]
