@@ -119,7 +119,7 @@ def test_the_mean_is_over_queries_with_a_positive():
     assert_close(loss, contrast(MOCO, query.rows(first), (key.rows(first),), pool).loss, rtol=0, atol=1e-12)
 
 
-def test_no_query_with_a_positive_gives_nought_and_no_nan():
+def test_no_query_with_a_positive_gives_zero_and_no_nan():
     class NoPositives:
         """No query has a positive."""
 

@@ -1,4 +1,4 @@
-"""What CONTRIBUTING promises: a part of the package is one new file and one line in the index of its folder."""
+"""What CONTRIBUTING promises: the package knows a part after one new file and one line in the index of its folder."""
 
 import json
 import os

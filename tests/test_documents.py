@@ -281,9 +281,13 @@ def test_no_file_name_is_a_drawer_for_everything() -> None:
 def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the sdist and the wheel, built by the environment that is here; nothing is downloaded."""
     folder = tmp_path_factory.mktemp("packed")
-    command = [sys.executable, "-m", "hatchling", "build", "-d", str(folder)]
-    subprocess.run(command, cwd=REPOSITORY, check=True, capture_output=True)
+    build_distributions(REPOSITORY, folder)
     return folder
+
+
+def build_distributions(source: Path, folder: Path, *words: str) -> None:
+    command = [sys.executable, "-m", "hatchling", "build", "-d", str(folder), *words]
+    subprocess.run(command, cwd=source, check=True, capture_output=True)
 
 
 @pytest.mark.slow
@@ -305,8 +309,15 @@ def test_the_source_distribution_holds_what_builds_tests_and_documents_it(distri
 
 
 @pytest.mark.slow
-def test_the_wheel_installs_and_imports_in_a_new_environment(distributions: Path, tmp_path: Path) -> None:
-    (wheel,) = distributions.glob("*.whl")
+def test_a_wheel_of_the_source_distribution_works_in_a_new_environment(distributions: Path, tmp_path: Path) -> None:
+    """It also holds the files of the wheel that is built from the checkout."""
+    (archive,), (first,) = distributions.glob("*.tar.gz"), distributions.glob("*.whl")
+    with tarfile.open(archive) as archive_file:
+        archive_file.extractall(tmp_path / "source", filter="data")
+    (source,) = (tmp_path / "source").iterdir()
+    build_distributions(source, tmp_path / "wheel", "-t", "wheel")
+    (wheel,) = (tmp_path / "wheel").glob("*.whl")
+    assert set(zipfile.ZipFile(wheel).namelist()) == set(zipfile.ZipFile(first).namelist())
     venv.create(tmp_path / "new", with_pip=False, symlinks=True)
     python = tmp_path / "new" / "bin" / "python"
     command = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-index", "--no-deps", str(wheel)]

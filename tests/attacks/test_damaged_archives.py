@@ -1,4 +1,7 @@
-"""Archives that are damaged, that become larger than they look, or that change while they are read."""
+"""Archives that are damaged, that become larger than they look, or that change while they are read.
+
+Damaged images are in `tests/data/test_decode.py`.
+"""
 
 import json
 import os

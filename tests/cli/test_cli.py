@@ -286,7 +286,7 @@ def test_the_size_of_views_follows_the_images(side: int, size: int, training: Tr
     assert run.branches[0].query == 1
 
 
-def test_what_was_fitted_and_what_was_given_is_told(
+def test_what_was_fitted_and_what_was_given_is_reported(
     training: TrainingStub, images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["pretrain", "moco_v1", "--data", images, "--out", tmp_path / "run", "--epochs", "6"]
@@ -454,7 +454,7 @@ def test_an_optimizer_for_a_learning_rate_without_a_base_is_given_with_its_rate(
         ("demo --oot x", "no option --oot; did you mean --out?"),
     ],
 )
-def test_a_mistake_is_told_in_a_few_lines(
+def test_a_mistake_is_reported_in_a_few_lines(
     words: str, pattern: str, training: TrainingStub, images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings.write(replace(moco_v2(32).fit(40), epochs=8), tmp_path / "run")
@@ -507,7 +507,7 @@ def test_names_of_earlier_versions_and_other_programs_are_known(
     assert message.endswith(f"; did you mean {new}?\n") and message.count("\n") == 1, message
 
 
-def test_a_mistake_in_a_value_is_told_before_the_images_are_looked_at(
+def test_a_mistake_in_a_value_is_reported_before_the_images_are_looked_at(
     training: TrainingStub, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["pretrain", "moco_v2", "--data", "/nowhere", "--out", str(tmp_path / "run"), "--epochs", "five"]) == 2
@@ -581,7 +581,7 @@ def test_a_run_finds_its_images_from_any_folder(
     assert "the images of the run are not at gone: give their new location with --data PATH" in capsys.readouterr().err
 
 
-# Telling
+# What is printed
 
 
 def test_recipes_are_listed_with_what_they_are(capsys: pytest.CaptureFixture[str]) -> None:

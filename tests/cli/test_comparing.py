@@ -53,7 +53,7 @@ def test_settings_are_options_that_begin_with_the_protocol(compared_protocols: l
     assert compared_protocols == [LinearMoCo(epochs=5), LowShot(shots=(1, 2))]
 
 
-def test_a_result_tells_protocol_and_settings(compared_protocols: list[Any], tmp_path: Path) -> None:
+def test_a_result_names_protocol_and_settings(compared_protocols: list[Any], tmp_path: Path) -> None:
     many = LowShot(shots=(1, 2), costs=(0.5, 1.0))
     files = [result(tmp_path / "a.json", KNN(k=7)), result(tmp_path / "b.json", many)]
     assert main(["compare", "RUN", "--data", "X", "--protocols", f"{files[0]},knn,{files[1]}", "--set=knn.k=9"]) == 2
@@ -101,7 +101,7 @@ def test_a_detection_result_with_earlier_names_of_settings_is_read(tmp_path: Pat
         ("--set svm.costs=1", "--set svm.costs=1: svm is not compared; add it with --protocols knn,linear-cached,svm"),
     ],
 )
-def test_mistakes_in_settings_are_told(
+def test_mistakes_in_settings_are_reported(
     words: str, sentence: str, compared_protocols: list[Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "no.json").write_text("{")

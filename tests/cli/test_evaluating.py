@@ -1,4 +1,4 @@
-"""What `vantage evaluate` tells of its protocols, and where it keeps what came out."""
+"""What `vantage evaluate` says about its protocols, and where it keeps what came out."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ from vantage.cli import main
 from vantage.evaluate import PROTOCOLS
 
 
-def test_every_protocol_is_told_in_a_whole_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_protocol_is_described_in_a_whole_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluate", "--help"]) == 0
     help_text = capsys.readouterr().out
     assert "\u2026" not in help_text and "`" not in help_text and "arXiv" not in help_text
@@ -29,7 +29,7 @@ def test_help_speaks_of_protocols_by_their_words(name: str, capsys: pytest.Captu
     assert name != "linear-places" or all(each in " ".join(help_text.split()) for each in sentences)
 
 
-def test_it_tells_where_the_result_is(
+def test_it_says_where_the_result_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))

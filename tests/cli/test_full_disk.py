@@ -148,7 +148,7 @@ def plainly(name: str) -> str:
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_a_full_disk_is_told_and_leaves_what_is_whole(verb: str, disk: SmallDisk, outside: Path) -> None:
+def test_a_full_disk_is_an_error_and_leaves_what_is_whole(verb: str, disk: SmallDisk, outside: Path) -> None:
     begin(disk, outside)
     words, before = command_words(VERBS[verb], outside), disk.files()
     first = disk.run(words)
@@ -182,7 +182,7 @@ def test_a_full_disk_is_told_and_leaves_what_is_whole(verb: str, disk: SmallDisk
     assert names == new_names, "with room, the same command goes on"
 
 
-def test_output_that_finds_no_room_is_told(disk: SmallDisk, outside: Path) -> None:
+def test_output_that_finds_no_room_is_an_error(disk: SmallDisk, outside: Path) -> None:
     begin(disk, outside)
     result = disk.run("recipes", Room(pages=0), out="said.txt")
     assert disk_message(result).startswith("vantage: the output could not be written: ")

@@ -44,7 +44,7 @@ def run(
         ("plan", Room(pages=3), NO_ROOM),
     ],
 )
-def test_a_full_temporary_folder_is_told(
+def test_a_full_temporary_folder_is_an_error(
     verb: str,
     room: Room,
     problem: str,

@@ -56,7 +56,7 @@ def message_of(words: str, paths: dict[str, str], out: Path, capsys: pytest.Capt
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words.split()[:2]))
-def test_a_place_that_cannot_be_is_told_at_once(
+def test_a_place_that_cannot_be_is_an_error_at_once(
     words: str,
     paths: dict[str, str],
     tmp_path: Path,
@@ -80,7 +80,7 @@ def test_a_place_that_cannot_be_is_told_at_once(
 
 
 @pytest.mark.parametrize("words", WORKING, ids=lambda words: " ".join(words.split()[:2]))
-def test_a_full_disk_is_told_and_leaves_the_old_file(
+def test_a_full_disk_is_an_error_and_leaves_the_old_file(
     words: str,
     paths: dict[str, str],
     tmp_path: Path,
@@ -116,7 +116,7 @@ def test_an_export_to_a_full_disk_leaves_nothing(
     assert {path.name for path in tmp_path.iterdir()} <= {"cache"}
 
 
-def test_results_that_cannot_be_kept_with_the_run_are_told_at_once(
+def test_results_that_cannot_be_kept_with_the_run_are_an_error_at_once(
     paths: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = Path(paths["RUN"])
@@ -140,7 +140,7 @@ def test_results_that_cannot_be_kept_with_the_run_are_told_at_once(
         "reproduce infomin-table-4 --digits DATA --test-digits DATA --backgrounds DATA --test-backgrounds DATA",
     ],
 )
-def test_a_folder_that_cannot_be_made_is_told_at_once(
+def test_a_folder_that_cannot_be_made_is_an_error_at_once(
     words: str, paths: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").write_text("mine")

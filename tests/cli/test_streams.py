@@ -100,7 +100,7 @@ if sys.flags.utf8_mode == 0:
 
 
 def test_names_that_are_not_those_of_the_locale(tmp_path: Path) -> None:
-    """A listing is made anew for another encoding of names, and names that it lacks are told in a line."""
+    """A listing is made anew for another encoding of names, and names that it lacks are an error in one line."""
     (tmp_path / "images").mkdir()
     (tmp_path / "images" / "é.png").write_bytes(b"")
     for utf8, status in (("1", 0), ("0", 2)):

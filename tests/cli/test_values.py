@@ -41,7 +41,7 @@ from vantage.evaluate import SVM, LowShot, LowShotChosen
         ("detection RUN --schedule 2y", "--schedule: expected 1x, 2x, 6x or voc, found 2y; did you mean"),
     ],
 )
-def test_every_verb_tells_what_does_not_fit(words: str, pattern: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_verb_says_what_does_not_fit(words: str, pattern: str, capsys: pytest.CaptureFixture[str]) -> None:
     data = ["--data", "X"] if not words.startswith("transfer") else []
     assert main(["evaluate", *words.split(), *data]) == 2
     message = capsys.readouterr().err

@@ -280,7 +280,7 @@ def test_what_could_not_be_read_back_is_not_written(tmp_path: Path) -> None:
     assert not (tmp_path / settings.FILE).exists()
 
 
-def test_a_folder_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_to_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="could not be written to"):
         settings.write(moco_v2(32), tmp_path / "file" / "run")

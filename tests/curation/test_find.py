@@ -81,7 +81,7 @@ def test_outliers_mistakes_and_representatives(folder: Path, monkeypatch: pytest
         assert len({row["image"] for row in rows}) == 5 and sum(int(row["covered"]) for row in rows) == 32
 
 
-def test_contact_sheets_tell_classes_and_what_stands_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_contact_sheets_name_classes_and_what_stands_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VANTAGE_CACHE", str(folder / "cache"))
     encoder, source, work = load(folder / "run"), open_source(str(folder / "photos")), cpu_work(folder)
     rows = find_duplicates(encoder, source, work, 0.001).tiles

@@ -167,7 +167,7 @@ def test_resident_batches(tmp_path: Path) -> None:
         assert torch.equal(batch.image, torch.cat([list(r.batches(3))[step].image for r in ranks]))
 
 
-def test_decoding_tells_how_far_it_is(source: Source, tmp_path: Path) -> None:
+def test_decoding_reports_how_far_it_is(source: Source, tmp_path: Path) -> None:
     many, reports = SourceSubset(source, [0, 2] * 50), list[tuple[int, int]]()
 
     def report(done: int, total: int) -> None:

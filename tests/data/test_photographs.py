@@ -68,7 +68,7 @@ def test_the_photographs_are_real_and_in_color(train: Photographs) -> None:
     assert len({photograph.numpy().tobytes() for photograph in train._pixels}) == 16
 
 
-def test_the_fingerprint_tells_the_splits_apart_and_nothing_else(train: Photographs, test: Photographs) -> None:
+def test_the_fingerprint_distinguishes_the_splits_and_nothing_else(train: Photographs, test: Photographs) -> None:
     assert train.fingerprint() == Photographs("train").fingerprint()
     assert len({train.fingerprint(), test.fingerprint(), Photographs("train", 48).fingerprint()}) == 3
 

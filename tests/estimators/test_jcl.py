@@ -123,7 +123,7 @@ def test_3_the_expected_loss_lies_between_no_spread_and_all_of_it(seed: int):
     """L(λ = 0) ≤ E ℓ(q, k) ≤ L(λ = 1) < L(λ > 1) for k ~ N(μ, Σ).
 
     By Monte Carlo over 400,000 logits of q·k, which is normal too, in antithetic pairs and with the pull itself as
-    control variate (its mean is known). The tolerance is five standard errors, and the gaps are told to be larger.
+    control variate (its mean is known). The tolerance is five standard errors, and the gaps are required to be larger.
     """
     query, near, far = problem(5, 40, seed, rows=1)
     keys = torch.stack(near, 1)[0]

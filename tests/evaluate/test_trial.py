@@ -1,4 +1,4 @@
-"""Before an evaluation, the network sees one real image; a misfit is told in a sentence, and nothing is written."""
+"""Before an evaluation, the network sees one real image; a misfit is an error in a sentence, and nothing is written."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -31,7 +31,7 @@ def run_of(backbone: vantage.Backbone) -> Run:
 
 
 def finished_run(folder: Path, run: Run) -> Path:
-    """A run's folder with everything that a card tells."""
+    """A run's folder with everything that a card shows."""
     saved_run(folder, run)
     rows = [json.dumps(row) + "\n" for row in curve(run.epochs)]
     (folder / "metrics.jsonl").write_text("".join(rows))
@@ -53,7 +53,7 @@ def write_result(folder: Path, name: str, encoder: str, value: float) -> None:
     write_json(folder / "evaluations" / f"{name}.json", {**record, "encoder": encoder, "outcomes": outcomes})
 
 
-def test_a_card_tells_what_the_folder_holds(tmp_path: Path) -> None:
+def test_a_card_says_what_the_folder_holds(tmp_path: Path) -> None:
     run = run_of(ResNet9(2))
     result = export(finished_run(tmp_path / "run", run), "safetensors", tmp_path / "backbone.safetensors")
     assert result.card == tmp_path / "backbone.safetensors.md"

@@ -92,7 +92,7 @@ def test_a_path_without_a_name_is_refused(path: str) -> None:
 
 def test_folders_of_something_else_are_refused(encoder: FrozenEncoder, tmp_path: Path) -> None:
     folder = write_parts(encoder, tmp_path)
-    with pytest.raises(UserError, match="holds part-00000-of-00004.parquet, which is no part of these embeddings"):
+    with pytest.raises(UserError, match="holds part-00000-of-00004.parquet, which is not a part of these embeddings"):
         write_parts(encoder, tmp_path, size=10)
     other = random_encoder(tiny_run(), seed=1)
     with pytest.raises(UserError, match="part-00000-of-00004.parquet is not what this encoder makes"):

@@ -335,7 +335,7 @@ def test_sample_refuses_to_draw_nothing():
         Sample(0)
     with pytest.raises(UserError, match=r"Distinct\(count=0\)"):
         Distinct(0)
-    with pytest.raises(UserError, match="no share"):
+    with pytest.raises(UserError, match="not a share"):
         Sample(5, share=0.0)
 
 

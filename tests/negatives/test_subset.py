@@ -134,7 +134,7 @@ def test_a_fitted_subset_never_grows_and_nothing_is_refused():
     assert Subset(163_840).fit_to(1_000, 256).count == 1_000 and Subset(50).fit_to(10**6, 256).count == 50
     with pytest.raises(UserError, match="at least 1"):
         Subset(0)
-    with pytest.raises(UserError, match="no share"):
+    with pytest.raises(UserError, match="not a share"):
         Subset(5, share=0.0)
     with pytest.raises(UserError, match="step_seed"):
         Subset(3).subset_of(Keys(torch.eye(2), torch.arange(2)), 9)

@@ -105,7 +105,7 @@ def test_gradient():
 )
 @pytest.mark.parametrize("sample_size", [1, 3, 61])
 def test_columns_within_are_those_of_within(sample_size: int, rows: int, columns: int, seed: int, levels: int):
-    """Whatever the sample of the row tells: here it may be most of the row, or one value."""
+    """Whatever the sample of the row shows: here it may be most of the row, or one value."""
     generator = torch.Generator().manual_seed(seed)
     value = torch.randint(0, levels, (rows, columns), generator=generator).double()
     keep = torch.rand(value.shape, generator=generator) < 0.8

@@ -124,7 +124,7 @@ def test_evaluation_and_probe_take_both(trained_run: tuple[Path, str], tmp_path:
     folder, path = trained_run
     result = evaluate(folder, KNN(k=5), open_source(path), baselines=True, work=tiny.cpu_work(tmp_path))
     assert set(result.outcomes) == {"cmc_softmax", "raw pixels", "random encoder"}
-    assert all(outcome.accuracy.top1 > 50 for outcome in result.outcomes.values()), "colors tell the class"
+    assert all(outcome.accuracy.top1 > 50 for outcome in result.outcomes.values()), "colors show the class"
 
 
 def test_one_network_is_exported(trained_run: tuple[Path, str], tmp_path: Path):

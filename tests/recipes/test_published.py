@@ -520,7 +520,7 @@ def _memory_text(memory: object) -> str:
         case ReclusteredBank():
             clusters = f"{memory.clusters} × {memory.clusterings} clusters"
             return f"bank {_short(memory.momentum)}, {clusters} every {memory.every} from epoch {memory.first}"
-    raise AssertionError(f"tell test_published.py about {memory}")
+    raise AssertionError(f"test_published.py does not know {memory}")
 
 
 def _short(number: float) -> str:

@@ -70,7 +70,7 @@ def test_a_damaged_file_is_made_again(tmp_path: Path) -> None:
         assert maker.made == 10 and file.read_bytes() == whole
 
 
-def test_a_file_that_vanishes_is_told(tmp_path: Path) -> None:
+def test_a_file_that_vanishes_is_an_error(tmp_path: Path) -> None:
     rows = cached_rows(Maker(4), 9, tmp_path / "a.npy", 0)
     (tmp_path / "a.npy").write_bytes((tmp_path / "a.npy").read_bytes()[:-1])
     with pytest.raises(DataError, match=r"a.npy changed while it was in use \(it was cut short\)"):

@@ -42,7 +42,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path, mon
     assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
 
 
-def test_what_is_in_the_way_is_told(tmp_path: Path) -> None:
+def test_what_is_in_the_way_is_named(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     with pytest.raises(UserError, match=r"Is a directory\. Choose another name"):
         write_result(tmp_path / "folder", "x", "the table")

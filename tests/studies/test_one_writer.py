@@ -43,7 +43,7 @@ def reproducing(folder: Path) -> object:
 
 
 @pytest.mark.parametrize("work", [sweeping, comparing, learning, reproducing])
-def test_who_comes_second_is_told(
+def test_who_comes_second_gets_an_error(
     work: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "_PATIENCE", 0.1)

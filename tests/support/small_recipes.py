@@ -87,7 +87,7 @@ def shrink(run: Run, normalization: Normalization | None) -> Run:
         case PerView(encoders):
             role = PerView(tuple(_encoder(encoder, normalization) for encoder in encoders))
         case other:
-            raise AssertionError(f"tell small_recipes.py how to make {other} small")
+            raise AssertionError(f"small_recipes.py cannot make {other} small")
     branches = []
     for branch in run.branches:
         match branch.memory:
@@ -100,7 +100,7 @@ def shrink(run: Run, normalization: Normalization | None) -> Run:
             case ReclusteredBank():
                 memory = replace(branch.memory, clusters=5, clusterings=min(2, branch.memory.clusterings), first=1)
             case other:
-                raise AssertionError(f"tell small_recipes.py how to make {other} small")
+                raise AssertionError(f"small_recipes.py cannot make {other} small")
         rules = []
         for rule in branch.negatives:
             match rule:
@@ -119,7 +119,7 @@ def shrink(run: Run, normalization: Normalization | None) -> Run:
                 case Ball():
                     rules.append(Ball(Linear(0.9, 0.4, 8)))
                 case other:
-                    raise AssertionError(f"tell small_recipes.py how to make {other} small")
+                    raise AssertionError(f"small_recipes.py cannot make {other} small")
         positives = NearMates(12) if isinstance(branch.positives, NearMates) else branch.positives
         branches.append(replace(branch, memory=memory, positives=positives, negatives=tuple(rules)))
     return replace(run, encoders=role, branches=tuple(branches))

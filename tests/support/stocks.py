@@ -15,7 +15,7 @@ def small_stock(images: int, channels: int, side: int, classes: int = 10, seed: 
 
 
 def bars(images: int, classes: int = 10, seed: int = 0) -> "np.ndarray":
-    """Digits that can be told apart at any position: light bars, whose direction and width tell the class."""
+    """Digits that can be told apart at any position: light bars, whose direction and width show the class."""
     generator = np.random.default_rng(seed)
     row, column = np.mgrid[0:28, 0:28]
     pixels = np.zeros((images, 28, 28), dtype=np.uint8)

@@ -98,7 +98,7 @@ def saved_run(folder: Path, run: Run, seed: int = 0, images: int = 64) -> Learne
 
 
 def images(count: int, seed: int, classes: int = 3, size: int = 32, noise: float = 60.0) -> Arrays:
-    """Noisy squares whose color tells the class."""
+    """Noisy squares whose color shows the class."""
     chance = np.random.default_rng(seed)
     label = np.arange(count) % classes
     color = np.random.default_rng(99).uniform(60, 190, (classes, 3))

@@ -125,7 +125,7 @@ def test_no_file_of_a_checkpoint_is_a_pickle(tmp_path: Path):
     assert "pickle" not in vars(checkpoint) and "torch.load" not in Path(checkpoint.__file__).read_text()
 
 
-def test_what_does_not_fit_is_told_by_kind_and_example(tmp_path: Path):
+def test_what_does_not_fit_is_named_by_kind_and_example(tmp_path: Path):
     small, other = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 2)), nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
     with pytest.raises(UserError, match="does not fit the settings of its run") as problem:
         checkpoint.fill(other, small.state_dict(), tmp_path)

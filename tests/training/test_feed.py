@@ -258,7 +258,7 @@ def test_everything_is_trained_on_where_nothing_else_is_asked() -> None:
         Data(hold_out=1.0)
 
 
-def test_a_place_tells_how_much_of_it_is_trained_on(tmp_path: Path) -> None:
+def test_a_place_says_how_much_of_it_is_trained_on(tmp_path: Path) -> None:
     np.savez(tmp_path / "images.npz", images=np.zeros((9, 8, 8, 3), np.uint8))
     source, line = open_images(Data(str(tmp_path / "images.npz"), max_images=4))
     assert len(source) == 4

@@ -154,7 +154,7 @@ def test_a_killed_command_resumes_bit_equal(images_path: str, tmp_path: Path):
     assert rows(whole) == rows(killed)
 
 
-def test_a_killed_worker_is_told_in_a_line(
+def test_a_killed_worker_is_reported_in_a_line(
     images_path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     """As where memory runs out; what is saved until then goes on."""
@@ -211,7 +211,7 @@ def test_what_is_refused_at_the_start_leaves_no_run_behind(images_path: str, tmp
     assert not (tmp_path / "run").exists()
 
 
-def test_the_folder_tells_what_was_run(images_path: str, tmp_path: Path):
+def test_the_folder_says_what_was_run(images_path: str, tmp_path: Path):
     run = small_run("moco_v2", images_path, epochs=1)
     outcome = train(run, tmp_path / "run")
     assert outcome.finished
@@ -334,7 +334,7 @@ def test_knn_of_images_without_labels_is_refused_before_the_first_step(tmp_path:
     pixels = np.random.default_rng(0).integers(0, 256, (IMAGES, SIZE, SIZE, 3), np.uint8)
     np.savez(without_labels, images=pixels)
     np.savez(ones, images=pixels, labels=np.arange(IMAGES))
-    monkeypatch.setattr(Session, "__init__", lambda *_: pytest.fail("it must be told before anything is built"))
+    monkeypatch.setattr(Session, "__init__", lambda *_: pytest.fail("it must be an error before anything is built"))
     for images_path, reason in (
         (without_labels, f"none of the {IMAGES} images has one"),
         (ones, "no class has two images"),
@@ -375,7 +375,7 @@ def test_a_damaged_record_is_named_and_a_lost_one_is_begun_anew(images_path: str
     assert json.loads(record.read_text())[0]["data"]["images"] == IMAGES
 
 
-def test_resume_tells_where_it_goes_on(images_path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_resume_says_where_it_goes_on(images_path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     train(small_run("moco_v2", images_path, epochs=1), tmp_path / "run")
     with allowing("tiny"):
         resume(tmp_path / "run", progress=PlainProgress())

@@ -1,4 +1,4 @@
-"""What a run tells about itself."""
+"""What a run reports about itself."""
 
 import math
 

@@ -69,7 +69,7 @@ def test_lars_is_the_slow_loop() -> None:
         assert not torch.equal(parameter, start[name])
 
 
-def test_lars_moves_a_weight_that_is_still_nought_and_leaves_one_without_gradient() -> None:
+def test_lars_moves_a_weight_that_is_still_zero_and_leaves_one_without_gradient() -> None:
     network = nn.Linear(2, 2).double()
     nn.init.zeros_(network.weight)
     optimizer = LARS().build(network, lr=0.1)

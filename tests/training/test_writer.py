@@ -120,7 +120,7 @@ def test_a_clock_that_jumps_changes_nothing(
     assert 0 < seconds[0] <= seconds[1] < 600 + (12 * DAY if "monotonic" in clocks else 0)
 
 
-def test_metrics_on_a_full_disk_are_told_and_the_rows_before_stay(tmp_path: Path) -> None:
+def test_metrics_on_a_full_disk_are_reported_and_the_rows_before_stay(tmp_path: Path) -> None:
     metrics = Metrics(tmp_path, 0)
     metrics.write({"step": 1, "loss": 1.0})
     backup = (tmp_path / "metrics.jsonl").rename(tmp_path / "kept")

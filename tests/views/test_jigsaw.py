@@ -37,7 +37,7 @@ def pictures(count: int, height: int, width: int, seed: int = 0) -> Tensor:
 
 
 def coordinate_images(count: int, side: int) -> Tensor:
-    """Images whose pixels tell their row, their column and the number of their image."""
+    """Images whose pixels show their row, their column and the number of their image."""
     line = torch.arange(float(side))
     rows, columns = line[:, None].expand(side, side), line.expand(side, side)
     return torch.stack([torch.stack([rows, columns, torch.full((side, side), float(n))]) for n in range(count)])

@@ -26,7 +26,7 @@ def generator_of(seed: int) -> torch.Generator:
 
 
 def where(height: int = 20, width: int = 30) -> torch.Tensor:
-    """An image whose pixels tell their row and column."""
+    """An image whose pixels show their row and column."""
     down, across = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
     return torch.stack((down, across, torch.zeros_like(down))).to(torch.uint8)
 

@@ -51,7 +51,7 @@ class Debiased:
 def check_prior(prior: float) -> None:
     """Raises `UserError` unless τ⁺ is a share below 1."""
     if not 0 <= prior < 1:
-        raise UserError(f"prior {prior} is no share of the negatives: give one from 0 to below 1, such as 0.1")
+        raise UserError(f"prior {prior} is not a share of the negatives: give one from 0 to below 1, such as 0.1")
 
 
 def log_debiased(

@@ -41,7 +41,9 @@ class HCL(TableEstimator):
         check_temperature(self.temperature)
         check_prior(self.prior)
         if not 0 <= self.hardness < float("inf"):
-            raise UserError(f"HCL(hardness={self.hardness}) is no weight on hard negatives: give 0 or more, such as 1")
+            raise UserError(
+                f"HCL(hardness={self.hardness}) is not a weight on hard negatives: give 0 or more, such as 1"
+            )
 
     def __call__(self, positive: Scores, negative: Scores, step: int) -> Float[Tensor, "b"]:
         """One loss per query."""

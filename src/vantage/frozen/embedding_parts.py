@@ -93,7 +93,7 @@ def check_folder(folder: Path, names: set[str] | None = None) -> None:
     names_there = sorted(os.listdir(folder)) if folder.is_dir() else []
     for name in names_there:
         if not (name in names if names is not None else name.startswith("part-")):
-            raise UserError(f"{folder} holds {name}, which is no part of these embeddings: choose another folder")
+            raise UserError(f"{folder} holds {name}, which is not a part of these embeddings: choose another folder")
 
 
 def _is_there(file: Path, facts: dict[str, Any]) -> bool:

@@ -37,11 +37,11 @@ def taken_cores(seconds: float = _SECONDS, ticks: Callable[[], dict[int, list[in
     time.sleep(seconds)
     after = ticks()
     free = _IDLE if os.nice(0) > 0 else (*_IDLE, _NICE)
-    taken = 0
+    busy = 0
     for core in os.sched_getaffinity(0) & before.keys() & after.keys():
         spent = [late - early for early, late in zip(before[core], after[core], strict=True)]
-        taken += sum(spent) - sum(spent[column] for column in free) > _TAKEN * max(1, sum(spent))
-    return taken
+        busy += sum(spent) - sum(spent[column] for column in free) > _TAKEN * max(1, sum(spent))
+    return busy
 
 
 def threads_for_free_cores() -> int:
@@ -50,8 +50,8 @@ def threads_for_free_cores() -> int:
     if "OMP_NUM_THREADS" in os.environ or not hasattr(os, "sched_getaffinity"):
         return 0
     cores = len(os.sched_getaffinity(0))
-    taken = taken_cores() if cores > 1 else 0
-    return max(1, cores - taken) if taken else 0
+    busy = taken_cores() if cores > 1 else 0
+    return max(1, cores - busy) if busy else 0
 
 
 @contextmanager

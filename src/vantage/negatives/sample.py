@@ -53,7 +53,7 @@ class Draw(ABC):
         if self.count < 1:
             raise UserError(f"{name}(count={self.count}) draws nothing: give a count of at least 1")
         if not 0 < self.share <= 1:
-            raise UserError(f"{name}(share={self.share}) is no share of the images: give one above 0, at most 1")
+            raise UserError(f"{name}(share={self.share}) is not a share of the images: give one above 0, at most 1")
 
     def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:
         """The drawn pairs, one column for each draw."""

@@ -47,7 +47,7 @@ class Subset(PoolRule):
         if self.count < 1:
             raise UserError(f"Subset(count={self.count}) keeps nothing: give a count of at least 1")
         if not 0 < self.share <= 1:
-            raise UserError(f"Subset(share={self.share}) is no share of the images: give one above 0, at most 1")
+            raise UserError(f"Subset(share={self.share}) is not a share of the images: give one above 0, at most 1")
 
     def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:
         """The pairs with the keys of the subset, in columns that are the same for every query."""

@@ -3,7 +3,7 @@
 b: queries   m: keys in the pool   r: rows of a tile   d: width
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from vantage.negatives import BandRule, Rule
 from vantage.negatives.ranks import BandColumns, within
 from vantage.records import Keys, Negatives, Scores
 
-__all__ = ["band", "cosines", "remaining_pairs", "tile_rows"]
+__all__ = ["band", "cosine_tiles", "cosines", "remaining_pairs", "tile_rows"]
 
 _TILE = 2**24  # bytes of a tile on the CPU: 64 rows of 65,536 keys, fastest in measurements
 _MANY = 64  # with fewer queries on the left of the product, CPU libraries run at a third of their speed
@@ -65,6 +65,16 @@ def cosines(query: Float[Tensor, "r d"], keys: Float[Tensor, "m d"], out: Float[
     return out
 
 
+def cosine_tiles(
+    query: Float[Tensor, "b d"], keys: Float[Tensor, "m d"], rows: int
+) -> Iterator[tuple[slice, Float[Tensor, "r m"]]]:
+    """The cosines of a few rows at a time with all keys, and which rows they are. Each tile overwrites the last one."""
+    buffer = query.new_empty(min(rows, len(query)), len(keys))
+    for start in range(0, len(query), rows):
+        tile = query[start : start + rows]
+        yield slice(start, start + rows), cosines(tile, keys, buffer[: len(tile)])
+
+
 def remaining_pairs(
     cosine: Float[Tensor, "r m"], query: Keys, pool: Keys, rules: tuple[Rule, ...], step: int
 ) -> Scores:
@@ -81,11 +91,7 @@ class _Band(torch.autograd.Function):
         ctx, query: Tensor, keys: Tensor, select: Callable[[Tensor, slice], BandColumns], temperature: float, rows: int
     ) -> Tensor:
         result, pull = query.new_empty(len(query)), torch.empty_like(query)
-        buffer = query.new_empty(min(rows, len(query)), len(keys))
-        for start in range(0, len(query), rows):
-            part = slice(start, start + rows)
-            tile = query[part]
-            cosine = cosines(tile, keys, buffer[: len(tile)])
+        for part, cosine in cosine_tiles(query, keys, rows):
             inside, top = select(cosine, part)
             # Dropped after the exponential, since exp(−inf) takes twenty times as long as that of a finite number.
             shift = top.clamp(min=torch.finfo(top.dtype).min)[:, None]

@@ -15,7 +15,7 @@ from vantage.cosines import BUDGET, full, in_full
 from vantage.negatives import BandRule, Draw, Rule
 from vantage.negatives.ranks import columns_within, within
 from vantage.negatives.sample import DrawResult
-from vantage.partition.band import cosines, remaining_pairs, tile_rows
+from vantage.partition.band import cosine_tiles, remaining_pairs, tile_rows
 from vantage.partition.table import softmax
 from vantage.records import Keys, Negatives
 
@@ -68,11 +68,7 @@ class _DrawsFromBand(torch.autograd.Function):
         ctx, query: Tensor, keys: Tensor, draw: Callable[[Tensor, slice], DrawResult], temperature: float, rows: int
     ) -> Tensor:
         result, pull = query.new_empty(len(query)), torch.empty_like(query)
-        buffer = query.new_empty(min(rows, len(query)), len(keys))
-        for start in range(0, len(query), rows):
-            part = slice(start, start + rows)
-            tile = query[part]
-            cosine = cosines(tile, keys, buffer[: len(tile)])
+        for part, cosine in cosine_tiles(query, keys, rows):
             column, keep = draw(cosine, part)
             logits = cosine.gather(1, column).div_(temperature).masked_fill_(~keep, -torch.inf)
             result[part], weight = softmax(logits)

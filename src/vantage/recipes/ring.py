@@ -84,8 +84,8 @@ def ring_ir_released(size: int = 224) -> Run:
     ring = variant_of(ring_ir_unannealed(size), "ring_ir_released")
     assert isinstance(ring.encoders, Shared)
     encoder = Encoder(ring.encoders.encoder.backbone, MLP(512, 128))
-    course = StepDecay(0.03, milestones=(136, 166))
-    return replace(ring, views=npid_views(size, 1), encoders=Shared(encoder), learning_rate=course, epochs=200)
+    decay = StepDecay(0.03, milestones=(136, 166))
+    return replace(ring, views=npid_views(size, 1), encoders=Shared(encoder), learning_rate=decay, epochs=200)
 
 
 def ball_ir(size: int = 224, statistics: Statistics = IMAGENET) -> Run:

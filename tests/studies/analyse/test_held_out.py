@@ -144,7 +144,7 @@ def test_a_gpu_finds_the_same(runs: dict[str, TrainedNetworks]) -> None:
 
 @dataclass(frozen=True)
 class Cold:
-    """An estimator of somebody's own that tells no temperature."""
+    """An estimator of somebody's own that has no temperature."""
 
     def build(self, images: int) -> TableEstimator:
         """Never asked for."""

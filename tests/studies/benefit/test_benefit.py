@@ -163,7 +163,7 @@ def test_the_learning_rate_is_chosen_on_images_held_out(home: Path) -> None:
 
 
 @pytest.mark.slow
-def test_other_weights_and_leaks_are_told(home: Path, tmp_path: Path) -> None:
+def test_other_weights_and_leaks_are_reported(home: Path, tmp_path: Path) -> None:
     saved_run(tmp_path / "other", tiny_run(), seed=5)
     train = SourceSubset(SOURCE, range(48))
     test = SourceSubset(SOURCE, [*range(48, 60), 0, 1])
@@ -188,7 +188,7 @@ def test_other_weights_and_leaks_are_told(home: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "new").exists()
 
 
-def test_others_with_one_name_are_told_apart_from_one_named_twice(home: Path, tmp_path: Path) -> None:
+def test_others_with_one_name_are_distinguished_from_one_named_twice(home: Path, tmp_path: Path) -> None:
     paths = [shutil.copytree(home / "run", tmp_path / part / "other") for part in "ab"]
     assert list(encoders_by_name(home / "run", paths[:1])) == ["other"]
     with pytest.raises(UserError, match="two of the others are called other, .*/b/other and an earlier one"):

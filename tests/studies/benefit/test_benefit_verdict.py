@@ -115,7 +115,7 @@ def test_other_weights_are_compared_with_the_run() -> None:
     assert "not clearly different from pretrained, frozen" in frozen
 
 
-def test_the_split_is_told() -> None:
+def test_the_split_is_named() -> None:
     lines = sentences(result_of(FEW, EVERY, leaks=(0, 3, 9)))
     without = result_of(FEW, EVERY, leaks=(0, 3, 9)).gap(TUNED, SCRATCH, 10, leaks=False)
     rows = [number for number in range(TEST) if number not in (0, 3, 9)]

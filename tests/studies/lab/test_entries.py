@@ -142,7 +142,7 @@ def test_toys_are_not_made_on_a_gpu() -> None:
     assert toy.runnable_cells and not one_gpu(toy).runnable_cells
 
 
-def test_scale_and_state_are_told() -> None:
+def test_scale_and_state_are_named() -> None:
     entry = entry_of("jcl-table-1")
     assert "7,500 training images at 32 px; 29,952 images of warm base, 7,488 of each branch" in scale_of(entry)
     assert (

@@ -161,7 +161,7 @@ def test_a_cell_is_collected_when_all_its_measures_are_done(order: WorkOrder, tm
     assert {(p.cell.name, p.seed) for p in missing_pieces(maker, (entry,), (0,), tmp_path)} == {("base", 0)}
 
 
-def test_costs_are_told_before(order: WorkOrder) -> None:
+def test_costs_are_printed_before(order: WorkOrder) -> None:
     maker = order.maker()
     todo = missing_pieces(maker, order.entries, (1,))
     cost = estimate_workload(maker, todo, speed=1_000.0)

@@ -73,7 +73,7 @@ def test_means_intervals_and_seeds_are_where_the_numbers_are() -> None:
     first, second, alone = (segment[:, 1] for segment in means.lines[2][0].get_segments())
     assert tuple(first) == pytest.approx(interval((10.0, 11.0, 12.0)))
     assert tuple(second) == pytest.approx(interval((14.0, 15.0, 19.0)))
-    assert tuple(alone) == (12.0, 12.0)  # one seed tells of no spread
+    assert tuple(alone) == (12.0, 12.0)  # one seed shows no spread
     seed = [(list(x.get_xdata()), list(x.get_ydata())) for x in line.lines]
     assert ([0.0, 0.5, 1.0], [11.0, 15.0, 12.0]) in seed and ([0.0, 0.5], [12.0, 19.0]) in seed
     assert line.get_title() == "two cores, 1 to 3 seeds\nfloor: raw 5"

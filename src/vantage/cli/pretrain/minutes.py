@@ -123,14 +123,14 @@ def show_worth(run: "Run", folder: Path, console: Console) -> None:
     data, here = shlex.quote(run.data.path), shlex.quote(str(folder))
     try:
         source, _ = look_at(without_hold_out(run.data), console)
-        judgement = sanity_check(folder, source, Work(num_workers=max(1, run.data.num_workers)))
+        judgment = sanity_check(folder, source, Work(num_workers=max(1, run.data.num_workers)))
     except UserError as problem:
         console.note(f"whether training helped was not judged: {problem}")
         return
-    for line in judgement.lines:
+    for line in judgment.lines:
         console.note(line)
     longer = f"vantage pretrain --data {data} --minutes {10 * _whole_minutes(run.monitoring.minutes)}"
     use = (f"vantage embed {here} --data {data} --out features.parquet", f"vantage export {here} --to safetensors")
     look = f"vantage evaluate retrieval {here} --data {data}"
-    for line in (*use, longer) if judgement.beats_baselines else (look, longer):
+    for line in (*use, longer) if judgment.beats_baselines else (look, longer):
         console.note(f"next: {line}")

@@ -113,9 +113,9 @@ class RandAugment:
         images, groups = images.clone() if len(images) > 1 else images, self._groups()
         for column in range(parameters.change.shape[1]):
             changes = torch.where(parameters.on[:, column], parameters.change[:, column], -1)
-            strength, drawn = Strength(*(field[:, column] for field in parameters[2:])), set(changes.tolist())
+            strength, present = Strength(*(field[:, column] for field in parameters[2:])), set(changes.tolist())
             for numbers in groups:
-                if not drawn.intersection(numbers):
+                if not present.intersection(numbers):
                     continue
                 rows = torch.isin(changes, torch.tensor(numbers)).nonzero()[:, 0]
                 where = rows.to(images.device, non_blocking=True)

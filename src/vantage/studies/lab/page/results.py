@@ -82,8 +82,8 @@ def _numbers(results: Iterable[Mapping[str, Any]]) -> dict[str, float]:
 def _measured_by(results: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """For each number the digest of the measure that made it; nothing for experiments that measure themselves."""
     keys = ("measure", "version", "settings")
-    measured = [(one, one["about"]) for one in results if "measure" in one["about"]]
-    return {name: digest({key: about[key] for key in keys}) for one, about in measured for name in one["numbers"]}
+    of_measures = [(one, one["about"]) for one in results if "measure" in one["about"]]
+    return {name: digest({key: about[key] for key in keys}) for one, about in of_measures for name in one["numbers"]}
 
 
 def _without_seed(cells: dict[str, Any], seed: str) -> dict[str, dict[str, float]]:
@@ -214,9 +214,9 @@ def _current_cells(entry: Entry, cells: Mapping[str, Any]) -> dict[str, Any]:
     for name, cell in cells.items():
         if name in runnable and cell["made"] == _key(entry, name):
             keys, by = _measure_keys(runnable[name]), cell.get("by", {})
-            kept = {n: row for n, row in cell["measures"].items() if n not in by or by[n] in keys}
-            if kept:
-                current[name] = {**cell, "by": {n: key for n, key in by.items() if n in kept}, "measures": kept}
+            rows = {n: row for n, row in cell["measures"].items() if n not in by or by[n] in keys}
+            if rows:
+                current[name] = {**cell, "by": {n: key for n, key in by.items() if n in rows}, "measures": rows}
     return current
 
 
