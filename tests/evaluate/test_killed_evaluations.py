@@ -19,7 +19,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-CELLS = [(name, count) for count in (1, 2) for name in PROTOCOLS if count == 1 or name != "detection-c4"]
+CELLS = [(name, count) for count in (1, 2) for name in PROTOCOLS]
 FAST = ("linear-moco", 1)
 
 

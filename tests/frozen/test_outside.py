@@ -231,6 +231,9 @@ def test_verbs_that_take_a_run_take_weights(weights: Path, tmp_path: Path, capsy
     assert f"timm:{SMALL} (weights.safetensors)" in similarity
     assert (tmp_path / "weights" / "analyses" / "similarity.json").is_file()
     assert f"timm:{SMALL} (weights.safetensors)" in run("analyse", "false-negatives", word, "--data", data)
+    outliers = tmp_path / "outliers.csv"
+    assert str(outliers) in run("find", "outliers", word, "--data", data, "--out", str(outliers))
+    assert len(outliers.read_text().splitlines()) == 1 + 12
     page = str(tmp_path / "page.html")
     assert page in run("report", word, str(tmp_path / "run"), "--data", data, "--out", page)
     assert main(["--import", "tiny", "analyse", "band", word, "--data", data]) == 2

@@ -3,7 +3,8 @@
     PYTHONPATH=src:tests:tests/report python tests/report/screenshots.py
 
 writes `sections.png` anew, the reference of `test_browser.py`: to be done, and looked at, where the page changes on
-purpose.
+purpose. `SECTIONS` leaves out `#results` and `#clusters`: the runs of this page have no recorded results and make no
+clusters. `test_accessible.py` draws a table of results.
 """
 
 import base64

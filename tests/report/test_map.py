@@ -2,6 +2,7 @@
 
 import base64
 import io
+import re
 from pathlib import Path
 
 import numpy as np
@@ -57,6 +58,17 @@ def test_of_many_images_some_are_laid_out_and_the_others_lie_among_them(monkeypa
     scale = (position[some].amax(0) - position[some].amin(0)) / (few.amax(0) - few.amin(0))
     assert scale[0] == pytest.approx(float(scale[1]), rel=1e-3), "the picture of the few, moved and scaled"
     assert torch.equal(places(vector), position)
+
+
+def test_the_page_says_how_many_images_were_laid_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = images(30, 0)
+    run = finished_run(tmp_path / "run", tiny_run(), source)
+    sentence = "20 of them were laid out; each other image lies at the median of its ten nearest of these."
+    for most, said in ((20, [sentence]), (30, [])):
+        monkeypatch.setattr(layout, "MOST_LAID_OUT", most)
+        write_report([run], source, tmp_path / "report.html", work=cpu_work(tmp_path))
+        page = (tmp_path / "report.html").read_text(encoding="utf-8")
+        assert re.findall(r"[\d,]+ of them were laid out.*?these\.", page) == said
 
 
 def test_few_images_are_laid_out() -> None:

@@ -1,12 +1,15 @@
 """Clusters of a run's memory, for the images it was trained on and for others."""
 
+import re
 from pathlib import Path
 
 import torch
 from runs_with_metrics import finished_run
 from small_runs import IMAGES, small_run, write_images
+from tiny import cpu_work
 
 from vantage.data import SourceSubset, open_source
+from vantage.report import write_report
 from vantage.report.clusters import clusters_of
 from vantage.training import checkpoint
 
@@ -31,6 +34,13 @@ def test_clusters_are_those_of_the_memory(tmp_path: Path) -> None:
     ]
     other = clusters_of(run, SourceSubset(source, range(IMAGES - 1)))
     assert other is not None and other.label is None and "--data names others" in other.problem
+    write_report([run], source, tmp_path / "report.html", work=cpu_work(tmp_path))
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    (section,) = re.findall(r'<section id="clusters">(.*?)</section>', page, re.DOTALL)
+    headings = [(int(one), int(size)) for one, size in re.findall(r"cluster (\d+)<br>(\d+) images", section)]
+    assert headings == clusters.largest(8) and len(headings) == 4
+    assert section.count('src="data:image/') == sum(min(8, size) for _, size in headings)
+    assert '<option value="cluster">by cluster</option>' in page
 
 
 def test_a_run_without_clusters_has_none(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from vantage.facts.run_facts import RunFacts
+from vantage.report import layout
 from vantage.report.clusters import Clusters
 from vantage.report.curves import Chart, curves
 from vantage.report.drawing import Line, chart
@@ -66,6 +67,11 @@ class MapSection:
     def clustered(self) -> bool:
         """Whether any run has clusters."""
         return any(run["cluster"] is not None for run in self.runs)
+
+    @property
+    def laid_out(self) -> int:
+        """How many images t-SNE laid out; each of the others lies among its nearest of these."""
+        return min(self.images["count"], layout.MOST_LAID_OUT)
 
     @property
     def data(self) -> dict[str, Any]:

@@ -5,11 +5,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 from tiny import images, saved_run, tiny_run
 
 from vantage.cli import main
 from vantage.studies.benefit import comparison, timing
 from vantage.studies.benefit.timing import UnitTimes
+
+NETWORK = "mobilenetv3_small_050"
+"""A small network of timm, for weights from elsewhere."""
 
 QUICK = "--shares 25 100 --seeds 0 1 --epochs 1 --batch-size 16 --learning-rates 0.05 --device cpu --num-workers 1"
 
@@ -48,6 +52,20 @@ def test_an_ordinary_use(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert main(f"benefit run --data images.npz {QUICK} --quiet".split()) == 0
     again = capsys.readouterr()
     assert (again.out, again.err) == (output.out, "")
+
+
+@pytest.mark.slow
+def test_weights_from_elsewhere_are_compared_with_a_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import timm
+
+    save_file(timm.create_model(NETWORK, pretrained=False).state_dict(), folder / "weights.safetensors")
+    few = "--shares 100 --seeds 0 1 --epochs 1 --batch-size 4 --learning-rates 0.05 --device cpu --num-workers 1"
+    others = f"--others timm:{NETWORK}=weights.safetensors --out both"
+    assert main(f"benefit run {others} --data images.npz {few}".split()) == 0
+    output, table = capsys.readouterr().out, (folder / "both" / "benefit.csv").read_text()
+    for way in ("fine-tuned", "frozen"):
+        name = f"timm:{NETWORK} (weights.safetensors), {way}"
+        assert name in output and table.count(f'"{name}"') == 2
 
 
 def test_who_stops_it_may_go_on(
