@@ -181,7 +181,7 @@ def test_a_users_own_views_say_how_images_are_seen() -> None:
     run = replace(tiny_run(), views=Plain())
     assert evaluation_view(run) == EvaluationView(20, 24, IMAGENET)
     object.__setattr__(run, "views", Strange())  # as without the checks of types that tests run under
-    with pytest.raises(UserError, match=r"Strange does not say .* a method evaluation"):
+    with pytest.raises(UserError, match=r"Strange does not define .* a method evaluation"):
         evaluation_view(run)
 
 
