@@ -80,8 +80,9 @@ def scan(
     together = together and same_on_all(len(source))
     if together:
         known = true_on_all(known)
-    numbers = record["bad"] if known else _bad_numbers(source, num_workers, progress, together)
-    bad = [image for number in numbers if (image := _try(source, number))]
+    found: dict[int, BadImage] = {}  # by this process, which need not try them again
+    numbers = record["bad"] if known else _bad_numbers(source, num_workers, progress, together, found)
+    bad = [image for number in numbers if (image := found.get(number) or _try(source, number))]
     if not known:
         content = {"version": _VERSION, "images": len(source), "bad": [image.number for image in bad]}
         try_write_json(folder / f"{key}.json", content)
@@ -117,17 +118,22 @@ def readable(source: Source, result: Scan, policy: OnBadImage = "skip", limit: f
 
 
 def _bad_numbers(
-    source: Source, num_workers: int, progress: Callable[[int, int], None] | None, together: bool
+    source: Source,
+    num_workers: int,
+    progress: Callable[[int, int], None] | None,
+    together: bool,
+    found: dict[int, BadImage],
 ) -> Iterator[int]:
-    """The numbers of the unreadable images, in order. Work is handed out in blocks, since a task for each image would
-    be slow."""
+    """The numbers of the unreadable images, in order; `found` receives those that this process tried. Work is handed
+    out in blocks, since a task for each image would be slow."""
     size = _CHUNK * max(1, num_workers)
     blocks = [range(start, min(start + size, len(source))) for start in range(0, len(source), size)]
     with ThreadPoolExecutor(max(1, num_workers)) as pool:
 
         def bad_in(block: range) -> Tensor:
-            tries = pool.map(lambda number: _try(source, number), block)
-            return torch.tensor([image.number for image in tries if image], dtype=torch.int64)
+            bad = [image for image in pool.map(lambda number: _try(source, number), block) if image]
+            found.update({image.number: image for image in bad})
+            return torch.tensor([image.number for image in bad], dtype=torch.int64)
 
         own = map(bad_in, own_parts(blocks) if together else blocks)
         parts = parts_in_order(own, len(blocks), (), torch.int64) if together else own
