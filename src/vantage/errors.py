@@ -1,6 +1,6 @@
 """Errors that the user can correct; their messages say what was asked for, what was found, and what to do."""
 
-__all__ = ["DataError", "TimeTooShort", "UnreadableImage", "UserError", "WriteError"]
+__all__ = ["DataError", "TimeTooShort", "UnreadableImage", "UserError", "WriteError", "first_line"]
 
 
 class UserError(ValueError):
@@ -40,6 +40,11 @@ class UnreadableImage(DataError):
 
     def __str__(self) -> str:
         return _one_line(f"cannot read the image {self.name}: {self.reason}")
+
+
+def first_line(error: BaseException, most: int | None = None) -> str:
+    """The first line of an error's text, or the name of its type if it has none; at most `most` characters."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0][:most]
 
 
 def _one_line(text: str) -> str:

@@ -33,7 +33,7 @@ from PIL import (
 from torch import Tensor
 from torchvision.io import ImageReadMode
 
-from vantage.errors import UnreadableImage
+from vantage.errors import UnreadableImage, first_line
 
 MAX_PIXELS = 80_000_000
 """Pictures of more pixels than this are refused as decompression bombs, unless the caller sets another bound."""
@@ -124,7 +124,7 @@ def _decode_slowly(data: bytes | bytearray, name: str, max_pixels: int) -> UInt8
     except UnreadableImage:
         raise
     except Exception as error:
-        raise UnreadableImage(name, f"it is damaged ({_first_line(error)})") from error
+        raise UnreadableImage(name, f"it is damaged ({first_line(error, 200)})") from error
 
 
 def _check_size(height: int, width: int, name: str, max_pixels: int) -> None:
@@ -166,7 +166,3 @@ def _webp_size(data: bytes | bytearray) -> tuple[int, int]:
         return 1 + (bits >> 14 & 0x3FFF), 1 + (bits & 0x3FFF)
     width, height = struct.unpack_from("<HH", data, 26)
     return height & 0x3FFF, width & 0x3FFF
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0][:200]

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from vantage.data.sources.source import Source
 from vantage.encoding import encode, in_evaluation
-from vantage.errors import UnreadableImage, UserError
+from vantage.errors import UnreadableImage, UserError, first_line
 from vantage.frozen.encoder import FrozenEncoder
 
 __all__ = ["try_encoder"]
@@ -27,8 +27,7 @@ def try_encoder(encoder: FrozenEncoder, source: Source) -> None:
         with in_evaluation(encoder.backbone):
             vector = encode(encoder.backbone, view.to(weight.device))
     except Exception as problem:  # a user's network may raise anything
-        reason = str(problem).splitlines()[0] if str(problem) else type(problem).__name__
-        raise UserError(f"{encoder.name} does not fit {seen}: {reason}") from problem
+        raise UserError(f"{encoder.name} does not fit {seen}: {first_line(problem)}") from problem
     if tuple(vector.shape) != (1, encoder.width):
         raise UserError(
             f"{encoder.name}: features of one image have the shape {tuple(vector.shape)} for {seen}; expected"

@@ -6,7 +6,7 @@ import re
 import torch
 
 from vantage.composition.suggest import no_such
-from vantage.errors import UserError
+from vantage.errors import UserError, first_line
 
 __all__ = ["check_hardware", "check_machines", "device_named", "names_here"]
 
@@ -40,7 +40,7 @@ def device_named(name: str) -> torch.device:
     try:
         return torch.empty(0, device=name).device
     except (RuntimeError, AssertionError) as problem:  # torch reports some of these by an assertion
-        reason = str(problem).splitlines()[0][:120]
+        reason = first_line(problem, 120)
         raise UserError(f"the device {name} does not answer ({reason}): give another, or cpu") from problem
 
 

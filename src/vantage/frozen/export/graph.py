@@ -15,7 +15,7 @@ from torch.export import Dim, ExportedProgram
 
 from vantage.data import Source, open_source
 from vantage.encoding import encode
-from vantage.errors import UnreadableImage, UserError
+from vantage.errors import UnreadableImage, UserError, first_line
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.storage.files import no_temporary_files
 from vantage.views.operations.operation import Operation
@@ -83,7 +83,7 @@ def program_of(encoder: FrozenEncoder, crops: GraphImages) -> ExportedProgram:
         except OSError as problem:  # torch.export needs temporary files
             raise no_temporary_files(problem) from problem
         except Exception as problem:  # torch.export has many kinds of errors for what it cannot follow
-            reason = (str(problem).strip() or type(problem).__name__).splitlines()[0][:160]
+            reason = first_line(problem, 160)
             raise UserError(
                 f"{encoder.choice or encoder.name!r} cannot be written as one graph ({reason}): export to safetensors"
             ) from problem

@@ -18,7 +18,7 @@ from vantage.data import Source
 from vantage.encoders import Encoder
 from vantage.encoders.activations import bytes_for_backward
 from vantage.encoders.normalization.grouped import share_of_groups
-from vantage.errors import UnreadableImage, UserError
+from vantage.errors import UnreadableImage, UserError, first_line
 from vantage.estimators import EstimatorChoice
 from vantage.machine.allocator import check_memory, check_views
 from vantage.memory import StoreOf
@@ -95,7 +95,7 @@ def _misfit(run: Run, number: int, view: Tensor, problem: Exception) -> str:
     hint = f": the backbone's in_channels is {expected[0]}, set it to {channels}" if len(expected) == 1 else ""
     return (
         f"the encoder does not fit view {number}, which has {channels} channels and {height} x {width} pixels{hint} "
-        f"({str(problem).splitlines()[0] if str(problem) else type(problem).__name__})"
+        f"({first_line(problem)})"
     )
 
 
