@@ -102,6 +102,31 @@ def test_two_machines_train_as_one_does(run_and_images: tuple[str, str], tmp_pat
     assert len(one) == 3 and two == pytest.approx(one, rel=1e-5)
 
 
+_WITH_A_LIST = """
+import os, sys
+from importlib import import_module
+from vantage.cli import main
+scan = import_module("vantage.data.scan")
+tried, names, scan._CHUNK = scan._try, open(sys.argv.pop(1) + os.environ["RANK"], "w"), 16
+scan._try = lambda source, number: (print(number, file=names, flush=True), tried(source, number))[1]
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.slow
+def test_torchrun_opens_each_image_once(run_and_images: tuple[str, str], tmp_path: Path) -> None:
+    """Before training, the processes share the search for unreadable images."""
+    program = tmp_path / "with_a_list.py"
+    program.write_text(_WITH_A_LIST)
+    words = ["pretrain", "moco_v2", "--data", run_and_images[1], "--backbone", "convolutions", "--size", "16"]
+    words += ["--batch-size", "16", "--epochs", "1", "--devices", "2", "--set", "hardware.accelerator=cpu"]
+    start = (*TORCHRUN[:-2], str(program), str(tmp_path / "tried-"))
+    _output_lines(start, *words, "--set", "data.num_workers=1", "--out", str(tmp_path / "new"), cache=tmp_path / "cache")
+    tried = [[int(line) for line in (tmp_path / f"tried-{rank}").read_text().split()] for rank in range(2)]
+    assert sorted(tried[0] + tried[1]) == list(range(60))
+    assert len(tried[1]) == 28, "every other block of 16 images"
+
+
 @pytest.mark.slow
 def test_torchrun_trains_a_detector(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -223,14 +223,14 @@ def start(hardware: Hardware) -> "Fabric":
 
 @contextmanager
 def _silent() -> Iterator[None]:
-    """A context in which Fabric prints neither its greeting nor its advice on precision."""
-    logger = logging.getLogger("lightning_fabric.utilities.rank_zero")
-    before = logger.disabled
-    logger.disabled = True
+    """A context in which Fabric prints neither its greetings nor its advice on precision."""
+    logger = logging.getLogger("lightning_fabric")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
     try:
         yield
     finally:
-        logger.disabled = before
+        logger.setLevel(before)
 
 
 def has_bf16(on_cuda: bool) -> bool:

@@ -19,6 +19,7 @@ from vantage.cli.printing.console import INTERRUPTED, Console
 from vantage.cli.printing.differences import show_differences
 from vantage.cli.reading.arguments import Command, Repeated, Word, read
 from vantage.cli.reading.images import absolute, look_at
+from vantage.cli.reading.launch import joined_for_a_while
 from vantage.cli.reading.options import DeviceOptions, LoadingOptions, ViewOptions, assignments, check_devices
 from vantage.cli.reading.out_files import check_folder, check_new_run
 from vantage.cli.reading.recipe_options import (
@@ -114,7 +115,8 @@ def pretrain(words: list[str], console: Console) -> int:
         settings, first = (*settings, f"hardware.threads={threads}"), {**first, "hardware.threads": threads}
     if options.minutes is not None or not options.recipe:
         return _train_planned(plan, options, settings, first, out, console, start)
-    source, _ = look_at(replace_at(plan(224), first).data, console)
+    with joined_for_a_while(hardware.accelerator) as together:
+        source, _ = look_at(replace_at(plan(224), first).data, console, together=together)
     size = view_size(options.size, source, console)
     planned_run, changes = replace_at(plan(size), first), _changes(plan(size), settings)
     fitted_run = planned_run.fit(len(source), changes.get("batch_size"))

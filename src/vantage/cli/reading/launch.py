@@ -2,10 +2,12 @@
 
 import atexit
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from vantage.errors import UserError
 
-__all__ = ["join_processes"]
+__all__ = ["join_processes", "joined_for_a_while"]
 
 
 def join_processes(devices: int | None, device: str) -> str:
@@ -30,3 +32,30 @@ def join_processes(devices: int | None, device: str) -> str:
     fabric = start(Hardware(accelerator=device, devices=devices, nodes=nodes, precision="32-true"))
     atexit.register(processes.leave)
     return str(fabric.device)
+
+
+@contextmanager
+def joined_for_a_while(device: str) -> Iterator[bool]:
+    """A context in which the processes that torchrun started are connected; yields whether there are several.
+
+    They meet under a name of their own, because training connects them again, by the name that torch gives. `device` is
+    that of the training: its kind chooses how tensors are exchanged.
+    """
+    if "TORCHELASTIC_RUN_ID" not in os.environ or int(os.environ["WORLD_SIZE"]) == 1:
+        yield False
+        return
+    import torch
+    import torch.distributed as dist
+
+    from vantage import processes
+
+    on_cuda = device in ("auto", "cuda") and torch.cuda.is_available()
+    if on_cuda:
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    store, rank, count = next(iter(dist.rendezvous("env://")))
+    meeting = dist.PrefixStore("opening the images", store)
+    dist.init_process_group("nccl" if on_cuda else "gloo", store=meeting, rank=rank, world_size=count)
+    try:
+        yield True
+    finally:
+        processes.leave()
