@@ -21,6 +21,7 @@ from vantage.storage.provenance import provenance, read_provenance
 from vantage.storage.strangers import check_run
 from vantage.training import checkpoint, settings
 from vantage.training.feed import open_images
+from vantage.training.kept_epochs import keep_epoch
 from vantage.training.run import Run, refuse_conflicts
 from vantage.training.session import Session, check_fits, launch
 from vantage.training.signals import Signals, anywhere
@@ -152,6 +153,8 @@ def _loop(session: Session, folder: Path, step: int, clock: float, progress: Pro
     alone = processes.count() == 1  # several must read at the same steps, since they exchange what they read
     metrics = by_first(lambda: Metrics(folder, step, f"`vantage resume {folder}`"))
     progress.start(run.recipe, run.epochs * steps, step)
+    if step and step % steps == 0:
+        _keep(run, folder, step // steps)  # a process that was killed may have written the checkpoint and not kept it
     watch, pace = Watch(session, folder), Pace(run.monitoring.minutes, session.work, step, clock)
     for epoch in range(step // steps, run.epochs):
         epoch_step, epoch_time = step, time.monotonic()
@@ -177,10 +180,18 @@ def _loop(session: Session, folder: Path, step: int, clock: float, progress: Pro
         watch.check_weights(step)
         _end_epoch(session, metrics, epoch, step, time.monotonic() - start_time, progress)
         session.save(folder, step, time.monotonic() - start_time)
+        _keep(run, folder, epoch + 1)
         save_time = time.monotonic()
         if signals.anywhere():
             break
     return step
+
+
+def _keep(run: Run, folder: Path, epoch: int) -> None:
+    """Keep this epoch if it is one of those that are kept."""
+    every = run.monitoring.keep_every
+    if every and (epoch % every == 0 or epoch == run.epochs):
+        by_first(lambda: keep_epoch(folder, epoch))
 
 
 def _format_speed(speed: float) -> str:

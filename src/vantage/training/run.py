@@ -98,6 +98,10 @@ class Monitoring:
     knn_every: int = 0
     """Epochs between measurements of kNN accuracy: the others classify a tenth of the labeled images; 0: never."""
 
+    keep_every: int = field(default=0, metadata={"later": True})
+    """Epochs between those that are kept for good, each as a run of its own in the folder `epochs` of the run; 0: only
+    the two newest checkpoints are kept."""
+
     minutes: float = 0.0
     """Time that training was planned to take; once it is clear that it will take over a tenth longer, training warns.
     0: no plan."""
@@ -105,7 +109,7 @@ class Monitoring:
     def __post_init__(self) -> None:
         _at_least(1, "monitoring", log_every=self.log_every)
         _at_least(0, "monitoring", checkpoint_minutes=self.checkpoint_minutes, knn_every=self.knn_every)
-        _at_least(0, "monitoring", minutes=self.minutes)
+        _at_least(0, "monitoring", minutes=self.minutes, keep_every=self.keep_every)
 
 
 @dataclass(frozen=True)

@@ -1,23 +1,35 @@
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from small_runs import small_run, write_images
 from synthetic import vectors
 from torch import Tensor
 
 from vantage.data.sources.arrays import Arrays
 from vantage.encoding import Work
-from vantage.frozen.encoder import random_encoder
+from vantage.errors import UserError
+from vantage.frozen.encoder import load, random_encoder
 from vantage.frozen.networks import untrained_networks
 from vantage.recipes import moco_v2
 from vantage.records import Keys
 from vantage.studies.lab.measures import vectors as measures
-from vantage.studies.lab.measures.vectors import AugmentationSimilarity, FalseByBand, JointKeys, Subject
+from vantage.studies.lab.measures.by_epoch import ByEpoch
+from vantage.studies.lab.measures.vectors import (
+    AugmentationSimilarity,
+    FalseByBand,
+    JointKeys,
+    ProtocolAccuracy,
+    Subject,
+)
 from vantage.studies.lab.sets import Split
 from vantage.studies.lab.two_cores import base
+from vantage.training.loop import train
+from vantage.training.run import Monitoring
 
 IMAGES, CLASSES = 40, 4
 TAU = 0.2
@@ -108,3 +120,24 @@ def test_false_negatives_by_a_slow_loop(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert numbers["softmax, 0 to 25 %"] == pytest.approx(100 * float(np.mean(masses)))
     assert numbers["softmax, 0 to 25 %"] + numbers["softmax, 25 to 100 %"] == pytest.approx(100)
     assert numbers["false negatives, all"] == pytest.approx(100 * 9 / 39)
+
+
+def test_a_measure_by_epoch_is_taken_of_every_kept_epoch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each kept epoch is measured with the network it had then; the mean is over the epochs."""
+    steps: list[int] = []
+
+    class Step(ProtocolAccuracy):
+        def __call__(self, subject: Subject) -> dict[str, float]:
+            steps.append(subject.networks().step)
+            assert subject.encoder.checkpoint is not None and subject.folder in subject.encoder.checkpoint.parents
+            return {"step": float(steps[-1])}
+
+    monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
+    run = small_run("moco_v2", write_images(tmp_path / "images.npz"), epochs=4)
+    train(replace(run, monitoring=Monitoring(keep_every=2)), tmp_path / "run")
+    subject = replace(subject_of(tmp_path), encoder=load(tmp_path / "run"), folder=tmp_path / "run")
+    numbers = ByEpoch(Step())(subject)
+    assert steps == [steps[0], 2 * steps[0]]
+    assert numbers == {"step, epoch 2": steps[0], "step, epoch 4": steps[1], "step, all epochs": sum(steps) / 2}
+    with pytest.raises(UserError, match="random encoder kept no epochs: set monitoring.keep_every"):
+        ByEpoch()(subject_of(tmp_path))

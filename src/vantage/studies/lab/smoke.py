@@ -84,5 +84,5 @@ def shrink(value: Any) -> Any:
         return value
     values = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
     limits = {name: min(number, _UPPER_LIMITS[name]) for name, number in values.items() if name in _UPPER_LIMITS}
-    parts = {name: shrink(values[name]) for name in ("protocol", "protocols") if name in values}
+    parts = {name: shrink(values[name]) for name in ("protocol", "protocols", "measure") if name in values}
     return replace(value, **limits, **parts)

@@ -18,17 +18,22 @@ __all__ = [
     "BETWEEN_NEGATIVES",
     "FLOORS",
     "GATE",
+    "LONGER",
     "NEVER",
     "RARE_MATES",
     "SCALE",
     "arm",
     "commands",
+    "longer",
     "with_margins",
     "with_offline_labels",
     "with_weight",
 ]
 
 _BASE_EPOCHS, _EPOCHS = 12, 2
+
+LONGER = 6
+"""Epochs of the branches that are judged after each epoch."""
 
 NEVER = 1_000
 """More epochs than any branch lasts."""
@@ -92,6 +97,12 @@ def arm(run: Run) -> Arm:
     """The base continued under a recipe of the studies."""
     branch_arm = branch(run, _BASE, _EPOCHS)
     return replace(branch_arm, run=_equalize_negatives(branch_arm.run))
+
+
+def longer(branch_arm: Arm) -> Arm:
+    """The branch with three times as many epochs, all of which are kept."""
+    run = branch_arm.run
+    return replace(branch_arm, run=replace(run, epochs=LONGER, monitoring=replace(run.monitoring, keep_every=1)))
 
 
 def with_weight(weight: float) -> Arm:

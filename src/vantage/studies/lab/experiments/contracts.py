@@ -4,7 +4,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from vantage.training.run import Data
 
-__all__ = ["Measure", "OfOtherSets", "OnSets", "Toy"]
+__all__ = ["Measure", "OfAnother", "OfOtherSets", "OnSets", "Toy"]
 
 
 @runtime_checkable
@@ -72,6 +72,16 @@ class Measure(Protocol):
 
     def __call__(self, subject: Any) -> dict[str, float]:
         """The numbers by name for one `vantage.studies.lab.measures.vectors.Subject`."""
+        ...
+
+
+@runtime_checkable
+class OfAnother(Measure, Protocol):
+    """A measure that applies another one, and has no settings besides it."""
+
+    @property
+    def measure(self) -> Measure:
+        """The other measure."""
         ...
 
 

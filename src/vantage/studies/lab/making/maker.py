@@ -16,7 +16,7 @@ from vantage.storage.cache import digest
 from vantage.storage.metrics import last_numbers
 from vantage.storage.provenance import hardware, versions
 from vantage.studies.lab.entry import Arm, Cell, Entry, Untrained, versions_of
-from vantage.studies.lab.experiments.contracts import Measure, OfOtherSets, OnSets, Toy
+from vantage.studies.lab.experiments.contracts import Measure, OfAnother, OfOtherSets, OnSets, Toy
 from vantage.studies.lab.making.store import LabFolder
 from vantage.studies.lab.measures.vectors import Subject
 from vantage.studies.lab.sets import ImageSets, Split
@@ -26,7 +26,7 @@ from vantage.training.run import Data
 __all__ = ["Maker", "Piece", "arm_chain", "composition", "encode_measure"]
 
 _IGNORED_FIELDS = ("data", "hardware", "monitoring", "seed")
-"""Settings of a run that are not part of its identity; its images are, by their fingerprint."""
+"""Settings of a run that are not part of its identity; its images are, by their fingerprint, and the epochs it keeps."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,9 @@ def composition(experiment: Any) -> dict[str, Any]:
             share = {"hold_out": experiment.run.data.hold_out, "max_images": experiment.run.data.max_images}
             start = composition(experiment.start) if experiment.start else None
             parts = {name: version for name, version in versions_of(experiment.run).items() if version > 1}
-            return {"run": run, "set": experiment.images, **share, "start": start, "parts": parts}
+            every = experiment.run.monitoring.keep_every
+            kept = {"keep_every": every} if every else {}
+            return {"run": run, "set": experiment.images, **share, **kept, "start": start, "parts": parts}
         case Untrained():
             return {"untrained": "pixels" if experiment.pixels else "encoder", "like": composition(experiment.arm)}
         case Toy() | OnSets():
@@ -196,7 +198,7 @@ class Maker:
         if isinstance(experiment, Arm):
             folder, split = self.lab.run(self.run_key(experiment, piece.seed)), self.split(experiment)
             networks = partial(trained_networks, folder)
-            return piece.measure(Subject(load(folder), networks, split, piece.seed, self.work, self._split))
+            return piece.measure(Subject(load(folder), networks, split, piece.seed, self.work, self._split, folder))
         assert isinstance(experiment, Untrained)
         run, split = experiment.arm.with_seed(piece.seed), self.split(experiment.arm)
         encoder = raw_pixels(run) if experiment.pixels else random_encoder(run, piece.seed)
@@ -221,8 +223,10 @@ class Maker:
 
 
 def encode_measure(measure: Measure) -> dict[str, Any]:
-    """A measure as plain data, each protocol by its name and version."""
+    """A measure as plain data, each protocol by its name and version, and a measure that it applies like itself."""
     settings: dict[str, Any] = asdict(measure)  # pyright: ignore[reportArgumentType]
+    if isinstance(measure, OfAnother):
+        settings["measure"] = encode_measure(measure.measure)
     if "protocols" in settings:
         protocols = measure.protocols  # pyright: ignore[reportAttributeAccessIssue]
         settings["protocols"] = [[one.name, one.version, asdict(one)] for one in protocols]

@@ -5,6 +5,7 @@ n: images   a: augmentations of each   d: width of the vectors
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import torch
 from jaxtyping import Float
@@ -46,6 +47,9 @@ class Subject:
 
     other: Callable[[str, Data], Split]
     """Opens another set by its name, with a limit on its images. Raises `UserError` if its path is not known."""
+
+    folder: Path | None = None
+    """The folder of its run; None for a baseline."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,64 @@
+"""Epochs that a run keeps. Each is the folder of a run that was stopped there, so whatever takes a run takes it.
+
+RUN/epochs/00010/     the settings, the provenance, the metrics so far, and the checkpoint after 10 epochs
+"""
+
+import os
+import shutil
+from itertools import chain
+from pathlib import Path
+
+from vantage.errors import UserError
+from vantage.storage.files import not_written
+from vantage.storage.strangers import check_content
+from vantage.training import checkpoint, settings
+
+__all__ = ["FOLDER", "keep_epoch", "kept_epochs"]
+
+FOLDER = "epochs"
+"""Name of the folder inside a run's folder that holds them."""
+
+_COPIED = (settings.FILE, settings.PYTHON_FORM, "views-*.safetensors", "provenance.json", "metrics.jsonl")
+"""The files that a run has beside its checkpoints."""
+
+
+def keep_epoch(run_folder: Path, epoch: int) -> Path:
+    """Keep the newest checkpoint of a run, written after `epoch` epochs; returns its folder. An epoch that is already
+    kept stays as it is.
+
+    The tensors are not copied where the disk allows two names for a file. Raises `WriteError` if the disk is full or
+    not writable, and `UserError` if there is no checkpoint.
+    """
+    folder = run_folder / FOLDER
+    check_content(run_folder, (FOLDER,))
+    target, draft = folder / f"{epoch:05d}", folder / f".draft-{epoch:05d}"
+    if target.exists():
+        return target
+    newest = checkpoint.latest(run_folder)
+    if newest is None:
+        raise UserError(f"{run_folder} holds no checkpoint of epoch {epoch} to keep")
+    try:
+        shutil.rmtree(draft, ignore_errors=True)  # left by a process that was killed while writing
+        draft.mkdir(parents=True)
+        for file in chain.from_iterable(map(run_folder.glob, _COPIED)):
+            shutil.copyfile(file, draft / file.name)
+        shutil.copytree(newest, draft / newest.parent.name / newest.name, copy_function=_link)
+        draft.rename(target)
+    except OSError as problem:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise not_written(f"epoch {epoch}", folder, problem, "Free some space and resume the run") from problem
+    return target
+
+
+def kept_epochs(run_folder: Path) -> dict[int, Path]:
+    """The folders of the epochs that a run has kept, by epoch, the earliest first."""
+    folders = [path for path in (run_folder / FOLDER).glob("*") if path.name.isdecimal()]
+    return {int(path.name): path for path in sorted(folders, key=lambda path: int(path.name))}
+
+
+def _link(file: str, target: str) -> None:
+    """A second name for a file that never changes; a copy where the disk has no such names."""
+    try:
+        os.link(file, target)
+    except OSError:
+        shutil.copyfile(file, target)
