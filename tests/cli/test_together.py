@@ -121,7 +121,9 @@ def test_torchrun_opens_each_image_once(run_and_images: tuple[str, str], tmp_pat
     words = ["pretrain", "moco_v2", "--data", run_and_images[1], "--backbone", "convolutions", "--size", "16"]
     words += ["--batch-size", "16", "--epochs", "1", "--devices", "2", "--set", "hardware.accelerator=cpu"]
     start = (*TORCHRUN[:-2], str(program), str(tmp_path / "tried-"))
-    _output_lines(start, *words, "--set", "data.num_workers=1", "--out", str(tmp_path / "new"), cache=tmp_path / "cache")
+    _output_lines(
+        start, *words, "--set", "data.num_workers=1", "--out", str(tmp_path / "new"), cache=tmp_path / "cache"
+    )
     tried = [[int(line) for line in (tmp_path / f"tried-{rank}").read_text().split()] for rank in range(2)]
     assert sorted(tried[0] + tried[1]) == list(range(60))
     assert len(tried[1]) == 28, "every other block of 16 images"

@@ -13,9 +13,11 @@ from PIL import Image
 from runs_with_metrics import HOSTILE, finished_run, hostile_images
 from tiny import cpu_work, images, tiny_run
 
-from vantage.report import layout, write
+from vantage.measures import layout
+from vantage.measures.layout import places
+from vantage.report import write
 from vantage.report.gallery import image_facts
-from vantage.report.layout import places, stored_places
+from vantage.report.layout import stored_places
 from vantage.report.map_data import images_data, run_data
 from vantage.report.sprite import cells_of, mosaic, sprite_of
 from vantage.report.write import write_report

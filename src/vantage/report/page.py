@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from vantage.facts.run_facts import RunFacts
-from vantage.report import layout
+from vantage.measures import layout
 from vantage.report.clusters import Clusters
 from vantage.report.curves import Chart, curves
 from vantage.report.drawing import Line, chart

@@ -14,9 +14,10 @@ from vantage.errors import UserError
 from vantage.facts.run_facts import RunFacts
 from vantage.frozen.encoder import load
 from vantage.frozen.feature_cache import features_of
+from vantage.measures.layout import FEWEST
 from vantage.report.clusters import Clusters, clusters_of
 from vantage.report.gallery import gallery, image_facts
-from vantage.report.layout import FEWEST, stored_places
+from vantage.report.layout import stored_places
 from vantage.report.map_data import images_data, run_data
 from vantage.report.named_facts import named_facts
 from vantage.report.page import MapSection, RunSections, render

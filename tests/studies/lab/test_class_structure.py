@@ -1,38 +1,9 @@
 import numpy as np
 import pytest
 import torch
-from synthetic import vectors
-from torch import Tensor
 
-from vantage.errors import UserError
 from vantage.studies.lab import ENTRIES, Arm
-from vantage.studies.lab.measures.class_structure import commonest, outliers, similarities, stale_labels, true_mates
-
-
-def augmentations(images: int, copies: int) -> Tensor:
-    return vectors(images * copies, 5, 1).unflatten(0, (images, copies))
-
-
-def test_similarities_by_a_slow_loop() -> None:
-    vector, label = augmentations(6, 3), torch.tensor([0, 1, 0, 2, 1, 0])
-    kinds: dict[str, list[float]] = {"image": [], "class": [], "other": []}
-    for i, one in enumerate(vector):
-        for j, two in enumerate(vector):
-            kind = "image" if i == j else "class" if label[i] == label[j] else "other"
-            kinds[kind] += [float(a @ b) for m, a in enumerate(one) for n, b in enumerate(two) if i != j or m != n]
-    assert similarities(vector, label) == pytest.approx(tuple(np.mean(each) for each in kinds.values()))
-    with pytest.raises(UserError, match="no class occurs twice"):
-        similarities(vector, torch.arange(6))
-
-
-def test_outliers_by_a_slow_loop() -> None:
-    vector, label = augmentations(6, 3), torch.tensor([0, 1, 0, 2, 1, 0])
-    wrong = 0
-    for image, copies in enumerate(vector):
-        for one in copies:
-            others = [(float(one @ two), int(label[j])) for j, each in enumerate(vector) for two in each if j != image]
-            wrong += max(others)[1] != int(label[image])
-    assert outliers(vector, label) == pytest.approx(wrong / 18)
+from vantage.studies.lab.measures.class_structure import commonest, stale_labels, true_mates
 
 
 def test_the_commonest_class_by_counting() -> None:
@@ -57,9 +28,10 @@ def test_every_arm_of_interclr_continues_one_base_whose_rows_are_clustered_anew(
         for cell in e.runnable_cells
         if isinstance(cell.experiment, Arm) and cell.experiment.start
     ]
-    assert len(entries) == 10 and len(set(arms)) == 18
+    assert len(entries) == 10 and len(set(arms)) == 20
     (base,) = {arm.start for arm in arms}
     assert base is not None
     memories = {arm.run.branches[0].memory for arm in arms}
-    assert base.run.branches[0].memory not in memories and {arm.run.epochs for arm in arms} == {2}
+    assert base.run.branches[0].memory not in memories
+    assert {(arm.run.epochs, arm.run.monitoring.keep_every) for arm in arms} == {(2, 0), (6, 1)}
     assert {type(memory).__name__ for memory in memories} == {"ClusteredBank", "ReclusteredBank"}

@@ -86,7 +86,7 @@ def test_every_pretraining_at_the_papers_scale_takes_a_step(tmp_path: Path, monk
     for word in sorted({word for line in LINES for word in line.split() if "#" in word}):
         images(tmp_path / word.replace("#", "/"))
     few = open_source(tmp_path / "IMAGENET" / "train")
-    monkeypatch.setattr(pretrain, "look_at", lambda *_: (Repeated(few), ""))
+    monkeypatch.setattr(pretrain, "look_at", lambda *_, **__: (Repeated(few), ""))
     monkeypatch.setattr(pretrain, "show_expected_time", lambda *_: None)
     monkeypatch.setattr(pretrain, "_train", one_step_training(few))
     for line in LINES:

@@ -22,8 +22,8 @@ class AnalysisOptions:
     """The options of every analysis of runs."""
 
     runs: Annotated[tuple[str, ...], Word("RUN", positional=True)]
-    """Folders of the runs; for similarity and false-negatives also weights from elsewhere, torchvision:resnet18=FILE or
-    timm:NAME=FILE."""
+    """Folders of the runs; for similarity, classes and false-negatives also weights from elsewhere,
+    torchvision:resnet18=FILE or timm:NAME=FILE."""
 
     batch_size: int = 256
     """Images that the network encodes at once."""
@@ -110,8 +110,9 @@ def _toys() -> dict[str, Any]:
 def _kinds() -> dict[str, Any]:
     """The analyses by name; imported here because help must not wait for torch."""
     from vantage.studies.analyse.band import Band
+    from vantage.studies.analyse.classes import Classes
     from vantage.studies.analyse.false_negatives import FalseNegatives
     from vantage.studies.analyse.labels import Labels
     from vantage.studies.analyse.similarity import Similarity
 
-    return {kind.name: kind for kind in (Similarity, Band, Labels, FalseNegatives)}
+    return {kind.name: kind for kind in (Similarity, Classes, Band, Labels, FalseNegatives)}

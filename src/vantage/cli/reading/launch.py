@@ -46,14 +46,15 @@ def joined_for_a_while(device: str) -> Iterator[bool]:
         return
     import torch
     import torch.distributed as dist
+    from torch.distributed.rendezvous import rendezvous
 
     from vantage import processes
 
     on_cuda = device in ("auto", "cuda") and torch.cuda.is_available()
     if on_cuda:
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    store, rank, count = next(iter(dist.rendezvous("env://")))
-    meeting = dist.PrefixStore("opening the images", store)
+    store, rank, count = next(iter(rendezvous("env://")))
+    meeting = dist.PrefixStore("opening the images", store)  # pyright: ignore[reportPrivateImportUsage]
     dist.init_process_group("nccl" if on_cuda else "gloo", store=meeting, rank=rank, world_size=count)
     try:
         yield True

@@ -11,6 +11,7 @@ from vantage.studies.analyse.analysis import ToyAnalysis as ToyAnalysis
 from vantage.studies.analyse.analysis import analyse as analyse
 from vantage.studies.analyse.analysis import experiment as experiment
 from vantage.studies.analyse.band import Band as Band
+from vantage.studies.analyse.classes import Classes as Classes
 from vantage.studies.analyse.curves import EstimateCurve as EstimateCurve
 from vantage.studies.analyse.curves import EstimateCurves as EstimateCurves
 from vantage.studies.analyse.false_negatives import FalseNegatives as FalseNegatives

@@ -26,7 +26,7 @@ from vantage.training.run import Data
 __all__ = ["Maker", "Piece", "arm_chain", "composition", "encode_measure"]
 
 _IGNORED_FIELDS = ("data", "hardware", "monitoring", "seed")
-"""Settings of a run that are not part of its identity; its images are, by their fingerprint, and the epochs it keeps."""
+"""Settings of a run that are not part of its identity. The fingerprint of its images is, and so are the epochs kept."""
 
 
 @dataclass(frozen=True)

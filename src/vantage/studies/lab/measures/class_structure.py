@@ -14,6 +14,7 @@ from vantage.errors import UserError
 from vantage.evaluate import neighbors
 from vantage.memory.kmeans import Distance, nearest
 from vantage.studies.analyse.augmentation import draw_numbers
+from vantage.studies.analyse.classes import class_structure
 from vantage.studies.analyse.labels import purity
 from vantage.studies.analyse.queries import queries
 from vantage.studies.lab.measures.vectors import Subject, augment
@@ -39,43 +40,9 @@ class ClassSimilarity:
 
     def __call__(self, subject: Subject) -> dict[str, float]:
         """The similarities, two combinations of them, outliers in percent, and the silhouette of the classes."""
-        from sklearn.metrics import silhouette_score  # slow to import
-
         test = subject.split.test
         label = labels_of(test)[draw_numbers(len(test), self.images, subject.seed)]
-        vector = augment(subject, self.images, self.augmentations).double()
-        image, same, different = similarities(vector, label)
-        each = label.repeat_interleave(vector.shape[1])
-        return {
-            "similarity within images": image,
-            "similarity within classes": same,
-            "similarity between classes": different,
-            "nearness of a class": (same - different) / (image - different),
-            "image − class": image - same,
-            "outliers": 100 * outliers(vector, label),
-            "silhouette": float(silhouette_score(vector.flatten(0, 1).numpy(), each.numpy(), metric="cosine")),
-        }
-
-
-def similarities(vector: Float[Tensor, "n a d"], label: Int[Tensor, "n"]) -> tuple[float, float, float]:
-    """Mean cosine of two augmentations of an image, of two images of a class, and of images of two classes. Raises
-    `UserError` unless some images share a class and some do not."""
-    count, mean = vector.shape[1], vector.mean(1)
-    image = (mean.square().sum(1) * count - 1) / (count - 1)  # without the self pairs
-    cosine, apart = mean @ mean.T, ~torch.eye(len(mean), dtype=torch.bool)
-    same = label[:, None] == label
-    if not bool((same & apart).any()) or bool(same.all()):
-        raise UserError(f"among {len(label)} images no class occurs twice, or there is only one class: use more images")
-    return float(image.mean()), float(cosine[same & apart].mean()), float(cosine[~same].mean())
-
-
-def outliers(vector: Float[Tensor, "n a d"], label: Int[Tensor, "n"]) -> float:
-    """Share of the augmentations whose nearest augmentation of another image belongs to another class."""
-    flat, count = vector.flatten(0, 1), vector.shape[1]
-    image = torch.arange(len(vector)).repeat_interleave(count)
-    cosine = flat @ flat.T
-    cosine[image[:, None] == image] = -torch.inf
-    return float((label[image[cosine.argmax(1)]] != label[image]).double().mean())
+        return class_structure(augment(subject, self.images, self.augmentations), label)
 
 
 @dataclass(frozen=True)
