@@ -17,9 +17,12 @@ from annotated import small_coco
 from tiny import images, saved_run, tiny_run
 
 from vantage.cli import main
+from vantage.cli.reading.launch import join_processes
 from vantage.encoders import Convolutions, Encoder, LinearHead, ResNet, Shared
+from vantage.errors import UserError
 from vantage.frozen import embedding_parts
 from vantage.frozen.embedding_parts import write_embedding_parts
+from vantage.training import settings
 
 COMMAND = ("-m", "vantage.cli")
 TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", *COMMAND)
@@ -115,11 +118,12 @@ sys.exit(main(sys.argv[1:]))
 
 @pytest.mark.slow
 def test_torchrun_opens_each_image_once(run_and_images: tuple[str, str], tmp_path: Path) -> None:
-    """Before training, the processes share the search for unreadable images."""
+    """Before training, the processes share the search for unreadable images. The run is on as many devices as torchrun
+    started."""
     program = tmp_path / "with_a_list.py"
     program.write_text(_WITH_A_LIST)
     words = ["pretrain", "moco_v2", "--data", run_and_images[1], "--backbone", "convolutions", "--size", "16"]
-    words += ["--batch-size", "16", "--epochs", "1", "--devices", "2", "--set", "hardware.accelerator=cpu"]
+    words += ["--batch-size", "16", "--epochs", "1", "--set", "hardware.accelerator=cpu"]
     start = (*TORCHRUN[:-2], str(program), str(tmp_path / "tried-"))
     _output_lines(
         start, *words, "--set", "data.num_workers=1", "--out", str(tmp_path / "new"), cache=tmp_path / "cache"
@@ -127,6 +131,28 @@ def test_torchrun_opens_each_image_once(run_and_images: tuple[str, str], tmp_pat
     tried = [[int(line) for line in (tmp_path / f"tried-{rank}").read_text().split()] for rank in range(2)]
     assert sorted(tried[0] + tried[1]) == list(range(60))
     assert len(tried[1]) == 28, "every other block of 16 images"
+    assert settings.read(tmp_path / "new").hardware.devices == 2
+
+
+@pytest.mark.parametrize(
+    ("rank", "words", "message"),
+    [
+        ("3", "", "RANK is 3 and WORLD_SIZE 2"),
+        ("0", "", "2 processes were started, but the run has 1 device"),
+        ("1", "--devices 4", "2 processes were started, but the run has 4 device"),
+    ],
+)
+def test_processes_that_the_run_does_not_count_are_refused(
+    rank: str, words: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
+    """Each of them would otherwise train a run of its own in the same folder, most of them without a word."""
+    monkeypatch.setenv("RANK", rank)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    start = ["pretrain", "moco_v2", "--data", str(tmp_path), "--set", "hardware.accelerator=cpu"]
+    assert main([*start, "--out", str(tmp_path / "run"), *words.split()]) == 2
+    assert message in capsys.readouterr().err
+    with pytest.raises(UserError, match=r"RANK is 3|2 processes were started, but the run has 4"):
+        join_processes(4, "cpu")
 
 
 @pytest.mark.slow

@@ -75,6 +75,22 @@ def test_several_machines_need_something_that_started_them(monkeypatch: pytest.M
     devices.check_machines(2)
 
 
+def test_the_shape_of_what_torchrun_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LOCAL_WORLD_SIZE", raising=False)
+    assert devices.torchrun_shape() is None
+    for name, value in {"LOCAL_WORLD_SIZE": "4", "WORLD_SIZE": "8", "RANK": "5"}.items():
+        monkeypatch.setenv(name, value)
+    assert devices.torchrun_shape() == (4, 2)
+    devices.check_processes(4, 2)
+    with pytest.raises(UserError, match=r"8 processes were started, but the run has 4 device\(s\) on 1 machine"):
+        devices.check_processes(4, 1)
+    monkeypatch.setenv("RANK", "8")
+    with pytest.raises(UserError, match="RANK is 8 and WORLD_SIZE 8"):
+        devices.check_processes(4, 2)
+    monkeypatch.delenv("RANK")
+    devices.check_processes(4, 1)
+
+
 @pytest.mark.parametrize(
     "words",
     [

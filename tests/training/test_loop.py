@@ -385,6 +385,18 @@ def test_resume_says_where_it_goes_on(images_path: str, tmp_path: Path, capsys: 
         assert "there is no checkpoint yet: starting at the first step of 6" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("change", [{"hold_out": 0.25}, {"max_images": 40}])
+def test_resuming_on_other_shares_of_the_images_names_the_setting(
+    change: dict[str, Any], images_path: str, tmp_path: Path
+) -> None:
+    run = small_run("moco_v2", images_path, epochs=1)
+    train(run, tmp_path / "run")
+    other = replace(run, data=replace(run.data, **change))
+    ((name, value),) = change.items()
+    with pytest.raises(UserError, match=rf"data\.{name} is 0(\.0)? in the run, {value} was asked for"):
+        resume(tmp_path / "run", other)
+
+
 @pytest.mark.slow
 def test_two_processes_train_from_the_command_line(images_path: str, tmp_path: Path):
     folder = tmp_path / "run"

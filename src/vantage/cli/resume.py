@@ -9,7 +9,14 @@ from vantage.cli.pretrain import report_end
 from vantage.cli.printing.console import Console
 from vantage.cli.reading.arguments import Command, Repeated, Word, read
 from vantage.cli.reading.images import exists_on_disk
-from vantage.cli.reading.options import DeviceOptions, LoadingOptions, RunFolder, assignments, check_devices
+from vantage.cli.reading.options import (
+    DeviceOptions,
+    LoadingOptions,
+    RunFolder,
+    as_started,
+    assignments,
+    check_devices,
+)
 from vantage.composition.assignments import read_assignments
 from vantage.composition.fields import replace_at, settings_in
 from vantage.errors import UserError
@@ -40,6 +47,7 @@ def resume(words: list[str], console: Console) -> int:
 
     previous = settings.read(options.folder)
     changes = [*options.set, *assignments({"data.path": options.data or None})]
+    devices = as_started(devices, options.set)
     changes += [*assignments(vars(loading), "data."), *assignments(vars(devices), "hardware.")]
     run = replace_at(previous, read_assignments(previous, changes, name="the run"))
     refuse_conflicts(previous, run)

@@ -8,7 +8,7 @@ import torch
 from vantage.composition.suggest import no_such
 from vantage.errors import UserError, first_line
 
-__all__ = ["check_hardware", "check_machines", "device_named", "names_here"]
+__all__ = ["check_hardware", "check_machines", "check_processes", "device_named", "names_here", "torchrun_shape"]
 
 _SPOKEN = {"cuda": "CUDA device", "gpu": "GPU", "mps": "MPS device", "xpu": "XPU device"}
 """Kinds of device that people ask for by name, and what a message calls one."""
@@ -64,6 +64,29 @@ def check_machines(nodes: int) -> None:
         raise UserError(
             f"{nodes} machines are asked for, but this process was not started by torchrun, which tells it where they"
             f" meet: run the same command by torchrun --nnodes {nodes} on each of them, or give --nodes 1"
+        )
+
+
+def torchrun_shape() -> tuple[int, int] | None:
+    """How many processes torchrun started on each machine, and on how many machines; None if it started none."""
+    if "LOCAL_WORLD_SIZE" not in os.environ:
+        return None
+    here = int(os.environ["LOCAL_WORLD_SIZE"])
+    return here, int(os.environ["WORLD_SIZE"]) // here
+
+
+def check_processes(devices: int, nodes: int) -> None:
+    """Raises `UserError` unless as many processes were started as there are devices on all machines: each would train
+    a run of its own, in the same folder. Nothing is checked if this process knows of no others."""
+    if "RANK" not in os.environ or "WORLD_SIZE" not in os.environ:
+        return
+    rank, count = (os.environ[name] for name in ("RANK", "WORLD_SIZE"))
+    if not (rank.isdecimal() and count.isdecimal() and int(rank) < int(count)):
+        raise UserError(f"RANK is {rank} and WORLD_SIZE {count}, but ranks count from 0: unset both, or use torchrun")
+    if int(count) != devices * nodes:
+        raise UserError(
+            f"{count} processes were started, but the run has {devices} device(s) on {nodes} machine(s): let --devices"
+            " and --nodes say what was started, or omit them under torchrun"
         )
 
 

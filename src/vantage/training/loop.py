@@ -240,10 +240,19 @@ def _write_settings(run: Run, folder: Path, data: dict[str, Any], resumed: bool,
 def _check_same_run(run: Run, folder: Path, data: dict[str, Any]) -> None:
     """Raises `UserError` unless a resumed run and its images are still the same. Every process checks, so that all of
     them stop."""
-    refuse_conflicts(settings.read(folder), run)
+    before = settings.read(folder)
+    refuse_conflicts(before, run)
     records = read_provenance(folder)
-    if records and records[0]["data"] != data:
-        raise UserError(
-            f"the run in {folder} began on {records[0]['data']['images']:,} images, but the {data['images']:,} given "
-            "now are not the same: give the same images again (--data PATH if they have moved, or `source` from Python)"
-        )
+    if not records or records[0]["data"] == data:
+        return
+    for name in ("hold_out", "max_images"):
+        old, new = getattr(before.data, name), getattr(run.data, name)
+        if old != new:
+            raise UserError(
+                f"data.{name} is {old!r} in the run, {new!r} was asked for, so these are not its images: leave it as it"
+                " was, or start a new run"
+            )
+    raise UserError(
+        f"the run in {folder} began on {records[0]['data']['images']:,} images, but the {data['images']:,} given "
+        "now are not the same: give the same images again (--data PATH if they have moved, or `source` from Python)"
+    )

@@ -20,7 +20,14 @@ from vantage.cli.printing.differences import show_differences
 from vantage.cli.reading.arguments import Command, Repeated, Word, read
 from vantage.cli.reading.images import absolute, look_at
 from vantage.cli.reading.launch import joined_for_a_while
-from vantage.cli.reading.options import DeviceOptions, LoadingOptions, ViewOptions, assignments, check_devices
+from vantage.cli.reading.options import (
+    DeviceOptions,
+    LoadingOptions,
+    ViewOptions,
+    as_started,
+    assignments,
+    check_devices,
+)
 from vantage.cli.reading.out_files import check_folder, check_new_run
 from vantage.cli.reading.recipe_options import (
     find_recipe,
@@ -103,7 +110,7 @@ def pretrain(words: list[str], console: Console) -> int:
     recipe = with_learned_views(find_recipe(options.recipe) if options.recipe else _quick(), options.learned)
     plan = cache(partial(with_named_parts, recipe, backbone=options.backbone, optimizer=options.optimizer))
     out = check_new_run(Path(options.out)) if options.out else _free_folder(options.recipe and recipe.__name__)
-    settings = (*options.set, *_settings(options, devices, loading))
+    settings = (*options.set, *_settings(options, as_started(devices, options.set), loading))
     first = early_changes(_first_changes(plan, options.size, settings, options.recipe or "the plan"))
     hardware = replace_at(plan(224), first).hardware
     check_devices(hardware)

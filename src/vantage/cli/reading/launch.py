@@ -14,11 +14,14 @@ def join_processes(devices: int | None, device: str) -> str:
     """Start the processes that share the work, or join those that torchrun started; return this process's device.
 
     `devices` is the number of processes per machine; if omitted, 1, or as many as torchrun started. Raises `UserError`
-    if one `device` was named for several processes, or if this machine has too few devices.
+    if torchrun started another number, if one `device` was named for several processes, or if this machine has too few
+    devices.
     """
-    local_processes = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))  # torchrun sets both
-    nodes = int(os.environ.get("WORLD_SIZE", "1")) // local_processes if "LOCAL_WORLD_SIZE" in os.environ else 1
+    from vantage.machine.devices import check_processes, torchrun_shape
+
+    local_processes, nodes = torchrun_shape() or (1, 1)
     devices = devices or local_processes
+    check_processes(devices, nodes)
     if devices * nodes == 1:
         return device
     if device not in ("auto", "cpu", "cuda"):

@@ -1,6 +1,6 @@
 """Options that several verbs share."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -27,6 +27,7 @@ __all__ = [
     "RunOrWeights",
     "ViewOptions",
     "WorkOptions",
+    "as_started",
     "assignments",
     "check_device",
     "check_devices",
@@ -193,10 +194,10 @@ class DeviceOptions:
     """What training computes on."""
 
     devices: int | None = None
-    """Devices of each machine to train on."""
+    """Devices of each machine to train on; if omitted, 1, or what torchrun started."""
 
     nodes: int | None = None
-    """Machines that train together; torchrun starts the same command on each."""
+    """Machines that train together; torchrun starts the same command on each, and then you may omit it."""
 
     precision: Literal["32-true", "bf16-mixed", "16-mixed", "64-true"] | None = None
     """Arithmetic: bf16-mixed, 32-true, 16-mixed or 64-true."""
@@ -217,10 +218,26 @@ def check_device(name: str) -> None:
 
 def check_devices(hardware: "Hardware") -> None:
     """Raises `UserError` if this machine cannot train with these settings; called before the images are read."""
-    from vantage.machine.devices import check_hardware, check_machines
+    from vantage.machine.devices import check_hardware, check_machines, check_processes
 
     check_hardware(hardware.accelerator, hardware.devices, hardware.precision)
     check_machines(hardware.nodes)
+    check_processes(hardware.devices, hardware.nodes)
+
+
+def as_started(options: DeviceOptions, settings: Sequence[str]) -> DeviceOptions:
+    """The options with the devices and machines that torchrun started, unless an option or one of the `settings`
+    (`PATH=VALUE`) says how many there are."""
+    from vantage.machine.devices import torchrun_shape
+
+    shape = torchrun_shape()
+    if shape is None or options.devices or options.nodes or any(_counts_devices(setting) for setting in settings):
+        return options
+    return replace(options, devices=shape[0], nodes=shape[1])
+
+
+def _counts_devices(setting: str) -> bool:
+    return setting.partition("=")[0].strip() in ("hardware", "hardware.devices", "hardware.nodes")
 
 
 def assignments(values: Mapping[str, Any], prefix: str = "") -> list[str]:
