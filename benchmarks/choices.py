@@ -86,7 +86,9 @@ CHOICES: dict[str, tuple[Recipe, Backbone]] = {
     "SimCLR, τ .5, growing views": (partial(with_growing_views, simclr), NARROW),
     "SimCLR, τ .2, growing views": (partial(with_growing_views, partial(at_temperature, simclr, 0.2)), NARROW),
     "SimCLR, τ .1, growing views": (partial(with_growing_views, partial(at_temperature, simclr, 0.1)), NARROW),
-    "the plan: SimCLR, τ .2, growing views, rate .4": (default_recipe, NARROW),
+    "SimCLR, τ .2, growing views, rate .4": (default_recipe, NARROW),
+    "the plan: the same, 256 features": (default_recipe, replace(NARROW, features=256)),
+    "the same, 512 features": (default_recipe, replace(NARROW, features=512)),
     "SimCLR, τ .1, growing views, rate .4": (
         partial(with_growing_views, partial(at_learning_rate, partial(at_temperature, simclr, 0.1), 0.4)),
         NARROW,

@@ -51,6 +51,23 @@ def test_it_is_what_its_formula_says() -> None:
     torch.testing.assert_close(network(images), x.mean((2, 3)))
 
 
+def test_wider_features_are_one_more_layer_of_the_last_map() -> None:
+    """A 1 × 1 convolution with BatchNorm and ReLU, then the mean; everything before it is the network without it."""
+    torch.manual_seed(0)
+    plain = ResNet9(3).build().eval()
+    torch.manual_seed(0)
+    wider = ResNet9(3, features=40).build().eval()
+    assert width_of(wider) == 40
+    assert wider.load_state_dict(plain.state_dict(), strict=False).unexpected_keys == []
+    (weight,) = (layer.weight for layer in wider.wider.modules() if isinstance(layer, nn.Conv2d))
+    assert weight.shape == (40, 24, 1, 1)
+    images = torch.randn(2, 3, 16, 16)
+    last = maps(plain, images)[-1]
+    one = torch.einsum("fc,bchw->bfhw", weight[:, :, 0, 0], last) / (1 + 1e-5) ** 0.5
+    torch.testing.assert_close(wider(images), one.clamp(min=0).mean((2, 3)))
+    assert [tuple(each.shape) for each in maps(wider, images)] == [tuple(each.shape) for each in maps(plain, images)]
+
+
 def test_it_is_a_value() -> None:
     assert isinstance(ResNet9(), Backbone) and ResNet9(16, 2) == eval(repr(ResNet9(16, 2)))
 
@@ -60,6 +77,7 @@ def test_it_is_a_value() -> None:
     [
         (lambda: ResNet9(0), "width is 0"),
         (lambda: ResNet9(in_channels=0), "in_channels 0"),
+        (lambda: ResNet9(features=-1), "features is -1"),
         (lambda: ResNet9(stem_stride=3), "stem_stride"),  # pyright: ignore[reportArgumentType]
     ],
 )

@@ -59,7 +59,7 @@ def test_a_card_says_what_the_folder_holds(tmp_path: Path) -> None:
     assert result.card == tmp_path / "backbone.safetensors.md"
     card = result.card.read_text()
     assert (
-        "model = ResNet9(width=2, stem_stride=1, in_channels=3).build()" in card
+        "model = ResNet9(width=2, stem_stride=1, in_channels=3, features=0).build()" in card
         and "load_file('backbone.safetensors')" in card
     )
     assert "16 features of an image" in card and "shorter side resized to 32 pixels" in card

@@ -30,7 +30,7 @@ RESNETS = [
 ]
 LARGE = [ResNet(34), ResNet(101), ResNet(50, groups=32, width_per_group=4), ResNet(50, width_per_group=128)]
 
-LITTLE = [ResNet9(4), ResNet9(2, 2), Convolutions((8, 16))]
+LITTLE = [ResNet9(4), ResNet9(2, 2, features=24), Convolutions((8, 16))]
 LITTLE += [TinyAlexNet(64, 3, 1 / 32), ResNet(18, width_multiplier=0.125)]
 
 

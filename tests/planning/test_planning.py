@@ -343,7 +343,7 @@ def test_on_a_gpu_there_are_resnets() -> None:
 def test_the_words_of_a_plan() -> None:
     result = make_plan(noise(2_000, labels=True), 5.0, measure=Pace())
     text_of = dict(rows(result, 200))
-    assert len(text_of) == 5 and text_of["network"] == "ResNet9(width=16), views of 16 → 24 → 32 px"
+    assert len(text_of) == 5 and text_of["network"] == "ResNet9(width=16, features=256), views of 16 → 24 → 32 px"
     assert text_of["method"] == "simclr, batch 128, SGD at 0.2"
     assert text_of["epochs"] == f"{result.run.epochs} of 1,800 images, 200 held out to judge by"
     assert text_of["speed"].startswith("667 images/s here: 5 minutes, until ")

@@ -3,7 +3,7 @@
 b: images   c: channels   h: height   w: width of an image   d: width of the features
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from jaxtyping import Float
@@ -33,36 +33,44 @@ class ResNet9:
     in_channels: int = 3
     """Channels of the images."""
 
+    features: int = field(default=0, metadata={"later": True})
+    """Width of the features, if another than 8 · `width`: a 1 × 1 convolution with BatchNorm and ReLU before the mean,
+    as in MobileNetV2 (Sandler et al. 2018). Narrow networks then have room for a linear classifier, at little cost; 0:
+    none."""
+
     def __post_init__(self) -> None:
         if min(self.width, self.in_channels) < 1:
             raise UserError(
                 f"ResNet9: width is {self.width} and in_channels {self.in_channels}; both must be 1 or more"
             )
+        if self.features < 0:
+            raise UserError(f"ResNet9: features is {self.features}; it must be 0 or more")
         if self.stem_stride not in (1, 2):
             raise UserError(f"ResNet9: stem_stride is {self.stem_stride}; choose 1 or 2")
 
     def build(self) -> "ResNet9Features":
         """The freshly initialized network."""
-        return ResNet9Features(self.width, self.stem_stride, self.in_channels)
+        return ResNet9Features(self.width, self.stem_stride, self.in_channels, self.features)
 
 
 class ResNet9Features(nn.Module):
-    """The network of `ResNet9`: `stem`, three stages and the mean of the last map."""
+    """The network of `ResNet9`: `stem`, three stages, a wider last map if one is asked for, and its mean."""
 
     width: int
 
-    def __init__(self, width: int, stem_stride: int, in_channels: int) -> None:
+    def __init__(self, width: int, stem_stride: int, in_channels: int, features: int = 0) -> None:
         super().__init__()
         self.stem = _layer(in_channels, width, stem_stride)
         self.layer1 = nn.Sequential(*_layer(width, 2 * width), nn.MaxPool2d(2), Residual(2 * width))
         self.layer2 = nn.Sequential(*_layer(2 * width, 4 * width), nn.MaxPool2d(2))
         self.layer3 = nn.Sequential(*_layer(4 * width, 8 * width), nn.MaxPool2d(2), Residual(8 * width))
+        self.wider = _layer(8 * width, features, kernel=1) if features else nn.Identity()
         self.pool = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
-        self.width = 8 * width
+        self.width = features or 8 * width
 
     def forward(self, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b d"]:
         """The mean of the last map over its positions."""
-        return self.pool(self.layer3(self.layer2(self.layer1(self.stem(images)))))
+        return self.pool(self.wider(self.layer3(self.layer2(self.layer1(self.stem(images))))))
 
     def maps(self, images: Float[Tensor, "b c h w"]) -> list[Float[Tensor, "b _ _ _"]]:
         """The outputs of the stem and of the three stages."""
@@ -84,7 +92,7 @@ class Residual(nn.Module):
         return maps + self.convolutions(maps)
 
 
-def _layer(before: int, after: int, stride: int = 1) -> nn.Sequential:
-    convolution = nn.Conv2d(before, after, 3, stride, 1, bias=False)
+def _layer(before: int, after: int, stride: int = 1, kernel: int = 3) -> nn.Sequential:
+    convolution = nn.Conv2d(before, after, kernel, stride, kernel // 2, bias=False)
     nn.init.kaiming_normal_(convolution.weight, mode="fan_out", nonlinearity="relu")
     return nn.Sequential(convolution, nn.BatchNorm2d(after), nn.ReLU())
