@@ -18,6 +18,7 @@ from tiny import images, saved_run, tiny_run
 
 from vantage.cli import main
 from vantage.cli.reading.launch import join_processes
+from vantage.cli.reading.options import DeviceOptions, as_started
 from vantage.encoders import Convolutions, Encoder, LinearHead, ResNet, Shared
 from vantage.errors import UserError
 from vantage.frozen import embedding_parts
@@ -103,6 +104,17 @@ def test_two_machines_train_as_one_does(run_and_images: tuple[str, str], tmp_pat
         for name in ("one", "two")
     )
     assert len(one) == 3 and two == pytest.approx(one, rel=1e-5)
+
+
+def test_what_is_not_given_is_what_torchrun_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"LOCAL_WORLD_SIZE": "4", "WORLD_SIZE": "8"}.items():
+        monkeypatch.setenv(name, value)
+    assert as_started(DeviceOptions(), ()) == DeviceOptions(4, 2)
+    assert as_started(DeviceOptions(nodes=2), ()) == DeviceOptions(4, 2)
+    assert as_started(DeviceOptions(devices=3), ("epochs=2",)) == DeviceOptions(3, 2)
+    assert as_started(DeviceOptions(), ("devices=8",)) == DeviceOptions(None, 2)
+    assert as_started(DeviceOptions(), ("hardware.nodes=1",)) == DeviceOptions(4)
+    assert as_started(DeviceOptions(), ("hardware=Hardware()",)) == DeviceOptions()
 
 
 _WITH_A_LIST = """

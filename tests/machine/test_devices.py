@@ -89,6 +89,11 @@ def test_the_shape_of_what_torchrun_started(monkeypatch: pytest.MonkeyPatch) -> 
         devices.check_processes(4, 2)
     monkeypatch.delenv("RANK")
     devices.check_processes(4, 1)
+    for name, value in {"RANK": "0", "WORLD_SIZE": "1"}.items():  # as in a managed container: Fabric starts the others
+        monkeypatch.setenv(name, value)
+    devices.check_processes(4, 1)
+    monkeypatch.delenv("WORLD_SIZE")
+    assert devices.torchrun_shape() is None
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def test_the_last_two_are_kept_and_a_step_may_be_saved_again(tmp_path: Path):
     assert sorted(os.listdir(tmp_path / "checkpoint")) == ["step-000000010", "step-000000100"]
 
 
-STAGES = ("mkdir", "save_file", "write_text", "_flush", "rename")
+STAGES = ("mkdir", "save_file", "write_text", "flush", "rename")
 
 
 def break_at(patch: pytest.MonkeyPatch, stage: str, problem: BaseException) -> None:

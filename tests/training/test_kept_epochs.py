@@ -45,9 +45,13 @@ def test_each_kept_epoch_is_a_run_that_was_stopped_there(run: Run, tmp_path: Pat
     early, late, end = weights(kept[2]), weights(kept[5]), weights(tmp_path / "run")
     assert any(not torch.equal(early[name], end[name]) for name in end)
     assert all(torch.equal(late[name], end[name]) for name in end)
-    assert resume(kept[2]).finished
-    again = weights(kept[2])
+    with pytest.raises(UserError, match="is an epoch that .*run keeps: start a new run from it .--init"):
+        resume(kept[2])
+    copy = shutil.copytree(kept[2], tmp_path / "copy")
+    assert resume(copy).finished
+    again, still = weights(copy), weights(kept[2])
     assert all(torch.equal(again[name], end[name]) for name in end)
+    assert all(torch.equal(still[name], early[name]) for name in early)
 
 
 def test_the_two_newest_checkpoints_stay_and_share_their_bytes(run: Run, tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def check_machines(nodes: int) -> None:
 
 def torchrun_shape() -> tuple[int, int] | None:
     """How many processes torchrun started on each machine, and on how many machines; None if it started none."""
-    if "LOCAL_WORLD_SIZE" not in os.environ:
+    if not {"LOCAL_WORLD_SIZE", "WORLD_SIZE"} <= os.environ.keys():
         return None
     here = int(os.environ["LOCAL_WORLD_SIZE"])
     return here, int(os.environ["WORLD_SIZE"]) // here
@@ -83,7 +83,7 @@ def check_processes(devices: int, nodes: int) -> None:
     rank, count = (os.environ[name] for name in ("RANK", "WORLD_SIZE"))
     if not (rank.isdecimal() and count.isdecimal() and int(rank) < int(count)):
         raise UserError(f"RANK is {rank} and WORLD_SIZE {count}, but ranks count from 0: unset both, or use torchrun")
-    if int(count) != devices * nodes:
+    if int(count) not in (1, devices * nodes):  # a managed container says 1, and Fabric starts the others
         raise UserError(
             f"{count} processes were started, but the run has {devices} device(s) on {nodes} machine(s): let --devices"
             " and --nodes say what was started, or omit them under torchrun"

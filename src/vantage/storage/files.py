@@ -17,6 +17,7 @@ from vantage.errors import WriteError
 __all__ = [
     "append",
     "digest_of_file",
+    "flush",
     "no_temporary_files",
     "not_written",
     "reason",
@@ -70,6 +71,15 @@ def append(path: Path, content: bytes) -> None:
             with suppress(OSError):  # it may have no end, such as a pipe
                 file.truncate(before)
             raise
+
+
+def flush(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk. Raises `OSError`."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 @contextmanager

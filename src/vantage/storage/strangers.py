@@ -23,7 +23,7 @@ TOGETHER_BYTES = 4 * JSON_BYTES
 RUN_NAMES = (
     *("settings.json", "settings.py.txt", "metrics.jsonl", "provenance.json", "done.json", "views-*.safetensors"),
     *("view_learning.json", "last.safetensors", "best.safetensors"),
-    *("checkpoint", "epochs", "events", "evaluations", "analyses", "report", "report.html", "benefit"),
+    *("checkpoint", "events", "evaluations", "analyses", "report", "report.html", "benefit"),
     *("backbone-*", "detectron2*"),
 )
 """What Vantage reads or writes in the folder of a run or of learned views, unless a file is named. Anything else there

@@ -8,7 +8,6 @@ name, flushed to disk and renamed, so that a kill or a full disk at any moment l
 import hashlib
 import json
 import math
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,7 +22,7 @@ from torch import Tensor, nn
 from vantage.composition.names import RENAMED_TENSORS
 from vantage.encoders.weights import describe_difference
 from vantage.errors import UserError
-from vantage.storage.files import digest_of_file, not_written
+from vantage.storage.files import digest_of_file, flush, not_written
 
 __all__ = [
     "check_fits",
@@ -57,11 +56,11 @@ def save(run_folder: Path, step: int, tensors: dict[str, Tensor], facts: dict[st
         record = {**facts, "step": step, _TENSORS: digest_of_file(draft / _TENSORS)}
         (draft / _FACTS).write_text(json.dumps({**record, _SEAL: _seal(record)}, indent=1, allow_nan=False))
         for name in (_TENSORS, _FACTS):
-            _flush(draft / name)
+            flush(draft / name)
         if target.exists():  # renamed, not deleted: a kill could lose it only in the moment until the next line
             target.rename(previous)
         draft.rename(target)
-        _flush(folder)
+        flush(folder)
         shutil.rmtree(previous, ignore_errors=True)
     except (OSError, ValueError, SafetensorError) as problem:
         shutil.rmtree(draft, ignore_errors=True)
@@ -223,11 +222,3 @@ def _damage_error(checkpoint: Path, problem: str) -> UserError:
     return UserError(
         f"the checkpoint {checkpoint} is damaged ({problem}): delete this folder to fall back to the one before"
     )
-
-
-def _flush(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

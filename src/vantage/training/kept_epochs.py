@@ -5,15 +5,16 @@ RUN/epochs/00010/     the settings, the provenance, the metrics so far, and the 
 
 import os
 import shutil
+import sys
 from itertools import chain
 from pathlib import Path
 
 from vantage.errors import UserError
-from vantage.storage.files import not_written
+from vantage.storage.files import flush, not_written
 from vantage.storage.strangers import check_content
 from vantage.training import checkpoint, settings
 
-__all__ = ["FOLDER", "keep_epoch", "kept_epochs"]
+__all__ = ["FOLDER", "keep_epoch", "kept_epochs", "refuse_kept"]
 
 FOLDER = "epochs"
 """Name of the folder inside a run's folder that holds them."""
@@ -30,7 +31,7 @@ def keep_epoch(run_folder: Path, epoch: int) -> Path:
     not writable, and `UserError` if there is no checkpoint.
     """
     folder = run_folder / FOLDER
-    check_content(run_folder, (FOLDER,))
+    check_content(run_folder, (FOLDER,), sys.maxsize)  # each is read as a run of its own, and checked then
     target, draft = folder / f"{epoch:05d}", folder / f".draft-{epoch:05d}"
     if target.exists():
         return target
@@ -43,7 +44,10 @@ def keep_epoch(run_folder: Path, epoch: int) -> Path:
         for file in chain.from_iterable(map(run_folder.glob, _COPIED)):
             shutil.copyfile(file, draft / file.name)
         shutil.copytree(newest, draft / newest.parent.name / newest.name, copy_function=_link)
+        for path in (*draft.glob("*.*"), draft):
+            flush(path)
         draft.rename(target)
+        flush(folder)
     except OSError as problem:
         shutil.rmtree(draft, ignore_errors=True)
         raise not_written(f"epoch {epoch}", folder, problem, "Free some space and resume the run") from problem
@@ -54,6 +58,15 @@ def kept_epochs(run_folder: Path) -> dict[int, Path]:
     """The folders of the epochs that a run has kept, by epoch, the earliest first."""
     folders = [path for path in (run_folder / FOLDER).glob("*") if path.name.isdecimal()]
     return {int(path.name): path for path in sorted(folders, key=lambda path: int(path.name))}
+
+
+def refuse_kept(folder: Path) -> None:
+    """Raises `UserError` if the folder is an epoch that a run keeps: continuing it would replace what it holds."""
+    if folder.parent.name == FOLDER and (folder.parent.parent / settings.FILE).exists():
+        raise UserError(
+            f"{folder} is an epoch that {folder.parent.parent} keeps: start a new run from it (--init), or copy the"
+            " folder elsewhere and continue the copy"
+        )
 
 
 def _link(file: str, target: str) -> None:

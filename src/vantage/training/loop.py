@@ -5,24 +5,27 @@ resumed run needs only its tensors and its step.
 """
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from vantage import processes
+from vantage.composition.codec import encode
 from vantage.data import Source
 from vantage.errors import UserError
+from vantage.machine.devices import check_processes
 from vantage.machine.load import using_threads
-from vantage.processes.sharing import by_first, true_on_all
+from vantage.processes.sharing import by_first, same_on_all, true_on_all
 from vantage.progress import Progress, QuietProgress, counting
+from vantage.storage.cache import digest
 from vantage.storage.files import remove_on_failure, write_json
 from vantage.storage.metrics import Metrics
 from vantage.storage.provenance import provenance, read_provenance
 from vantage.storage.strangers import check_run
 from vantage.training import checkpoint, settings
 from vantage.training.feed import open_images
-from vantage.training.kept_epochs import keep_epoch
-from vantage.training.run import Run, refuse_conflicts
+from vantage.training.kept_epochs import keep_epoch, refuse_kept
+from vantage.training.run import Data, Hardware, Run, refuse_conflicts
 from vantage.training.session import Session, check_fits, launch
 from vantage.training.signals import Signals, anywhere
 from vantage.training.start.first_rows import begin
@@ -94,6 +97,7 @@ def resume(
     again.
     """
     folder = Path(folder)
+    refuse_kept(folder)
     check_run(folder)
     newest = checkpoint.latest(folder)
     start = None if newest else recorded_start(folder)
@@ -111,11 +115,13 @@ def _train(
     start: WarmStart | None,
     resumed: bool,
 ) -> TrainingOutcome:
+    check_processes(run.hardware.devices, run.hardware.nodes)
     fabric, run = launch(run, progress)
     images, line = open_images(run.data, source=source, together=True)
     progress.line(line)
     check_labels(run, images)  # now: failing at the first validation would lose the epoch before it
     data = {"fingerprint": images.fingerprint(), "images": len(images)}
+    _check_same_everywhere(run, data)
     if resumed:
         _check_same_run(run, folder, data)
     if newest:
@@ -235,6 +241,14 @@ def _write_settings(run: Run, folder: Path, data: dict[str, Any], resumed: bool,
     if not resumed:
         settings.write(run, folder)
     write_json(folder / "provenance.json", [*records, record if origin is None else {**record, "init": origin}])
+
+
+def _check_same_everywhere(run: Run, data: dict[str, Any]) -> None:
+    """Raises `UserError` unless all processes have the same settings and the same images: each would train on its own,
+    and their gradients would be mixed."""
+    for what, value in (("images", data), ("settings", encode(replace(run, data=Data(), hardware=Hardware())))):
+        if not same_on_all(int(digest(value)[:15], 16)):
+            raise UserError(f"the processes of this run do not have the same {what}: give all machines the same {what}")
 
 
 def _check_same_run(run: Run, folder: Path, data: dict[str, Any]) -> None:

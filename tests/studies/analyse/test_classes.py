@@ -84,6 +84,18 @@ def test_what_cannot_be_shown_is_refused(run: tuple[Path, Source]) -> None:
         Classes()([one], alone, work())
 
 
+def test_equal_vectors_are_refused_and_names_are_shown_as_they_are(run: tuple[Path, Source]) -> None:
+    """t-SNE ends the process if all vectors are equal; names come from folders, and are no formulas."""
+    one = trained_networks(run[0])
+    blank = Arrays(np.zeros((8, 20, 20, 3), np.uint8), np.arange(8) % 2, "blank")
+    with pytest.raises(UserError, match="all augmentations have the same vector"):
+        Classes(augmentations=2)([one], blank, work())
+    found = Classes(classes=2, images=2, augmentations=3)([replace(one, name="$a_{$x")], run[1], work())
+    figure = replace(found, classes=(r"$\foo$", "_hidden")).figure()
+    assert picture(figure, "png").startswith(b"\x89PNG")
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [r"$\foo$", " _hidden"]
+
+
 def test_the_command_writes_a_table_and_a_picture(run: tuple[Path, Source], tmp_path: Path, capsys) -> None:
     images = str(run[0].parent / "images.npz")
     words = ["analyse", "classes", str(run[0]), "--data", images, "--classes", "2", "--images", "2", "--device", "cpu"]

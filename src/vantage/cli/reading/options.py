@@ -164,7 +164,10 @@ class WorkOptions(ComputeOptions):
 
     def threads(self) -> int:
         """Threads that decode images, given that the processes share the cores."""
-        return max(1, super().threads() // (self.devices or 1)) if self.num_workers is None else self.num_workers
+        from vantage.machine.devices import torchrun_shape
+
+        here = self.devices or (torchrun_shape() or (1, 1))[0]
+        return max(1, super().threads() // here) if self.num_workers is None else self.num_workers
 
     def open(self, path: str, console: Console) -> "Source":
         """The same, by all processes together; they have joined in `work`."""
@@ -226,18 +229,16 @@ def check_devices(hardware: "Hardware") -> None:
 
 
 def as_started(options: DeviceOptions, settings: Sequence[str]) -> DeviceOptions:
-    """The options with the devices and machines that torchrun started, unless an option or one of the `settings`
+    """The options with the devices and machines that torchrun started, where no option and none of the `settings`
     (`PATH=VALUE`) says how many there are."""
     from vantage.machine.devices import torchrun_shape
 
+    given = {setting.partition("=")[0].strip().rpartition(".")[2] for setting in settings}
     shape = torchrun_shape()
-    if shape is None or options.devices or options.nodes or any(_counts_devices(setting) for setting in settings):
+    if shape is None or "hardware" in given:
         return options
-    return replace(options, devices=shape[0], nodes=shape[1])
-
-
-def _counts_devices(setting: str) -> bool:
-    return setting.partition("=")[0].strip() in ("hardware", "hardware.devices", "hardware.nodes")
+    started = {"devices": shape[0], "nodes": shape[1]}
+    return replace(options, **{n: v for n, v in started.items() if n not in given and getattr(options, n) is None})
 
 
 def assignments(values: Mapping[str, Any], prefix: str = "") -> list[str]:

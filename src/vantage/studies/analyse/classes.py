@@ -24,6 +24,9 @@ from vantage.studies.analyse.augmentation import augmented_vectors, draw_numbers
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+_EQUAL = 1e-6  # vectors that differ by less come from rounding
+_ROWS = 1_024  # augmentations that are compared with all others at once
+
 __all__ = ["AugmentationMap", "AugmentationMaps", "Classes", "class_structure", "outliers", "similarities"]
 
 
@@ -43,16 +46,22 @@ def outliers(vector: Float[Tensor, "n a d"], label: Int[Tensor, "n"]) -> float:
     """Share of the augmentations whose nearest augmentation of another image belongs to another class."""
     flat, count = vector.flatten(0, 1), vector.shape[1]
     image = torch.arange(len(vector)).repeat_interleave(count)
-    cosine = flat @ flat.T
-    cosine[image[:, None] == image] = -torch.inf
-    return float((label[image[cosine.argmax(1)]] != label[image]).double().mean())
+    wrong = 0
+    for part in torch.arange(len(flat)).split(_ROWS):
+        cosine = flat[part] @ flat.T
+        cosine[image[part][:, None] == image] = -torch.inf
+        wrong += int((label[image[cosine.argmax(1)]] != label[image[part]]).sum())
+    return wrong / len(flat)
 
 
 def class_structure(vector: Float[Tensor, "n a d"], label: Int[Tensor, "n"]) -> dict[str, float]:
-    """The three mean cosines, two combinations of them, outliers in percent, and the silhouette of the classes."""
+    """The three mean cosines, two combinations of them, outliers in percent, and the silhouette of the classes. Raises
+    `UserError` if all vectors are equal, and like `similarities`."""
     from sklearn.metrics import silhouette_score  # slow to import
 
     vector = vector.double()
+    if bool((vector - vector[:1, :1]).abs().amax() < _EQUAL):
+        raise UserError("all augmentations have the same vector: the network has collapsed, or all images are equal")
     image, same, different = similarities(vector, label)
     each = label.repeat_interleave(vector.shape[1])
     return {
@@ -112,8 +121,9 @@ class Classes:
         for model in encoders:
             parts = augmented_vectors(model, source, image, self.view, self.augmentations, self.seed, work)
             vector = torch.cat([part.float().cpu() for part in parts])
+            numbers = class_structure(vector, label)  # first: t-SNE does not survive vectors that are all equal
             place = places(vector.flatten(0, 1), work.num_workers).unflatten(0, vector.shape[:2])
-            maps.append(AugmentationMap(model.name, label, place, class_structure(vector, label)))
+            maps.append(AugmentationMap(model.name, label, place, numbers))
         named = [text_of(name) for name in source.classes]
         shown = label.unique().tolist()
         names = tuple(named[number] if number < len(named) else f"class {number}" for number in shown)
@@ -176,8 +186,13 @@ class AugmentationMaps:
         figure, axes = panels(1, len(self.maps), 4.0, 4.2)
         for panel, one in zip(axes[0], self.maps, strict=True):
             self._draw(panel, one)
-        handles, names = axes[0, 0].get_legend_handles_labels()
-        figure.legend(handles, names, loc="outside lower center", ncols=6, fontsize=8, frameon=False, markerscale=2)
+        dots = axes[0, 0].collections[1::2]  # after the lines of each class
+        names = [f" {name}" if name.startswith("_") else name for name in self.classes]  # "_" would hide it
+        legend = figure.legend(
+            dots, names, loc="outside lower center", ncols=6, fontsize=8, frameon=False, markerscale=2
+        )
+        for text in legend.get_texts():
+            text.set_parse_math(False)
         return figure
 
     def _draw(self, panel: Any, one: AugmentationMap) -> None:
@@ -189,8 +204,8 @@ class AugmentationMaps:
             ends = torch.stack([place, middle], 2).flatten(0, 1)
             panel.add_collection(LineCollection(ends.tolist(), colors=color(number), linewidths=0.4, alpha=0.5))
             x, y = place.flatten(0, 1).T.tolist()
-            panel.scatter(x, y, s=5, color=color(number), linewidths=0, label=self.classes[number])
-        panel.set_title(one.name, fontsize=9, wrap=True)
+            panel.scatter(x, y, s=5, color=color(number), linewidths=0)
+        panel.set_title(one.name, fontsize=9, wrap=True, parse_math=False)
         panel.set_aspect("equal")
         panel.set_xlim(-0.02, 1.02)
         panel.set_ylim(-0.02, 1.02)

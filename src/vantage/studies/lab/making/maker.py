@@ -129,8 +129,9 @@ class Maker:
         split = self.split(experiment if isinstance(experiment, Arm) else experiment.arm)
         train, test = split.fingerprints
         dependencies |= encode_measure(piece.measure) | {"train": train, "test": test}
-        if isinstance(piece.measure, OfOtherSets):
-            elsewhere = (self._split(name, piece.measure.data) for name in piece.measure.others)
+        measure = piece.measure.measure if isinstance(piece.measure, OfAnother) else piece.measure
+        if isinstance(measure, OfOtherSets):
+            elsewhere = (self._split(name, measure.data) for name in measure.others)
             dependencies["others"] = [list(each.fingerprints) for each in elsewhere]
         return dependencies
 
