@@ -45,7 +45,7 @@ from vantage.studies.sweep.rows import SweepRow, stored_rows
 from vantage.studies.view_learning.loop import FILE, read_learning
 from vantage.studies.view_learning.presets import unsupervised
 from vantage.training import checkpoint
-from vantage.training.loop import _check_same_run
+from vantage.training.same_run import check_same_run
 from vantage.training.session import Session, check_fits, launch
 from vantage.training.settings import read as read_settings
 from vantage.training.start.warm_start import read_start, recorded_start
@@ -81,7 +81,7 @@ def _a_run(run: Path) -> dict[str, Target]:
                 facts.all_settings()
                 load(run)
             settings = read_settings(run) if file.name == "settings.json" else whole
-            _check_same_run(settings, run, {"fingerprint": "a" * 32, "images": 64})
+            check_same_run(settings, run, {"fingerprint": "a" * 32, "images": 64})
 
     return {
         f"run's {name}": Target(f"run/{name}", (run / name).read_bytes(), damage, open_run)

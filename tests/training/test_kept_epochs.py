@@ -13,7 +13,7 @@ from small_runs import small_run, write_images
 from vantage.errors import UserError, WriteError
 from vantage.frozen.encoder import load
 from vantage.frozen.networks import trained_networks
-from vantage.training import checkpoint, kept_epochs, loop
+from vantage.training import checkpoint, kept_epochs
 from vantage.training.kept_epochs import keep_epoch
 from vantage.training.loop import resume, train
 from vantage.training.run import Monitoring, Run
@@ -71,7 +71,7 @@ def test_an_epoch_is_kept_even_if_the_process_was_killed_in_between(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(loop, "keep_epoch", killed)
+        patch.setattr(kept_epochs, "keep_epoch", killed)
         with pytest.raises(KeyboardInterrupt):
             train(run, tmp_path / "run")
     with monkeypatch.context() as patch:

@@ -34,9 +34,10 @@ from vantage.composition.codec import allowing
 from vantage.data import loading
 from vantage.errors import UserError
 from vantage.progress import PlainProgress
-from vantage.training import checkpoint, loop
+from vantage.training import checkpoint, same_run
 from vantage.training.loop import resume, train
 from vantage.training.run import Data, Hardware, Monitoring, Run
+from vantage.training.same_run import check_same_everywhere
 from vantage.training.session import Session
 
 KINDS_OF_STATE = ("moco_v2", "interclr", "ring_cmc_clusters", "infomin_linear")
@@ -414,19 +415,19 @@ def test_processes_with_other_images_or_settings_are_refused(images_path: str, m
 
     def numbers_of(run: Run, data: dict[str, Any]) -> list[int]:
         numbers.clear()
-        loop._check_same_everywhere(run, data)
+        check_same_everywhere(run, data)
         return [*numbers]
 
-    monkeypatch.setattr(loop, "same_on_all", lambda number: numbers.append(number) is None)
+    monkeypatch.setattr(same_run, "same_on_all", lambda number: numbers.append(number) is None)
     run, data = small_run("moco_v2", images_path, epochs=2), {"fingerprint": "a", "images": 60}
     images, settings = numbers_of(run, data)
     elsewhere = replace(run, data=Data("elsewhere"), hardware=Hardware(devices=2, nodes=2))
     assert numbers_of(elsewhere, data) == [images, settings] and images != settings
     assert numbers_of(run, {**data, "fingerprint": "b"})[0] != images
     assert numbers_of(replace(run, epochs=3), data) == [images, numbers[1]] and numbers[1] != settings
-    monkeypatch.setattr(loop, "same_on_all", lambda number: number == images)
+    monkeypatch.setattr(same_run, "same_on_all", lambda number: number == images)
     with pytest.raises(UserError, match="do not have the same settings"):
-        loop._check_same_everywhere(run, data)
-    monkeypatch.setattr(loop, "same_on_all", lambda number: False)
+        check_same_everywhere(run, data)
+    monkeypatch.setattr(same_run, "same_on_all", lambda number: False)
     with pytest.raises(UserError, match="do not have the same images"):
-        loop._check_same_everywhere(run, data)
+        check_same_everywhere(run, data)

@@ -43,7 +43,7 @@ def resume(words: list[str], console: Console) -> int:
     command = Command("resume", resume.__doc__ or "", partial(_settable, words))
     options, devices, loading = read(command, words, ResumeOptions, DeviceOptions, LoadingOptions)
     from vantage.training import loop, settings
-    from vantage.training.run import refuse_conflicts
+    from vantage.training.same_run import refuse_conflicts
 
     previous = settings.read(options.folder)
     changes = [*options.set, *assignments({"data.path": options.data or None})]

@@ -10,17 +10,26 @@ from itertools import chain
 from pathlib import Path
 
 from vantage.errors import UserError
+from vantage.processes.sharing import by_first
 from vantage.storage.files import flush, not_written
 from vantage.storage.strangers import check_content
 from vantage.training import checkpoint, settings
+from vantage.training.run import Run
 
-__all__ = ["FOLDER", "keep_epoch", "kept_epochs", "refuse_kept"]
+__all__ = ["FOLDER", "keep_epoch", "keep_if_due", "kept_epochs", "refuse_kept"]
 
 FOLDER = "epochs"
 """Name of the folder inside a run's folder that holds them."""
 
 _COPIED = (settings.FILE, settings.PYTHON_FORM, "views-*.safetensors", "provenance.json", "metrics.jsonl")
 """The files that a run has beside its checkpoints."""
+
+
+def keep_if_due(run: Run, run_folder: Path, epoch: int) -> None:
+    """Keep an epoch that has just ended if it is one of those that the run keeps. All processes call this."""
+    every = run.monitoring.keep_every
+    if every and (epoch % every == 0 or epoch == run.epochs):
+        by_first(lambda: keep_epoch(run_folder, epoch))
 
 
 def keep_epoch(run_folder: Path, epoch: int) -> Path:

@@ -5,27 +5,25 @@ resumed run needs only its tensors and its step.
 """
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from vantage import processes
-from vantage.composition.codec import encode
 from vantage.data import Source
-from vantage.errors import UserError
 from vantage.machine.devices import check_processes
 from vantage.machine.load import using_threads
-from vantage.processes.sharing import by_first, same_on_all, true_on_all
+from vantage.processes.sharing import by_first, true_on_all
 from vantage.progress import Progress, QuietProgress, counting
-from vantage.storage.cache import digest
 from vantage.storage.files import remove_on_failure, write_json
 from vantage.storage.metrics import Metrics
 from vantage.storage.provenance import provenance, read_provenance
 from vantage.storage.strangers import check_run
 from vantage.training import checkpoint, settings
 from vantage.training.feed import open_images
-from vantage.training.kept_epochs import keep_epoch, refuse_kept
-from vantage.training.run import Data, Hardware, Run, refuse_conflicts
+from vantage.training.kept_epochs import keep_if_due, refuse_kept
+from vantage.training.run import Run
+from vantage.training.same_run import check_same_everywhere, check_same_run
 from vantage.training.session import Session, check_fits, launch
 from vantage.training.signals import Signals, anywhere
 from vantage.training.start.first_rows import begin
@@ -121,9 +119,9 @@ def _train(
     progress.line(line)
     check_labels(run, images)  # now: failing at the first validation would lose the epoch before it
     data = {"fingerprint": images.fingerprint(), "images": len(images)}
-    _check_same_everywhere(run, data)
+    check_same_everywhere(run, data)
     if resumed:
-        _check_same_run(run, folder, data)
+        check_same_run(run, folder, data)
     if newest:
         check_fits(newest, run, len(images))
     with counting(progress, "decoding images") as report:
@@ -160,7 +158,7 @@ def _loop(session: Session, folder: Path, step: int, clock: float, progress: Pro
     metrics = by_first(lambda: Metrics(folder, step, f"`vantage resume {folder}`"))
     progress.start(run.recipe, run.epochs * steps, step)
     if step and step % steps == 0:
-        _keep(run, folder, step // steps)  # a process that was killed may have written the checkpoint and not kept it
+        keep_if_due(run, folder, step // steps)  # a killed process may have written the checkpoint only
     watch, pace = Watch(session, folder), Pace(run.monitoring.minutes, session.work, step, clock)
     for epoch in range(step // steps, run.epochs):
         epoch_step, epoch_time = step, time.monotonic()
@@ -186,18 +184,11 @@ def _loop(session: Session, folder: Path, step: int, clock: float, progress: Pro
         watch.check_weights(step)
         _end_epoch(session, metrics, epoch, step, time.monotonic() - start_time, progress)
         session.save(folder, step, time.monotonic() - start_time)
-        _keep(run, folder, epoch + 1)
+        keep_if_due(run, folder, epoch + 1)
         save_time = time.monotonic()
         if signals.anywhere():
             break
     return step
-
-
-def _keep(run: Run, folder: Path, epoch: int) -> None:
-    """Keep this epoch if it is one of those that are kept."""
-    every = run.monitoring.keep_every
-    if every and (epoch % every == 0 or epoch == run.epochs):
-        by_first(lambda: keep_epoch(folder, epoch))
 
 
 def _format_speed(speed: float) -> str:
@@ -241,32 +232,3 @@ def _write_settings(run: Run, folder: Path, data: dict[str, Any], resumed: bool,
     if not resumed:
         settings.write(run, folder)
     write_json(folder / "provenance.json", [*records, record if origin is None else {**record, "init": origin}])
-
-
-def _check_same_everywhere(run: Run, data: dict[str, Any]) -> None:
-    """Raises `UserError` unless all processes have the same settings and the same images: each would train on its own,
-    and their gradients would be mixed."""
-    for what, value in (("images", data), ("settings", encode(replace(run, data=Data(), hardware=Hardware())))):
-        if not same_on_all(int(digest(value)[:15], 16)):
-            raise UserError(f"the processes of this run do not have the same {what}: give all machines the same {what}")
-
-
-def _check_same_run(run: Run, folder: Path, data: dict[str, Any]) -> None:
-    """Raises `UserError` unless a resumed run and its images are still the same. Every process checks, so that all of
-    them stop."""
-    before = settings.read(folder)
-    refuse_conflicts(before, run)
-    records = read_provenance(folder)
-    if not records or records[0]["data"] == data:
-        return
-    for name in ("hold_out", "max_images"):
-        old, new = getattr(before.data, name), getattr(run.data, name)
-        if old != new:
-            raise UserError(
-                f"data.{name} is {old!r} in the run, {new!r} was asked for, so these are not its images: leave it as it"
-                " was, or start a new run"
-            )
-    raise UserError(
-        f"the run in {folder} began on {records[0]['data']['images']:,} images, but the {data['images']:,} given "
-        "now are not the same: give the same images again (--data PATH if they have moved, or `source` from Python)"
-    )

@@ -4,7 +4,6 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from vantage.branch import Branch
-from vantage.composition.fields import differences
 from vantage.composition.fitting import Fits, fit_all, parts_of, stretch_all
 from vantage.data.order import WINDOW
 from vantage.encoders import Role
@@ -13,7 +12,7 @@ from vantage.schedules import Adaptive, LearningRate
 from vantage.training.optimizers import Optimizer
 from vantage.views import ProgressiveResizing, ViewMaker
 
-__all__ = ["Data", "Fits", "Hardware", "Monitoring", "Run", "refuse_conflicts"]
+__all__ = ["Data", "Fits", "Hardware", "Monitoring", "Run"]
 
 Precision = Literal["32-true", "bf16-mixed", "16-mixed", "64-true"]
 GIB = 2**30
@@ -99,12 +98,10 @@ class Monitoring:
     """Epochs between measurements of kNN accuracy: the others classify a tenth of the labeled images; 0: never."""
 
     keep_every: int = field(default=0, metadata={"later": True})
-    """Epochs between those that are kept for good, each as a run of its own in the folder `epochs` of the run; 0: only
-    the two newest checkpoints are kept."""
+    """Epochs between those that are kept for good, each a run of its own in the run's folder `epochs`; 0: none."""
 
     minutes: float = 0.0
-    """Time that training was planned to take; once it is clear that it will take over a tenth longer, training warns.
-    0: no plan."""
+    """Planned time of training, which warns once it is clear that it will take over a tenth longer. 0: no plan."""
 
     def __post_init__(self) -> None:
         _at_least(1, "monitoring", log_every=self.log_every)
@@ -239,16 +236,3 @@ def _at_most(most: int, part: str, **values: int) -> None:
     for name, value in values.items():
         if value > most:
             raise UserError(f"{part}.{name} is {value}: give at most {most:,}")
-
-
-def refuse_conflicts(original: Run, run: Run) -> None:
-    """Raises `UserError` naming the settings that differ, apart from those that a resumed run may change."""
-    free = ("hardware.", "monitoring.", "data.")
-    conflicts = [
-        change
-        for change in differences(original, run)
-        if not change[0].startswith(free) or change[0] == "data.shuffle_window"  # it decides the order of images
-    ]
-    if conflicts:
-        listing = "; ".join(f"{path} is {old!r} in the run, {new!r} was asked for" for path, old, new in conflicts[:4])
-        raise UserError(f"a resumed run keeps its settings: {listing}. Start a new run to change them")

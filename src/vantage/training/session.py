@@ -27,7 +27,8 @@ from vantage.progress import Progress
 from vantage.training import checkpoint, settings
 from vantage.training.buckets import lay_out
 from vantage.training.feed import open_feed
-from vantage.training.run import Hardware, Run, refuse_conflicts
+from vantage.training.run import Hardware, Run
+from vantage.training.same_run import refuse_conflicts
 from vantage.training.slots import optimizer_state, restore_optimizer
 from vantage.training.start.trial import trial, try_networks
 from vantage.training.watching.monitor import Monitor

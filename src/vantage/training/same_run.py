@@ -1,0 +1,58 @@
+"""Are the run and its images the same: in all processes, and after a stop?"""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from vantage.composition.codec import encode
+from vantage.composition.fields import differences
+from vantage.errors import UserError
+from vantage.processes.sharing import same_on_all
+from vantage.storage.cache import digest
+from vantage.storage.provenance import read_provenance
+from vantage.training import settings
+from vantage.training.run import Data, Hardware, Run
+
+__all__ = ["check_same_everywhere", "check_same_run", "refuse_conflicts"]
+
+
+def check_same_everywhere(run: Run, data: dict[str, Any]) -> None:
+    """Raises `UserError` unless all processes have the same settings and the same images: each would train on its own,
+    and their gradients would be mixed."""
+    for what, value in (("images", data), ("settings", encode(replace(run, data=Data(), hardware=Hardware())))):
+        if not same_on_all(int(digest(value)[:15], 16)):
+            raise UserError(f"the processes of this run do not have the same {what}: give all machines the same {what}")
+
+
+def check_same_run(run: Run, folder: Path, data: dict[str, Any]) -> None:
+    """Raises `UserError` unless a resumed run and its images are still the same. Every process checks, so that all of
+    them stop."""
+    before = settings.read(folder)
+    refuse_conflicts(before, run)
+    records = read_provenance(folder)
+    if not records or records[0]["data"] == data:
+        return
+    for name in ("hold_out", "max_images"):
+        old, new = getattr(before.data, name), getattr(run.data, name)
+        if old != new:
+            raise UserError(
+                f"data.{name} is {old!r} in the run, {new!r} was asked for, so these are not its images: leave it as it"
+                " was, or start a new run"
+            )
+    raise UserError(
+        f"the run in {folder} began on {records[0]['data']['images']:,} images, but the {data['images']:,} given "
+        "now are not the same: give the same images again (--data PATH if they have moved, or `source` from Python)"
+    )
+
+
+def refuse_conflicts(original: Run, run: Run) -> None:
+    """Raises `UserError` naming the settings that differ, apart from those that a resumed run may change."""
+    free = ("hardware.", "monitoring.", "data.")
+    conflicts = [
+        change
+        for change in differences(original, run)
+        if not change[0].startswith(free) or change[0] == "data.shuffle_window"  # it decides the order of images
+    ]
+    if conflicts:
+        listing = "; ".join(f"{path} is {old!r} in the run, {new!r} was asked for" for path, old, new in conflicts[:4])
+        raise UserError(f"a resumed run keeps its settings: {listing}. Start a new run to change them")
