@@ -41,7 +41,7 @@ def places(vector: Float[Tensor, "n d"], num_workers: int = 1) -> Float[Tensor, 
 
 def _tsne(vector: Float[Tensor, "m d"], num_workers: int) -> Float[Tensor, "m 2"]:
     """Scikit-learn's t-SNE (van der Maaten & Hinton 2008; Barnes-Hut) of the first 50 principal components of the unit
-    vectors: perplexity 30 (less below 91 images), initialized with two principal components, random state 0."""
+    vectors: perplexity 30 (less below 91 vectors), initialized with two principal components, random state 0."""
     from sklearn.decomposition import PCA
     from sklearn.manifold import TSNE
 

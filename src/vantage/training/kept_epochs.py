@@ -53,7 +53,7 @@ def keep_epoch(run_folder: Path, epoch: int) -> Path:
         for file in chain.from_iterable(map(run_folder.glob, _COPIED)):
             shutil.copyfile(file, draft / file.name)
         shutil.copytree(newest, draft / newest.parent.name / newest.name, copy_function=_link)
-        for path in (*draft.glob("*.*"), draft):
+        for path in (*draft.rglob("*"), draft):
             flush(path)
         draft.rename(target)
         flush(folder)
