@@ -65,37 +65,6 @@ def test_a_training_asks_for_what_is_here(
     devices.check_hardware("cpu", 4, "64-true")
 
 
-def test_several_machines_need_something_that_started_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in devices._LAUNCHERS:
-        monkeypatch.delenv(name, raising=False)
-    devices.check_machines(1)
-    with pytest.raises(UserError, match="2 machines are asked for.* torchrun --nnodes 2 on each"):
-        devices.check_machines(2)
-    monkeypatch.setenv("MASTER_ADDR", "node0")
-    devices.check_machines(2)
-
-
-def test_the_shape_of_what_torchrun_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("LOCAL_WORLD_SIZE", raising=False)
-    assert devices.torchrun_shape() is None
-    for name, value in {"LOCAL_WORLD_SIZE": "4", "WORLD_SIZE": "8", "RANK": "5"}.items():
-        monkeypatch.setenv(name, value)
-    assert devices.torchrun_shape() == (4, 2)
-    devices.check_processes(4, 2)
-    with pytest.raises(UserError, match=r"8 processes were started, but the run has 4 device\(s\) on 1 machine"):
-        devices.check_processes(4, 1)
-    monkeypatch.setenv("RANK", "8")
-    with pytest.raises(UserError, match="RANK is 8 and WORLD_SIZE 8"):
-        devices.check_processes(4, 2)
-    monkeypatch.delenv("RANK")
-    devices.check_processes(4, 1)
-    for name, value in {"RANK": "0", "WORLD_SIZE": "1"}.items():  # as in a managed container: Fabric starts the others
-        monkeypatch.setenv(name, value)
-    devices.check_processes(4, 1)
-    monkeypatch.delenv("WORLD_SIZE")
-    assert devices.torchrun_shape() is None
-
-
 @pytest.mark.parametrize(
     "words",
     [

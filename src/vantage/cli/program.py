@@ -29,6 +29,7 @@ from vantage.composition.codec import allowing
 from vantage.composition.suggest import no_such
 from vantage.errors import UserError
 from vantage.machine.allocator import keep_freed_memory
+from vantage.machine.launchers import describe_as_torchrun
 from vantage.machine.openmp import sleep_soon
 from vantage.storage.files import no_temporary_files
 
@@ -82,6 +83,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def _status_of(words: list[str]) -> int:
     try:
+        describe_as_torchrun()
         status = _run(words)
         sys.stdout.flush()  # report a failed write here, before the process ends and drops it
         return status

@@ -1,6 +1,5 @@
 """The devices of this machine: which one a name means, and whether they suffice for a training."""
 
-import os
 import re
 
 import torch
@@ -8,13 +7,10 @@ import torch
 from vantage.composition.suggest import no_such
 from vantage.errors import UserError, first_line
 
-__all__ = ["check_hardware", "check_machines", "check_processes", "device_named", "names_here", "torchrun_shape"]
+__all__ = ["check_hardware", "device_named", "names_here"]
 
 _SPOKEN = {"cuda": "CUDA device", "gpu": "GPU", "mps": "MPS device", "xpu": "XPU device"}
 """Kinds of device that people ask for by name, and what a message calls one."""
-
-_LAUNCHERS = ("MASTER_ADDR", "TORCHELASTIC_RUN_ID", "SLURM_NTASKS", "LSB_JOBID", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
-"""Environment variables. torchrun, or a scheduler that starts processes on several machines, sets one of them."""
 
 
 def names_here() -> list[str]:
@@ -55,39 +51,6 @@ def check_hardware(accelerator: str, devices: int, precision: str) -> None:
     if precision == "16-mixed" and not on_gpu:
         there = "the run is on the CPU" if gpus else "there is none here"
         raise UserError(f"precision 16-mixed needs a CUDA device, and {there}: give 32-true, or bf16-mixed")
-
-
-def check_machines(nodes: int) -> None:
-    """Raises `UserError` if several machines are asked for and nothing has started the others: this one would wait
-    for them for half an hour."""
-    if nodes > 1 and not any(name in os.environ for name in _LAUNCHERS):
-        raise UserError(
-            f"{nodes} machines are asked for, but this process was not started by torchrun, which tells it where they"
-            f" meet: run the same command by torchrun --nnodes {nodes} on each of them, or give --nodes 1"
-        )
-
-
-def torchrun_shape() -> tuple[int, int] | None:
-    """How many processes torchrun started on each machine, and on how many machines; None if it started none."""
-    if not {"LOCAL_WORLD_SIZE", "WORLD_SIZE"} <= os.environ.keys():
-        return None
-    here = int(os.environ["LOCAL_WORLD_SIZE"])
-    return here, int(os.environ["WORLD_SIZE"]) // here
-
-
-def check_processes(devices: int, nodes: int) -> None:
-    """Raises `UserError` unless as many processes were started as there are devices on all machines: each would train
-    a run of its own, in the same folder. Nothing is checked if this process knows of no others."""
-    if "RANK" not in os.environ or "WORLD_SIZE" not in os.environ:
-        return
-    rank, count = (os.environ[name] for name in ("RANK", "WORLD_SIZE"))
-    if not (rank.isdecimal() and count.isdecimal() and int(rank) < int(count)):
-        raise UserError(f"RANK is {rank} and WORLD_SIZE {count}, but ranks count from 0: unset both, or use torchrun")
-    if int(count) not in (1, devices * nodes):  # a managed container says 1, and Fabric starts the others
-        raise UserError(
-            f"{count} processes were started, but the run has {devices} device(s) on {nodes} machine(s): let --devices"
-            " and --nodes say what was started, or omit them under torchrun"
-        )
 
 
 def _not_here(name: str, here: list[str]) -> UserError:

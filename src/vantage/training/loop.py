@@ -11,7 +11,7 @@ from typing import Any
 
 from vantage import processes
 from vantage.data import Source
-from vantage.machine.devices import check_processes
+from vantage.machine.launchers import check_processes, describe_as_torchrun
 from vantage.machine.load import using_threads
 from vantage.processes.sharing import by_first, true_on_all
 from vantage.progress import Progress, QuietProgress, counting
@@ -113,6 +113,7 @@ def _train(
     start: WarmStart | None,
     resumed: bool,
 ) -> TrainingOutcome:
+    describe_as_torchrun()
     check_processes(run.hardware.devices, run.hardware.nodes)
     fabric, run = launch(run, progress)
     images, line = open_images(run.data, source=source, together=True)

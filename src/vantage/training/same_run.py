@@ -1,5 +1,6 @@
 """Are the run and its images the same: in all processes, and after a stop?"""
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -7,21 +8,37 @@ from typing import Any
 from vantage.composition.codec import encode
 from vantage.composition.fields import differences
 from vantage.errors import UserError
+from vantage.machine.launchers import launcher
 from vantage.processes.sharing import same_on_all
 from vantage.storage.cache import digest
 from vantage.storage.provenance import read_provenance
 from vantage.training import settings
 from vantage.training.run import Data, Hardware, Run
 
-__all__ = ["check_same_everywhere", "check_same_run", "refuse_conflicts"]
+__all__ = ["check_same_command", "check_same_everywhere", "check_same_run", "refuse_conflicts"]
 
 
 def check_same_everywhere(run: Run, data: dict[str, Any]) -> None:
     """Raises `UserError` unless all processes have the same settings and the same images: each would train on its own,
     and their gradients would be mixed."""
-    for what, value in (("images", data), ("settings", encode(replace(run, data=Data(), hardware=Hardware())))):
-        if not same_on_all(int(digest(value)[:15], 16)):
+    order = Data(shuffle_window=run.data.shuffle_window)  # paths and threads may differ between machines
+    for what, value in (("images", data), ("settings", encode(replace(run, data=order, hardware=Hardware())))):
+        if not _same_on_all(value):
             raise UserError(f"the processes of this run do not have the same {what}: give all machines the same {what}")
+
+
+def check_same_command() -> None:
+    """Raises `UserError` if srun or mpirun started processes with different commands: they were not meant to work
+    together."""
+    if launcher() and not _same_on_all(sys.argv[1:]):
+        raise UserError(
+            f"{launcher()} started different commands as one job, whose processes work together: start each by a job of"
+            " its own, with one process"
+        )
+
+
+def _same_on_all(value: Any) -> bool:
+    return same_on_all(int(digest(value)[:15], 16))
 
 
 def check_same_run(run: Run, folder: Path, data: dict[str, Any]) -> None:

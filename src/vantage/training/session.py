@@ -21,14 +21,15 @@ from vantage.encoders.normalization.grouped import set_accumulation
 from vantage.errors import UserError
 from vantage.learner import Fresh, Learner
 from vantage.machine.allocator import keep_freed_memory
-from vantage.machine.devices import check_hardware, check_machines
+from vantage.machine.devices import check_hardware
+from vantage.machine.launchers import check_machines
 from vantage.processes.sharing import by_first
 from vantage.progress import Progress
 from vantage.training import checkpoint, settings
 from vantage.training.buckets import lay_out
 from vantage.training.feed import open_feed
 from vantage.training.run import Hardware, Run
-from vantage.training.same_run import refuse_conflicts
+from vantage.training.same_run import check_same_command, refuse_conflicts
 from vantage.training.slots import optimizer_state, restore_optimizer
 from vantage.training.start.trial import trial, try_networks
 from vantage.training.watching.monitor import Monitor
@@ -192,8 +193,8 @@ def launch(run: Run, progress: Progress) -> "tuple[Fabric, Run]":
 
 
 def start(hardware: Hardware) -> "Fabric":
-    """Fabric, launched, with its processes connected. Raises `UserError` if this machine has too few devices, or if the
-    processes of the other machines were not started."""
+    """Fabric, launched, with its processes connected. Raises `UserError` if this machine has too few devices, if the
+    processes of the other machines were not started, or if srun or mpirun started different commands."""
     from lightning_fabric import Fabric  # slow to import; only training and shared work need it
     from lightning_fabric.strategies.ddp import DDPStrategy
 
@@ -219,6 +220,7 @@ def start(hardware: Hardware) -> "Fabric":
         raise UserError(f"the requested hardware ({words}) is not available: {problem}") from problem
     with _silent():
         fabric.launch()
+    check_same_command()
     return fabric
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from vantage.cli.printing.console import Console
 from vantage.cli.reading.images import look_at
 from vantage.errors import UserError
+from vantage.machine.launchers import is_one_of_several
 
 if TYPE_CHECKING:
     from vantage.data import Source
@@ -41,7 +42,7 @@ def threads_by_load(hardware: "Hardware", settings: Sequence[str], console: Cons
     from vantage.machine.load import threads_for_free_cores
 
     on_gpu = hardware.accelerator != "cpu" and torch.cuda.is_available()
-    several = hardware.devices * hardware.nodes > 1 or _is_one_of_several()
+    several = hardware.devices * hardware.nodes > 1 or is_one_of_several()
     if on_gpu or several or any(one.startswith(("hardware=", "hardware.threads=")) for one in settings):
         return 0
     threads = threads_for_free_cores()
@@ -68,11 +69,11 @@ def plan_run(
     from vantage.training.feed import held_out_part
     from vantage.training.run import Run
 
-    if _is_one_of_several():
+    if is_one_of_several():
         if _PLAN not in os.environ:
             raise UserError(
-                "a plan is made by one process, but several were started: use --devices in place of torchrun, or name a"
-                " recipe and --epochs"
+                "a plan is made by one process, but several were started: use --devices in place of a launcher, or"
+                " name a recipe and --epochs"
             )
         return decode(json.loads(os.environ[_PLAN]), Run)
     source = open_source()
@@ -89,11 +90,6 @@ def _whole_minutes(training: float) -> int:
     """The minutes that a plan probably had whose training takes this many: whole minutes, above ten every fifth."""
     step = 5 if training > 10 else 1
     return max(1, math.ceil(training / step)) * step
-
-
-def _is_one_of_several() -> bool:
-    """Whether another process (the first of several, or torchrun) started this one for the same run."""
-    return any(name in os.environ for name in ("RANK", "LOCAL_RANK", "NODE_RANK", "TORCHELASTIC_RUN_ID"))
 
 
 def show_expected_time(run: "Run", source: "Source", console: Console) -> None:

@@ -164,9 +164,9 @@ class WorkOptions(ComputeOptions):
 
     def threads(self) -> int:
         """Threads that decode images, given that the processes share the cores."""
-        from vantage.machine.devices import torchrun_shape
+        from vantage.machine.launchers import local_processes
 
-        here = self.devices or (torchrun_shape() or (1, 1))[0]
+        here = self.devices or local_processes()
         return max(1, super().threads() // here) if self.num_workers is None else self.num_workers
 
     def open(self, path: str, console: Console) -> "Source":
@@ -221,7 +221,8 @@ def check_device(name: str) -> None:
 
 def check_devices(hardware: "Hardware") -> None:
     """Raises `UserError` if this machine cannot train with these settings; called before the images are read."""
-    from vantage.machine.devices import check_hardware, check_machines, check_processes
+    from vantage.machine.devices import check_hardware
+    from vantage.machine.launchers import check_machines, check_processes
 
     check_hardware(hardware.accelerator, hardware.devices, hardware.precision)
     check_machines(hardware.nodes)
@@ -229,12 +230,12 @@ def check_devices(hardware: "Hardware") -> None:
 
 
 def as_started(options: DeviceOptions, settings: Sequence[str]) -> DeviceOptions:
-    """The options with the devices and machines that torchrun started, where no option and none of the `settings`
+    """The options with the devices and machines that a launcher started, where no option and none of the `settings`
     (`PATH=VALUE`) says how many there are."""
-    from vantage.machine.devices import torchrun_shape
+    from vantage.machine.launchers import launched_shape
 
     given = {setting.partition("=")[0].strip().rpartition(".")[2] for setting in settings}
-    shape = torchrun_shape()
+    shape = launched_shape()
     if shape is None or "hardware" in given:
         return options
     started = {"devices": shape[0], "nodes": shape[1]}

@@ -1,6 +1,5 @@
 """Linear support vector machines that all processes of a run fit together."""
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -10,6 +9,7 @@ from jaxtyping import Float64
 
 from vantage import processes
 from vantage.evaluate.protocols.svm.solver import in_parallel, processes_for
+from vantage.machine.launchers import local_processes
 from vantage.processes.sharing import own_parts, parts_in_order, same_on_all
 from vantage.storage.results import CachedResults
 
@@ -41,8 +41,7 @@ def shared_fits(
     the same keys and read it to the end.
     """
     own = own_parts(keys)
-    here = int(os.environ.get("LOCAL_WORLD_SIZE", processes.count()))  # torchrun sets it: the processes of this machine
-    cores = max(1, processes_for(size, len(own) * fits) // here)
+    cores = max(1, processes_for(size, len(own) * fits) // local_processes(processes.count()))
     results = in_parallel((task_of(key) for key in own), cores)
     parts = (torch.from_numpy(to_numbers(result))[None] for result in results)
     for part in parts_in_order(parts, len(keys), row, torch.float64):
