@@ -1,32 +1,56 @@
-"""Two processes that look for unreadable images together, for `data/test_scan.py`."""
+"""Two processes that look for unreadable images, or decode all images, together: for `data/test_scan.py`."""
 
 from pathlib import Path
 
 import torch
 
 from vantage import processes
-from vantage.data import Folder, open_source, scan
+from vantage.data import Folder, SourceSubset, open_source, resident, scan
+from vantage.errors import DataError
 
 
 def scan_twice(folder: Path) -> None:
     """Scan the images in `folder` by both processes, each with a cache of its own, then with one cache of the two
     emptied; write what was found and how many images this process decoded each time."""
-    rank, decoded = processes.rank(), [0]
-    image = Folder.image
-
-    def counted(self: Folder, number: int) -> torch.Tensor:
-        decoded[0] += 1
-        return image(self, number)
-
-    Folder.image = counted
+    rank, decoded = processes.rank(), _counting()
     cache = folder / f"cache-{rank}"
     source = open_source(str(folder / "images"), cache=folder / f"index-{rank}")
     found: dict[str, list[int]] = {}
     for name in ("first", "second", "third"):
-        decoded[0] = 0
+        decoded.clear()
         found[name] = [one.number for one in scan(source, 1, cache, together=True).bad]
-        found[f"decoded {name}"] = decoded.copy()
+        found[f"decoded {name}"] = [len(decoded)]
         if name == "second" and rank:
             for file in cache.rglob("*.json"):
                 file.unlink()
     torch.save({name: torch.tensor(value) for name, value in found.items()}, folder / f"{rank}.pt")
+
+
+def decode_together(folder: Path) -> None:
+    """Decode the images in `folder` by both processes, in blocks of 8; write the pixels and the numbers of the images
+    that this process decoded. Then the same with three
+    larger images, which only one process sees."""
+    rank, decoded, resident._BLOCK = processes.rank(), _counting(), 8
+    source = SourceSubset(open_source(str(folder / "images"), cache=folder / f"index-{rank}"), range(21))
+    pixels = resident.decode_all(source, num_workers=1, cache=folder / "kept")
+    own = sorted(decoded)
+    again = resident.decode_all(source, num_workers=1, cache=folder / "kept")
+    read, message = len(decoded) - len(own), ""
+    try:
+        resident.decode_all(open_source(str(folder / "images"), cache=folder / f"index-{rank}"), num_workers=1)
+    except DataError as problem:
+        message = str(problem)
+    written = {"pixels": pixels, "again": again, "own": own, "read": read, "message": message}
+    torch.save(written, folder / f"{rank}.pt")
+
+
+def _counting() -> list[int]:
+    """A list to which the number of each image is added that a folder decodes from now on."""
+    decoded, image = list[int](), Folder.image
+
+    def counted(self: Folder, number: int) -> torch.Tensor:
+        decoded.append(number)
+        return image(self, number)
+
+    Folder.image = counted
+    return decoded

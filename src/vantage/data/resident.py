@@ -1,11 +1,14 @@
 """Small sets: every image decoded once into one uint8 tensor on the device, from which batches are picked by number.
 
+Several processes share the decoding, block by block.
+
 n: images   b: images of a batch on this process   h, w: height and width in pixels
 """
 
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -19,11 +22,16 @@ from vantage.data.order import WINDOW, EpochOrder, shares, steps_in
 from vantage.data.resize import resize
 from vantage.data.sources.source import Source, blocks_of, cache_key
 from vantage.errors import DataError, UnreadableImage
+from vantage.machine.launchers import is_first_here
+from vantage.processes.sharing import gather_rows, own_slice, true_on_all
 from vantage.storage.cache import hash_of
 from vantage.storage.files import atomic_file
 
 _OFTEN = 32
 """Images between two reports of progress."""
+
+_BLOCK = 4096
+"""Images that all processes decode before they exchange them."""
 
 BUDGET = 4 << 30
 """Bytes of pixels that may live on the device, unless the caller sets another bound: 350,000 images of 64 px."""
@@ -60,7 +68,8 @@ def decode_all(
     With `size`, an image of another size is resized so that its short side has this length (bilinear, antialiased) and
     cropped to the central square. Without, all must have the size of the first, else `DataError`. With `cache`, the
     pixels are saved there (uncompressed) and read back as long as the images are the same. `progress` gets (images
-    done, images in all) now and then.
+    done, images in all) now and then. Each of several processes decodes a part of the images, so all must call it, and
+    an error of one is an error of all.
     """
     height, width = resident_size(source, size)
     shape = (len(source), 3, height, width)
@@ -68,10 +77,11 @@ def decode_all(
     if cache is not None:
         key = hash_of([cache_key(source).encode(), repr(shape).encode()])
         cache_file = cache / "decoded" / f"{key}.npy"
-        if (saved_pixels := _read_cache(cache_file, shape)) is not None:
+        saved_pixels = _read_cache(cache_file, shape)
+        if true_on_all(saved_pixels is not None) and saved_pixels is not None:
             return saved_pixels
     pixels = _decode(source, size, shape, num_workers, progress)
-    if cache_file is not None:
+    if cache_file is not None and is_first_here():
         try:
             with atomic_file(cache_file) as file:
                 np.save(file, pixels.numpy(), allow_pickle=False)
@@ -101,11 +111,30 @@ def _decode(
         pixels[number] = image
 
     with ThreadPoolExecutor(max(1, num_workers)) as pool:
-        for start in range(0, len(source), 4096):
-            for count, _ in enumerate(pool.map(fill, range(start, min(start + 4096, len(source)))), start + 1):
-                if progress is not None and (count % _OFTEN == 0 or count == len(source)):
-                    progress(count, len(source))
+        for start in range(0, len(source), _BLOCK):
+            block = range(start, min(start + _BLOCK, len(source)))
+            own = block[own_slice(len(block))]
+            with _error_of_all():
+                for count, _ in enumerate(pool.map(fill, own), start + 1):
+                    if progress is not None and count % _OFTEN == 0:
+                        progress(count, len(source))
+            if len(own) < len(block):
+                pixels[block.start : block.stop] = gather_rows(pixels[own.start : own.stop], len(block))
+            if progress is not None and block.stop == len(source):
+                progress(len(source), len(source))
     return pixels
+
+
+@contextmanager
+def _error_of_all() -> Iterator[None]:
+    """A context whose `DataError` on one process is raised on all, so that all go on alike."""
+    problem = None
+    try:
+        yield
+    except DataError as caught:
+        problem = caught
+    if not true_on_all(problem is None):
+        raise problem or DataError("another process found an image that cannot be decoded with the others")
 
 
 class ResidentImages:

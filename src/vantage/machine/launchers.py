@@ -13,6 +13,7 @@ __all__ = [
     "check_machines",
     "check_processes",
     "describe_as_torchrun",
+    "is_first_here",
     "is_one_of_several",
     "launched_shape",
     "launcher",
@@ -129,6 +130,11 @@ def local_processes(otherwise: int = 1) -> int:
     """How many processes were started on this machine, or another number if none were."""
     shape = launched_shape()
     return shape[0] if shape else otherwise
+
+
+def is_first_here() -> bool:
+    """Whether this is the first of the processes on its machine, or the only one."""
+    return os.environ.get("LOCAL_RANK", "0") == "0"
 
 
 def is_one_of_several() -> bool:

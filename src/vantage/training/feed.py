@@ -28,6 +28,7 @@ from vantage.data import (
 from vantage.data.splits import hold_out_mask
 from vantage.errors import DataError, UnreadableImage, UserError
 from vantage.machine.allocator import memory_of
+from vantage.processes.sharing import true_on_all
 from vantage.training.run import Data, Run
 from vantage.views import ViewMaker
 
@@ -189,7 +190,7 @@ def feed_of(
     settings = {"rank": rank, "world_size": world_size, "accumulate": accumulate, "shuffle_window": data.shuffle_window}
     side, one_size = usual_size(source)
     budget = min(data.resident_bytes, memory_of(str(device)) // 2)  # settings may come from a larger machine
-    if one_size and len(source) * 3 * side * side <= budget:
+    if true_on_all(one_size and len(source) * 3 * side * side <= budget):  # memory may differ between machines
         resident = partial(ResidentImages, source, batch_size, seed, **settings, device=device, progress=progress)
         try:
             images = resident(budget=budget, num_workers=max(1, data.num_workers), cache=cache_folder())
