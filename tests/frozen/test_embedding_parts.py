@@ -1,5 +1,6 @@
 """Embeddings in parts: one table for other libraries, written by any number of processes, continued part by part."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +45,26 @@ def test_other_libraries_read_them(encoder: FrozenEncoder, tmp_path: Path) -> No
     expected = pq.read_table(folder).column("name").to_pylist()
     assert polars.scan_parquet(folder).collect()["name"].to_list() == expected
     assert duckdb.sql(f"select count(*) from '{folder}/*.parquet'").fetchall() == [(COUNT,)]
+
+
+@pytest.mark.slow
+def test_spark_reads_them(encoder: FrozenEncoder, tmp_path: Path) -> None:
+    """Where pyspark and Java are installed, which the tests do not ask for: together they are larger than all else."""
+    sql = pytest.importorskip("pyspark.sql")
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs Java")
+    folder = write_parts(encoder, tmp_path)
+    expected = pq.read_table(folder)
+    settings = {"spark.ui.enabled": "false", "spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+    settings["spark.sql.warehouse.dir"] = str(tmp_path / "warehouse")
+    session = sql.SparkSession.builder.master("local[1]").config(map=settings).getOrCreate()
+    try:
+        rows = session.read.parquet(str(folder)).orderBy("name").collect()
+    finally:
+        session.stop()
+    assert [row.name for row in rows] == sorted(expected.column("name").to_pylist())
+    by_name = dict(zip(*(expected.column(name).to_pylist() for name in ("name", "embedding")), strict=True))
+    assert all(row.embedding == by_name[row.name] for row in rows)
 
 
 def test_processes_write_the_same_bytes_in_turn(

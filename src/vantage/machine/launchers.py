@@ -97,7 +97,7 @@ def _by_srun() -> _Launch | None:
     names = ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_NODEID")
     if not all(os.environ.get(name, "").isdecimal() for name in names):
         return None
-    from lightning_fabric.plugins.environments import SLURMEnvironment
+    from lightning_fabric.plugins.environments.slurm import SLURMEnvironment
 
     rank, count, local_rank, job, step, node = (int(os.environ[name]) for name in names)
     tasks = _tasks_of_nodes(os.environ.get("SLURM_STEP_TASKS_PER_NODE", ""))
