@@ -27,57 +27,19 @@ import torch.multiprocessing as spawning
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 
-from annotated import small_coco
-from shared_evaluations import scenes
+import short_protocols
 from timing import merge_rows, write_results
 
 from vantage import processes
-from vantage.data import Arrays, SourceSubset
-from vantage.data.sources.masked import open_masked
-from vantage.encoders import (
-    Convolutions,
-    Encoder,
-    LinearHead,
-    Momentum,
-    PerView,
-    ResNet,
-    ResNet9,
-    Shared,
-    SplitBatchNorm,
-)
+from vantage.encoders import Convolutions, Encoder, Momentum, PerView, Shared, SplitBatchNorm
 from vantage.encoding import Work
-from vantage.evaluate import Segmentation
-from vantage.evaluate.protocols import labeled
-from vantage.evaluate.protocols.detection import DETECTORS, Sizes, open_annotated
-from vantage.frozen.encoder import random_encoder
 from vantage.progress import QuietProgress
-from vantage.recipes import RECIPES, VARIANTS, cmc, moco_v2
+from vantage.recipes import RECIPES, VARIANTS
 from vantage.training.run import Data, Hardware, Monitoring, Run
 from vantage.training.session import Session, launch
 from vantage.training.start.first_rows import begin
 
 COUNTS, STEPS, IMAGES, SIZE = (1, 2, 4), 6, 64, 16
-SHORT: dict[str, Any] = {
-    **{"epochs": 6, "batch_size": 16, "shots": (1, 2), "samples": 1, "negatives": 4, "folds": 2, "fraction": 1.0},
-    **{"k": 5, "learning_rates": (1.0, 3.0), "head_learning_rates": (0.1, 0.3)},
-    **{"head_learning_rate": 0.1, "backbone_learning_rate": 0.01},
-}
-"""Short settings for the protocols that have these fields."""
-MAPPED = ("linear-ring", "linear-multi", "linear-places", "segmentation")
-"""Protocols that need feature maps."""
-DETECTION: dict[str, Any] = {
-    **{"steps": 3, "batch_size": 4, "precise_batches": 1, "learning_rate": 0.001},
-    "sizes": Sizes((32, 40), 32, 48, (8, 16, 24, 32, 48), regions=16, proposals=20),
-}
-"""A few steps of a detector."""
-
-
-def images(count: int = IMAGES, size: int = SIZE) -> Arrays:
-    """Colored noise of three classes."""
-    chance, label = np.random.default_rng(0), np.arange(count) % 3
-    color = chance.uniform(40, 215, (3, 1, 1, 3))[label]
-    pixels = (color + chance.normal(0, 250, (count, size, size, 3))).clip(0, 255).astype(np.uint8)
-    return Arrays(pixels, label, "noise")
 
 
 def small(run: Run, count: int) -> Run:
@@ -102,7 +64,7 @@ def small(run: Run, count: int) -> Run:
 def recipe_losses(recipe: Callable[..., Run], folder: Path) -> dict[str, list[float]]:
     """The losses of the first steps, on all processes together."""
     fabric, run = launch(small(recipe(SIZE), processes.count()), QuietProgress())
-    session = Session(run, fabric, images())
+    session = Session(run, fabric, short_protocols.noise(IMAGES, SIZE))
     begin(session.learner, run, session.source, QuietProgress())
     values = []
     for step, batch in zip(range(STEPS), session.feed.batches(0, 0), strict=False):
@@ -112,37 +74,15 @@ def recipe_losses(recipe: Callable[..., Run], folder: Path) -> dict[str, list[fl
 
 def protocol_result(protocol: Any, folder: Path) -> dict[str, Any]:
     """A protocol's measures and training losses."""
-    run, head = moco_v2(32), LinearHead(8)
-    if protocol.name == "linear-cmc":
-        lightness, color = (Encoder(Convolutions((16, 32), channels), head) for channels in (1, 2))
-        run = replace(cmc(32), encoders=PerView((lightness, color)))
-    else:
-        backbone = ResNet9(8) if protocol.name in MAPPED else Convolutions((16, 32))
-        backbone = ResNet(18) if isinstance(protocol, DETECTORS) else backbone
-        run = replace(run, encoders=Shared(Encoder(backbone, head)))
-    torch.manual_seed(0)
-    own_folder = folder / f"{processes.count()}-{processes.rank()}"
-    if isinstance(protocol, DETECTORS):
-        train, test = (open_annotated(str(small_coco(own_folder, *kind))) for kind in (("train", 12), ("val", 6, 1)))
-    elif isinstance(protocol, Segmentation):
-        for kind, count in (("train", 11), ("test", 7)):
-            scenes(own_folder / kind, count, count)
-        train, test = (
-            open_masked(f"{own_folder / kind / 'images'}#{own_folder / kind / 'masks'}") for kind in ("train", "test")
-        )
-    else:
-        source = images(90, 32)
-        train, test = SourceSubset(source, range(60)), SourceSubset(source, range(60, 90))
+    train, test = short_protocols.sets_for(protocol, folder / f"{processes.count()}-{processes.rank()}")
     work = Work("cpu", 16, 1, cache=folder / f"cache-{processes.count()}")
-    outcome = protocol(random_encoder(run), train, test, work)
+    outcome = protocol(short_protocols.encoder_for(protocol), train, test, work)
     return {"measures": dict(outcome.measures), "losses": np.ravel(outcome.details.get("losses", [])).tolist()}
 
 
 def protocols() -> list[Any]:
     """Every protocol, made short."""
-    kinds = [getattr(labeled, name) for name in labeled.__all__]
-    short = [kind(**{name: value for name, value in SHORT.items() if hasattr(kind, name)}) for kind in kinds]
-    return [*short, Segmentation(size=16, width=8, epochs=2, batch_size=4), *(kind(**DETECTION) for kind in DETECTORS)]
+    return [*short_protocols.labeled(), short_protocols.SEGMENTATION, *short_protocols.detectors()]
 
 
 def cells(kind: str) -> dict[str, Callable[[Path], dict[str, Any]]]:

@@ -10,7 +10,7 @@ import pytest
 import tiny
 from annotated import small_coco
 from shared_detectors import SETS, WHOLE
-from shared_evaluations import COSTS, scenes
+from short_protocols import scenes
 
 from vantage import processes
 from vantage.composition.codec import allowing
@@ -20,6 +20,8 @@ from vantage.encoders.heads import LinearHead
 from vantage.evaluate import KNN, SVM, FineTune, LinearCached, LinearMoCo, LowShotChosen, Segmentation, evaluate
 from vantage.evaluate.protocols.detection import open_annotated
 from vantage.storage import state
+
+COSTS = (0.1, 1.0)
 
 PROTOCOLS: dict[str, Any] = {
     protocol.name: protocol

@@ -1,59 +1,78 @@
 """Evaluations of frozen encoders on one process or several, for `evaluate/test_shared_work.py`."""
 
-import copy
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
+import short_protocols
 import tiny
 import torch
-from PIL import Image
-from torch import Tensor, nn
+from fitted_weights import recorded
+from torch import Tensor
 
 from vantage import processes
-from vantage.data import Source, SourceSubset, labels_of
-from vantage.data.sources.masked import MaskedImages, open_masked
+from vantage.data import SourceSubset, labels_of
 from vantage.encoders import Shared
 from vantage.encoders.encoder import Encoder
 from vantage.encoders.heads import LinearHead
-from vantage.encoding import Work
-from vantage.evaluate import KNN, SVM, FineTune, LinearCached, LinearMoCo, LowShotChosen, Retrieval, fit_logistic
-from vantage.evaluate.protocols.finetune import tuning
-from vantage.evaluate.protocols.finetune.tuning import TuningSchedule, tune
-from vantage.evaluate.protocols.linear.crops import Epochs, epochs_of
+from vantage.evaluate import fit_logistic
 from vantage.evaluate.protocols.linear.depths import statistics_of
-from vantage.evaluate.protocols.neighbors.knn import NearestNeighbor
-from vantage.evaluate.protocols.segmentation import segmentation
-from vantage.evaluate.protocols.segmentation.feature_maps import FeatureMaps
-from vantage.evaluate.protocols.segmentation.segmentation import Segmentation
 from vantage.evaluate.protocols.svm.shared_fits import missing_on_all, shared_fits
 from vantage.frozen.embedding import write_embeddings
-from vantage.frozen.encoder import FrozenEncoder, random_encoder
+from vantage.frozen.encoder import random_encoder
 from vantage.frozen.feature_cache import features_of
 from vantage.learner import Learner
-from vantage.measures.confusion import Confusion
-from vantage.processes.sharing import true_on_all
 from vantage.storage.results import CachedResults
 from vantage.training.watching.probe import knn_so_far
 
-COSTS = (0.1, 1.0)
 
-PROTOCOLS = (
-    KNN(5), NearestNeighbor(), Retrieval(3), SVM(COSTS), LowShotChosen((1, 4), 2, 2, COSTS)
-)  # fmt: skip
-"""Protocols that work on features: several processes give bit-identical results."""
+def protocols() -> dict[str, Any]:
+    """Every protocol but detectors, by name, with settings that train them for a few steps."""
+    short = short_protocols.labeled(
+        epochs=2, learning_rates=(0.1, 1.0), costs=(0.1, 1.0), l2=(1e-3, 1e-2), batch_size=25
+    )
+    short += [replace(short_protocols.SEGMENTATION, learning_rate=0.03, epochs=4)]
+    by_name = {protocol.name: protocol for protocol in short}
+    tuned = by_name["finetune"]
+    return by_name | {"finetune, two shares": replace(tuned, fraction=0.4, samples=2)}
 
-TRAINED = (
-    LinearMoCo((3.0, 10.0), 2, batch_size=16), FineTune(1.0, epochs=2, batch_size=25), LinearCached((1e-3, 1e-2))
-)  # fmt: skip
-"""Protocols that train on shares of the images: results are equal up to rounding."""
+
+STREAMED = ("linear-moco", "finetune")
+"""Protocols that are also tried on images that do not fit in memory, which have other crops."""
 
 
-def results_of(folder: Path) -> dict[str, Any]:
-    """Features, embeddings and the measures of protocols, as computed by this process."""
+def judged(folder: Path, names: Sequence[str] = ()) -> dict[str, Any]:
+    """What protocols measure and learn, as computed by this process: all of them, or those named."""
+    results: dict[str, Any] = {}
+    for name, protocol in protocols().items():
+        if names and name not in names:
+            continue
+        encoder = short_protocols.encoder_for(protocol)
+        sets = short_protocols.sets_for(protocol, folder / f"{processes.rank()} {name}")
+        for resident in (2 << 30, 0) if name in STREAMED else (2 << 30,):
+            work = replace(tiny.cpu_work(folder), resident_bytes=resident)
+            with recorded() as parts:
+                outcome = protocol(encoder, *sets, work)
+            numbers = _numbers([outcome.details, outcome.chosen])
+            result = {"measures": dict(outcome.measures), "numbers": numbers, "parts": parts}
+            assert parts and "Split" not in repr(outcome.how)
+            results[name if resident else f"{name}, streamed"] = result
+    return results
+
+
+def _numbers(tree: Any) -> list[float]:
+    """All numbers in a tree, in order, without words."""
+    if isinstance(tree, dict):
+        tree = list(tree.values())
+    if isinstance(tree, list | tuple):
+        return [number for part in tree for number in _numbers(part)]
+    return [] if tree is None or isinstance(tree, str) else [float(tree)]
+
+
+def encoded(folder: Path) -> dict[str, Any]:
+    """Features, embeddings and what is computed from them without a protocol, by this process."""
     source, run = tiny.images(90, 0), tiny.tiny_run(Shared(Encoder(tiny.TinyBackbone(), LinearHead(8))))
     encoder, work = random_encoder(run), tiny.cpu_work(folder, 16)
     results: dict[str, Any] = {"features": features_of(encoder, source, work)}
@@ -62,74 +81,12 @@ def results_of(folder: Path) -> dict[str, Any]:
     torch.manual_seed(0)
     learner = Learner(run.encoders, run.branches, 90, 0)
     results["kNN on the way"] = knn_so_far(learner, run, source, torch.device("cpu"))
-    train, test = SourceSubset(source, range(60)), SourceSubset(source, range(60, 90))
-    for protocol in PROTOCOLS:
-        results[protocol.name] = dict(protocol(encoder, train, test, work).measures)
-    for protocol in TRAINED:
-        outcome = protocol(encoder, train, test, work)
-        results[protocol.name] = {"measures": dict(outcome.measures), "losses": outcome.details.get("losses", [])}
-    results["tuned"] = tune_copy(encoder, train, work)
     fitted = fit_logistic(results["features"].double(), labels_of(source), 3, 1e-3, shared=True)
     results["logistic"] = {"weight": fitted.weight, "bias": fitted.bias}
     results["statistics"] = torch.tensor(statistics_of(encoder, source, work).mean, dtype=torch.float64)
-    results["segmentation"] = segment(folder, tiny.cpu_work(folder, 16))
     for name in ("rows.npy", "rows.parquet"):
         results[name] = _bytes(write_embeddings(encoder, source, folder / name, work))
     return results
-
-
-def tune_copy(encoder: FrozenEncoder, source: Source, work: Work) -> dict[str, Any]:
-    """Fine-tune a copy in float64, so that rounding errors stay negligible."""
-    double = replace(encoder, backbone=copy.deepcopy(encoder.backbone).double())
-    label = labels_of(source)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(torch.Tensor, "float", torch.Tensor.double)
-        patch.setattr(tuning.nn, "Linear", partial(torch.nn.Linear, dtype=torch.float64))
-        patch.setattr(tuning, "epochs_of", _in_double)
-        schedule = TuningSchedule(2, 25, (0.01, 0.1), 1e-4, 0.08, 0)
-        result = tune(schedule, double, source, label, 3, work)
-    return {"losses": result.losses, "backbone": result.backbone.state_dict(), "head": result.head.state_dict()}
-
-
-def segment(folder: Path, work: Work) -> dict[str, Any]:
-    """Measures and weights of a decoder."""
-    if processes.rank() == 0:
-        scenes(folder / "a", 11, 0)
-        scenes(folder / "b", 7, 1)
-    assert true_on_all(True)  # waits until the images are written
-    train, test = (open_masked(f"{folder / name / 'images'}#{folder / name / 'masks'}") for name in ("a", "b"))
-    encoder = random_encoder(tiny.tiny_run(Shared(Encoder(tiny.TinyMaps(), LinearHead(8)))))
-    weights, count = list[dict[str, Tensor]](), segmentation._count_pixels
-
-    def counting(maps: FeatureMaps, decoder: nn.Module, images: MaskedImages, batch: int, work: Work) -> Confusion:
-        weights.append(decoder.state_dict())
-        return count(maps, decoder, images, batch, work)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(segmentation, "_count_pixels", counting)
-        outcome = Segmentation(size=16, width=8, epochs=2, batch_size=4)(encoder, train, test, work)
-    assert "Split" not in outcome.how["decoder"]
-    return {"measures": dict(outcome.measures), "weights": weights[0]}
-
-
-def scenes(folder: Path, count: int, seed: int) -> None:
-    """Squares on a background, and their masks."""
-    chance = np.random.default_rng(seed)
-    for kind in ("images", "masks"):
-        (folder / kind).mkdir(parents=True)
-    for number in range(count):
-        mask = np.zeros((24, 24), np.uint8)
-        top, left = chance.integers(1, 12, 2)
-        mask[top : top + 12, left : left + 12] = 1 + number % 2
-        picture = (60 + 70 * mask[..., None] + chance.normal(0, 20, (24, 24, 3))).clip(0, 255).astype(np.uint8)
-        mask[0] = 255
-        Image.fromarray(picture).save(folder / "images" / f"{number}.png")
-        Image.fromarray(mask).save(folder / "masks" / f"{number}.png")
-
-
-def _in_double(*arguments: Any) -> Epochs:
-    epochs = epochs_of(*arguments)
-    return Epochs(lambda epoch: ((rows, views.double()) for rows, views in epochs(epoch)), epochs.crop_method)
 
 
 def _bytes(file: Path) -> Tensor:
@@ -143,9 +100,14 @@ def _no_folder(folder: Path) -> Path:
     return folder / "file"
 
 
-def evaluate_all(folder: Path) -> None:
-    """Write the results of this process."""
-    torch.save(results_of(folder / "shared"), folder / f"{processes.rank()}.pt")
+def encode_all(folder: Path) -> None:
+    """Write the features of this process."""
+    torch.save(encoded(folder / "shared"), folder / f"{processes.rank()}.pt")
+
+
+def judge_all(names: Sequence[str], folder: Path) -> None:
+    """Write the judgments of this process."""
+    torch.save(judged(folder / "shared", names), folder / f"{processes.rank()}.pt")
 
 
 def sharing_fits(folder: Path) -> None:
