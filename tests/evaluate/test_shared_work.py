@@ -15,6 +15,8 @@ from vantage.evaluate import PROTOCOLS, Segmentation
 
 SUMMED = ("linear-cached", "finetune", "segmentation", "logistic")
 """What is trained in float64 here, by sums of the shares of all processes."""
+FOUR = ("knn", "linear-moco", "finetune", "segmentation")
+"""Protocols that four processes try. Segmentation has a step of three images, which four cannot share."""
 
 
 def rounding_of(name: str) -> float:
@@ -56,6 +58,11 @@ def test_no_protocol_is_forgotten() -> None:
 def test_two_processes_judge_as_one_does(tmp_path: Path) -> None:
     """Measures, choices and losses of every protocol, and what it learned and guessed."""
     judge_on(2, (), tmp_path)
+
+
+@pytest.mark.slow
+def test_four_processes_judge_as_one_does(tmp_path: Path) -> None:
+    assert {name.partition(",")[0] for name in judge_on(4, FOUR, tmp_path)} == set(FOUR)
 
 
 @pytest.mark.slow

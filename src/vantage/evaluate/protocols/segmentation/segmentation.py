@@ -17,7 +17,7 @@ from vantage.data.order import epoch_order
 from vantage.data.sources.masked import IGNORE_INDEX, MaskedImages, split_masked
 from vantage.data.sources.source import Source
 from vantage.data.splits import check_apart
-from vantage.encoders.normalization.choices import BatchNorm
+from vantage.encoders.normalization.choices import BatchNorm, SplitBatchNorm
 from vantage.encoding import Work
 from vantage.errors import DataError, UserError
 from vantage.evaluate.protocols.segmentation.decoder import Decoder, enlarge, pixel_loss
@@ -137,7 +137,6 @@ class Segmentation(OwnTask):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             decoder = Decoder(channels, self.width, len(squares.source.classes), squares.size).to(maps.device)
-        BatchNorm().convert(decoder)  # over all processes
         per_epoch = max(1, math.ceil(squares.count / self.batch_size))
         optimizer = torch.optim.AdamW(
             decoder.parameters(), self.learning_rate, weight_decay=self.weight_decay, **_ADAMW
@@ -155,6 +154,7 @@ class Segmentation(OwnTask):
                 progress = (epoch * per_epoch + number) / (self.epochs * per_epoch)
                 optimizer.param_groups[0]["lr"] = self.learning_rate * 0.5 * (1 + math.cos(math.pi * progress))
                 share = own_slice(len(rows))
+                _share_statistics(decoder, len(rows))
                 loss = _loss(decoder, maps, rows[share], mirror[share])
                 optimizer.zero_grad()
                 loss.backward()
@@ -166,6 +166,7 @@ class Segmentation(OwnTask):
                 state.write(tensors_of(parts, optimizer), {"epochs": epoch + 1})
         work.progress.stop()
         state.forget()
+        BatchNorm().convert(decoder)
         return decoder.eval()
 
     def _batches(self, count: int, epoch: int) -> Iterator[tuple[Int[Tensor, "b"], Bool[Tensor, "b"]]]:
@@ -176,6 +177,13 @@ class Segmentation(OwnTask):
             if len(rows) == 1:  # BatchNorm on one small map may have only one value
                 rows, mirror = rows.repeat(2), mirror.repeat(2)
             yield rows, mirror
+
+
+def _share_statistics(decoder: Decoder, images: int) -> None:
+    """Normalize a step over all processes. Of fewer images than processes, each process has all: it normalizes them
+    alone, since variances over as many copies of them would be less corrected than those of one process."""
+    normalization = SplitBatchNorm(processes.count()) if images < processes.count() else BatchNorm()
+    normalization.convert(decoder)
 
 
 def _loss(decoder: Decoder, maps: FeatureMaps, rows: Int[Tensor, "b"], mirror: Bool[Tensor, "b"]) -> Float[Tensor, ""]:
