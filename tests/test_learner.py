@@ -1,6 +1,8 @@
 """The learner: one training step, on one process and on two."""
 
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,19 +24,36 @@ NAMES = [f"{recipe.__name__}-grouped" for recipe in RECIPES]
 NAMES += [f"{recipe.__name__}-{kind}" for recipe in ranks.JOINT for kind in ("plain", "joint")] + ["adaptive"]
 
 
+FOUR = ("jcl-grouped", "ring_moco-grouped", "interclr-grouped", "infomin-grouped", "cmc-joint", "adaptive")
+"""A case of each family; pairs of four processes share one of two groups."""
+
+
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Every recipe on one process with the joined batch, and on each of two."""
-    two = ranks.spawn(ranks.every_recipe, tmp_path_factory.mktemp("ranks"))
+    two = ranks.spawn(partial(ranks.some_recipes, ()), tmp_path_factory.mktemp("ranks"))
     return ranks.one_process(), two
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_two_processes_equal_one(runs: tuple[dict[str, Any], list[dict[str, Any]]], name: str):
     """Losses, gradients, keys, parameters, momentum encoders and stores, over several steps, in float64."""
-    one, two = runs[0][name], [results[name] for results in runs[1]]
+    equals_one(runs[0][name], [results[name] for results in runs[1]])
+
+
+@pytest.mark.slow
+def test_four_processes_equal_one(tmp_path: Path):
+    """The same, also where processes share a group of BatchNorm."""
+    four = ranks.spawn(partial(ranks.some_recipes, FOUR), tmp_path, count=4)
+    assert {frozenset(results) for results in four} == {frozenset(FOUR)}
+    for name in FOUR:
+        equals_one(ranks.train(ranks.cases()[name], wrap=False), [results[name] for results in four])
+
+
+def equals_one(one: dict[str, Any], several: list[dict[str, Any]]) -> None:
+    """Every process has what one process has, up to rounding."""
     assert len(one["losses"]) == ranks.STEPS and len(set(one["losses"])) == ranks.STEPS
-    for mine in two:
+    for mine in several:
         assert_close(mine["losses"], one["losses"], rtol=0, atol=1e-9)
         for step in range(ranks.STEPS):
             assert_close(mine["gradients"][step], one["gradients"][step], rtol=0, atol=1e-9)

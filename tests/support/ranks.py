@@ -1,7 +1,7 @@
 """The work of each of two processes, and of one alone, for `test_learner.py` and `test_processes.py`."""
 
 import multiprocessing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -84,9 +84,9 @@ def one_process() -> dict[str, Any]:
     return {name: train(run, wrap=False) for name, run in cases().items()}
 
 
-def every_recipe(folder: Path) -> None:
-    """All cases on two processes, each with half of the batch and one of two groups."""
-    results = {name: train(run, wrap=True) for name, run in cases().items()}
+def some_recipes(names: Sequence[str], folder: Path) -> None:
+    """The cases named, or all of them, on several processes, each with its share of the batch and of the two groups."""
+    results = {name: train(run, wrap=True) for name, run in cases().items() if name in names or not names}
     torch.save(results, folder / f"{processes.rank()}.pt")
 
 
