@@ -25,8 +25,14 @@ KINDS = (
     *("result", "shots", "pickled weights", "old pickled weights", "view learning", "names", "kept state"),
     *("cached results", "sweep's rows", "cached listings json", "cached scans json", "cached tars json"),
     *("cached shards json", "cached shards set json", "cached shards npy", "cached decoded npy"),
+    *("lab's cell", "lab's mark", "lab's numbers", "benefit's results", "table's rows", "learning's facts"),
+    *("learning's tensors", "kept epoch's settings", "kept epoch's metrics", "kept epoch's provenance"),
+    *("kept epoch's facts", "kept epoch's tensors", "kept state of AdamW"),
 )
-MADE_AGAIN = ("cached", "kept state", "embedding drafts", "run's metrics.jsonl")
+MADE_AGAIN = (
+    *("cached", "kept state", "embedding drafts", "run's metrics.jsonl", "kept epoch's metrics", "lab's cell"),
+    "lab's mark",
+)
 """What is never refused: what is damaged of it is made again, or left out."""
 
 COUNT = 1_000

@@ -23,7 +23,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 from fuzz_targets import Target
+from fuzzing_kept import of_kept
 from fuzzing_runs import of_runs
+from fuzzing_studies import of_studies
 from good_files import SET, VOC, coco, tar
 from PIL import Image
 from safetensors.torch import save
@@ -81,7 +83,8 @@ def targets(folder: Path) -> dict[str, Target]:
         mask.putpalette(bytes(range(256)) * 3)
         mask.save(folder / "masks" / f"{number}.png")
     (folder / "voc" / "ImageSets" / "Main" / "one.txt").write_text("2\n")
-    return _sources(folder) | _others(folder) | _annotation_files(folder) | _embedding_files(folder) | of_runs(folder)
+    own = _sources(folder) | _others(folder) | _annotation_files(folder) | _embedding_files(folder)
+    return own | of_runs(folder) | of_studies(folder) | of_kept(folder)
 
 
 def _sources(folder: Path) -> dict[str, Target]:

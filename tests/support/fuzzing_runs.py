@@ -5,14 +5,13 @@ import functools
 import io
 import json
 import os
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import mutations
 import torch
-from fuzz_targets import Damage, Target
+from fuzz_targets import Target, of_file, sealing
 from good_files import tar
 from small_runs import small_run, write_images
 from tar_shards import png
@@ -37,14 +36,12 @@ from vantage.frozen.encoder import load
 from vantage.frozen.networks import trained_networks
 from vantage.progress import QuietProgress
 from vantage.report.curves import curves
-from vantage.storage.files import digest_of_file
 from vantage.storage.provenance import provenance
 from vantage.storage.results import CachedResults
 from vantage.storage.state import StateFile, restore, tensors_of
 from vantage.studies.sweep.rows import SweepRow, stored_rows
 from vantage.studies.view_learning.loop import FILE, read_learning
 from vantage.studies.view_learning.presets import unsupervised
-from vantage.training import checkpoint
 from vantage.training.same_run import check_same_run
 from vantage.training.session import Session, check_fits, launch
 from vantage.training.settings import read as read_settings
@@ -94,7 +91,6 @@ def _a_run(run: Path) -> dict[str, Target]:
 
 
 def _a_checkpoint(folder: Path) -> dict[str, Target]:
-    """Whoever can write to a folder can also compute the seal, so a damaged file gets a seal that fits it."""
     run, path = small_run("moco_v2", write_images(folder / "small.npz")), folder / "trained"
     path.mkdir()
 
@@ -107,33 +103,15 @@ def _a_checkpoint(folder: Path) -> dict[str, Target]:
     own.step(next(own.feed.batches(0, 0)).to(own.fabric.device), 0)
     own.save(path, 1, 0.5)
     step = path / "checkpoint" / "step-000000001"
-    facts, tensors = (step / "facts.json").read_bytes(), (step / "tensors.safetensors").read_bytes()
 
-    def load_checkpoint(file: Path, cache: Path) -> None:
-        try:
-            content = json.loads(facts if file.name.startswith("tensors") else file.read_bytes())
-        except (ValueError, RecursionError):
-            content = None
-        if isinstance(content, dict):
-            content.pop("sha256", None)
-            content["tensors.safetensors"] = digest_of_file(step / "tensors.safetensors")
-            try:
-                content["sha256"] = checkpoint._seal(content)
-                (step / "facts.json").write_text(json.dumps(content))
-            except (ValueError, TypeError, RecursionError):
-                pass
-        try:
-            with allowing(*ALLOW):
-                check_fits(step, run, 48)
-                session().restore(step)
-        finally:
-            (step / "facts.json").write_bytes(facts)
-            (step / "tensors.safetensors").write_bytes(tensors)
+    def load_checkpoint() -> None:
+        check_fits(step, run, 48)
+        session().restore(step)
 
-    where = "trained/checkpoint/step-000000001"
+    read = sealing(step, load_checkpoint)
     return {
-        "checkpoint facts": Target(f"{where}/facts.json", facts, mutations.damage_tree, load_checkpoint),
-        "checkpoint tensors": Target(f"{where}/tensors.safetensors", tensors, mutations.damage_header, load_checkpoint),
+        "checkpoint facts": of_file(step / "facts.json", folder, mutations.damage_tree, read),
+        "checkpoint tensors": of_file(step / "tensors.safetensors", folder, mutations.damage_header, read),
     }
 
 
@@ -223,9 +201,9 @@ def _kept_rows(folder: Path) -> dict[str, Target]:
         _ = [again[key] for key in again]
 
     return {
-        "kept state": _of(folder / "state.safetensors", folder, mutations.damage_header, go_on),
-        "cached results": _of(folder / "results.json", folder, mutations.damage_bytes, results),
-        "sweep's rows": _of(folder / "sweep" / "sweep.json", folder, mutations.damage_tree, sweep),
+        "kept state": of_file(folder / "state.safetensors", folder, mutations.damage_header, go_on),
+        "cached results": of_file(folder / "results.json", folder, mutations.damage_bytes, results),
+        "sweep's rows": of_file(folder / "sweep" / "sweep.json", folder, mutations.damage_tree, sweep),
         **_caches(folder / "cached"),
     }
 
@@ -265,9 +243,6 @@ def _caches(folder: Path) -> dict[str, Target]:
     files = sorted(file for file in cache.rglob("*") if file.suffix in damage)
     kinds = [f"cached {file.parent.name}{' set' * file.name.startswith('set-')} {file.suffix[1:]}" for file in files]
     return {
-        kind: _of(file, folder.parent, damage[file.suffix], read_cache) for kind, file in zip(kinds, files, strict=True)
+        kind: of_file(file, folder.parent, damage[file.suffix], read_cache)
+        for kind, file in zip(kinds, files, strict=True)
     }
-
-
-def _of(file: Path, folder: Path, damage: Damage, read_file: Callable[[Path, Path], object]) -> Target:
-    return Target(str(file.relative_to(folder)), file.read_bytes(), damage, read_file)

@@ -100,7 +100,7 @@ class ResultsFile(Generic[T]):
             results = {row["key"]: read(dict(row)) for row in rows}
         except UserError:
             raise
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as problem:
             raise UserError(f"{self.file} is damaged ({problem}): name another folder") from problem
         if results:  # without any, nothing is lost if other work takes over the folder
             self._check(content)

@@ -3,7 +3,7 @@
 import contextlib
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +18,13 @@ __all__ = ["MINUTES", "StateFile", "State", "restore", "tensors_of"]
 
 MINUTES = 1.0
 """Minutes between two states, unless a training says otherwise."""
+
+
+_FITS: dict[str, Callable[[Any], bool]] = {
+    "epochs": lambda value: type(value) is int and value >= 0,
+    "losses": lambda value: isinstance(value, list) and all(isinstance(loss, float) for loss in value),
+}
+"""Whether a fact that a training needs is what it wrote."""
 
 
 class State(NamedTuple):
@@ -53,14 +60,17 @@ class StateFile:
         try_write(self.file, save(plain, {"facts": json.dumps(facts)}))
         self._last = time.monotonic()
 
-    def read(self) -> State | None:
-        """The kept state; None if there is none or it is damaged."""
+    def read(self, *needed: str) -> State | None:
+        """The kept state; None if there is none, it is damaged, or it lacks a needed fact: `epochs`, a whole number, or
+        `losses`, a list of numbers."""
         try:
             with safe_open(self.file, "pt") as file:
                 facts = json.loads((file.metadata() or {})["facts"])
-                return State({name: file.get_tensor(name) for name in file.keys()}, facts)  # noqa: SIM118
-        except (OSError, SafetensorError, KeyError, ValueError, RecursionError):
-            return None
+                if all(_FITS[name](facts[name]) for name in needed):
+                    return State({name: file.get_tensor(name) for name in file.keys()}, facts)  # noqa: SIM118
+        except (OSError, SafetensorError, KeyError, TypeError, ValueError, RecursionError):
+            pass
+        return None
 
     def forget(self) -> None:
         """Remove the state: the training is done."""
@@ -82,24 +92,32 @@ def restore(parts: Mapping[str, nn.Module], optimizer: torch.optim.Optimizer, te
     """Load what `tensors_of` gave, on the modules' devices; if it does not fit, change nothing and return False."""
     current, parameters = _current_tensors(parts), _parameters(optimizer)
     shapes = {path: value.shape for path, value in tensors.items() if not path.startswith("optimizer.")}
-    slots = [(path.split("."), value) for path, value in tensors.items() if path.startswith("optimizer.")]
-    sizes = {str(number): parameter.shape for number, parameter in enumerate(parameters)}
-    fits = all(len(path) > 2 and path[1] in sizes for path, _ in slots) and all(
-        value.ndim == 0 or value.shape == sizes[path[1]] for path, value in slots
-    )
-    if not fits or shapes != {path: value.shape for path, value in current.items()}:
+    slots = {path: value for path, value in tensors.items() if path.startswith("optimizer.")}
+    if shapes != {path: value.shape for path, value in current.items()} or not _fit(slots, parameters):
         return False
     with torch.no_grad():
         for path, value in current.items():
             value.copy_(tensors[path])
-    for path, value in tensors.items():
-        if path.startswith("optimizer."):
-            number, _, name = path.removeprefix("optimizer.").partition(".")
-            parameter = parameters[int(number)]
-            # In the memory layout of the parameter, as the optimizer itself would have created it.
-            slot = value if name == "step" else torch.empty_like(parameter, requires_grad=False).copy_(value)
-            optimizer.state[parameter][name] = slot
+    for path, value in slots.items():
+        _, number, name = path.split(".")
+        parameter = parameters[int(number)]
+        # In the memory layout of the parameter, as the optimizer itself would have created it.
+        slot = value if name == "step" else torch.empty_like(parameter, requires_grad=False).copy_(value)
+        optimizer.state[parameter][name] = slot
     return True
+
+
+def _fit(slots: Mapping[str, Tensor], parameters: list[Tensor]) -> bool:
+    """Whether an optimizer's state has the shapes of its parameters, and the same names for each that has a state."""
+    sizes, names = {str(number): parameter.shape for number, parameter in enumerate(parameters)}, dict[str, set[str]]()
+    for path, value in slots.items():
+        _, number, *name = path.split(".")
+        if len(name) != 1 or value.shape != (torch.Size() if name == ["step"] else sizes.get(number)):
+            return False
+        if name == ["step"] and not value >= 0:  # Adam raises numbers below 1 to this power
+            return False
+        names.setdefault(number, set()).update(name)
+    return len(set(map(frozenset, names.values()))) < 2
 
 
 def _current_tensors(parts: Mapping[str, nn.Module]) -> dict[str, Tensor]:

@@ -32,14 +32,18 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tenso
         if not all(name not in old or name == "params" or _same_kind(value, old[name]) for name, value in new.items()):
             raise ValueError("a setting of the optimizer has another type")
         groups.append({**old, **new, "params": old["params"]})
+    if len({frozenset(each) for each in slots.values()}) > 1:
+        raise ValueError("a state of the optimizer lacks what the others have")
     if not all(_fits(index, value, parameters) for index, each in slots.items() for value in each.values()):
         raise ValueError("a state of the optimizer has another shape than its parameter")
     optimizer.load_state_dict({"state": slots, "param_groups": groups})
 
 
 def _fits(index: int, value: Any, parameters: list[Tensor]) -> bool:
-    """Whether a slot is a number or has the shape of its parameter."""
-    return not isinstance(value, Tensor) or value.numel() == 1 or value.shape == parameters[index].shape
+    """Whether a slot is a number of steps, or has the shape of its parameter."""
+    return (
+        not isinstance(value, Tensor) or value.shape == parameters[index].shape or value.ndim == 0 and bool(value >= 0)
+    )
 
 
 def _same_kind(value: Any, template: Any) -> bool:

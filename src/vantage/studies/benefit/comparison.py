@@ -3,6 +3,7 @@
 k: images in a subset
 """
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -17,6 +18,7 @@ from vantage.data.sources.names import text_of
 from vantage.data.sources.source import Source
 from vantage.data.splits import check_classes, train_and_test, with_labels
 from vantage.encoding import Work
+from vantage.errors import UserError
 from vantage.evaluate import FineTune, LinearCached
 from vantage.evaluate.protocols.finetune.finetune import share_of_each_class
 from vantage.frozen.encoder import load
@@ -142,11 +144,10 @@ class _Comparison:
     def _previous_budget(self) -> Budget | None:
         """The budget of the results that the folder already holds; None if there are none."""
         try:
-            return (
-                replace(self.plan.budget, epochs=self.previous["budget"]["epochs"]) if self.previous["rows"] else None
-            )
+            epochs = self.previous["budget"]["epochs"] if self.previous["rows"] else None
         except (TypeError, KeyError):
             return None
+        return replace(self.plan.budget, epochs=epochs) if type(epochs) is int and epochs > 0 else None
 
     def _open(self, budget: Budget) -> ResultsFile[ClassifierResult]:
         identity = {
@@ -157,7 +158,12 @@ class _Comparison:
             "budget": asdict(budget),
             "protocols": [[kind.name, kind.version] for kind in (FineTune, LinearCached)],
         }
-        return ResultsFile(self.folder / _FILE, identity, _WHAT, _parse_classifier, asdict)
+        results = ResultsFile(self.folder / _FILE, identity, _WHAT, _parse_classifier, asdict)
+        for job, cell in ((job, results[_key(job)]) for job in self.jobs if _key(job) in results):
+            facts = (cell.way, cell.share, cell.labels, cell.seed, len(cell.right))
+            if facts != (job.way.name, job.share, job.images, job.seed, 2 * math.ceil(len(self.data.test) / 8)):
+                raise UserError(f"{results.file} is damaged ({_key(job)} is another result): name another folder")
+        return results
 
     def _plan_budget(self, jobs: list[Job], budget: Budget | None, seconds: float | None) -> Budget:
         """The budget; prints a line about the expected time."""
@@ -227,4 +233,8 @@ def _key(job: Job) -> str:
 
 def _parse_classifier(row: dict[str, Any]) -> ClassifierResult:
     row.pop("key")
-    return ClassifierResult(**row)
+    cell = ClassifierResult(**row)
+    bytes.fromhex(cell.right)
+    if not isinstance(cell.chosen, dict) or not isinstance(cell.seconds, float | int):
+        raise ValueError(f"a row is malformed: {str(row)[:200]!r}")
+    return cell

@@ -5,6 +5,7 @@ from statistics import fmean, stdev
 from types import MappingProxyType
 from typing import Any
 
+from vantage.errors import UserError
 from vantage.storage.tables import mean_and_deviation
 from vantage.studies.moving_mnist.rows import INFORMATION
 from vantage.studies.reproduce.paper_table import Report
@@ -29,7 +30,11 @@ PUBLISHED: Mapping[str, tuple[float, float, float]] = MappingProxyType(
 
 
 def table_4_report(measures_by_row: Mapping[str, Sequence[Mapping[str, float]]], notes: tuple[str, ...]) -> Report:
-    """The table and its numbers, from the measures of each row, one for each seed."""
+    """The table and its numbers, from the measures of each row, one for each seed. Raises `UserError` if one of them
+    has no error of a task."""
+    for name, rows_of_seeds in measures_by_row.items():
+        if lacking := _TASKS.keys() - set.intersection(*map(set, rows_of_seeds)):
+            raise UserError(f"the rows kept of {name} lack {', '.join(sorted(lacking))}: name another folder")
     names = [name for words in _TASKS.values() for name in (words, "paper")]
     rows = [_row(name, measures) for name, measures in measures_by_row.items()]
     numbers = [_numbers(name, measures) for name, measures in measures_by_row.items()]

@@ -129,7 +129,7 @@ def _reproduce(table: PaperTable, sources: Mapping[str, Source], folder: Path, w
     fingerprints = {name: source.fingerprint() for name, source in sources.items()}
     settings = {**encode(table, "entry"), **table.free_settings()}
     identity = {"entry": table.name, "settings": settings, "images": fingerprints}
-    results = ResultsFile(folder / "rows.json", identity, "reproduction", _parse_row, asdict)
+    results = stored_measures(folder, identity)
     report, image = table(sources, results, work)
     record = {
         "entry": table.name,
@@ -147,6 +147,12 @@ def _reproduce(table: PaperTable, sources: Mapping[str, Source], folder: Path, w
     with result_file(files[3], "the picture") as file:
         image.save(file, "PNG", optimize=True)
     return Reproduction(report, files)
+
+
+def stored_measures(folder: Path, identity: Mapping[str, Any]) -> ResultsFile[RowMeasures]:
+    """The rows that a folder holds, by key. `identity` names the table, its settings and its images; raises `UserError`
+    if the folder holds rows of another one, or a damaged file."""
+    return ResultsFile(folder / "rows.json", identity, "reproduction", _parse_row, asdict)
 
 
 def _parse_row(row: dict[str, Any]) -> RowMeasures:

@@ -69,7 +69,7 @@ class DetectorTraining:
         shared_steps = SharedSteps(detector, schedule.batch_size) if processes.count() > 1 else None
         optimizer = _optimizer(detector.model)
         state, parts, losses = StateFile(self.state_file, self.minutes), {"model": detector.model}, list[float]()
-        last = state.read()
+        last = state.read("losses")
         is_same = same_on_all(len(last.facts["losses"]) if last else 0)
         if is_same and last and restore(parts, optimizer, last.tensors):
             losses = last.facts["losses"]

@@ -126,7 +126,7 @@ def tune(
     device = work.resolved_device()
     state = _Training(schedule, encoder, classes, device)
     state_file = _state_file(schedule, encoder, source, label, work)
-    last = state_file.read()
+    last = state_file.read("losses")
     if same_on_all(len(last.facts["losses"]) if last else 0) and last:
         state.restore(last)
     size = _images_of_a_step(len(source), schedule.batch_size)

@@ -165,8 +165,9 @@ def _train(
     run resumes at the epoch in which it was stopped. Processes share the images of a batch and take the same steps,
     equal to those of one process to 1e-6, since a network may round differently in smaller batches."""
     tensors = {f"{number}.{name}": value for number, one in enumerate(both) for name, value in one.tensors().items()}
-    last, device, start = state.read(), work.resolved_device(), 0
-    usable = last is not None and last.tensors.keys() == tensors.keys()
+    last, device, start = state.read("epochs"), work.resolved_device(), 0
+    shapes = {name: value.shape for name, value in tensors.items()}
+    usable = last is not None and {name: value.shape for name, value in last.tensors.items()} == shapes
     if same_on_all(last.facts["epochs"] if last and usable else 0) and last and usable:
         start = last.facts["epochs"]
         for name, value in last.tensors.items():

@@ -144,7 +144,7 @@ class Segmentation(OwnTask):
         facts = (maps.key, repr(self), torch.__version__)
         state = StateFile(work.cache / "decoders" / f"{hash_of(map(str.encode, facts))}.safetensors")
         parts = {"decoder": decoder}
-        last = state.read()
+        last = state.read("epochs")
         is_same = same_on_all(last.facts["epochs"] if last else 0)
         start = last.facts["epochs"] if is_same and last and restore(parts, optimizer, last.tensors) else 0
         work.progress.start(f"decoder, {maps.encoder.name}", self.epochs, start)

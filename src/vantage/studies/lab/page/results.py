@@ -6,7 +6,6 @@ has changed since are left out. Experiments that measure themselves need no `by`
 """
 
 import json
-import math
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from pathlib import Path
@@ -25,6 +24,9 @@ __all__ = ["FOLDER", "collect", "complete_seeds", "numbers_in", "outdated", "rea
 
 FOLDER = Path("benchmarks/results/claims")
 """Where the repository stores these files."""
+
+_MOST = float(1 << 63)
+"""No number is as large as this; sums of squares of larger ones might be no float."""
 
 
 def collect(
@@ -157,11 +159,12 @@ def read_results(path: Path) -> dict[str, Any]:
     check_file(path)
     try:
         record = json.loads(path.read_text())
-        cells = [(cell["made"], cell["measures"]) for cell in record["cells"].values()]
-        rows = [row.items() for _, measures in cells for row in measures.values()]
+        cells = [(cell["made"], cell.get("by", {}), cell["measures"]) for cell in record["cells"].values()]
+        rows = [row.items() for *_, measures in cells for row in measures.values()]
         seeds, numbers = ([pair[at] for row in rows for pair in row] for at in (0, 1))
-        whole = all(map(str.isdecimal, seeds)) and all(map(math.isfinite, [*numbers, record["seconds"]]))
-        if whole and isinstance(record["made_on"], list):
+        whole = all(seed.isdecimal() and len(seed) < 20 for seed in seeds)
+        whole = whole and all(abs(number) < _MOST for number in [*numbers, record["seconds"]])
+        if whole and all(isinstance(by, dict) for _, by, _ in cells) and isinstance(record["made_on"], list):
             return record
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as problem:
         raise UserError(f"{path} holds no results of the lab: {problem!r}") from problem
