@@ -21,7 +21,7 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
-from timing import summary, write_results
+from timing import earlier_rows, summary, write_results
 
 from vantage import Run
 from vantage.composition.fields import replace_at
@@ -136,6 +136,7 @@ def main() -> None:
     parser.add_argument("--choices", nargs="+", choices=CHOICES, default=list(CHOICES))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--collect", action="store_true", help="write results of the cells that are done")
+    parser.add_argument("--results", default="choices", help="name of the results file: one for each kind of processor")
     options = parser.parse_args()
     torch.set_num_threads(1)
     (options.work / "cells").mkdir(parents=True, exist_ok=True)
@@ -150,8 +151,9 @@ def main() -> None:
                         path.write_text(json.dumps(cell))
                         print(cell, flush=True)
     rows = [json.loads(path.read_text()) for path in sorted((options.work / "cells").glob("*.json"))]
+    rows += earlier_rows(options.results, rows, "set", "recipe", "seed")
     if rows:
-        write_results("choices", [*rows, *summary(rows, "set", "recipe")])
+        write_results(options.results, [*rows, *summary(rows, "set", "recipe")])
 
 
 def speeds(options: argparse.Namespace) -> dict[str, float]:

@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from timing import summary, write_results
+from timing import earlier_rows, summary, write_results
 from torch import Tensor, nn
 
 SETS = {
@@ -79,7 +79,7 @@ class Entrant:
 
 
 def main() -> None:
-    """Run the missing cells, and write results/race.json after each."""
+    """Run the missing cells, and write the results file after each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder that holds the sets")
     parser.add_argument("--work", type=Path, required=True, help="folder for sets, runs and cells")
@@ -96,6 +96,7 @@ def main() -> None:
     parser.add_argument(
         "--collect", action="store_true", help="only write the results file from the cells that are done"
     )
+    parser.add_argument("--results", default="race", help="name of the results file: one for each kind of processor")
     options = parser.parse_args()
     if options.cell:
         name, contender, minutes, seed = options.cell
@@ -108,8 +109,8 @@ def main() -> None:
             words = ["--data", str(options.data), "--work", str(options.work)]
             words += ["--cell", name, contender, str(minutes), str(seed)]
             subprocess.run([sys.executable, __file__, *words], check=True)
-            collect(cells)
-    collect(cells)
+            collect(cells, options.results)
+    collect(cells, options.results)
 
 
 def order(options: argparse.Namespace) -> Iterator[tuple[str, str, float, int]]:
@@ -129,10 +130,13 @@ def cell_path(work: Path, name: str, contender: str, minutes: float, seed: int) 
     return work / "cells" / f"{name} {contender} {minutes:g} {seed}.json"
 
 
-def collect(cells: Path) -> None:
-    """Write the results file: every cell, then means and deviations over seeds."""
+def collect(cells: Path, name: str) -> None:
+    """Write a results file: every cell, with those that the file has from elsewhere, then means and deviations over
+    seeds."""
     rows = [json.loads(path.read_text()) for path in sorted(cells.glob("*.json"))]
-    write_results("race", [*rows, *summary(rows, "set", "recipe", "minutes")])
+    rows += earlier_rows(name, rows, "set", "recipe", "minutes", "seed")
+    rows.sort(key=lambda row: (row["set"], row["recipe"], row["minutes"], row["seed"]))
+    write_results(name, [*rows, *summary(rows, "set", "recipe", "minutes")])
 
 
 def run_cell(data: Path, work: Path, name: str, contender: str, minutes: float, seed: int) -> None:

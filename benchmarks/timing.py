@@ -115,11 +115,16 @@ def merge_rows(name: str, key: str, rows: Sequence[Mapping[str, Any]]) -> list[d
     """All rows for results/<name>.json, for a benchmark whose call measures only some of them: the rows of the file
     whose `key` is not among the new ones, then the new ones. Each new row records its own command and commit, because
     the heading of the file names only the last call."""
+    origin = {"command": command(), "commit": _commit()}
+    return [*earlier_rows(name, rows, key), *({**row, **origin} for row in rows)]
+
+
+def earlier_rows(name: str, rows: Sequence[Mapping[str, Any]], *keys: str) -> list[dict[str, Any]]:
+    """The rows of results/<name>.json that have these keys, with values that none of the new rows has."""
     file = RESULTS / f"{name}.json"
     earlier = json.loads(file.read_text())["rows"] if file.exists() else []
-    new_keys = {row[key] for row in rows}
-    origin = {"command": command(), "commit": _commit()}
-    return [*(row for row in earlier if row[key] not in new_keys), *({**row, **origin} for row in rows)]
+    new = {tuple(row[key] for key in keys) for row in rows}
+    return [row for row in earlier if set(keys) <= row.keys() and tuple(row[key] for key in keys) not in new]
 
 
 def _commit() -> str:
