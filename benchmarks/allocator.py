@@ -21,7 +21,8 @@ import vantage
 from vantage.data.sources.arrays import Arrays
 from vantage.encoders import Convolutions, Encoder, NormalizedMLP, Shared
 from vantage.progress import QuietProgress
-from vantage.training.session import Session, launch
+from vantage.training.launch import launch
+from vantage.training.session import Session
 
 # Sets a variable of glibc's allocator to its own default: if any such variable is set, Vantage changes nothing.
 CASES = {"default": {"MALLOC_ARENA_TEST": "8"}, "kept": {}}

@@ -35,8 +35,9 @@ from vantage.encoders import Convolutions, Encoder, Momentum, PerView, Shared, S
 from vantage.encoding import Work
 from vantage.progress import QuietProgress
 from vantage.recipes import RECIPES, VARIANTS
+from vantage.training.launch import launch
 from vantage.training.run import Data, Hardware, Monitoring, Run
-from vantage.training.session import Session, launch
+from vantage.training.session import Session
 from vantage.training.start.first_rows import begin
 
 COUNTS, STEPS, IMAGES, SIZE = (1, 2, 4), 6, 64, 16

@@ -28,8 +28,9 @@ from vantage import processes
 from vantage.encoders import ResNet9
 from vantage.progress import QuietProgress
 from vantage.recipes import moco_v2
+from vantage.training.launch import launch
 from vantage.training.run import Data, Hardware
-from vantage.training.session import Session, launch
+from vantage.training.session import Session
 
 ROUNDS = 4
 IMAGES = 24 * 256

@@ -22,8 +22,9 @@ from vantage.learner import Fresh
 from vantage.progress import QuietProgress
 from vantage.training import checkpoint
 from vantage.training.feed import Feed, open_images
+from vantage.training.launch import has_bf16, launch
 from vantage.training.run import Hardware, Run
-from vantage.training.session import Session, has_bf16, launch
+from vantage.training.session import Session
 from vantage.training.slots import optimizer_state
 from vantage.training.start.first_rows import begin
 from vantage.views import ProgressiveResizing
@@ -205,7 +206,7 @@ def test_without_fast_bfloat16_the_run_computes_in_float32_and_says_so(fast: boo
         def line(self, text: str) -> None:
             lines.append(text)
 
-    monkeypatch.setattr("vantage.training.session.has_bf16", lambda on_cuda: fast)
+    monkeypatch.setattr("vantage.training.launch.has_bf16", lambda on_cuda: fast)
     run = replace(small_run("moco_v2", images_path), hardware=Hardware("cpu"))
     hardware = launch(run, LineRecorder())[1].hardware
     assert hardware.precision == ("bf16-mixed" if fast else "32-true")
@@ -230,7 +231,8 @@ from torch._dynamo.utils import counters
 from vantage.composition.codec import allowing
 from vantage.progress import QuietProgress
 from vantage.training.feed import open_images
-from vantage.training.session import Session, launch
+from vantage.training.launch import launch
+from vantage.training.session import Session
 
 nn.Module.compile = partialmethod(nn.Module.compile, backend="aot_eager")
 losses = []

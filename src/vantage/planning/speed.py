@@ -17,8 +17,9 @@ from vantage.memory import Store
 from vantage.progress import QuietProgress
 from vantage.records import Keys
 from vantage.storage.files import temporary_folder
+from vantage.training.launch import launch
 from vantage.training.run import Run
-from vantage.training.session import Session, launch
+from vantage.training.session import Session
 
 __all__ = ["SHORT_LOOK", "Speed", "fixed_share", "measure_speed"]
 

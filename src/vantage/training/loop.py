@@ -22,9 +22,10 @@ from vantage.storage.strangers import check_run
 from vantage.training import checkpoint, settings
 from vantage.training.feed import open_images
 from vantage.training.kept_epochs import keep_if_due, refuse_kept
+from vantage.training.launch import launch
 from vantage.training.run import Run
 from vantage.training.same_run import check_same_everywhere, check_same_run
-from vantage.training.session import Session, check_fits, launch
+from vantage.training.session import Session, check_fits
 from vantage.training.signals import Signals, anywhere
 from vantage.training.start.first_rows import begin
 from vantage.training.start.warm_parts import take

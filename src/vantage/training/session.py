@@ -1,16 +1,12 @@
 """What a run computes with (Fabric, the learner, the optimizer and the images), and one training step."""
 
-import inspect
-import logging
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import replace
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch.nn.parallel import DistributedDataParallel
 
 from vantage import draws, processes
 from vantage.composition.codec import encode
@@ -20,16 +16,12 @@ from vantage.encoders import EncoderNetwork
 from vantage.encoders.normalization.grouped import set_accumulation
 from vantage.errors import UserError
 from vantage.learner import Fresh, Learner
-from vantage.machine.allocator import keep_freed_memory
-from vantage.machine.devices import check_hardware
-from vantage.machine.launchers import check_machines
 from vantage.processes.sharing import by_first
-from vantage.progress import Progress
 from vantage.training import checkpoint, settings
 from vantage.training.buckets import lay_out
 from vantage.training.feed import open_feed
-from vantage.training.run import Hardware, Run
-from vantage.training.same_run import check_same_command, refuse_conflicts
+from vantage.training.run import Run
+from vantage.training.same_run import refuse_conflicts
 from vantage.training.slots import optimizer_state, restore_optimizer
 from vantage.training.start.trial import trial, try_networks
 from vantage.training.watching.monitor import Monitor
@@ -38,13 +30,9 @@ from vantage.views.operations.share import ShareGenerator
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
-__all__ = ["Session", "check_fits", "has_bf16", "launch", "start"]
+__all__ = ["Session", "check_fits"]
 
 _VIEWS, _NETWORKS = 2, 3  # what a seed is for
-
-# Every process updates its stores in the same way, so DDP need not broadcast buffers. Newer torch renamed the setting.
-_NEW_NAME = "forward_sync_buffers" in inspect.signature(DistributedDataParallel.__init__).parameters
-_ALONE: dict[str, Any] = {"forward_sync_buffers" if _NEW_NAME else "broadcast_buffers": False}
 
 
 class Session:
@@ -180,64 +168,3 @@ def _parts(batch: Batch, count: int) -> list[Batch]:
         return [batch]
     pixels = zip(*(view.chunk(count) for view in batch.pixels), strict=True)
     return [Batch(image, views) for image, views in zip(batch.image.chunk(count), pixels, strict=True)]
-
-
-def launch(run: Run, progress: Progress) -> "tuple[Fabric, Run]":
-    """Fabric, launched, and the run with its precision set to 32-true if bf16 would be slow here."""
-    hardware = run.hardware
-    on_cuda = hardware.accelerator in ("auto", "cuda") and torch.cuda.is_available()
-    if hardware.precision == "bf16-mixed" and not has_bf16(on_cuda):
-        progress.line("this hardware has no fast bfloat16: computing in float32 (32-true)")
-        hardware = replace(hardware, precision="32-true")
-    return start(hardware), replace(run, hardware=hardware)
-
-
-def start(hardware: Hardware) -> "Fabric":
-    """Fabric, launched, with its processes connected. Raises `UserError` if this machine has too few devices, if the
-    processes of the other machines were not started, or if srun or mpirun started different commands."""
-    from lightning_fabric import Fabric  # slow to import; only training and shared work need it
-    from lightning_fabric.strategies.ddp import DDPStrategy
-
-    check_hardware(hardware.accelerator, hardware.devices, hardware.precision)
-    check_machines(hardware.nodes)
-    several = hardware.devices * hardware.nodes > 1
-    strategy = DDPStrategy(**_ALONE) if several else "auto"
-    on_cuda = hardware.accelerator in ("auto", "cuda") and torch.cuda.is_available()
-    accelerator = ("cuda" if on_cuda else "cpu") if hardware.accelerator == "auto" else hardware.accelerator
-    if accelerator == "cpu":
-        keep_freed_memory()
-    try:
-        with _silent():
-            fabric = Fabric(
-                accelerator=accelerator,
-                strategy=strategy,
-                devices=hardware.devices,
-                num_nodes=hardware.nodes,
-                precision=hardware.precision,
-            )
-    except (ValueError, RuntimeError) as problem:
-        words = f"{hardware.devices} × {accelerator} on {hardware.nodes} machine(s), {hardware.precision}"
-        raise UserError(f"the requested hardware ({words}) is not available: {problem}") from problem
-    with _silent():
-        fabric.launch()
-    check_same_command()
-    return fabric
-
-
-@contextmanager
-def _silent() -> Iterator[None]:
-    """A context in which Fabric prints neither its greetings nor its advice on precision."""
-    logger = logging.getLogger("lightning_fabric")
-    before = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)
-
-
-def has_bf16(on_cuda: bool) -> bool:
-    """Whether the GPU, or the CPU, has bfloat16 instructions."""
-    if on_cuda:
-        return torch.cuda.is_bf16_supported(including_emulation=False)
-    return bool(torch.cpu._is_avx512_bf16_supported()) or bool(torch.cpu._is_amx_tile_supported())

@@ -34,8 +34,8 @@ def join_processes(devices: int | None, device: str) -> str:
             f"--device {device} is one device, but {devices * nodes} share the work: give cpu, cuda or auto"
         )
     from vantage import processes
+    from vantage.training.launch import start
     from vantage.training.run import Hardware
-    from vantage.training.session import start
 
     fabric = start(Hardware(accelerator=device, devices=devices, nodes=nodes, precision="32-true"))
     atexit.register(processes.leave)

@@ -1,0 +1,106 @@
+"""Launch a run: open its devices, and connect its processes (Lightning Fabric)."""
+
+import inspect
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.nn.parallel import DistributedDataParallel
+
+from vantage.errors import UserError
+from vantage.machine.allocator import keep_freed_memory
+from vantage.machine.devices import check_hardware
+from vantage.machine.launchers import check_machines, launched_shape
+from vantage.progress import Progress
+from vantage.training.run import Hardware, Run
+from vantage.training.same_run import check_same_command
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+    from lightning_fabric.plugins.environments.cluster_environment import ClusterEnvironment
+
+__all__ = ["has_bf16", "launch", "start"]
+
+# Every process updates its stores in the same way, so DDP need not broadcast buffers. Newer torch renamed the setting.
+_NEW_NAME = "forward_sync_buffers" in inspect.signature(DistributedDataParallel.__init__).parameters
+_ALONE: dict[str, Any] = {"forward_sync_buffers" if _NEW_NAME else "broadcast_buffers": False}
+
+
+def launch(run: Run, progress: Progress) -> "tuple[Fabric, Run]":
+    """Fabric, launched, and the run with its precision set to 32-true if bf16 would be slow here."""
+    hardware = run.hardware
+    on_cuda = hardware.accelerator in ("auto", "cuda") and torch.cuda.is_available()
+    if hardware.precision == "bf16-mixed" and not has_bf16(on_cuda):
+        progress.line("this hardware has no fast bfloat16: computing in float32 (32-true)")
+        hardware = replace(hardware, precision="32-true")
+    return start(hardware), replace(run, hardware=hardware)
+
+
+def start(hardware: Hardware) -> "Fabric":
+    """Fabric, launched, with its processes connected. Raises `UserError` if this machine has too few devices, if the
+    processes of the other machines were not started, or if srun or mpirun started different commands."""
+    from lightning_fabric import Fabric  # slow to import; only training and shared work need it
+    from lightning_fabric.strategies.ddp import DDPStrategy
+
+    check_hardware(hardware.accelerator, hardware.devices, hardware.precision)
+    check_machines(hardware.nodes)
+    several = hardware.devices * hardware.nodes > 1
+    strategy = DDPStrategy(**_ALONE) if several else "auto"
+    on_cuda = hardware.accelerator in ("auto", "cuda") and torch.cuda.is_available()
+    accelerator = ("cuda" if on_cuda else "cpu") if hardware.accelerator == "auto" else hardware.accelerator
+    if accelerator == "cpu":
+        keep_freed_memory()
+    try:
+        with _silent():
+            fabric = Fabric(
+                accelerator=accelerator,
+                strategy=strategy,
+                devices=hardware.devices,
+                num_nodes=hardware.nodes,
+                precision=hardware.precision,
+                plugins=_environment(),
+            )
+    except (ValueError, RuntimeError) as problem:
+        words = f"{hardware.devices} × {accelerator} on {hardware.nodes} machine(s), {hardware.precision}"
+        raise UserError(f"the requested hardware ({words}) is not available: {problem}") from problem
+    with _silent():
+        fabric.launch()
+    if fabric.world_size != hardware.devices * hardware.nodes:
+        raise UserError(
+            f"{hardware.devices} device(s) on {hardware.nodes} machine(s) were asked for, but {fabric.world_size}"
+            " process(es) were started: use --devices without a launcher, or torchrun"
+        )
+    check_same_command()
+    return fabric
+
+
+def _environment() -> "ClusterEnvironment | None":
+    """What starts the other processes: this one, unless they were started already, or Lightning knows the scheduler.
+    srun is described as torchrun; in other processes of a Slurm job, Lightning would take its one task for all."""
+    from lightning_fabric.plugins.environments.lightning import LightningEnvironment
+    from lightning_fabric.plugins.environments.slurm import SLURMEnvironment
+
+    in_slurm = SLURMEnvironment.detect() and launched_shape() is None
+    return LightningEnvironment() if in_slurm else None
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """A context in which Fabric prints neither its greetings nor its advice on precision."""
+    logger = logging.getLogger("lightning_fabric")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+def has_bf16(on_cuda: bool) -> bool:
+    """Whether the GPU, or the CPU, has bfloat16 instructions."""
+    if on_cuda:
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    return bool(torch.cpu._is_avx512_bf16_supported()) or bool(torch.cpu._is_amx_tile_supported())

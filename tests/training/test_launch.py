@@ -1,0 +1,42 @@
+"""A Slurm job with one task may use several devices: Vantage starts the processes, and counts them."""
+
+import pytest
+import torch.distributed as dist
+from lightning_fabric.plugins.environments.lightning import LightningEnvironment
+from lightning_fabric.plugins.environments.slurm import SLURMEnvironment
+
+from vantage.errors import UserError
+from vantage.training import launch
+from vantage.training.run import Hardware
+
+
+@pytest.fixture(autouse=True)
+def batch_script(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment of a batch script of one task."""
+    for name in ("RANK", "LOCAL_RANK", "NODE_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
+        monkeypatch.setenv(name, "0")  # so that it is taken back
+        monkeypatch.delenv(name)
+    for name in ("NTASKS", "PROCID", "LOCALID", "NODEID"):
+        monkeypatch.setenv(f"SLURM_{name}", str(int(name == "NTASKS")))
+    monkeypatch.setenv("SLURM_JOB_ID", "1200")
+    monkeypatch.setenv("SLURM_JOB_NAME", "train")
+
+
+def test_this_process_starts_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert isinstance(launch._environment(), LightningEnvironment)
+    for name, value in {"LOCAL_WORLD_SIZE": "1", "WORLD_SIZE": "2"}.items():  # srun, described as torchrun
+        monkeypatch.setenv(name, value)
+    assert launch._environment() is None
+    monkeypatch.delenv("LOCAL_WORLD_SIZE")
+    monkeypatch.delenv("SLURM_NTASKS")
+    assert launch._environment() is None
+
+
+def test_fewer_processes_than_devices_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch, "_environment", SLURMEnvironment)
+    try:
+        with pytest.raises(UserError, match=r"2 device\(s\) on 1 machine\(s\) were asked for, but 1 process"):
+            launch.start(Hardware("cpu", devices=2))
+    finally:
+        if dist.is_initialized():
+            dist.destroy_process_group()
