@@ -98,6 +98,7 @@ CHOICES: dict[str, tuple[Recipe, Backbone]] = {
         NARROW,
     ),
     "SimCLR, τ .2, four convolutions": (partial(at_temperature, simclr, 0.2), FOUR),
+    "the plan's recipe, four convolutions": (default_recipe, FOUR),
     "MoCo v2, τ .2": (moco_v2, NARROW),
     "MoCo v1, τ .07": (moco_v1, NARROW),
     "MoCo v2, growing views": (partial(with_growing_views, moco_v2), NARROW),
