@@ -80,7 +80,7 @@ def test_a_recipe_is_sized_and_the_table_says_what_was_planned(call: Call, capsy
     message = capsys.readouterr().err
     assert run.recipe == "moco_v2" and run.branches[0].estimator.temperature == 0.3
     assert "method: moco_v2, batch 8, SGD" in message
-    assert "encoders.encoder.backbone: recipe ResNet(small=True), this run Convolutions()" in message
+    assert "encoders.encoder.backbone: recipe ResNet(small=True), this run ResNet9(" in message
     assert "why planned for 1 minute" in message and "this run 0.3, why given" in message
 
 
@@ -136,7 +136,7 @@ def test_processes_of_one_run_share_one_plan(
     assert capsys.readouterr().err == ""
     monkeypatch.delenv("VANTAGE_PLANNED_RUN")
     assert main(["pretrain", "--minutes", "2", "--data", str(images), "--out", str(tmp_path / "other")]) == 2
-    assert "use --devices in place of torchrun" in capsys.readouterr().err
+    assert "use --devices in place of a launcher" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -168,7 +168,7 @@ def test_what_ten_times_the_time_cannot_pay_for_is_not_measured() -> None:
 
     def pace(run: Run, source: Source, seconds: float = 2.0) -> Speed:
         measured_runs.append(run)
-        return Pace(100.0)(run, source)
+        return Pace(30.0)(run, source)
 
     plan(LARGE, 1.0, measure=pace)
     assert {describe_networks(run) for run in measured_runs} == {"Convolutions()"}
