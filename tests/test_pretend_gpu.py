@@ -1,5 +1,6 @@
 """The pretended device notices what a real one would wait for, and what it would refuse."""
 
+import copy
 from collections.abc import Callable
 
 import pytest
@@ -77,3 +78,14 @@ def test_gradients_and_buffers_are_those_of_the_cpu():
     for one, other in zip(networks[0].parameters(), networks[1].parameters(), strict=True):
         assert torch.equal(one.grad, values(other.grad))  # pyright: ignore
     assert torch.equal(networks[0][1].running_mean, values(networks[1][1].running_mean))
+
+
+def test_modules_are_copied_and_moved():
+    """A copy stays on the device and has parameters; `Module.to` and `Module.cpu` move every parameter and buffer."""
+    with Pretend():
+        layer = nn.BatchNorm1d(3).to(DEVICE)
+        twin = copy.deepcopy(layer)
+        on_device = [*twin.state_dict().values()]
+        assert all(value.device == DEVICE for value in on_device) and len(list(twin.parameters())) == 2
+        assert all(value.device == torch.device("cpu") for value in layer.cpu().state_dict().values())
+    assert torch.equal(values(twin.weight), torch.ones(3)) and twin.weight.requires_grad

@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.__future__ import get_overwrite_module_params_on_conversion, set_overwrite_module_params_on_conversion
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import vantage
@@ -46,6 +47,12 @@ _ATEN = torch.ops.aten
 _INDEXING = {_ATEN.index.Tensor, _ATEN.index_put.default, _ATEN.index_put_.default, _ATEN._unsafe_index.Tensor}
 _TO = Tensor.to
 _COPIES = {_ATEN._to_copy.default, _ATEN.copy_.default, _ATEN.copy.default}
+_REAL: dict[str, Callable[..., Any]] = {
+    "_lazy_init": lambda: None,
+    "get_rng_state": lambda *device: torch.empty(0, dtype=torch.uint8),
+    "set_rng_state": lambda *state: None,
+}
+"""What needs a real device, and stands for it: here the CPU's generator draws everything."""
 
 
 class Wait(NamedTuple):
@@ -110,6 +117,12 @@ class Pretended(Tensor):
         """Python's numbers on this device."""
         return torch.tensor(data, dtype=dtype or self.dtype, device=device or self.device)
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Pretended":
+        """A copy on this device, which is a parameter if this is one."""
+        memo[id(self)] = twin = Pretended(self.inner.clone()).requires_grad_(self.requires_grad)
+        twin._is_param = isinstance(self, nn.Parameter)
+        return twin
+
     def numpy(self, *args: Any, **kwargs: Any) -> Any:
         """Raises `TypeError`, as for any tensor on a device."""
         raise TypeError(f"the memory of a tensor on {DEVICE} is not the host's, at {_place()}")
@@ -150,16 +163,20 @@ class Pretend(TorchDispatchMode):
         self.waits: list[Wait] = []
 
     def __enter__(self) -> "Pretend":
-        self._before = torch.cuda._lazy_init, torch._C._only_lift_cpu_tensors()
-        torch.cuda._lazy_init = lambda: None  # there may be no real device to initialize
+        self._before = {name: getattr(torch.cuda, name) for name in _REAL}
+        vars(torch.cuda).update(_REAL)
+        self._settings = torch._C._only_lift_cpu_tensors(), get_overwrite_module_params_on_conversion()
         torch._C._set_only_lift_cpu_tensors(True)
+        set_overwrite_module_params_on_conversion(True)  # `Module.to` would write into the parameter, which is a CPU's
         Tensor.to = _any_to  # pyright: ignore
         return super().__enter__()
 
     def __exit__(self, *problem: Any) -> None:
         super().__exit__(*problem)
-        torch.cuda._lazy_init, lifts = self._before
+        vars(torch.cuda).update(self._before)
+        lifts, overwrites = self._settings
         torch._C._set_only_lift_cpu_tensors(lifts)
+        set_overwrite_module_params_on_conversion(overwrites)
         del Tensor.to  # makes the method of the C++ base class visible again
 
     @classmethod
