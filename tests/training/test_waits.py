@@ -16,8 +16,9 @@ from vantage.encoding import encode
 from vantage.memory import ClusteredBank, ReclusteredBank
 from vantage.recipes import RECIPES, VARIANTS
 from vantage.training.run import Run
+from vantage.views import ViewMaker
 
-IMAGES, CPU = 16, torch.device("cpu")
+IMAGES, LARGE, CPU = 16, 224, torch.device("cpu")
 QUICK = {"ring_moco", "cmc", "infomin", "local_aggregation", "interclr_moco", "instance_discrimination_nce"}
 """Every kind of memory, positives and rules; the other recipes are among the slow tests."""
 
@@ -28,8 +29,9 @@ def cases(recipes: Iterable[Any]) -> list[Any]:
     return [pytest.param(r, id=r.__name__, marks=() if r.__name__ in QUICK else slow) for r in recipes]
 
 
-VIEWS = {recipe(SIZE).views: recipe for recipe in sorted(RECIPES, key=lambda recipe: recipe.__name__ in QUICK)}
-"""A recipe for each kind of views."""
+def every_views(size: int, recipes: Iterable[Any] = (*RECIPES, *VARIANTS)) -> list[Any]:
+    """A recipe for each kind of views at this size, a quick one if there is any."""
+    return [*{recipe(size).views: recipe for recipe in sorted(recipes, key=lambda one: one.__name__ in QUICK)}.values()]
 
 
 ASKS = {ClusteredBank: 2, ReclusteredBank: 1}
@@ -58,10 +60,21 @@ def test_a_step_does_not_wait_and_computes_what_the_cpu_computes(recipe):
         assert len(waits) <= allowed_waits(run) <= 2, waits
 
 
-@pytest.mark.parametrize("recipe", cases(VIEWS.values()))
+@pytest.mark.parametrize("recipe", cases(every_views(SIZE)))
 def test_views_do_not_wait_and_are_those_of_the_cpu(recipe):
     """Of whole images and of crops."""
-    maker, images = recipe(SIZE).views, torch.stack([pictures(IMAGES).image(n) for n in range(BATCH)])
+    check_views(recipe(SIZE).views, torch.stack([pictures(IMAGES).image(n) for n in range(BATCH)]))
+
+
+@pytest.mark.parametrize("recipe", cases(every_views(LARGE)))
+def test_views_of_224_pixels_do_not_wait_and_are_those_of_the_cpu(recipe):
+    """Many recipes make other views of large images than of small ones."""
+    generator = torch.Generator().manual_seed(0)
+    check_views(recipe(LARGE).views, torch.randint(256, (2, 3, 256, 240), dtype=torch.uint8, generator=generator))
+
+
+def check_views(maker: ViewMaker, images: Tensor) -> None:
+    """That these views of images do not wait, and are those of the CPU."""
     crops = [maker.crop(image, torch.Generator().manual_seed(3)) for image in images]
     batch = tuple(torch.stack(crop) for crop in zip(*crops, strict=True))
 
@@ -78,7 +91,7 @@ def test_views_do_not_wait_and_are_those_of_the_cpu(recipe):
     assert_close(values(views), make_views(images, batch), rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("recipe", cases(VIEWS.values()))
+@pytest.mark.parametrize("recipe", cases(every_views(SIZE, RECIPES)))
 def test_encoders_are_evaluated_on_a_device(recipe):
     """Of the small networks in a quick test, of the recipe's own in a slow one."""
     run = recipe(32)

@@ -202,8 +202,8 @@ class SquareCrop:
 
     def _line(self, source: int, target: int, first: Int[Tensor, "b"]) -> Float[Tensor, "b {self.size} n"]:
         """Matrices that resize a line of `source` pixels to `target`, and keep `size` of them from `first` on."""
-        ends = torch.tensor([[0.0], [float(source)]], device=first.device)
-        whole = interpolation(ends[0], ends[1], source, target)[0]
+        start, size = (torch.full((1,), value, device=first.device) for value in (0.0, float(source)))  # sends nothing
+        whole = interpolation(start, size, source, target)[0]
         return whole[first[:, None] + torch.arange(self.size, device=first.device)]
 
 
