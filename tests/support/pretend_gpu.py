@@ -119,7 +119,8 @@ class Pretended(Tensor):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Pretended":
         """A copy on this device, which is a parameter if this is one."""
-        memo[id(self)] = twin = Pretended(self.inner.clone()).requires_grad_(self.requires_grad)
+        memo[id(self)] = twin = Pretended(self.inner.clone())
+        twin.requires_grad = self.requires_grad
         twin._is_param = isinstance(self, nn.Parameter)
         return twin
 
@@ -164,7 +165,7 @@ class Pretend(TorchDispatchMode):
 
     def __enter__(self) -> "Pretend":
         self._before = {name: getattr(torch.cuda, name) for name in _REAL}
-        vars(torch.cuda).update(_REAL)
+        torch.cuda.__dict__.update(_REAL)
         self._settings = torch._C._only_lift_cpu_tensors(), get_overwrite_module_params_on_conversion()
         torch._C._set_only_lift_cpu_tensors(True)
         set_overwrite_module_params_on_conversion(True)  # `Module.to` would write into the parameter, which is a CPU's
@@ -173,7 +174,7 @@ class Pretend(TorchDispatchMode):
 
     def __exit__(self, *problem: Any) -> None:
         super().__exit__(*problem)
-        vars(torch.cuda).update(self._before)
+        torch.cuda.__dict__.update(self._before)
         lifts, overwrites = self._settings
         torch._C._set_only_lift_cpu_tensors(lifts)
         set_overwrite_module_params_on_conversion(overwrites)
