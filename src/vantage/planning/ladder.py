@@ -47,7 +47,8 @@ _GPU = (
 """Rules of thumb. The CPU values come from pilots on CIFAR-10 (JPEG) with held-out training images, and from published
 curves, which show that SimCLR on a ResNet-18 needs half a million images to beat a small network. Two were measured by
 `benchmarks/choices.py` in the same processor time: at 58,000 images a ResNet-9 of width 16 is no worse than four
-convolutions on two sets, and it gains by features that are twice as wide as its last map. The GPU values come from published curves alone."""
+convolutions on two sets, and it gains by features that are twice as wide as its last map. The GPU values come from
+published curves alone."""
 
 
 def suitable_size(side: int) -> int:
