@@ -2,8 +2,8 @@
 
     python benchmarks/resume.py [--recipes moco_v2 interclr] [--processes 1 2]
 
-`tests/support/kills.py` defines the moments and what is compared. Each cell is written when it is done, and cells that
-are already in the file are not repeated.
+The moments are in `tests/support/kill_moments.py`, what is compared in `tests/support/kills.py`. Each cell is written
+when it is done, and cells that are already in the file are not repeated.
 """
 
 import argparse

@@ -80,3 +80,36 @@ def test_a_demonstration_goes_on(disk: SmallDisk, outside: Path) -> None:  # noq
     assert [line for line in again.out.splitlines() if " s in all" not in line] == [
         line for line in first.out.splitlines() if " s in all" not in line
     ]
+
+
+def kept(disk: SmallDisk) -> dict[str, set[str]]:  # noqa: F811
+    """The names of the files of each epoch that the run keeps, and what is left of others."""
+    epochs: dict[str, set[str]] = {}
+    for name in disk.files():
+        if name.startswith("mine/epochs/"):
+            _, _, epoch, file = name.split("/", 3)
+            epochs.setdefault(epoch, set()).add(file)
+    return epochs
+
+
+def test_a_disk_that_fills_while_an_epoch_is_kept_loses_nothing(disk: SmallDisk, outside: Path) -> None:  # noqa: F811
+    """The last pages and files of a run are those of the last epoch. It is kept with all of its files, or not at
+    all."""
+    begin(disk, outside)
+    words = f"{command_words(PRETRAIN, outside)} --set monitoring.keep_every=1 --out mine"
+    first = disk.run(words)
+    assert first.status == 0, first.err
+    whole, epochs = contents(disk, "mine"), kept(disk)
+    assert set(epochs) == {"00001", "00002"} and len(epochs["00001"]) == 6
+    pages, files = (before - after for before, after in zip(ENOUGH, first.room, strict=True))
+    for room in (*(Room(pages=pages - n) for n in (1, 3)), *(Room(files=files - n) for n in (1, 2, 5, 9))):
+        disk.shell("rm -rf mine")
+        assert "epoch 2 could not be written to mine/epochs" in disk_message(disk.run(words, room)), room
+        checkpoints = contents(disk, "mine")[0]
+        assert kept(disk) == {"00001": epochs["00001"]} and checkpoints == whole[0]
+        if room.pages < ENOUGH.pages:
+            disk_message(disk.run("resume mine --quiet", Room(pages=0)))
+            assert kept(disk) == {"00001": epochs["00001"]} and contents(disk, "mine")[0] == checkpoints
+        result = disk.run("resume mine --quiet")
+        assert result.status == 0, result.err
+        assert contents(disk, "mine") == whole and kept(disk) == epochs

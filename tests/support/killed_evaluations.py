@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import kill_moments
 import kills
 import pytest
 import tiny
@@ -60,7 +61,7 @@ def judge(rank: int, count: int, name: str, shared: Path, folder: Path, killed_a
         sync(file)
         written[0] += 1
         if rank == 0 and written[0] == killed_at:
-            kills.die()
+            kill_moments.die()
 
     with pytest.MonkeyPatch.context() as patch, allowing("tiny"):
         patch.setenv("VANTAGE_CACHE", str(folder / "cache"))

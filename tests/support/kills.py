@@ -4,14 +4,13 @@ they had never been killed.
     python benchmarks/resume.py
 
 A run is first trained without interruption. The same run is then killed by SIGKILL and resumed by new processes. The
-losses of its next ten steps and every tensor of its last checkpoint are compared with those of the uninterrupted run.
+losses of its next ten steps, every tensor of its last checkpoint and the epochs that it keeps are compared with those
+of the uninterrupted run.
 """
 
-import contextlib
 import os
-import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,111 +18,25 @@ from typing import Any
 import small_runs
 import torch
 import torch.distributed as dist
+from kill_moments import KEEPING, MOMENTS
 
 from vantage.composition.codec import allowing
-from vantage.memory import ClusteredBank, ReclusteredBank, clustered, reclustered
-from vantage.storage.metrics import Metrics
-from vantage.training import checkpoint
+from vantage.memory import ClusteredBank, ReclusteredBank
+from vantage.storage.metrics import read_metrics
+from vantage.training import checkpoint, kept_epochs
 from vantage.training.loop import resume, train
 from vantage.training.run import Hardware, Run
 from vantage.training.session import Session
-from vantage.training.watching import probe
 
 EPOCHS, STEPS = 4, 10
-KILLED_AFTER = 9
-"""The step at which runs are killed; an epoch has six."""
-
-
-def die() -> None:
-    """End this process without a chance to clean up."""
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def in_mid_epoch() -> None:
-    """Die at a step that is not the first of its epoch."""
-    step_of = Session.step
-
-    def step(self: Session, batch: Any, number: int) -> torch.Tensor:
-        if number == KILLED_AFTER:
-            die()
-        return step_of(self, batch, number)
-
-    Session.step = step
-
-
-def at_the_end_of_an_epoch() -> None:
-    """Die after an epoch's row of metrics is written, and before its checkpoint."""
-    write = Metrics.write
-
-    def write_and_die(self: Metrics, row: dict[str, Any]) -> None:
-        write(self, row)
-        if row["epoch"] == 2:
-            die()
-
-    Metrics.write = write_and_die
-
-
-def during_clustering() -> None:
-    """Die after an iteration of k-means, when at least one step has been taken."""
-    steps, step_of, kmeans = [0], Session.step, clustered.kmeans
-
-    def step(self: Session, batch: Any, number: int) -> torch.Tensor:
-        steps[0] += 1
-        return step_of(self, batch, number)
-
-    def kmeans_and_die(vector: Any, clusters: int, seed: int, iterations: int = 20) -> Any:
-        if steps[0] == 0:
-            return kmeans(vector, clusters, seed, iterations)
-        kmeans(vector, clusters, seed, 1)
-        return die()
-
-    Session.step = step
-    clustered.kmeans = reclustered.kmeans = kmeans_and_die
-
-
-def during_a_checkpoint() -> None:
-    """Die when half of a checkpoint's tensors are on disk."""
-    save = checkpoint.save_file
-
-    def save_half(tensors: dict[str, torch.Tensor], path: Path) -> None:
-        save(tensors, path)
-        if f"{KILLED_AFTER:09d}" in str(path):
-            os.truncate(path, os.path.getsize(path) // 2)
-            die()
-
-    checkpoint.save_file = save_half
-
-
-def during_an_evaluation() -> None:
-    """Die during kNN in training, with the networks in evaluation mode."""
-    evaluations, inside = [0], probe.in_evaluation
-
-    @contextlib.contextmanager
-    def evaluate_and_die(*networks: Any) -> Iterator[Any]:
-        evaluations[0] += 1
-        with inside(*networks) as value:
-            if evaluations[0] == 2:
-                die()
-            yield value
-
-    probe.in_evaluation = evaluate_and_die
-
-
-MOMENTS: dict[str, Callable[[], None]] = {
-    "mid-epoch": in_mid_epoch,
-    "epoch end": at_the_end_of_an_epoch,
-    "during clustering": during_clustering,
-    "during a checkpoint's write": during_a_checkpoint,
-    "during an evaluation": during_an_evaluation,
-}
 
 
 def run_of(recipe: str, images: str, processes: int) -> Run:
-    """The recipe as small as in other tests, with kNN and clustering after every epoch."""
+    """The recipe as small as in other tests, with kNN and clustering after every epoch; every other one is kept."""
     run = small_runs.small_run(recipe, images, EPOCHS)
     run = replace(run, branches=tuple(replace(branch, memory=_often(branch.memory)) for branch in run.branches))
     hardware = Hardware("cpu", devices=processes, precision="32-true")
-    return replace(run, hardware=hardware, monitoring=replace(run.monitoring, knn_every=1))
+    return replace(run, hardware=hardware, monitoring=replace(run.monitoring, knn_every=1, keep_every=2))
 
 
 def _often(memory: Any) -> Any:
@@ -162,7 +75,7 @@ def work(rank: int, processes: int, recipe: str, images: str, folder: Path, loss
 
     Session.step = step_with_note
     if moment is not None:
-        MOMENTS[moment]()
+        (MOMENTS | KEEPING)[moment]()
     with allowing("tiny"):
         if (folder / "settings.json").exists():
             resume(folder)
@@ -199,6 +112,22 @@ def last_state(folder: Path) -> dict[str, torch.Tensor]:
     return checkpoint.load(newest)[0]
 
 
+def kept_as_in(whole: Path, trial: Path) -> bool:
+    """Whether every epoch that a run has kept is one of the uninterrupted run, with all of its files."""
+    theirs = kept_epochs.kept_epochs(whole)
+    for epoch, folder in kept_epochs.kept_epochs(trial).items():
+        files, expected = ({file.relative_to(each) for file in each.rglob("*")} for each in (folder, theirs[epoch]))
+        ours, state = last_state(folder), last_state(theirs[epoch])
+        rows, expected_rows = ([row["loss"] for row in read_metrics(each)] for each in (folder, theirs[epoch]))
+        if (
+            files != expected
+            or rows != expected_rows
+            or not all(torch.equal(ours[name], state[name]) for name in state)
+        ):
+            return False
+    return True
+
+
 def cell(recipe: str, moment: str, processes: int, images: str, folder: Path) -> dict[str, Any]:
     """One cell of the table; the uninterrupted run is trained if it does not exist yet."""
     reference, trial = folder / f"whole-{recipe}-{processes}", folder / f"cut-{time.monotonic_ns()}"
@@ -208,6 +137,7 @@ def cell(recipe: str, moment: str, processes: int, images: str, folder: Path) ->
     about = {"recipe": recipe, "moment": moment, "processes": processes}
     if all_finish(processes, recipe, images, trial, Path(f"{trial}-before"), moment):
         return {**about, "killed": False, "equal": False}
+    whole_epochs = kept_as_in(reference, trial)
     newest = checkpoint.latest(trial)
     first = int(newest.name.removeprefix("step-")) if newest else 0
     if not all_finish(processes, recipe, images, trial, Path(f"{trial}-after"), None):
@@ -217,5 +147,7 @@ def cell(recipe: str, moment: str, processes: int, images: str, folder: Path) ->
     steps = [step for step in sorted(expected) if step >= first][:STEPS]
     ours, theirs = last_state(trial), last_state(reference)
     tensors = ours.keys() == theirs.keys() and all(torch.equal(ours[name], theirs[name]) for name in ours)
-    equal = tensors and all(actual.get(step) == expected[step] for step in steps)
+    kept = [list(kept_epochs.kept_epochs(folder)) for folder in (reference, trial)]
+    whole_epochs = whole_epochs and kept[0] == kept[1] == [2, EPOCHS] and kept_as_in(reference, trial)
+    equal = whole_epochs and tensors and all(actual.get(step) == expected[step] for step in steps)
     return {**about, "killed": True, "resumed_at": first, "steps": len(steps), "equal": equal}

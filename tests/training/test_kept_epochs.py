@@ -75,7 +75,7 @@ def test_an_epoch_is_kept_even_if_the_process_was_killed_in_between(
         with pytest.raises(KeyboardInterrupt):
             train(run, tmp_path / "run")
     with monkeypatch.context() as patch:
-        patch.setattr(shutil, "copytree", killed)
+        patch.setattr(kept_epochs, "_link", killed)
         with pytest.raises(KeyboardInterrupt):
             resume(tmp_path / "run")
     assert kept_epochs.kept_epochs(tmp_path / "run") == {}
@@ -99,9 +99,10 @@ def test_a_disk_without_second_names_gets_copies_and_a_full_one_an_error(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(shutil, "copyfile", full)
-    with pytest.raises(WriteError, match="epoch 2.*No space left.*resume"):
-        keep_epoch(tmp_path / "run", 2)
+    for owner, name in ((kept_epochs, "_link"), (shutil, "copyfile")):  # at its checkpoint, and before
+        monkeypatch.setattr(owner, name, full)
+        with pytest.raises(WriteError, match="epoch 2 could not be written to .*: No space left.*resume"):
+            keep_epoch(tmp_path / "run", 2)
     assert list(kept_epochs.kept_epochs(tmp_path / "run")) == [1]
 
 

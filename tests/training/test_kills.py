@@ -1,4 +1,4 @@
-"""Four processes are killed, and the run continues bit for bit.
+"""Processes are killed, four of them or while an epoch is kept, and the run continues bit for bit.
 
 More than two add up gradients in an order that depends on how torch lays them out, which changed after the first step.
 """
@@ -8,6 +8,7 @@ from pathlib import Path
 import kills
 import pytest
 import small_runs
+from kill_moments import KEEPING
 
 
 @pytest.fixture(scope="module")
@@ -22,4 +23,17 @@ def test_four_processes_resume_bit_equal(moment: str, folder: Path, monkeypatch:
     monkeypatch.setenv("VANTAGE_CACHE", str(folder / "cache"))
     images = small_runs.write_images(folder / "images.npz")
     outcome = kills.cell("interclr", moment, 4, images, folder)
+    assert outcome["killed"] and outcome["equal"], outcome
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("moment", KEEPING)
+def test_a_kept_epoch_is_whole_or_absent(
+    moment: str, processes: int, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed while the second epoch is kept. Then, and when the run has gone on, each epoch that is there is whole."""
+    monkeypatch.setenv("VANTAGE_CACHE", str(folder / "cache"))
+    images = small_runs.write_images(folder / "images.npz")
+    outcome = kills.cell("moco_v2", moment, processes, images, folder)
     assert outcome["killed"] and outcome["equal"], outcome

@@ -52,7 +52,9 @@ def keep_epoch(run_folder: Path, epoch: int) -> Path:
         draft.mkdir(parents=True)
         for file in chain.from_iterable(map(run_folder.glob, _COPIED)):
             shutil.copyfile(file, draft / file.name)
-        shutil.copytree(newest, draft / newest.parent.name / newest.name, copy_function=_link)
+        (copy := draft / newest.parent.name / newest.name).mkdir(parents=True)
+        for file in newest.iterdir():  # not `copytree`, whose error does not say why
+            _link(file, copy / file.name)
         for path in (*draft.rglob("*"), draft):
             flush(path)
         draft.rename(target)
@@ -78,7 +80,7 @@ def refuse_kept(folder: Path) -> None:
         )
 
 
-def _link(file: str, target: str) -> None:
+def _link(file: Path, target: Path) -> None:
     """A second name for a file that never changes; a copy where the disk has no such names."""
     try:
         os.link(file, target)
