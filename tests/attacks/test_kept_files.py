@@ -90,6 +90,10 @@ def test_numbers_of_a_lab_that_no_float_adds_up(read: Callable[[str, Change], No
         read("lab's numbers", lambda tree: tree["cells"]["base"]["measures"].update(knn={"0": 1e308, "1": 1e308}))
 
 
+def test_a_cell_that_was_made_on_nothing_is_collected(read: Callable[[str, Change], None]) -> None:
+    read("lab's cell", lambda tree: tree.update(made_on={}))
+
+
 def test_a_cell_about_something_endless_is_not_taken_in(tmp_path: Path) -> None:
     theirs = LabFolder(tmp_path / "theirs")
     theirs.keep({"seed": 0}, {"knn": 1.0}, 1.0, {})

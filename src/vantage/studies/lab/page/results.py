@@ -135,7 +135,7 @@ def _seconds(maker: Maker, cell: Cell, seed: int, result: Mapping[str, Any]) -> 
 
 def _computer(result: Mapping[str, Any]) -> Any:
     """The hardware and versions of a measurement. Records of earlier versions hold only the versions."""
-    return result.get("made_on") or {"hardware": hardware(), "versions": result["versions"]}
+    return result["made_on"] if "made_on" in result else {"hardware": hardware(), "versions": result["versions"]}
 
 
 def write_collected(
