@@ -3,7 +3,7 @@
     python benchmarks/scaling.py [--steps 16x128 16x256 32x256]
 
 MoCo v2 with ResNet-9 at 32 pixels. A step is named by the network's width and the number of images in a batch, which
-is 256 in the recipe. Communication hardly grows with the width, so it weighs less in a larger network.
+is 256 in the recipe. Rows of a processor without bfloat16 say float32. Communication hardly grows with the width, so it weighs less in a larger network.
 Measured in wall time, which needs two idle cores, and in processor time, which a busy machine affects little and which
 excludes the time one process waits for the other. The machine's limit is measured too: two processes that train alone
 on half the batch each, and share only memory and caches.
@@ -28,7 +28,7 @@ from vantage import processes
 from vantage.encoders import ResNet9
 from vantage.progress import QuietProgress
 from vantage.recipes import moco_v2
-from vantage.training.launch import launch
+from vantage.training.launch import has_bf16, launch
 from vantage.training.run import Data, Hardware
 from vantage.training.session import Session
 
@@ -45,7 +45,8 @@ def main() -> None:
     parser.add_argument("--steps", nargs="+", metavar="WIDTHxBATCH", default=["16x128", "16x256", "32x256"])
     for step in parser.parse_args().steps:
         width, batch_size = map(int, step.split("x"))
-        rows = [{"step": step, **row} for row in compare(times_of_cases(width, batch_size))]
+        name = step if has_bf16(False) else f"{step}, float32"
+        rows = [{"step": name, **row} for row in compare(times_of_cases(width, batch_size))]
         print(json.dumps(rows, indent=1), flush=True)
         write_results("scaling", merge_rows("scaling", "step", rows))
 
