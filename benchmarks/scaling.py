@@ -3,7 +3,8 @@
     python benchmarks/scaling.py [--steps 16x128 16x256 32x256]
 
 MoCo v2 with ResNet-9 at 32 pixels. A step is named by the network's width and the number of images in a batch, which
-is 256 in the recipe. Rows of a processor without bfloat16 say float32. Communication hardly grows with the width, so it weighs less in a larger network.
+is 256 in the recipe, and by float32 on a processor without bfloat16. Communication hardly grows with the width, so it
+weighs less in a larger network.
 Measured in wall time, which needs two idle cores, and in processor time, which a busy machine affects little and which
 excludes the time one process waits for the other. The machine's limit is measured too: two processes that train alone
 on half the batch each, and share only memory and caches.
