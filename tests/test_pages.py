@@ -110,6 +110,8 @@ def run_command(line: str, backbone: str = "convolutions") -> None:
     words = shlex.split(line)
     if "vantage.cli" in words:  # torchrun … -m vantage.cli VERB
         words = ["vantage", *words[words.index("vantage.cli") + 1 :]]
+    if words[0] in ("srun", "mpirun"):  # srun … vantage VERB
+        words = words[words.index("vantage") :]
     assert words[0] == "vantage", f"no test runs {line!r}"
     output = io.StringIO()
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):

@@ -140,12 +140,17 @@ def _train(
         if start is not None:
             session.save(folder, step, clock)
         if resumed:
-            at = f"continuing at step {step:,}" if newest else "there is no checkpoint yet: starting at the first step"
-            progress.line(f"{at} of {run.epochs * session.feed.steps:,}")
+            progress.line(_continues(step if newest else None, run.epochs * session.feed.steps))
         with Signals() as signals:
             step = _loop(session, folder, step, clock, progress, signals)
     progress.stop()
     return TrainingOutcome(folder, step, finished=step == run.epochs * session.feed.steps)
+
+
+def _continues(step: int | None, steps: int) -> str:
+    """The line that says where a resumed run continues; None stands for no checkpoint."""
+    at = "there is no checkpoint yet: starting at the first step" if step is None else f"continuing at step {step:,}"
+    return f"{at} of {steps:,}"
 
 
 def _must_stay(folder: Path) -> bool:
