@@ -114,7 +114,7 @@ class Maker:
     def numbers(self, piece: Piece) -> dict[str, float] | None:
         """The stored numbers of a piece; None if it is not done."""
         record = self.lab.result(self.dependencies(piece))
-        return None if record is None else dict(record["numbers"])
+        return None if record is None else {name: float(value) for name, value in record["numbers"].items()}
 
     def dependencies(self, piece: Piece) -> dict[str, Any]:
         """Everything that a piece depends on, as plain data."""

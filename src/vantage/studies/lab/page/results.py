@@ -126,10 +126,10 @@ def _carry_over(entry: Entry, level: str, earlier: Mapping[str, Any] | None) -> 
 
 def _seconds(maker: Maker, cell: Cell, seed: int, result: Mapping[str, Any]) -> dict[str, float]:
     """Seconds of a measurement and of the training runs that it needs, by key."""
-    seconds = {digest(result["about"]): result["seconds"]}
+    seconds = {digest(result["about"]): float(result["seconds"])}
     for arm in arm_chain(cell.experiment):
         key = maker.run_key(arm, seed)
-        seconds[key] = result.get("trained", {}).get(key) or maker.lab.seconds(key) or 0.0
+        seconds[key] = float(result.get("trained", {}).get(key) or maker.lab.seconds(key) or 0.0)
     return seconds
 
 
@@ -165,6 +165,9 @@ def read_results(path: Path) -> dict[str, Any]:
         whole = all(seed.isdecimal() and len(seed) < 20 for seed in seeds)
         whole = whole and all(abs(number) < _MOST for number in [*numbers, record["seconds"]])
         if whole and all(isinstance(by, dict) for _, by, _ in cells) and isinstance(record["made_on"], list):
+            for *_, measures in cells:
+                for row in measures.values():
+                    row |= {seed: float(value) for seed, value in row.items()}
             return record
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as problem:
         raise UserError(f"{path} holds no results of the lab: {problem!r}") from problem
