@@ -92,7 +92,7 @@ def test_who_stops_it_may_go_on(
         ("run --data images.npz --shares ten", "--shares"),
         ("run --data images.npz --seeds 1", "at least two"),
         ("run --data images.npz --minutes 0", "--minutes 0: give a number above 0"),
-        ("run --data images.npz --minutes 0.001", "the minutes do not suffice"),
+        ("run --data images.npz --minutes 0.001 --out new", "the minutes do not suffice"),
         ("run --data images.npz --others torchvision:resnet18", "names no weights"),
         ("run --data images.npz --others run", "run is named twice"),
         ("run --data images.npz --test images.npz", "the test images are the training images"),
