@@ -58,7 +58,8 @@ class ResNet:
     """Channels of the images (CMC: 1 for luminance, 2 for color)."""
     width_multiplier: float = 1.0
     """Channels of every layer, including the stem, as a multiple of the usual number: 2 and 4 in wide networks, .5 in
-    CMC's narrow ones; a multiple of 1/64."""
+    CMC's narrow ones; a multiple of 1/64. On CPUs with AVX2 only, depths 18 and 34 need 1/8 or more: oneDNN (issue
+    6035) writes past its memory in the gradient of a strided 1x1 convolution with fewer than 8 input channels."""
 
     def __post_init__(self) -> None:
         if self.depth not in LAYERS:
