@@ -197,10 +197,10 @@ class DeviceOptions:
     """What training computes on."""
 
     devices: int | None = None
-    """Devices of each machine; 1, or what torchrun started."""
+    """Devices of each machine; 1, or what a launcher started."""
 
     nodes: int | None = None
-    """Machines that train together, by torchrun."""
+    """Machines that train together, by torchrun or srun."""
 
     precision: Literal["32-true", "bf16-mixed", "16-mixed", "64-true"] | None = None
     """Arithmetic: bf16-mixed, 32-true, 16-mixed or 64-true."""
