@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import torch.multiprocessing as spawning
-from processes import images, meet
+from processes import meet, short_protocols
 from timing import merge_rows, write_results
 
 from vantage import processes
@@ -88,7 +88,7 @@ def steps(rank: int, count: int, together: bool, prefix: str, width: int, batch_
     encoder = replace(role.encoder, backbone=ResNet9(width))
     run = replace(run, encoders=replace(role, encoder=encoder))
     fabric, run = launch(replace(run, hardware=Hardware("cpu", devices, precision="32-true")), QuietProgress())
-    session = Session(run, fabric, images(length, 32))
+    session = Session(run, fabric, short_protocols.noise(length, 32))
     seconds = []
     for step, batch in enumerate(session.feed.batches(0, 0)):
         clocks = time.perf_counter, time.process_time

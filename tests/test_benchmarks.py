@@ -1,14 +1,36 @@
-"""Files of results: what one call made stays beside what another made, each with its own command."""
+"""The scripts start, and files of results keep what one call made beside what another made."""
 
 import importlib.util
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-TIMING = Path(__file__).parents[1] / "benchmarks" / "timing.py"
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+TIMING = BENCHMARKS / "timing.py"
+LOAD_ALL = """
+import importlib, pathlib, sys
+own = {path.stem for path in pathlib.Path().glob("*.py")}
+for name in sorted(own):
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name in own or (error.name or "").startswith("vantage"):
+            raise
+"""
+"""Imports every script; a peer that is not installed is no failure."""
+
+
+@pytest.mark.slow
+def test_every_script_loads() -> None:
+    if not TIMING.exists():
+        pytest.skip("the benchmarks are not part of an installation")
+    command = [sys.executable, "-c", LOAD_ALL]
+    done = subprocess.run(command, cwd=BENCHMARKS, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from vantage.encoders import Encoder, LinearHead, ResNet, Shared
 from vantage.evaluate.protocols.detection import (
     Cascade,
     CascadeInstances,
+    Detection,
     DetectionC4,
     Detections,
     FourthStage,
@@ -36,6 +37,7 @@ from vantage.processes.sharing import own_slice, sum_gradients
 SIZES = Sizes((32, 40), 32, 48, (8, 16, 24, 32, 48), regions=16, proposals=20)
 BATCH = 3  # two processes have unequal shares of it
 PROTOCOLS = (
+    Detection(sizes=SIZES, network_on=Pyramid(frozen_stages=1)),
     InstanceSegmentation(sizes=SIZES, network_on=Pyramid(frozen_stages=1, normed_heads=True)),
     InstancesC4(sizes=SIZES, network_on=FourthStage(5)),
     CascadeInstances(sizes=SIZES, network_on=Cascade(Pyramid(frozen_stages=1))),
