@@ -127,6 +127,7 @@ def test_views_grow_by_the_number_of_the_step_and_so_they_do_after_a_stop(images
     one.save(tmp_path, 2, clock=0.0)
     losses, newest = steps(one, 2, 6), checkpoint.latest(tmp_path)
     one.step(next(one.feed.batches(1, 0)), 6)
+    assert session(run).work(4) == one.work(4) < 4 / 12  # also before the first step
     assert sides == [8, 8, 8, 12, 12, 12, 16]  # of twelve steps
     other = session(run)
     assert newest is not None and other.restore(newest) == (2, 0.0)

@@ -1,5 +1,7 @@
 """Whole views: the contract of every operation, both routes, generators, sizes, devices."""
 
+from dataclasses import dataclass, replace
+
 import pytest
 import torch
 from hypothesis import given
@@ -121,6 +123,34 @@ def test_the_size_of_a_piece_changes_nothing(monkeypatch) -> None:
     whole = torch.stack(views.batch(images, generator(1)))
     monkeypatch.setattr(perform, "PIECE", 4 * 3 * 32 * 32 * 7)
     torch.testing.assert_close(torch.stack(views.batch(images, generator(1))), whole, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize(("count", "most"), [(1, 4), (5, 3), (12, 20), (29, 4)])
+def test_small_crops_of_several_pieces_are_put_together(count: int, most: int, monkeypatch) -> None:
+    """Pieces of one image; as many of its crops as fit, if these are at least four, are changed at once."""
+    images, view = pictures(count, 48, 48), simclr_views(16).views[0]
+    expected, sizes = torch.cat([view.crop.apply(images / 255, view.crop.draw(count, generator()))]), list[int]()
+    monkeypatch.setattr(perform, "PIECE", 4 * 3 * 16 * 16 * most)
+    watched = Watched(sizes)
+    crops = replace(view, operations=(watched,)).batch(images, generator())
+    torch.testing.assert_close(crops, expected, atol=1e-5, rtol=0)
+    together = most if most >= 4 else 1
+    assert sizes == [together] * (count // together) + ([count % together] if count % together else [])
+
+
+@dataclass(frozen=True)
+class Watched:
+    """Notes how many images it sees at once."""
+
+    sizes: list[int]
+
+    def draw(self, count: int, generator: torch.Generator) -> torch.Tensor:
+        return torch.arange(count)
+
+    def apply(self, images: torch.Tensor, parameters: torch.Tensor) -> torch.Tensor:
+        assert parameters[0] == sum(self.sizes)
+        self.sizes.append(len(images))
+        return images
 
 
 def test_views_made_under_autocast_keep_their_precision() -> None:

@@ -139,7 +139,7 @@ def _steps(session: Session, batches: Iterator[Batch], seconds: float) -> tuple[
     times = [_step(session, batches, seconds, share, math.ceil(begin * steps)) for begin, share in stages]
     mean_step = sum(share * step for (_, share), (step, _) in zip(stages, times, strict=True))
     fixed = None
-    if run.resizing and session.side and run.resizing.until[-1] < 1 and run.resizing.sides[0] < session.side:
+    if run.resizing and run.resizing.until[-1] < 1 and run.resizing.sides[0] < session.side:
         fixed = fixed_share(times[0][0], times[-1][0], (run.resizing.sides[0] / session.side) ** 2)
     return mean_step, sum(first for _, first in times), fixed
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +46,7 @@ class Session:
         self.run, self.fabric, self.source = run, fabric, source
         torch.manual_seed(run.seed)
         trial(run, steps=run.epochs * steps_in(len(source), run.batch_size))
-        try_networks(run, source)
+        self.side = try_networks(run, source)  # of full-size views, in pixels
         torch.manual_seed(run.seed)
         self.learner = Learner(run.encoders, run.branches, len(source), run.seed)
         set_accumulation(self.learner.networks, run.accumulate)
@@ -61,7 +62,6 @@ class Session:
         self.monitor = Monitor(self.learner.networks.width).to(fabric.device)
         self.feed = open_feed(run, source, processes.rank(), processes.count(), fabric.device, progress)
         self.generator = ShareGenerator()
-        self.side: int | None = None  # of the last full-size views, in pixels
 
     def learning_rate(self, step: int) -> float:
         """Learning rate of a step."""
@@ -92,16 +92,16 @@ class Session:
 
     def views_of(self, batch: Batch, step: int) -> list[Tensor]:
         """The views of a batch at a step, drawn from the session's generator."""
-        views = self.feed.views_of(batch, self.generator)
-        if self.run.resizing is None:
-            return views
-        self.side = views[0].shape[-1]
-        return [self.run.resizing(view, self._share(step)) for view in views]
+        resizing, share = self.run.resizing, self._share(step)
+        if resizing is None:
+            return self.feed.views_of(batch, self.generator)
+        feed = replace(self.feed, views=resizing.maker(self.feed.views, share))
+        return [resizing(view, share) for view in feed.views_of(batch, self.generator)]
 
     def work(self, step: int) -> float:
         """Share of the run's work that is done before a step: a step with small views counts as less work."""
         resizing, share = self.run.resizing, self._share(step)
-        return share if resizing is None or self.side is None else resizing.work(share, self.side)
+        return share if resizing is None else resizing.work(share, self.side)
 
     def _share(self, step: int) -> float:
         return step / (self.run.epochs * self.feed.steps)

@@ -1,9 +1,10 @@
 """How views of each image are made: a crop, then operations on whole batches, in sequence.
 
 b: images   c: channels of a view   h, w: size of an image in pixels   s: size of a view in pixels
+t: size of a crop in pixels, which is that of the view, or larger
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -12,9 +13,10 @@ from torch import Tensor
 
 from vantage.errors import UserError
 from vantage.views.evaluation import EvaluationView, view_after
-from vantage.views.operations.crops import Crop
+from vantage.views.operations.crops import Crop, CropOfAnySide
 from vantage.views.operations.operation import Operation
 from vantage.views.operations.perform import perform
+from vantage.views.operations.shrink import Shrink
 
 
 @runtime_checkable
@@ -65,13 +67,24 @@ class Augmentation:
         """The crop of one image of any size."""
         return self.crop.crop_one(image, generator)
 
-    def finish(self, crops: UInt8[Tensor, "b 3 s s"], generator: torch.Generator) -> Float[Tensor, "b c s s"]:
-        """The view made from each crop."""
-        return perform(crops, self.operations, generator)
+    def finish(self, crops: UInt8[Tensor, "b 3 t t"], generator: torch.Generator) -> Float[Tensor, "b c s s"]:
+        """The view made from each crop. Crops that are larger than the view are scaled down first (`at_side`)."""
+        shrink = (Shrink(self.crop.size),) if crops.shape[-1] > self.crop.size else ()
+        return perform(crops, (*shrink, *self.operations), generator)
 
     def batch(self, images: UInt8[Tensor, "b 3 h w"], generator: torch.Generator) -> Float[Tensor, "b c s s"]:
         """One view of each image."""
         return perform(images, (self.crop, *self.operations), generator)
+
+    def at_side(self, side: int) -> "Augmentation":
+        """The same view with `side` pixels: the same random numbers, crops, flips and colors, on fewer pixels.
+
+        This view itself if it is not larger, or if its crop or one of its operations depends on the size (`Operation`).
+        """
+        same = all(getattr(operation, "any_size", False) for operation in self.operations)
+        if self.crop.size <= side or not same or not isinstance(self.crop, CropOfAnySide):
+            return self
+        return replace(self, crop=self.crop.at_side(side))
 
     def evaluation(self) -> EvaluationView:
         """The same view without randomness: the center of the image, with the same color space and normalization."""
@@ -109,6 +122,10 @@ class Views:
     def batch(self, images: UInt8[Tensor, "b 3 h w"], generator: torch.Generator) -> list[Float[Tensor, "b 3 _ _"]]:
         """The views of every image."""
         return [view.batch(images, generator) for view in self.views]
+
+    def at_side(self, side: int) -> "Views":
+        """The same views, each with `side` pixels if it is larger and does not depend on the size."""
+        return Views(tuple(view.at_side(side) for view in self.views))
 
     def evaluation(self, view: int | None = None) -> EvaluationView:
         """Like that view, or like the first if omitted. Smaller views (multi-crop) are for training only."""

@@ -1,19 +1,30 @@
 """Progressive resizing: views that are small first and grow during a run, since small ones cost less."""
 
 from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
 
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import interpolate
 
 from vantage.errors import UserError
+from vantage.views.augmentation import ViewMaker
 
 __all__ = ["ProgressiveResizing"]
 
 
+@runtime_checkable
+class _AnySide(Protocol):
+    """A maker of views that can make some of them smaller, as `Views` does."""
+
+    def at_side(self, side: int) -> ViewMaker: ...
+
+
 @dataclass(frozen=True)
 class ProgressiveResizing:
-    """Scales finished views down to a side that grows in stages; after the last stage they keep their full size.
+    """Views whose side grows in stages; after the last stage they keep their full size.
+
+    Views that mean the same at any size are made small (`maker`); others are made at full size and scaled down.
 
     A step at half the side costs about a quarter, so a network sees more images in a given time (progressive
     resizing: Howard, fast.ai 2018; for contrastive learning FFCV-SSL, arXiv 2303.01986, from 160 to 224 pixels).
@@ -45,6 +56,12 @@ class ProgressiveResizing:
     def side(self, share: float) -> int | None:
         """Side of the views at a share of the run, in pixels; None if they keep their full size."""
         return (*self.sides, None)[self._stage(share)]
+
+    def maker(self, views: ViewMaker, share: float) -> ViewMaker:
+        """What makes the views at a share of the run: small ones directly, if they mean the same at any size. The
+        others still have to be scaled down."""
+        side = self.side(share)
+        return views.at_side(side) if side is not None and isinstance(views, _AnySide) else views
 
     def stages(self) -> tuple[tuple[float, float], ...]:
         """Where each stage begins and how long it is, as shares of the run; the last one is at full size."""

@@ -32,12 +32,13 @@ _IMAGES, _BATCH, _WIDTH = 64, 8, 16
 _SAMPLES = 2  # real images that the networks are tried on
 
 
-def try_networks(run: Run, source: Source) -> None:
-    """Raises `UserError` if the views cannot be made from these images, if a network refuses a view (naming it),
-    if a batch of views would fill a quarter of the memory, or if the activations kept for the backward pass would fill
-    all of it.
+def try_networks(run: Run, source: Source) -> int:
+    """Side of the first view, in pixels.
 
-    Freshly built networks encode views of two images in evaluation mode. Torch's default generator is not changed.
+    Raises `UserError` if the views cannot be made from these images, if a network refuses a view (naming it), if a
+    batch of views would fill a quarter of the memory, or if the activations kept for the backward pass would fill all
+    of it. Freshly built networks encode views of two images in evaluation mode. Torch's default generator is not
+    changed.
     """
     with torch.random.fork_rng(devices=[]):
         views = _some_views(run, source)
@@ -63,6 +64,7 @@ def try_networks(run: Run, source: Source) -> None:
             f"the backward pass of {images:,} images at once",
             remedy,
         )
+    return views[0].shape[-1]
 
 
 def _device(run: Run) -> str:

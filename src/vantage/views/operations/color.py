@@ -5,7 +5,7 @@ b: images   m: images in a part of the batch   h, w: height and width in pixels
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy
 import torch
@@ -42,6 +42,8 @@ class ColorJitter:
 
     The order matters because the result of every change is clipped to [0, 1]. The hue is rotated exactly, in HSV.
     """
+
+    any_size: ClassVar[bool] = True  # up to clipping, and to rotations of the hue, which are not linear
 
     brightness: float
     """Factor from 1 - brightness (at least 0) to 1 + brightness."""
@@ -100,6 +102,8 @@ class ColorJitter:
 class Grayscale:
     """Some images without color: their gray value in all three channels."""
 
+    any_size: ClassVar[bool] = True
+
     probability: float = 0.2
     """Share of the images that lose their color."""
 
@@ -119,6 +123,8 @@ class Grayscale:
 @dataclass(frozen=True)
 class Normalize:
     """The mean of each channel subtracted, then divided by its standard deviation."""
+
+    any_size: ClassVar[bool] = True
 
     mean: tuple[float, float, float]
     """Means of red, green and blue, where pixels are from 0 to 1."""

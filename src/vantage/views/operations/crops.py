@@ -4,7 +4,7 @@ b: images   c: channels   h, w: size of the images in pixels   s: size of the cr
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy
@@ -18,7 +18,7 @@ from vantage.errors import UserError
 from vantage.views.operations.operation import check_range
 from vantage.views.operations.resampling import interpolation, resample
 
-__all__ = ["MOST_SIDE", "TRIES", "Crop", "CropBoxes", "CropDraw", "RandomResizedCrop", "SquareCrop"]
+__all__ = ["MOST_SIDE", "TRIES", "Crop", "CropBoxes", "CropDraw", "CropOfAnySide", "RandomResizedCrop", "SquareCrop"]
 
 TRIES = 10
 """How many boxes are drawn before the central one is used, as in torchvision."""
@@ -47,6 +47,15 @@ class Crop(Protocol):
 
     def apply(self, images: Float[Tensor, "b c h w"], parameters: Any) -> Float[Tensor, "b c s s"]:
         """The crops of a batch, as `parameters` say."""
+        ...
+
+
+@runtime_checkable
+class CropOfAnySide(Crop, Protocol):
+    """A crop that can show the same part of each image at another side."""
+
+    def at_side(self, side: int) -> Crop:
+        """A crop that draws the same numbers and shows the same parts, `side` pixels wide and high."""
         ...
 
 
@@ -92,6 +101,10 @@ class RandomResizedCrop:
             raise UserError(f"a crop's size must be 1 to {MOST_SIDE:,} pixels, found {self.size}")
         check_range("a crop's scale (shares of the image's area)", self.scale, 0.0, 1.0)
         check_range("a crop's ratio (width over height)", self.ratio, 0.0)
+
+    def at_side(self, side: int) -> "RandomResizedCrop":
+        """The same parts of the images, resized to another side."""
+        return replace(self, size=side)
 
     def draw(self, count: int, generator: torch.Generator) -> CropDraw:
         """Parameters of `count` crops; they do not depend on the images' sizes."""

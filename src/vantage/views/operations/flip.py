@@ -4,6 +4,7 @@ b: images   c: channels   h, w: height and width in pixels
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Bool, Float
@@ -17,6 +18,8 @@ __all__ = ["HorizontalFlip"]
 @dataclass(frozen=True)
 class HorizontalFlip:
     """Some images mirrored, left to right."""
+
+    any_size: ClassVar[bool] = True
 
     probability: float = 0.5
     """Share of the images that are mirrored."""

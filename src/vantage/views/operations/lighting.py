@@ -4,6 +4,7 @@ b: images   h, w: height and width in pixels
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -25,6 +26,8 @@ class Lighting:
 
     It comes before the normalization; as in the published code, nothing is clipped to [0, 1] afterwards.
     """
+
+    any_size: ClassVar[bool] = True
 
     strength: float = 0.1
     """Standard deviation of the random numbers."""

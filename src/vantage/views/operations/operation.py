@@ -19,6 +19,11 @@ class Operation(Protocol):
 
     Only `draw` is random, and it draws on the CPU, so equal generators give equal views on every device. `apply` never
     changes its input and treats each image independently.
+
+    A run whose views grow (`ProgressiveResizing`) makes them at full size and scales them down, since most operations
+    have lengths in pixels. An operation that has none, and may as well see scaled images, says so by the line
+    `any_size: ClassVar[bool] = True`. Its draws must not depend on the size. If all operations of a view say so, small
+    views are made directly, which takes less time.
     """
 
     def draw(self, count: int, generator: torch.Generator) -> Any:

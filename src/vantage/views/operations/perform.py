@@ -3,6 +3,7 @@
 b: images   m: images of a piece   c: channels   h, w: size of an image in pixels
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -20,6 +21,8 @@ PIECE = 1 << 21
 An image of at least an eighth of this size is processed alone, so it is never copied into a batch.
 """
 
+_FEWEST = 4  # pieces that are worth putting together
+
 
 def perform(
     images: UInt8[Tensor, "b 3 h w"], operations: tuple[Operation, ...], generator: torch.Generator
@@ -34,11 +37,27 @@ def perform(
     piece = count if images.device.type != "cpu" else _piece(4 * images[:1].numel())
     # Mixed precision is for networks: under it these small matrix products would round pixels to 8 bits or fewer.
     with torch.no_grad(), torch.autocast(images.device.type, enabled=False):
-        pieces = [
-            _apply_all(images, operations, draws, start, start + piece)
-            for start in range(0, max(count, 1), max(piece, 1))
-        ]
+        starts = range(0, max(count, 1), max(piece, 1))
+        begun = (_apply_all(_floats(images[at : at + piece]), operations[:1], draws[:1], at) for at in starts)
+        pieces, at = list[Tensor](), 0
+        for part in _joined(begun):
+            pieces.append(_apply_all(part, operations[1:], draws[1:], at))
+            at += len(part)
     return pieces[0] if len(pieces) == 1 else torch.cat(pieces)
+
+
+def _joined(pieces: Iterator[Float[Tensor, "_ c h w"]]) -> Iterator[Float[Tensor, "_ c h w"]]:
+    """The pieces, put together where the first operation, usually a crop, has left so few pixels that several fit into
+    a cache: calls for a few small images take their time mostly for the call."""
+    held: list[Tensor] = []
+    for piece in pieces:
+        held.append(piece)
+        fit = PIECE // max(4 * piece.numel(), 1)
+        if fit < _FEWEST or len(held) >= fit:
+            yield held[0] if len(held) == 1 else torch.cat(held)
+            held = []
+    if held:
+        yield torch.cat(held)
 
 
 def _piece(size: int) -> int:
@@ -46,11 +65,15 @@ def _piece(size: int) -> int:
     return 1 if 8 * size >= PIECE else PIECE // max(size, 1)
 
 
+def _floats(images: UInt8[Tensor, "m 3 h w"]) -> Float[Tensor, "m 3 h w"]:
+    """Pixels from 0 to 1."""
+    return images.contiguous().float().mul_(1 / 255)  # one call for both is twice as slow
+
+
 def _apply_all(
-    images: UInt8[Tensor, "b 3 h w"], operations: tuple[Operation, ...], draws: list[Any], start: int, stop: int
+    images: Float[Tensor, "m _ _ _"], operations: tuple[Operation, ...], draws: list[Any], start: int
 ) -> Float[Tensor, "m c _ _"]:
-    """The images from `start` to `stop`, changed by every operation in turn."""
-    part = images[start:stop].contiguous().float().mul_(1 / 255)  # one call for both is twice as slow
+    """The images, of which the first is number `start` of the batch, changed by every operation in turn."""
     for operation, parameters in zip(operations, draws, strict=True):
-        part = operation.apply(part, slice_rows(parameters, start, stop))
-    return part
+        images = operation.apply(images, slice_rows(parameters, start, start + len(images)))
+    return images
