@@ -21,7 +21,8 @@ from vantage.training.run import Data, Hardware, Monitoring, Run
 
 IMAGES, SIZE = 48, 16
 
-PRELOADED = ["vantage.training.loop", "vantage.recipes", "tensorboard.compat.proto.event_pb2"]
+PRELOADED = ["vantage.training.loop", "vantage.recipes", "vantage.evaluate"]
+PRELOADED += ["tensorboard.compat.proto.event_pb2", "pytest", "hypothesis"]  # what the work of tests imports
 """Modules that the fork server imports; all other processes are forked from it."""
 
 
