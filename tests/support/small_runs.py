@@ -21,8 +21,10 @@ from vantage.training.run import Data, Hardware, Monitoring, Run
 
 IMAGES, SIZE = 48, 16
 
-PRELOADED = ["vantage.training.loop", "vantage.recipes", "vantage.evaluate"]
-PRELOADED += ["tensorboard.compat.proto.event_pb2", "pytest", "hypothesis"]  # what the work of tests imports
+PRELOADED = [
+    *("vantage.training.loop", "vantage.recipes", "vantage.evaluate"),
+    *("tensorboard.compat.proto.event_pb2", "pytest", "hypothesis"),
+]
 """Modules that the fork server imports; all other processes are forked from it."""
 
 

@@ -5,10 +5,10 @@ from typing import Protocol, runtime_checkable
 
 from jaxtyping import Float
 from torch import Tensor
-from torch.nn.functional import interpolate
 
 from vantage.errors import UserError
 from vantage.views.augmentation import ViewMaker
+from vantage.views.operations.shrink import scaled_down
 
 __all__ = ["ProgressiveResizing"]
 
@@ -87,4 +87,4 @@ class ProgressiveResizing:
         side = self.side(share)
         if side is None or view.dim() != 4 or min(view.shape[-2:]) <= side:
             return view
-        return interpolate(view, size=(side, side), mode="bilinear", antialias=True)
+        return scaled_down(view, side)

@@ -8,15 +8,19 @@ from dataclasses import dataclass
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.nn.functional import interpolate
 
-from vantage.views.operations.resampling import interpolation, resample
+__all__ = ["Shrink", "scaled_down"]
 
-__all__ = ["Shrink"]
+
+def scaled_down(images: Float[Tensor, "b *rest h w"], side: int) -> Float[Tensor, "b *rest {side} {side}"]:
+    """The images with a smaller side, bilinear and antialiased."""
+    return interpolate(images, size=(side, side), mode="bilinear", antialias=True)
 
 
 @dataclass(frozen=True)
 class Shrink:
-    """Square images scaled down to a smaller side, bilinear and antialiased."""
+    """Square images scaled down to a smaller side, as an operation."""
 
     side: int
     """Side of the result, in pixels."""
@@ -29,7 +33,4 @@ class Shrink:
         self, images: Float[Tensor, "b c h w"], parameters: Float[Tensor, "b 0"]
     ) -> Float[Tensor, "b c {self.side} {self.side}"]:
         """The images, smaller."""
-        start, high, wide = (images.new_full((1,), length) for length in (0, *images.shape[-2:]))  # sends nothing
-        rows = interpolation(start, high, images.shape[-2], self.side)
-        columns = interpolation(start, wide, images.shape[-1], self.side).mT.contiguous()
-        return resample(images, rows, columns)
+        return scaled_down(images, self.side)
