@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int, Int64, UInt64
 from torch import Tensor
 
-__all__ = ["bits", "bits_at", "integers", "mix", "query_seeds", "uniforms"]
+__all__ = ["bits", "bits_at", "integers", "mix", "permutation", "query_seeds", "uniforms"]
 
 _STEP = -7046029254386353131  # 0x9E3779B97F4A7C15, 2**64 divided by the golden ratio, as a signed number
 _FIRST = -4658895280553007687  # 0xBF58476D1CE4E5B9
@@ -81,3 +81,15 @@ def integers(seed: Int[Tensor, "b"], count: int, below: int | Int[Tensor, "b 1"]
     Their bias is below `below` / 2⁶³, too small to be noticed.
     """
     return _shift(bits(seed, count, salt), 1).remainder(below)
+
+
+@torch.library.custom_op("vantage::permutation", mutates_args=())
+def permutation(count: int, seed: Tensor) -> Tensor:
+    """A random order of `count` rows, on the CPU, from one seed: what torch's generator gives. One operation, since
+    torch.compile cannot trace a generator."""
+    return torch.randperm(count, generator=torch.Generator().manual_seed(int(seed)))
+
+
+@permutation.register_fake
+def _(count: int, seed: Tensor) -> Tensor:
+    return seed.new_empty(count)

@@ -54,6 +54,19 @@ class Fresh(NamedTuple):
         return Answers(self.vectors, self.image).keys(branch)
 
 
+class Drawn(NamedTuple):
+    """The random numbers of a step, all drawn from the run's seed and the number of the step."""
+
+    shuffle: Int[Tensor, ""]
+    """Seed of the order of shuffle-BN."""
+
+    queries: Int[Tensor, "b"]
+    """Seed of each query."""
+
+    common: int
+    """Seed that all queries share."""
+
+
 class Step(NamedTuple):
     """The results of one forward pass, as plain tensors so that any wrapper can pass them on."""
 
@@ -128,12 +141,17 @@ class Learner(nn.Module):
             raise UserError(
                 f"the branches need {self.views} views, but {len(views)} were made: add views or change Branch.keys"
             )
+        shuffle = torch.tensor(draws.mix(self.seed, step, 1))
+        seeds = draws.query_seeds(self.seed, step, image)
+        return self.compute(views, image, step, Drawn(shuffle, seeds, draws.mix(self.seed, step)))
+
+    def compute(self, views: list[Float[Tensor, "b ..."]], image: Int[Tensor, "b"], step: int, drawn: Drawn) -> Step:
+        """`forward` with the random numbers given. `vantage.training.compiling` may put a compiled version here."""
         queries = self.networks.queries({n: views[n] for n in self.query_views})
-        shuffle = draws.mix(self.seed, step, 1)
-        vectors = self.networks.keys({n: views[n] for n in self.key_views}, queries, shuffle)
+        vectors = self.networks.keys({n: views[n] for n in self.key_views}, queries, drawn.shuffle)
         answers, branches = Answers(vectors, processes.gather(image)), self._now()
         with torch.autocast(image.device.type, enabled=False):
-            contrasts = [self._contrast(n, b, queries, image, answers, step) for n, b in enumerate(branches)]
+            contrasts = [self._contrast(n, b, queries, image, answers, step, drawn) for n, b in enumerate(branches)]
             loss = torch.stack([b.weight(step) * c.loss for b, c in zip(branches, contrasts, strict=True)]).sum()
             fresh = Fresh({n: vector.detach() for n, vector in vectors.items()}, answers.image, loss.detach())
             query = queries[self.branches[0].query].detach()
@@ -160,10 +178,16 @@ class Learner(nn.Module):
         return (query @ answer.T).masked_fill(image[:, None] == fresh.image, -1.0).amax(1)
 
     def _contrast(
-        self, number: int, branch: Branch, queries: dict[int, Tensor], image: Tensor, answers: Answers, step: int
+        self,
+        number: int,
+        branch: Branch,
+        queries: dict[int, Tensor],
+        image: Tensor,
+        answers: Answers,
+        step: int,
+        drawn: Drawn,
     ) -> BranchLoss:
-        seed = draws.query_seeds(self.seed, step, image)
-        query = Keys(queries[branch.query], image, seed=seed, step_seed=draws.mix(self.seed, step))
+        query = Keys(queries[branch.query], image, seed=drawn.queries, step_seed=drawn.common)
         keys = tuple(Keys(processes.own_rows(answers.vectors[view]), image) for view in branch.keys)
         pool = self.store(number).read(answers.keys(branch))
         return branch.contrast(query, keys, pool, step, self._state(number))

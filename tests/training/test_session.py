@@ -1,7 +1,5 @@
 """One step of a run, and what a checkpoint of it brings back."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -220,38 +218,3 @@ def test_hardware_that_is_not_there_is_refused(images_path: str):
     run = replace(small_run("moco_v2", images_path), hardware=Hardware("cuda", precision="32-true"))
     with pytest.raises(UserError, match="there is no CUDA device here"):
         launch(run, QuietProgress())
-
-
-COMPILED = """
-import sys
-from dataclasses import replace
-from functools import partialmethod
-from small_runs import small_run
-from torch import nn
-from torch._dynamo.utils import counters
-from vantage.composition.codec import allowing
-from vantage.progress import QuietProgress
-from vantage.training.feed import open_images
-from vantage.training.launch import launch
-from vantage.training.session import Session
-
-nn.Module.compile = partialmethod(nn.Module.compile, backend="aot_eager")
-losses = []
-for compiled in (False, True):
-    with allowing("tiny"):
-        run = small_run("moco_v2", sys.argv[1])
-        fabric, run = launch(replace(run, hardware=replace(run.hardware, compile=compiled)), QuietProgress())
-        session = Session(run, fabric, open_images(run.data)[0])
-        batches = session.feed.batches(0, 0)
-        losses.append([float(session.step(batch.to(fabric.device), step)) for step, batch in zip(range(3), batches)])
-assert losses[0] == losses[1], losses
-assert counters["stats"]["unique_graphs"] > 0 and not counters["graph_break"], counters
-"""
-
-
-@pytest.mark.slow
-def test_compiled_networks_train_as_they_would(images_path: str) -> None:
-    """Forward and backward in whole graphs, BatchNorm in groups too. In a process of its own: the shape checks of the
-    tests cannot be compiled."""
-    command = [sys.executable, "-c", COMPILED, images_path]
-    subprocess.run(command, check=True, cwd=Path(__file__).parents[1] / "support")

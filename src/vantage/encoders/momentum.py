@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from vantage import processes
+from vantage import draws, processes
 from vantage.encoders.encoder import Encoder, EncoderNetwork
 from vantage.encoders.normalization.grouped import GroupedStatistics
 from vantage.encoders.roles import RoleNetworks, encode_jointly
@@ -74,7 +74,7 @@ class MomentumNetworks(RoleNetworks):
         return encode_jointly(views, self.network)
 
     @torch.no_grad()
-    def keys(self, views: Mapping[int, Tensor], queries: Mapping[int, Tensor], shuffle: int) -> dict[int, Tensor]:
+    def keys(self, views: Mapping[int, Tensor], queries: Mapping[int, Tensor], shuffle: Tensor) -> dict[int, Tensor]:
         """Unit vectors of the momentum encoder, without gradient."""
         if processes.count() == 1 and not self.has_groups:
             return encode_jointly(views, self.slow)
@@ -82,10 +82,10 @@ class MomentumNetworks(RoleNetworks):
             return encode_jointly(views, lambda keys: self._encode_shuffled({0: keys}, shuffle)[0])
         return self._encode_shuffled(views, shuffle)
 
-    def _encode_shuffled(self, views: Mapping[int, Tensor], seed: int) -> dict[int, Tensor]:
+    def _encode_shuffled(self, views: Mapping[int, Tensor], seed: Tensor) -> dict[int, Tensor]:
         """Vectors of the views of all processes, encoded in a random order but returned in the original one."""
         rows = len(next(iter(views.values()))) * processes.count()
-        order = torch.randperm(rows, generator=torch.Generator().manual_seed(seed))
+        order = draws.permutation(rows, seed)
         inverse = order.argsort()
         device = next(self.slow.parameters()).device
         order, inverse = (index.to(device, non_blocking=True) for index in (order, inverse))

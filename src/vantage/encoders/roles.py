@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from vantage import processes
@@ -43,12 +43,12 @@ class RoleNetworks(nn.Module, ABC):
 
     @abstractmethod
     def keys(
-        self, views: Mapping[int, Tensor], queries: Mapping[int, Tensor], shuffle: int
+        self, views: Mapping[int, Tensor], queries: Mapping[int, Tensor], shuffle: Int[Tensor, ""]
     ) -> dict[int, Float[Tensor, "w_b d"]]:
         """Unit vectors of the views that serve as keys or are remembered, gathered from all processes.
 
         `queries` holds the results of the method `queries` at this step; `shuffle` seeds the order of shuffle-BN, and
-        must be equal on all processes.
+        must be equal on all processes. It is a tensor on the CPU so that a compiled step takes any seed.
         """
 
     def before_step(self, step: int) -> None:
@@ -114,7 +114,7 @@ class SharedNetworks(RoleNetworks):
         """Unit vectors, with gradient."""
         return encode_jointly(views, self.network)
 
-    def keys(self, views: Mapping[int, Tensor], queries: Mapping[int, Tensor], shuffle: int) -> dict[int, Tensor]:
+    def keys(self, views: Mapping[int, Tensor], queries: Mapping[int, Tensor], shuffle: Tensor) -> dict[int, Tensor]:
         """The vectors of the views, with gradient; those of query views are reused."""
         rest = {number: view for number, view in views.items() if number not in queries}
         vectors = {**queries, **encode_jointly(rest, self.network)}
@@ -156,7 +156,7 @@ class PerViewNetworks(RoleNetworks):
         """Unit vectors, with gradient."""
         return {number: self.networks[number](view) for number, view in views.items()}
 
-    def keys(self, views: Mapping[int, Tensor], queries: Mapping[int, Tensor], shuffle: int) -> dict[int, Tensor]:
+    def keys(self, views: Mapping[int, Tensor], queries: Mapping[int, Tensor], shuffle: Tensor) -> dict[int, Tensor]:
         """The vectors of the views, with gradient; those of query views are reused."""
         rest = {number: view for number, view in views.items() if number not in queries}
         vectors = {**queries, **self.queries(rest)}

@@ -124,7 +124,8 @@ class Scores:
         """How many pairs of each query count."""
         if self.keeps_all:
             return self.key.new_full((len(self.key),), self.key.shape[1])
-        if self.keep.device.type == "cpu":  # torch takes forty times as long as NumPy to sum flags
+        if self.keep.device.type == "cpu" and not torch.compiler.is_compiling():
+            # torch takes forty times as long as NumPy to sum flags
             return torch.tensor([int(np.count_nonzero(row)) for row in self.keep.numpy()], dtype=torch.int64)
         return self.keep.sum(1)
 
@@ -148,7 +149,7 @@ def demand(holds: Bool[Tensor, ""], otherwise: str) -> None:
     On a GPU the host does not wait for the flag: a device assertion with the same text ends the process some steps
     later. Whatever can fail in a run has been tried on the CPU before (`vantage.training.start.trial`).
     """
-    if holds.device.type != "cpu":
+    if holds.device.type != "cpu" or torch.compiler.is_compiling():
         torch._assert_async(holds, otherwise)  # pyright: ignore[reportPrivateImportUsage]
     elif not bool(holds):
         raise UserError(otherwise)

@@ -5,7 +5,6 @@ b: queries
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -26,10 +25,9 @@ class Negatives:
     """log Σ exp(b/τ) over the negatives; −inf for a query with none."""
 
     tally: Int[Tensor, "b"] | Callable[[], Int[Tensor, "b"]]
-    """The number of negatives, or a function that counts them on the first use of `count`, which most estimators never
-    need."""
+    """The number of negatives, or a function that counts them when `count` is read, which most estimators never do."""
 
-    @cached_property
+    @property
     def count(self) -> Int[Tensor, "b"]:
         """How many negatives the rules left for each query; a key that was drawn twice counts twice."""
         return self.tally if isinstance(self.tally, Tensor) else self.tally()

@@ -74,7 +74,8 @@ class Hardware:
     and the run reports it."""
 
     compile: bool = False
-    """Whether to compile the networks by torch.compile: minutes at the start, then a few percent faster."""
+    """Whether to compile training steps by torch.compile: as one graph where the recipe allows it, else the networks
+    (`vantage.training.compiling`). Meant for GPUs: on a CPU it was slower (`benchmarks/README.md`)."""
 
     threads: int = field(default=0, metadata={"later": True})
     """Threads of each process on a CPU; 0: one for each core. Another number may change how results are rounded."""

@@ -13,13 +13,13 @@ from vantage import draws, processes
 from vantage.composition.codec import encode
 from vantage.data import Batch, Source
 from vantage.data.order import steps_in
-from vantage.encoders import EncoderNetwork
 from vantage.encoders.normalization.grouped import set_accumulation
 from vantage.errors import UserError
 from vantage.learner import Fresh, Learner
 from vantage.processes.sharing import by_first
 from vantage.training import checkpoint, settings
 from vantage.training.buckets import lay_out
+from vantage.training.compiling import compile_learner
 from vantage.training.feed import open_feed
 from vantage.training.run import Run
 from vantage.training.same_run import refuse_conflicts
@@ -53,9 +53,7 @@ class Session:
         self.learner.networks.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
         optimizer = run.optimizer.build(self.learner)
         if run.hardware.compile:
-            for network in self.learner.modules():
-                if isinstance(network, EncoderNetwork):
-                    network.compile()
+            compile_learner(self.learner)
         self.model, self.optimizer = fabric.setup(self.learner, optimizer)
         lay_out(self.model._forward_module)
         self.optimizer.zero_grad(set_to_none=True)

@@ -1,0 +1,57 @@
+"""What `Hardware.compile` compiles: a whole step if it is one graph, else the networks alone."""
+
+from collections.abc import Callable
+from dataclasses import is_dataclass
+
+import torch
+from torch import Tensor
+
+from vantage import processes
+from vantage.branch import Branch
+from vantage.composition.conformance import fits
+from vantage.composition.fitting import parts_of
+from vantage.encoders import EncoderNetwork
+from vantage.estimators import EstimatorChoice
+from vantage.learner import Drawn, Learner, Step
+from vantage.negatives import PairRule
+from vantage.schedules import Adaptive, Constant, Schedule
+
+__all__ = ["compile_learner", "is_one_graph"]
+
+
+def compile_learner(learner: Learner) -> None:
+    """Compile networks and losses of a step, forward and backward, as one graph if `is_one_graph` allows it and there
+    is one process; else each network."""
+    if processes.count() == 1 and is_one_graph(learner.branches):
+        learner.compute = _compiled(learner.compute)
+        return
+    for network in learner.modules():
+        if isinstance(network, EncoderNetwork):
+            network.compile()
+
+
+def _compiled(compute: Callable[..., Step]) -> Callable[..., Step]:
+    compiled = torch.compile(compute)
+
+    def compute_any_step(views: list[Tensor], image: Tensor, step: int, drawn: Drawn) -> Step:
+        return compiled(views, image, 0, drawn)  # no part reads the step, but torch would compile a graph for 0 alone
+
+    return compute_any_step
+
+
+def is_one_graph(branches: tuple[Branch, ...]) -> bool:
+    """Whether every step of these branches is the same graph of operations: no number follows the step, since torch
+    compiles a graph for each number, and nothing is selected by rank or drawn, since that is computed in tiles whose
+    sizes the host must know."""
+    rules = [rule for branch in branches for rule in branch.negatives]
+    return (
+        all(isinstance(rule, PairRule) for rule in rules)
+        and not any(isinstance(branch.estimator, EstimatorChoice) for branch in branches)
+        and not any(_follows_step(part) for part in parts_of(branches))
+    )
+
+
+def _follows_step(part: object) -> bool:
+    if not is_dataclass(part) or isinstance(part, Constant):
+        return False
+    return isinstance(part, Adaptive) or fits(type(part), Schedule)
