@@ -65,6 +65,21 @@ def test_damaged_files_are_read_or_refused(kind: str, every: tuple[Path, dict[st
     assert kind.startswith(MADE_AGAIN) or "refused" in outcomes.values()
 
 
+def test_a_reader_that_never_ends_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even one that takes every exception for damage."""
+
+    def read(file: Path, cache: Path) -> None:
+        try:
+            while True:
+                pass
+        except Exception:  # noqa: BLE001
+            raise UserError("refused") from None
+
+    monkeypatch.setattr("fuzzing.SECONDS", 0.1)
+    target = Target("file", b"1", lambda content, _: content, read)
+    assert try_one("endless", target, 0, tmp_path, tmp_path).startswith("TooLong")
+
+
 @pytest.mark.parametrize("kind", ["npy", "cached features", "cached shards npy", "cached decoded npy"])
 def test_numpy_warns_nobody_of_a_header_like_those_of_python_2(
     kind: str, every: tuple[Path, dict[str, Target]]

@@ -8,6 +8,7 @@ from pathlib import Path
 from shutil import copytree, rmtree
 
 import pytest
+from fuzzing import TooLong
 from small_runs import write_images
 
 from vantage.cli import main
@@ -73,7 +74,7 @@ def _not_for_ever() -> Iterator[None]:
     """A reader that waits for a pipe or reads a device is stopped, and the test fails."""
 
     def stop(*_: object) -> None:
-        raise TimeoutError
+        raise TooLong
 
     before = signal.signal(signal.SIGALRM, stop)
     signal.alarm(60)

@@ -50,7 +50,8 @@ class LearnedViewsCell:
     """The color space that goes into the flow: "RGB" or "YDbDr"."""
 
     flow: str = "VP"
-    """"VP" for a flow that preserves volume, "NVP" for one that does not."""
+    """"VP" for a flow that preserves volume, "NVP" for one that does not. Deviation: "VP" has the function F alone, as
+    NICE; InfoMin's block has F and G (`TwoSided`), but the cells were made before that part existed."""
 
     steps: int = 224
     """Steps of learning the views, with 64 images each."""
