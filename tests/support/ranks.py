@@ -21,17 +21,13 @@ from vantage.branch import Branch
 from vantage.encoders import BatchNorm, SplitBatchNorm
 from vantage.errors import UserError
 from vantage.estimators import InfoNCE
-from vantage.learner import Learner
 from vantage.memory import Queue, kmeans
 from vantage.negatives import Ring
 from vantage.positives import OtherViews
 from vantage.processes.sharing import gather_rows, own_parts, own_slice, parts_in_order, true_on_all, value_of_first
-from vantage.progress import QuietProgress
 from vantage.recipes import RECIPES, cmc, everything, infomin, moco_v2, ring_moco, simclr
 from vantage.records import Keys, Scores
 from vantage.schedules import FollowsLoss
-from vantage.training.feed import open_images
-from vantage.training.start.first_rows import begin
 
 STEPS = 5
 
@@ -152,27 +148,6 @@ def _turns(failure: str) -> Iterator[Tensor]:
         if failure == "first" and processes.rank() == 1 and turn == 1:
             raise ValueError(failure)
         yield torch.zeros(1, 1)
-
-
-BEGINNING = ("interclr", "interclr_moco", "everything")
-"""Recipes whose bank starts from the untrained network's vector of every image."""
-
-
-def stores_begun(path: str) -> dict[str, Any]:
-    """The stores of these recipes with their first rows."""
-    results = {}
-    for recipe in BEGINNING:
-        run = small_runs.small_run(recipe, path)
-        torch.manual_seed(0)
-        learner = Learner(run.encoders, run.branches, small_runs.IMAGES, run.seed)
-        begin(learner, run, open_images(run.data)[0], QuietProgress())
-        results[recipe] = learner.stores.state_dict()
-    return results
-
-
-def beginning(folder: Path) -> None:
-    """Write the stores of this rank."""
-    torch.save(stores_begun(str(folder / "images.npz")), folder / f"{processes.rank()}.pt")
 
 
 @dataclass(frozen=True)

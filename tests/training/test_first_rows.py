@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import begun_stores
 import pytest
 import ranks
 import torch
@@ -47,11 +48,11 @@ def test_two_processes_begin_as_one_does(tmp_path: Path, monkeypatch: pytest.Mon
     path, threads = write_images(tmp_path / "images.npz"), torch.get_num_threads()
     torch.set_num_threads(1)  # as each process has
     try:
-        one = ranks.stores_begun(path)
+        one = begun_stores.stores_begun(path)
     finally:
         torch.set_num_threads(threads)
-    two = ranks.spawn(ranks.beginning, tmp_path)
-    for recipe in ranks.BEGINNING:
+    two = ranks.spawn(begun_stores.beginning, tmp_path)
+    for recipe in begun_stores.BEGINNING:
         flags = [name for name in one[recipe] if name.endswith(".begun")]
         assert len(flags) == 1 and bool(one[recipe][flags[0]])
         for tensors_of in two:
