@@ -227,7 +227,7 @@ def _encode_views(
         for batch in _split(maker.finish(images, generator), work.batch_size):
             vectors = networks.queries({view: batch[view] for view in queries})
             _append(queries, vectors)
-            _append(keys, networks.keys({view: batch[view] for view in keys}, vectors, seed))
+            _append(keys, networks.keys({view: batch[view] for view in keys}, vectors, torch.tensor(seed)))
     return _ViewVectors(*({view: torch.cat(parts) for view, parts in each.items()} for each in (queries, keys)))
 
 
