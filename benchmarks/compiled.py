@@ -15,12 +15,13 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+from step import training_step
 from timing import interleave, speedup, write_results
 
 import vantage
 from vantage.composition.fitting import everywhere
-from vantage.encoders import Encoder, EncoderNetwork, ResNet9
-from vantage.training.compiling import compile_learner, is_one_graph
+from vantage.encoders import Encoder, ResNet9
+from vantage.training.compiling import compile_learner, compile_networks, is_one_graph
 
 RECIPES = ("simclr", "moco_v2", "jcl")
 WAYS = ("as it is", "networks", "step")
@@ -43,22 +44,8 @@ def stepper(run: vantage.Run, way: str, batch: int) -> Callable[[], None]:
         assert is_one_graph(run.branches)
         compile_learner(learner)
     if way == "networks":
-        for network in learner.modules():
-            if isinstance(network, EncoderNetwork):
-                network.compile()
-    optimizer = run.optimizer.build(learner, lr=0.03)
-    image, count = torch.arange(batch), iter(range(1 << 40))
-
-    def step() -> None:
-        number = next(count)
-        learner.before_step(number)
-        result = learner(views, image, number)
-        result.loss.backward()
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        learner.after_step([result.fresh], number)
-
-    return step
+        compile_networks(learner)
+    return training_step(run, learner, views)
 
 
 def main() -> None:

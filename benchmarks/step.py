@@ -43,14 +43,21 @@ def ours(views: list[Tensor], device: str, precision: str, channels_last: bool) 
     layout = torch.channels_last if channels_last else torch.contiguous_format
     learner.networks.to(memory_format=layout)  # pyright: ignore
     views = [view.contiguous(memory_format=layout) for view in views]
+    return training_step(run, learner, views, precision)
+
+
+def training_step(
+    run: vantage.Run, learner: vantage.Learner, views: list[Tensor], precision: str = "fp32"
+) -> Callable[[], None]:
+    """One step of a learner on these views: forward, backward, optimizer, memory and momentum encoder."""
     optimizer = run.optimizer.build(learner, lr=0.03)
-    image = torch.arange(len(views[0]), device=device)
-    count = iter(range(1 << 40))
+    device = views[0].device
+    image, count = torch.arange(len(views[0]), device=device), iter(range(1 << 40))
 
     def step() -> None:
         number = next(count)
         learner.before_step(number)
-        with torch.autocast(torch.device(device).type, torch.bfloat16, enabled=precision == "bf16"):
+        with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16"):
             result = learner(views, image, number)
         result.loss.backward()
         optimizer.step()

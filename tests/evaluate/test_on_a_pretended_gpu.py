@@ -41,8 +41,8 @@ def test_a_protocol_measures_what_it_measures_on_the_cpu(
 ) -> None:
     """Measures, choices and losses."""
     train, test = short_protocols.sets_for(protocol, tmp_path)
-    outcomes = _on_both(protocol, partial(short_protocols.encoder_for, protocol), train, test, tmp_path, monkeypatch)
-    outcome, expected = outcomes
+    make = partial(short_protocols.encoder_for, protocol)
+    outcome, expected = _on_both(protocol, make, train, test, tmp_path, monkeypatch)
     assert dict(outcome.measures) == pytest.approx(dict(expected.measures)) and outcome.chosen == expected.chosen
     losses = [one.details.get("losses", []) for one in (outcome, expected)]
     assert losses[0] == [pytest.approx(each) for each in losses[1]]

@@ -16,7 +16,7 @@ from vantage.learner import Drawn, Learner, Step
 from vantage.negatives import PairRule
 from vantage.schedules import Adaptive, Constant, Schedule
 
-__all__ = ["compile_learner", "is_one_graph"]
+__all__ = ["compile_learner", "compile_networks", "is_one_graph"]
 
 
 def compile_learner(learner: Learner) -> None:
@@ -24,7 +24,12 @@ def compile_learner(learner: Learner) -> None:
     is one process; else each network."""
     if processes.count() == 1 and is_one_graph(learner.branches):
         learner.compute = _compiled(learner.compute)
-        return
+    else:
+        compile_networks(learner)
+
+
+def compile_networks(learner: Learner) -> None:
+    """Compile every network of a learner as a graph of its own."""
     for network in learner.modules():
         if isinstance(network, EncoderNetwork):
             network.compile()
