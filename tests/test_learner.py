@@ -22,9 +22,11 @@ from vantage.schedules import Constant
 
 NAMES = [f"{recipe.__name__}-grouped" for recipe in RECIPES]
 NAMES += [f"{recipe.__name__}-{kind}" for recipe in ranks.JOINT for kind in ("plain", "joint")] + ["adaptive"]
+NAMES += [f"{recipe.__name__}-accumulated" for recipe in ranks.ACCUMULATED]
 
 
 FOUR = ("jcl-grouped", "ring_moco-grouped", "interclr-grouped", "infomin-grouped", "cmc-joint", "adaptive")
+FOUR += ("moco_v2-accumulated", "simclr-accumulated")
 """A case of each family; pairs of four processes share one of two groups."""
 
 
@@ -48,6 +50,14 @@ def test_four_processes_equal_one(tmp_path: Path):
     assert {frozenset(results) for results in four} == {frozenset(FOUR)}
     for name in FOUR:
         equals_one(ranks.train(ranks.cases()[name], wrap=False), [results[name] for results in four])
+
+
+@pytest.mark.slow
+def test_two_processes_equal_one_for_every_variant(tmp_path: Path):
+    """The same for other settings that were published."""
+    two = ranks.spawn(ranks.all_variants, tmp_path)
+    for name, run in ranks.variants().items():
+        equals_one(ranks.train(run, wrap=False), [results[name] for results in two])
 
 
 def equals_one(one: dict[str, Any], several: list[dict[str, Any]]) -> None:

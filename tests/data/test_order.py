@@ -27,16 +27,26 @@ def test_an_order_leaves_the_default_generator_alone() -> None:
     assert torch.equal(before, torch.random.get_rng_state())
 
 
-@given(world=st.integers(1, 6), own=st.integers(1, 7), steps=st.integers(1, 5), rest=st.integers(0, 5))
-def test_the_shares_of_all_ranks_are_the_joined_batches(world: int, own: int, steps: int, rest: int) -> None:
-    batch = world * own
+@given(
+    world=st.integers(1, 6),
+    parts=st.integers(1, 4),
+    own=st.integers(1, 7),
+    steps=st.integers(1, 5),
+    rest=st.integers(0, 5),
+)
+def test_the_shares_of_all_ranks_are_the_joined_batches(
+    world: int, parts: int, own: int, steps: int, rest: int
+) -> None:
+    """Part by part, if batches are accumulated: a part has the same images on any number of processes."""
+    batch = world * parts * own
     order = epoch_order(steps * batch + min(rest, batch - 1), 3, 1)
-    ranks = [shares(order, batch, rank, world) for rank in range(world)]
-    assert all(share.shape == (steps, own) for share in ranks)
+    ranks = [shares(order, batch, rank, world, parts) for rank in range(world)]
+    assert all(share.shape == (steps, parts * own) for share in ranks)
     for step in range(steps):
-        batch_of_all = torch.cat([share[step] for share in ranks])
-        assert torch.equal(batch_of_all, order[step * batch : (step + 1) * batch])
-        assert torch.equal(batch_of_all, shares(order, batch)[step])
+        joint = order[step * batch : (step + 1) * batch]
+        assert torch.equal(shares(order, batch, accumulate=parts)[step], joint)
+        for number, part in enumerate(joint.chunk(parts)):
+            assert torch.equal(torch.cat([share[step].chunk(parts)[number] for share in ranks]), part)
 
 
 def test_too_few_images_for_a_batch() -> None:
@@ -50,6 +60,8 @@ def test_too_few_images_for_a_batch() -> None:
 def test_a_batch_that_cannot_be_shared() -> None:
     with pytest.raises(DataError, match="multiple of 3"):
         shares(torch.arange(64), 64, 0, 3)
+    with pytest.raises(DataError, match="multiple of 12"):
+        shares(torch.arange(64), 64, 0, 4, accumulate=3)
 
 
 def test_image_seeds_do_not_collide() -> None:

@@ -9,6 +9,8 @@ import pytest
 import ranks
 import shared_evaluations
 import torch
+from counted_work import KINDS
+from shared_evaluations import APART
 from torch.testing import assert_close
 
 from vantage.evaluate import PROTOCOLS, Segmentation
@@ -17,6 +19,8 @@ SUMMED = ("linear-cached", "finetune", "segmentation", "logistic")
 """What is trained in float64 here, by sums of the shares of all processes."""
 FOUR = ("knn", "linear-moco", "finetune", "segmentation")
 """Protocols that four processes try. Segmentation has a step of three images, which four cannot share."""
+UNSHARED = {(APART, "images read", 2), (APART, "images encoded", 2), ("segmentation", "maps decoded", 4)}
+"""Work that so many processes repeat: their caches differ, or a step has fewer images than there are processes."""
 
 
 def rounding_of(name: str) -> float:
@@ -33,6 +37,20 @@ def same(mine: dict[str, Any], one: dict[str, Any]) -> None:
         assert_close(mine[name], one[name], rtol=0, atol=rounding, msg=lambda text, name=name: f"{name}: {text}")
 
 
+def check_work(several: Sequence[dict[str, Any]], one: dict[str, Any], without: str = "") -> None:
+    """No process did much more than its share of the work of one process, of any kind; all occur but `without`. It may
+    have a part more than others, and looks at an image or two before it begins."""
+    assert {kind for done in one.values() for kind, amount in done.items() if amount > 2} == {*KINDS} - {without}
+    for rank, mine in enumerate(several):
+        too_much = {
+            f"{name}: {kind}": (amount, one[name][kind])
+            for name, done in mine.items()
+            for kind, amount in done.items()
+            if amount > 1.25 * one[name][kind] / len(several) + 2 and (name, kind, len(several)) not in UNSHARED
+        }
+        assert not too_much, f"process {rank}: {too_much}"
+
+
 def folders(path: Path) -> Path:
     """One folder for the process alone, which is returned, and one for those that share."""
     torch.set_num_threads(1)
@@ -44,8 +62,11 @@ def folders(path: Path) -> Path:
 def judge_on(count: int, names: Sequence[str], path: Path) -> dict[str, Any]:
     """Compares several processes with one, whose judgments are returned."""
     one = shared_evaluations.judged(folders(path), names)
-    for mine in ranks.spawn(partial(shared_evaluations.judge_all, names), path, count):
+    several = ranks.spawn(partial(shared_evaluations.judge_all, names), path, count)
+    works = [{name: result.pop("work") for name, result in mine.items()} for mine in (one, *several)]
+    for mine in several:
         same(mine, one)
+    check_work(works[1:], works[0], without="rows fitted" if names else "")
     return one
 
 
@@ -56,7 +77,7 @@ def test_no_protocol_is_forgotten() -> None:
 
 @pytest.mark.slow
 def test_two_processes_judge_as_one_does(tmp_path: Path) -> None:
-    """Measures, choices and losses of every protocol, and what it learned and guessed."""
+    """Measures, choices and losses of every protocol, what it learned and guessed, and how much each process did."""
     judge_on(2, (), tmp_path)
 
 
@@ -69,6 +90,7 @@ def test_four_processes_judge_as_one_does(tmp_path: Path) -> None:
 def test_two_processes_encode_as_one_does(tmp_path: Path) -> None:
     one = shared_evaluations.encoded(folders(tmp_path))
     two = ranks.spawn(shared_evaluations.encode_all, tmp_path)
+    check_work([mine.pop("work") for mine in two], one.pop("work"), without="maps decoded")
     files = {name: one.pop(name) for name in ("rows.npy", "rows.parquet")}
     assert all(torch.equal(two[0][name], file) for name, file in files.items()), "the same bytes"
     for mine in two:

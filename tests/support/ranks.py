@@ -2,6 +2,7 @@
 
 import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,13 +20,15 @@ from torch.nn.parallel import DistributedDataParallel
 from vantage import processes
 from vantage.branch import Branch
 from vantage.encoders import BatchNorm, SplitBatchNorm
+from vantage.encoders.normalization.grouped import set_accumulation
 from vantage.errors import UserError
 from vantage.estimators import InfoNCE
+from vantage.learner import Step
 from vantage.memory import Queue, kmeans
 from vantage.negatives import Ring
 from vantage.positives import OtherViews
 from vantage.processes.sharing import gather_rows, own_parts, own_slice, parts_in_order, true_on_all, value_of_first
-from vantage.recipes import RECIPES, cmc, everything, infomin, moco_v2, ring_moco, simclr
+from vantage.recipes import RECIPES, VARIANTS, cmc, everything, infomin, moco_v2, ring_moco, simclr
 from vantage.records import Keys, Scores
 from vantage.schedules import FollowsLoss
 
@@ -33,38 +36,59 @@ STEPS = 5
 
 
 def train(run: Any, wrap: bool) -> dict[str, Any]:
-    """A few steps of plain gradient descent: every loss, gradient, parameter and store."""
+    """A few steps of plain gradient descent, each in as many parts as the run accumulates: every loss, gradient,
+    parameter and store."""
     learner = small_recipes.learner(run)
+    set_accumulation(learner.networks, run.accumulate)
     module = DistributedDataParallel(learner, broadcast_buffers=False) if wrap else learner
     parameters = [p for p in learner.parameters() if p.requires_grad]
     optimizer = torch.optim.SGD(parameters, lr=0.3, momentum=0.9)
     losses, gradients, keys = [], [], []
     for step, (views, image) in enumerate(small_recipes.batches(STEPS, small_recipes.shapes(run))):
         learner.before_step(step)
-        result = module([processes.own_rows(view) for view in views], processes.own_rows(image), step)
         optimizer.zero_grad()
-        result.loss.backward()
+        results = backward(module, views, image, step, run.accumulate)
         gradients.append({n: p.grad.clone() for n, p in learner.named_parameters() if p.grad is not None})
         optimizer.step()
-        learner.after_step([result.fresh], step)
-        losses.append(float(processes.total(result.loss.detach())) / processes.count())
-        keys.append([{n: vector.clone() for n, vector in result.fresh.vectors.items()}, result.fresh.image.clone()])
+        fresh = [result.fresh for result in results]
+        learner.after_step(fresh, step)
+        loss = torch.stack([part.loss for part in fresh]).mean()
+        losses.append(float(processes.total(loss)) / processes.count())
+        keys.append([[{n: v.clone() for n, v in part.vectors.items()}, part.image.clone()] for part in fresh])
     return {"losses": losses, "gradients": gradients, "keys": keys, "state": learner.state_dict()}
+
+
+def backward(module: Any, views: list[Tensor], image: Tensor, step: int, parts: int) -> list[Step]:
+    """What this process computes of each part of the joint batch. The gradients of the parts add up, and those of the
+    processes are averaged in the last part."""
+    results: list[Step] = []
+    for number, images in enumerate(image.chunk(parts)):
+        share = [processes.own_rows(view.chunk(parts)[number]) for view in views]
+        wait = isinstance(module, DistributedDataParallel) and number < parts - 1
+        with module.no_sync() if wait else nullcontext():
+            results.append(module(share, processes.own_rows(images), step))
+            (results[-1].loss / parts).backward()
+    return results
 
 
 JOINT = (simclr, moco_v2, infomin, cmc, everything)
 """Recipes that are also tried without BatchNorm and with BatchNorm over the joint batch. They cover every role, heads
 with BatchNorm, and patches."""
+ACCUMULATED = (moco_v2, simclr)
+"""Recipes, one with a queue and one with the negatives of the batch, that are also tried in accumulated parts."""
 
 
 def cases() -> dict[str, Any]:
-    """Every recipe with BatchNorm in two groups, made small; some also without BatchNorm, and with it in one group."""
+    """Every recipe with BatchNorm in two groups, made small; some also without BatchNorm, with it in one group, and in
+    two accumulated parts."""
     runs = {}
     for recipe in RECIPES:
         runs[f"{recipe.__name__}-grouped"] = small_recipes.shrink(recipe(32), SplitBatchNorm(2))
     for recipe in JOINT:
         runs[f"{recipe.__name__}-plain"] = small_recipes.shrink(recipe(32), None)
         runs[f"{recipe.__name__}-joint"] = small_recipes.shrink(recipe(32), BatchNorm())
+    for recipe in ACCUMULATED:
+        runs[f"{recipe.__name__}-accumulated"] = replace(runs[f"{recipe.__name__}-grouped"], accumulate=2)
     runs["adaptive"] = adaptive(small_recipes.shrink(ring_moco(32), None))
     return runs
 
@@ -84,6 +108,16 @@ def some_recipes(names: Sequence[str], folder: Path) -> None:
     """The cases named, or all of them, on several processes, each with its share of the batch and of the two groups."""
     results = {name: train(run, wrap=True) for name, run in cases().items() if name in names or not names}
     torch.save(results, folder / f"{processes.rank()}.pt")
+
+
+def variants() -> dict[str, Any]:
+    """Every variant with BatchNorm in two groups, made small."""
+    return {variant.__name__: small_recipes.shrink(variant(32), SplitBatchNorm(2)) for variant in VARIANTS}
+
+
+def all_variants(folder: Path) -> None:
+    """All variants on several processes."""
+    torch.save({name: train(run, wrap=True) for name, run in variants().items()}, folder / f"{processes.rank()}.pt")
 
 
 def gathering(folder: Path) -> None:

@@ -1,6 +1,7 @@
 """Evaluations of frozen encoders on one process or several, for `evaluate/test_shared_work.py`."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import numpy as np
 import short_protocols
 import tiny
 import torch
+from counted_work import counted, small_parts
 from fitted_weights import recorded
 from torch import Tensor
 
@@ -36,27 +38,35 @@ def protocols() -> dict[str, Any]:
     short += [replace(short_protocols.SEGMENTATION, learning_rate=0.03, epochs=4)]
     by_name = {protocol.name: protocol for protocol in short}
     tuned = by_name["finetune"]
-    return by_name | {"finetune, two shares": replace(tuned, fraction=0.4, samples=2)}
+    return by_name | {"finetune, two shares": replace(tuned, fraction=0.4, samples=2), APART: by_name["segmentation"]}
 
 
+APART = "segmentation, apart"
+"""Segmentation by processes whose images differ in their times of change, so that no cache serves two of them."""
+BATCH = 8
+"""Images of a part of the shared work: few, so that each of four processes has parts of small sets."""
 STREAMED = ("linear-moco", "finetune")
 """Protocols that are also tried on images that do not fit in memory, which have other crops."""
 
 
 def judged(folder: Path, names: Sequence[str] = ()) -> dict[str, Any]:
-    """What protocols measure and learn, as computed by this process: all of them, or those named."""
+    """What protocols measure and learn, as computed by this process, and how much work that was: of all protocols, or
+    of those named."""
     results: dict[str, Any] = {}
     for name, protocol in protocols().items():
         if names and name not in names:
             continue
         encoder = short_protocols.encoder_for(protocol)
-        sets = short_protocols.sets_for(protocol, folder / f"{processes.rank()} {name}")
+        place = folder / f"{processes.rank()} {name}"
+        sets = short_protocols.sets_for(protocol, place)
+        for file in place.rglob("*.png") if name != APART else ():
+            os.utime(file, (0, 0))  # all processes name them alike in the cache, as images in one folder
         for resident in (2 << 30, 0) if name in STREAMED else (2 << 30,):
-            work = replace(tiny.cpu_work(folder), resident_bytes=resident)
-            with recorded() as parts:
+            work = replace(tiny.cpu_work(folder, BATCH), resident_bytes=resident)
+            with small_parts(BATCH), recorded() as parts, counted() as done:
                 outcome = protocol(encoder, *sets, work)
             numbers = _numbers([outcome.details, outcome.chosen])
-            result = {"measures": dict(outcome.measures), "numbers": numbers, "parts": parts}
+            result = {"measures": dict(outcome.measures), "numbers": numbers, "parts": parts, "work": done}
             assert parts and "Split" not in repr(outcome.how)
             results[name if resident else f"{name}, streamed"] = result
     return results
@@ -72,21 +82,34 @@ def _numbers(tree: Any) -> list[float]:
 
 
 def encoded(folder: Path) -> dict[str, Any]:
-    """Features, embeddings and what is computed from them without a protocol, by this process."""
+    """Features, embeddings and what is computed from them without a protocol, by this process, and how much work each
+    was."""
     source, run = tiny.images(90, 0), tiny.tiny_run(Shared(Encoder(tiny.TinyBackbone(), LinearHead(8))))
-    encoder, work = random_encoder(run), tiny.cpu_work(folder, 16)
-    results: dict[str, Any] = {"features": features_of(encoder, source, work)}
-    results["cached"] = features_of(encoder, source, work)
-    results["in memory"] = features_of(encoder, SourceSubset(source, range(30)), tiny.cpu_work(_no_folder(folder), 16))
+    encoder, work = random_encoder(run), tiny.cpu_work(folder, BATCH)
+    few, elsewhere = SourceSubset(source, range(30)), tiny.cpu_work(_no_folder(folder), BATCH)
     torch.manual_seed(0)
     learner = Learner(run.encoders, run.branches, 90, 0)
-    results["kNN on the way"] = knn_so_far(learner, run, source, torch.device("cpu"))
-    fitted = fit_logistic(results["features"].double(), labels_of(source), 3, 1e-3, shared=True)
-    results["logistic"] = {"weight": fitted.weight, "bias": fitted.bias}
-    results["statistics"] = torch.tensor(statistics_of(encoder, source, work).mean, dtype=torch.float64)
-    for name in ("rows.npy", "rows.parquet"):
-        results[name] = _bytes(write_embeddings(encoder, source, folder / name, work))
-    return results
+    results: dict[str, Any] = {}
+
+    def fitted() -> dict[str, Tensor]:
+        fit = fit_logistic(results["features"].double(), labels_of(source), 3, 1e-3, shared=True)
+        return {"weight": fit.weight, "bias": fit.bias}
+
+    steps: dict[str, Callable[[], Any]] = {
+        "features": lambda: features_of(encoder, source, work),
+        "cached": lambda: features_of(encoder, source, work),
+        "in memory": lambda: features_of(encoder, few, elsewhere),
+        "kNN on the way": lambda: knn_so_far(learner, run, source, torch.device("cpu")),
+        "logistic": fitted,
+        "statistics": lambda: torch.tensor(statistics_of(encoder, source, work).mean, dtype=torch.float64),
+        "rows.npy": lambda: _bytes(write_embeddings(encoder, source, folder / "rows.npy", work)),
+        "rows.parquet": lambda: _bytes(write_embeddings(encoder, source, folder / "rows.parquet", work)),
+    }
+    done: dict[str, dict[str, int]] = {}
+    for name, step in steps.items():
+        with small_parts(BATCH), counted() as done[name]:
+            results[name] = step()
+    return results | {"work": done}
 
 
 def _bytes(file: Path) -> Tensor:

@@ -14,7 +14,20 @@ from vantage.branch import owners
 from vantage.encoders import BatchNorm, Encoder, Momentum, Normalization, PerView, Role, Shared
 from vantage.learner import Learner
 from vantage.memory import Bank, ClusteredBank, InBatch, Queue, ReclusteredBank, StoreOf
-from vantage.negatives import Ball, Count, Draw, Hardest, OtherClusters, OtherImages, OwnCluster, Ring, Share, Subset
+from vantage.negatives import (
+    AbsoluteRing,
+    Ball,
+    Count,
+    Draw,
+    Easiest,
+    Hardest,
+    OtherClusters,
+    OtherImages,
+    OwnCluster,
+    Ring,
+    Share,
+    Subset,
+)
 from vantage.positives import NearMates
 from vantage.schedules import Constant, Linear
 from vantage.training.run import Run
@@ -114,6 +127,10 @@ def shrink(run: Run, normalization: Normalization | None) -> Run:
                     rules.append(Hardest(Share(Constant(0.6))))  # a tenth of so few images would be one
                 case Hardest(Count()):
                     rules.append(Hardest(Count(12)))
+                case Easiest(Share()):
+                    rules.append(Easiest(Share(Constant(0.6))))
+                case AbsoluteRing():
+                    rules.append(AbsoluteRing(Linear(0.9, 0.4, 8), Constant(0.25)))
                 case Ring():  # annealed within a few steps; a wider inner cut, since there are few keys
                     rules.append(Ring(Linear(0.9, 0.4, 8), Constant(0.25)))
                 case Ball():

@@ -24,7 +24,8 @@ LEGS = ((1, 4), (2, 11), (4, 17), (1, 24))
 
 
 def runs(folder: Path) -> dict[str, Run]:
-    """Runs in float64 with a queue, banks with clusters (whole and sharded), and a learned color space."""
+    """Runs in float64 with a queue, banks with clusters (whole and sharded), a learned color space, and batches in two
+    accumulated parts."""
     path = small_runs.write_images(folder / "images.npz")
     run_of_name = {name: small_runs.small_run(name, path, epochs=4) for name in ("moco_v2", "interclr", "pirl")}
     flow = Flow(RealNVP(4, 2), 3)
@@ -34,6 +35,9 @@ def runs(folder: Path) -> dict[str, Run]:
     run_of_name["learned"] = replace(color_run, views=in_space(color_run.views, space))
     for name in ("interclr", "local_aggregation"):
         run_of_name[f"sharded-{name}"] = sharded_banks.with_sharded_bank(small_runs.small_run(name, path, epochs=4))
+    for name in ("moco_v2", "simclr"):
+        grouped = small_runs.in_groups(small_runs.small_run(name, path, epochs=4), 2)
+        run_of_name[f"accumulated-{name}"] = replace(grouped, accumulate=2)
     return {name: replace(run, hardware=_hardware(1)) for name, run in run_of_name.items()}
 
 

@@ -43,7 +43,7 @@ def test_rows_are_features_of_the_untrained_network(recipe: str, branch: int, tm
 
 @pytest.mark.slow
 def test_two_processes_begin_as_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bit by bit, though each encodes only half of the images."""
+    """Bit by bit, though each reads and encodes only half of the images."""
     monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
     path, threads = write_images(tmp_path / "images.npz"), torch.get_num_threads()
     torch.set_num_threads(1)  # as each process has
@@ -53,13 +53,14 @@ def test_two_processes_begin_as_one_does(tmp_path: Path, monkeypatch: pytest.Mon
         torch.set_num_threads(threads)
     two = ranks.spawn(begun_stores.beginning, tmp_path)
     for recipe in begun_stores.BEGINNING:
-        flags = [name for name in one[recipe] if name.endswith(".begun")]
-        assert len(flags) == 1 and bool(one[recipe][flags[0]])
-        for tensors_of in two:
-            assert tensors_of[recipe].keys() == one[recipe].keys()
-            assert [
-                name for name, value in one[recipe].items() if not torch.equal(tensors_of[recipe][name], value)
-            ] == []
+        assert [results[recipe]["read"] for results in (one, *two)] == [IMAGES, IMAGES // 2, IMAGES // 2]
+        stores = one[recipe]["stores"]
+        flags = [name for name in stores if name.endswith(".begun")]
+        assert len(flags) == 1 and bool(stores[flags[0]])
+        for results in two:
+            ours = results[recipe]["stores"]
+            assert ours.keys() == stores.keys()
+            assert [name for name, value in stores.items() if not torch.equal(ours[name], value)] == []
 
 
 def test_a_run_begins_once_and_goes_on_with_the_same_clusters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
