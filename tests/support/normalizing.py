@@ -32,7 +32,8 @@ FIRST_OF_EIGHT = (
     ),
 )
 """Recipes that normalize an eighth of the batch together, as on eight devices: MoCo (arXiv 1911.05722, section 3.3) and
-methods built on it. All others use the whole batch: SimCLR does, and papers with banks do not state it."""
+methods built on it. All others use the whole batch: SimCLR and Ring's release do, and papers with banks do not state
+it."""
 
 
 def expected(run: Run, name: str) -> int:

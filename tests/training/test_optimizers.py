@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from vantage.errors import UserError
-from vantage.training.optimizers import LARS, SGD, AdamW, BiasAndNorm, Exclusion, NoParameters, Optimizer
+from vantage.training.optimizers import LARS, SGD, AdamW, BiasAndNorm, Exclusion, Named, NoParameters, Optimizer
 
 
 def small_network() -> nn.Module:
@@ -159,7 +159,17 @@ def test_moco_decays_every_parameter() -> None:
     assert set(decays(network, LARS(exclude=NoParameters())).values()) == {1e-6}
 
 
-@pytest.mark.parametrize("spare", [NoParameters(), BiasAndNorm()])
+def test_local_aggregation_spares_what_is_named_bn() -> None:
+    """Its release looks for "bn" in the name, which shortcuts' BatchNorm lacks."""
+    with torch.device("meta"):
+        network = torchvision.models.resnet18()
+    decay_of = decays(network, SGD(exclude=Named("bn")))
+    spared = [name for name, decay in decay_of.items() if decay == 0]
+    assert len(spared) == 34 and {name.split(".")[-2] for name in spared} == {"bn1", "bn2"}
+    assert decay_of["layer2.0.downsample.1.weight"] == decay_of["fc.bias"] == 1e-4
+
+
+@pytest.mark.parametrize("spare", [NoParameters(), BiasAndNorm(), Named("bn")])
 def test_exclusions_are_values(spare: Exclusion) -> None:
     assert isinstance(spare, Exclusion)
     assert eval(repr(spare)) == spare

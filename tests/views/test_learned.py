@@ -170,6 +170,7 @@ def test_learning_showing_and_training_on_the_command_line(
     assert main(words.split()) == 0
     output = capsys.readouterr()
     assert output.out.strip() == str(out / BEST)
+    assert f"the best state on held-out images is in {out / BEST}." in output.err
     assert f"vantage pretrain cmc --data IMAGES --learned {out}\n" in " ".join(output.err.split(" "))
     assert main(words.split()) == 0
     assert "all steps are taken already" in capsys.readouterr().err
@@ -186,7 +187,8 @@ def test_learning_showing_and_training_on_the_command_line(
 
     monkeypatch.setattr("vantage.training.loop.train", train)
     assert main(f"pretrain cmc --learned {out} --data {images_path} --out {tmp_path / 'run'}".split()) == 2
-    assert InSpace(learned_space(out / BEST)) in operations(runs[0])
+    (space,) = (part.space for part in operations(runs[0]) if isinstance(part, InSpace))
+    assert isinstance(space, LearnedSpace) and space == learned_space(out / BEST) and space.file == str(out / BEST)
 
 
 @pytest.mark.parametrize(

@@ -7,17 +7,17 @@ that falls at 200 and 250, batch 256 (CMC 128). The bank holds last epoch's embe
 not state is taken from the release: strengths and order of the views' operations, 4,095 draws (its 4,096 with the
 positive).
 
-All functions but `cnce_cmc` take the `statistics` of the data: ImageNet's unless given; `measured_statistics(source)`
-measures those of any set. The paper does not say how an image becomes square: here the shorter side is resized to 256
-pixels and the middle is taken. Up to 96 pixels, network, views, batch and weight decay are those of the method's own
-small-image variant.
+All functions but `cnce_cmc` and `cnce_moco_released` take the `statistics` of the data: ImageNet's unless given;
+`measured_statistics(source)` measures those of any set. The paper does not say how an image becomes square: here the
+shorter side is resized to 256 pixels and the middle is taken. Up to 96 pixels, network, views, batch and weight decay
+are those of the method's own small-image variant.
 """
 
 from dataclasses import replace
 
 from vantage.composition.fitting import everywhere
-from vantage.encoders import ResNet
-from vantage.memory import Bank, Memory, ReclusteredBank, StoreOf
+from vantage.encoders import MLP, Encoder, Momentum, ResNet
+from vantage.memory import Bank, Memory, Queue, ReclusteredBank, StoreOf
 from vantage.negatives import Rule, Sample
 from vantage.recipes.backbones import SMALL
 from vantage.recipes.cmc import cmc_softmax
@@ -25,10 +25,11 @@ from vantage.recipes.instance_discrimination import instance_discrimination
 from vantage.recipes.local_aggregation import local_aggregation
 from vantage.recipes.moco import moco_v1
 from vantage.schedules import StepDecay
+from vantage.training.optimizers import SGD
 from vantage.training.run import Run
 from vantage.views import IMAGENET, Augmentation, SquareCrop, Statistics, npid_views
 
-__all__ = ["cnce_cmc", "cnce_ir", "cnce_la", "cnce_moco", "variant_of"]
+__all__ = ["cnce_cmc", "cnce_ir", "cnce_la", "cnce_moco", "cnce_moco_released", "variant_of"]
 
 DRAWS = 4_095
 TEMPERATURE = 0.07
@@ -48,11 +49,26 @@ def cnce_moco(size: int = 224, statistics: Statistics = IMAGENET) -> Run:
     """MoCo as Ring compares with it.
 
     The row "MoCo" of Table 1 of Ring (arXiv 2010.02037): `moco_v1` at the settings of that paper (see
-    `vantage.recipes.cnce`). Its queue holds 65,536 keys, as in `ring_moco`, so that only the negatives differ; in
-    the release's configurations the base method has 4,096.
+    `vantage.recipes.cnce`). Its queue holds 65,536 keys, as in `ring_moco`, so that only the negatives differ; that
+    of the release is shorter (`cnce_moco_released`).
     """
     base = replace(moco_v1(size), views=npid_views(size, 2, statistics))
     return _with_paper_settings(base, "cnce_moco", size, ())
+
+
+def cnce_moco_released(size: int = 224) -> Run:
+    """cnce_moco as its release is configured: a queue of 4,096, MLP head, 200 epochs, resized crops.
+
+    Code of arXiv 2010.02037, whose MoCo with a ring has 65,536 keys: a learning rate that falls at epochs 136 and 166,
+    a head of 512-512-128, and random resized crops normalized with ImageNet's statistics on every set. BatchNorm sees
+    the whole batch, since that code trains on one GPU, where its shuffle changes nothing.
+    """
+    run = variant_of(cnce_moco(size), "cnce_moco_released", memory=Queue(4_096))
+    role = run.encoders
+    assert isinstance(role, Momentum)
+    encoders = replace(role, encoder=Encoder(role.encoder.backbone, MLP(512, 128)))
+    decay = StepDecay(0.03, milestones=(136, 166))
+    return replace(run, views=npid_views(size, 2), encoders=encoders, learning_rate=decay, epochs=200)
 
 
 def cnce_cmc(size: int = 224) -> Run:
@@ -74,7 +90,7 @@ def cnce_la(size: int = 224, statistics: Statistics = IMAGENET) -> Run:
     epochs; they are those of `local_aggregation`, whose loss is Eq. 5 of that paper up to a constant.
     """
     base = replace(local_aggregation(size), views=npid_views(size, 1, statistics))
-    base = base if size <= SMALL else replace(base, batch_size=256)
+    base = base if size <= SMALL else replace(base, batch_size=256, optimizer=SGD())
     (branch,) = base.branches
     assert isinstance(branch.memory, ReclusteredBank)
     return _with_paper_settings(base, "cnce_la", size, branch.negatives, replace(branch.memory, momentum=0.0))

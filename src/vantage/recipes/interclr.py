@@ -39,8 +39,9 @@ def interclr(size: int = 224) -> Run:
     paper's draw with K as large as its pool.
 
     `interclr_exact` has the exact pool, and `vantage.recipes.interclr_study` the settings of section 5.2. The release
-    has an option that its configuration does not use: λ = 1 for the first w epochs. Here this is the weight
-    ByEpoch(Linear(1.0, 0.75, 1), every=w) within an image and ByEpoch(Linear(0.0, 0.25, 1), every=w) between images.
+    has an option that its configuration does not use: λ = 1 for the first w epochs. No recipe has this warm-up, since
+    neither the paper nor the release trains with a w above 0. It is the weight ByEpoch(Linear(1.0, 0.75, 1), every=w)
+    within an image and ByEpoch(Linear(0.0, 0.25, 1), every=w) between images.
 
     Up to 96 pixels: ResNet-18, a head of width 512, weight decay 5e-4.
     """

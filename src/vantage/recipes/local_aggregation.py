@@ -10,7 +10,7 @@ from vantage.negatives import Count, Hardest, OtherClusters, Sample
 from vantage.positives import NearMates, Remembered
 from vantage.recipes.backbones import SMALL, resnet
 from vantage.schedules import ByEpoch, Linear, StepDecay
-from vantage.training.optimizers import SGD
+from vantage.training.optimizers import SGD, Named, NoParameters
 from vantage.training.run import Run
 from vantage.views import npid_views
 
@@ -30,7 +30,8 @@ def local_aggregation(size: int = 224) -> Run:
     a branch that would make every later step slower too. An image without a mate among its nearest rows does not count.
     If the batch size divides the number of images, the release clusters only once; here clustering goes on.
 
-    Up to 96 pixels: ResNet-18, τ .1 and weight decay 5e-4, as `instance_discrimination`.
+    Parameters with "bn" in their names do not decay. Up to 96 pixels: ResNet-18, τ .1 and weight decay 5e-4 of all
+    parameters, as `instance_discrimination`.
     """
     small = size <= SMALL
     branch = Branch(
@@ -46,7 +47,7 @@ def local_aggregation(size: int = 224) -> Run:
         views=npid_views(size, count=1),
         encoders=Shared(Encoder(resnet(size), LinearHead(128))),
         branches=(branch,),
-        optimizer=SGD(momentum=0.9, weight_decay=5e-4 if small else 1e-4),
+        optimizer=SGD(0.9, 5e-4, NoParameters()) if small else SGD(0.9, 1e-4, Named("bn")),
         learning_rate=StepDecay(0.03, milestones=(160, 190)),
         batch_size=128,
     )

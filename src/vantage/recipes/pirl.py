@@ -13,7 +13,7 @@ from vantage.recipes.instance_discrimination import instance_discrimination
 from vantage.schedules import Constant, CosineByEpoch
 from vantage.training.optimizers import SGD, BiasAndNorm
 from vantage.training.run import Run
-from vantage.views import WithJigsaw, pirl_views, vissl_jigsaw
+from vantage.views import pirl_views, vissl_views
 
 __all__ = ["pirl", "pirl_pycontrast", "pirl_vissl"]
 
@@ -57,19 +57,18 @@ def pirl_pycontrast(size: int = 224) -> Run:
 def pirl_vissl(size: int = 224) -> Run:
     """pirl as in the authors' code (VISSL): NCE over 32,000 rows, 800 epochs, batch 1,024, colors changed per patch.
 
-    Image and jigsaw draw separate rows, and the learning rate falls along a cosine from .12 to 1.2e-4. Biases do not
-    decay. Deviations: BatchNorm's scales do not decay here, but do there; each of the two contrasts has its own
-    normalizer, while that code has one for both.
+    Image and jigsaw draw separate rows, and the learning rate falls along a cosine from .12 to 1.2e-4. BatchNorm's
+    parameters and biases do not decay. Deviations: each of the two contrasts has its own normalizer, while that code
+    has one for both; its photometric distortion of views (`vissl_views`) is left out.
     """
     base = pirl(size)
     whole, jigsaw = base.branches
     count = 4_096 if size <= SMALL else 32_000
     nce = NCE(0.07)
-    assert isinstance(base.views, WithJigsaw)
     return replace(
         base,
         recipe="pirl_vissl",
-        views=replace(base.views, jigsaw=vissl_jigsaw(size)),
+        views=vissl_views(size),
         branches=(
             replace(whole, negatives=(Sample(count),), estimator=nce),
             replace(jigsaw, negatives=(Sample(count, salt=1),), estimator=nce),

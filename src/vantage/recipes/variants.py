@@ -25,6 +25,7 @@ from vantage.recipes.cnce import cnce_ir as cnce_ir
 from vantage.recipes.cnce import cnce_moco as cnce_moco
 from vantage.recipes.cnce import cnce_cmc as cnce_cmc
 from vantage.recipes.cnce import cnce_la as cnce_la
+from vantage.recipes.cnce import cnce_moco_released as cnce_moco_released
 from vantage.recipes.ring import ring_ir_unannealed as ring_ir_unannealed
 from vantage.recipes.ring import ring_ir_absolute as ring_ir_absolute
 from vantage.recipes.ring import ring_ir_neighbors as ring_ir_neighbors

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from vantage.errors import UserError
 
-__all__ = ["LARS", "SGD", "AdamW", "BiasAndNorm", "Exclusion", "NoParameters", "Optimizer"]
+__all__ = ["LARS", "SGD", "AdamW", "BiasAndNorm", "Exclusion", "Named", "NoParameters", "Optimizer"]
 
 
 @runtime_checkable
@@ -50,6 +50,21 @@ class BiasAndNorm:
     def __call__(self, name: str, parameter: nn.Parameter) -> bool:
         """True for parameters with at most one axis."""
         return parameter.ndim <= 1
+
+
+@dataclass(frozen=True)
+class Named:
+    """Exclude parameters by a part of their dotted names, as releases do that look for "bn" in the name.
+
+    Names are those of torchvision's networks, so "bn" misses the normalization of shortcuts ("downsample.1").
+    """
+
+    text: str = "bn"
+    """Text that the names of excluded parameters contain."""
+
+    def __call__(self, name: str, parameter: nn.Parameter) -> bool:
+        """True for parameters whose name contains `text`."""
+        return self.text in name
 
 
 @runtime_checkable

@@ -38,6 +38,7 @@ from vantage.views.jigsaw import WithJigsaw as WithJigsaw
 from vantage.views.jigsaw import pirl_views as pirl_views
 from vantage.views.jigsaw import pycontrast_jigsaw as pycontrast_jigsaw
 from vantage.views.jigsaw import vissl_jigsaw as vissl_jigsaw
+from vantage.views.jigsaw import vissl_views as vissl_views
 from vantage.views.multi_crop import multi_crop_views as multi_crop_views
 from vantage.views.operations.changes import AutoContrast as AutoContrast
 from vantage.views.operations.changes import Brightness as Brightness

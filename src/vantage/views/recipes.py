@@ -91,14 +91,18 @@ def _check_strength(name: str, strength: float) -> None:
         raise UserError(f"{name}'s strength must be from 0 to 2.5 (where the hue is uniform), found {strength}")
 
 
+def least_area(size: int, published: float) -> float:
+    """The least share of an image that a crop takes, where a method has `published` for large images."""
+    return max(published, 0.2) if size <= 64 else published
+
+
 def _repeat(
     size: int, smallest_area: float, operations: tuple[Operation, ...], count: int, statistics: Statistics
 ) -> Views:
     """The same view, drawn `count` times."""
     if count < 1:
         raise UserError(f"the number of views of each image must be at least 1, found {count}")
-    least = max(smallest_area, 0.2) if size <= 64 else smallest_area
-    crop = RandomResizedCrop(size, (least, 1.0))
+    crop = RandomResizedCrop(size, (least_area(size, smallest_area), 1.0))
     return Views((Augmentation(crop, (*operations, statistics.normalize())),) * count)
 
 
