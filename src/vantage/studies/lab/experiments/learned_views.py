@@ -21,7 +21,7 @@ from vantage.studies.lab.two_cores import halves_in_batch, two_core_run
 from vantage.studies.view_learning import LEARNINGS, Jointly, Rates, learn
 from vantage.training.loop import train
 from vantage.training.run import Data, Run
-from vantage.views import RGB, ColorSpace, Flow, RealNVP, VolumePreserving, YDbDr, cmc_views
+from vantage.views import RGB, ColorSpace, Flow, RealNVP, TwoSided, YDbDr, cmc_views
 
 __all__ = ["RAW", "LearnedViewsCell", "contrast"]
 
@@ -29,7 +29,7 @@ RAW = "raw views"
 """The row without learning: the unchanged channels of the color space."""
 
 _SPACES: dict[str, ColorSpace] = {"RGB": RGB(), "YDbDr": YDbDr()}
-_FLOWS = {"VP": Flow(VolumePreserving(16)), "NVP": Flow(RealNVP(16))}
+_FLOWS = {"VP": Flow(TwoSided(16)), "NVP": Flow(RealNVP(16))}
 _SIZE, _BATCH, _SMALL = 16, 64, (16, 32, 64)
 _PASSES_OF_A_STEP = 250
 
@@ -50,8 +50,7 @@ class LearnedViewsCell:
     """The color space that goes into the flow: "RGB" or "YDbDr"."""
 
     flow: str = "VP"
-    """"VP" for a flow that preserves volume, "NVP" for one that does not. Deviation: "VP" has the function F alone, as
-    NICE; InfoMin's block has F and G (`TwoSided`), but the cells were made before that part existed."""
+    """"VP" for a flow that preserves volume, with InfoMin's F and G (`TwoSided`); "NVP" for one that does not."""
 
     steps: int = 224
     """Steps of learning the views, with 64 images each."""
@@ -69,7 +68,7 @@ class LearnedViewsCell:
     """Name of the image set."""
 
     name = "learned views"
-    version = 1
+    version = 2
 
     @property
     def sets(self) -> tuple[str, ...]:
