@@ -1,5 +1,6 @@
 """A device that this machine lacks is refused in one plain sentence, in every verb, before anything else is done."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,17 @@ def test_a_training_asks_for_what_is_here(
         devices.check_hardware(*hardware)
     devices.check_hardware("auto", max(1, gpus), "bf16-mixed")
     devices.check_hardware("cpu", 4, "64-true")
+
+
+def test_compiling_asks_for_a_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Without one, torch would raise at the first step, after the images were read."""
+    monkeypatch.setenv("CXX", str(tmp_path / "g++"))
+    with pytest.raises(
+        UserError, match="needs a C\\+\\+ compiler, and there is no .*g\\+\\+ here: install one, name it in"
+    ):
+        devices.check_compiler()
+    monkeypatch.setenv("CXX", f"{sys.executable} --any-option")
+    devices.check_compiler()
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,17 @@
 """The devices of this machine: which one a name means, and whether they suffice for a training."""
 
+import os
 import re
+import shlex
+import shutil
+import sys
 
 import torch
 
 from vantage.composition.suggest import no_such
 from vantage.errors import UserError, first_line
 
-__all__ = ["check_hardware", "device_named", "names_here"]
+__all__ = ["check_compiler", "check_hardware", "device_named", "names_here"]
 
 _SPOKEN = {"cuda": "CUDA device", "gpu": "GPU", "mps": "MPS device", "xpu": "XPU device"}
 """Kinds of device that people ask for by name, and what a message calls one."""
@@ -51,6 +55,16 @@ def check_hardware(accelerator: str, devices: int, precision: str) -> None:
     if precision == "16-mixed" and not on_gpu:
         there = "the run is on the CPU" if gpus else "there is none here"
         raise UserError(f"precision 16-mixed needs a CUDA device, and {there}: give 32-true, or bf16-mixed")
+
+
+def check_compiler() -> None:
+    """Raises `UserError` if this machine has no C++ compiler, which torch.compile calls: `CXX`, or the usual one."""
+    compiler = os.environ.get("CXX") or ("clang++" if sys.platform == "darwin" else "g++")
+    if shutil.which(shlex.split(compiler)[0]) is None:
+        raise UserError(
+            f"hardware.compile needs a C++ compiler, and there is no {compiler} here: install one, name it in the"
+            " variable CXX, or leave hardware.compile=false"
+        )
 
 
 def _not_here(name: str, here: list[str]) -> UserError:

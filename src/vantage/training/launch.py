@@ -12,7 +12,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from vantage.errors import UserError
 from vantage.machine.allocator import keep_freed_memory
-from vantage.machine.devices import check_hardware
+from vantage.machine.devices import check_compiler, check_hardware
 from vantage.machine.launchers import check_machines, launched_shape
 from vantage.progress import Progress
 from vantage.training.run import Hardware, Run
@@ -36,16 +36,21 @@ def launch(run: Run, progress: Progress) -> "tuple[Fabric, Run]":
     if hardware.precision == "bf16-mixed" and not has_bf16(on_cuda):
         progress.line("this hardware has no fast bfloat16: computing in float32 (32-true)")
         hardware = replace(hardware, precision="32-true")
+    if hardware.compile:
+        progress.line("steps are compiled: the first one at each size of views takes a minute or more")
     return start(hardware), replace(run, hardware=hardware)
 
 
 def start(hardware: Hardware) -> "Fabric":
-    """Fabric, launched, with its processes connected. Raises `UserError` if this machine has too few devices, if the
-    processes of the other machines were not started, or if srun or mpirun started different commands."""
+    """Fabric, launched, with its processes connected. Raises `UserError` if this machine has too few devices or lacks
+    a compiler that is asked for, if the processes of the other machines were not started, or if srun or mpirun started
+    different commands."""
     from lightning_fabric import Fabric  # slow to import; only training and shared work need it
     from lightning_fabric.strategies.ddp import DDPStrategy
 
     check_hardware(hardware.accelerator, hardware.devices, hardware.precision)
+    if hardware.compile:
+        check_compiler()
     check_machines(hardware.nodes)
     several = hardware.devices * hardware.nodes > 1
     strategy = DDPStrategy(**_ALONE) if several else "auto"
