@@ -73,7 +73,7 @@ def interclr_1000(size: int = 224) -> Run:
     """interclr for 1,000 epochs of 4,096 images, by LARS (Table 1, its last row).
 
     Appendix A of arXiv 2008.11702: weight decay 1e-6, a learning rate of 4.8 after ten epochs of warm-up, falling along
-    a cosine to 4.8e-3; everything else as in `interclr`.
+    a cosine to 4.8e-3; everything else as in `interclr`. An epoch has so few steps (312) that centroids move at each.
     """
     return replace(
         interclr(size),
