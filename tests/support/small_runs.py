@@ -23,7 +23,7 @@ IMAGES, SIZE = 48, 16
 
 PRELOADED = [
     *("vantage.training.loop", "vantage.recipes", "vantage.evaluate"),
-    *("tensorboard.compat.proto.event_pb2", "pytest", "hypothesis"),
+    *("lightning_fabric.strategies.ddp", "tensorboard.compat.proto.event_pb2", "pytest", "hypothesis"),
 ]
 """Modules that the fork server imports; all other processes are forked from it."""
 
