@@ -147,7 +147,7 @@ def test_scale_and_state_are_named() -> None:
     assert "7,500 training images at 32 px; 29,952 images of warm base, 7,488 of each branch" in scale_of(entry)
     assert (
         completion(entry, {}) == "0 seeds complete"
-        and completion(entry_of("jcl-table-2"), {}) == "not asked at this level"
+        and completion(entry_of("infomin-table-2"), {}) == "not asked at this level"
     )
     row = {0: 1.0, 1: 1.0}
     numbers = {cell.name: {"linear-cached": row} for cell in entry.runnable_cells if cell.name != "JCL"}

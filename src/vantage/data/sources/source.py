@@ -75,6 +75,15 @@ class MultiLabeled(Protocol):
         ...
 
 
+@runtime_checkable
+class HasMasks(Source, Protocol):
+    """A source that knows the class of every pixel; `label` is None for all of its images."""
+
+    def mask(self, number: int) -> UInt8[Tensor, "h w"]:
+        """The class of every pixel of one image; `vantage.data.sources.masked.IGNORE_INDEX` for a pixel without one."""
+        ...
+
+
 def check_source(source: Any) -> Source:
     """The same object, if it can serve as a source; raises `DataError` naming what it lacks or gets wrong."""
     kind = type(source).__name__

@@ -30,6 +30,8 @@ _UPPER_LIMITS = {
     "frames": 128,
     "test_frames": 64,
     "information_clips": 64,
+    "mosaics": 16,
+    "test_mosaics": 8,
 }
 """Upper limits for the fields of measures and toys."""
 

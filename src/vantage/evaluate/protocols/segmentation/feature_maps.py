@@ -14,8 +14,7 @@ from torchvision.transforms.v2 import functional
 
 from vantage import processes
 from vantage.data.resize import resize
-from vantage.data.sources.masked import MaskedImages
-from vantage.data.sources.source import cache_key
+from vantage.data.sources.source import HasMasks, cache_key
 from vantage.encoding import Work, in_threads
 from vantage.errors import DataError
 from vantage.evaluate.protocols.segmentation.decoder import MapAt
@@ -31,7 +30,7 @@ __all__ = ["FeatureMaps", "Squares", "mask_for", "mirror_images"]
 class Squares:
     """Images and masks of a data set as squares, decoded and resized once for all checkpoints."""
 
-    def __init__(self, source: MaskedImages, size: int, work: Work) -> None:
+    def __init__(self, source: HasMasks, size: int, work: Work) -> None:
         """Squares of `size` pixels. Raises `DataError` for a mask that does not fit its image."""
         self.source, self.size, self.count = source, size, len(source)
         self.key = hash_of([cache_key(source).encode(), f"{size}".encode(), b"squares 1"])
@@ -99,7 +98,7 @@ def mirror_images(images: UInt8[Tensor, "b *c s s"], mirror: Bool[Tensor, "b"]) 
     return torch.where(mirror.view(-1, *[1] * (images.dim() - 1)), images.flip(-1), images)
 
 
-def mask_for(source: MaskedImages, number: int, image: UInt8[Tensor, "3 h w"]) -> UInt8[Tensor, "h w"]:
+def mask_for(source: HasMasks, number: int, image: UInt8[Tensor, "3 h w"]) -> UInt8[Tensor, "h w"]:
     """The mask of an image; raises `DataError` if it has another size."""
     mask = source.mask(number)
     if mask.shape != image.shape[1:]:

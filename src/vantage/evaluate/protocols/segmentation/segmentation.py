@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from vantage import draws, processes
 from vantage.data.order import epoch_order
 from vantage.data.sources.masked import IGNORE_INDEX, MaskedImages, split_masked
-from vantage.data.sources.source import Source
+from vantage.data.sources.source import HasMasks, Source
 from vantage.data.splits import check_apart
 from vantage.encoders.normalization.choices import BatchNorm, SplitBatchNorm
 from vantage.encoding import Work
@@ -87,10 +87,13 @@ class Segmentation(OwnTask):
             )
 
     def task(self, train: Source, test: Source | None) -> Task:
-        """Images with masks; without `test`, a fifth of all of them, drawn with seed 0. Test masks must have the
-        classes of `train`. Raises `UserError` for a test set that is the training set or has other classes."""
+        """Images with masks; without `test`, a fifth of all of them, drawn with seed 0, which must be in a folder. Test
+        masks must have the classes of `train`. Raises `UserError` for a test set that is the training set or has other
+        classes."""
         images = _with_masks(train)
         if test is None:
+            if not isinstance(images, MaskedImages):
+                raise UserError(f"segmentation cannot divide {type(images).__name__}: name a test set")
             return Task(self, *split_masked(images), f"a fifth of the same {len(images)} images, drawn with seed 0")
         test_images = _with_masks(test)
         if test_images.classes != images.classes:
@@ -99,7 +102,7 @@ class Segmentation(OwnTask):
         return Task(self, images, test_images, "a set of its own")
 
     def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
-        """Train a decoder on `train`, count pixels on `test`. Both must be `MaskedImages`."""
+        """Train a decoder on `train`, count pixels on `test`. Both must have masks (`HasMasks`)."""
         images, test_images = _with_masks(train), _with_masks(test)
         digest, size = encoder.digest(), self.size or encoder.view.size
         squares = Squares(images, size, work)
@@ -202,7 +205,7 @@ def _check_classes(present: list[int], names: tuple[str, ...]) -> None:
 
 
 @torch.no_grad()
-def _count_pixels(maps: FeatureMaps, decoder: nn.Module, images: MaskedImages, batch: int, work: Work) -> Confusion:
+def _count_pixels(maps: FeatureMaps, decoder: nn.Module, images: HasMasks, batch: int, work: Work) -> Confusion:
     """Test pixels by class and prediction, at each mask's own size; the processes share the batches."""
     confusion = Confusion.empty(len(images.classes))
     work.progress.start(f"test pixels, {maps.encoder.name}", len(images))
@@ -217,7 +220,7 @@ def _count_pixels(maps: FeatureMaps, decoder: nn.Module, images: MaskedImages, b
     return Confusion(processes.total(confusion.count.to(processes.device())).cpu())
 
 
-def _with_masks(source: Source) -> MaskedImages:
-    if not isinstance(source, MaskedImages):
+def _with_masks(source: Source) -> HasMasks:
+    if not isinstance(source, HasMasks):
         raise UserError("segmentation needs images with masks: name two folders, IMAGES#MASKS")
     return source

@@ -4,7 +4,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from vantage.training.run import Data
 
-__all__ = ["Measure", "OfAnother", "OfOtherSets", "OnSets", "Toy"]
+__all__ = ["HasCost", "Measure", "OfAnother", "OfOtherSets", "OnSets", "Toy"]
 
 
 @runtime_checkable
@@ -22,7 +22,17 @@ class Toy(Protocol):
 
 
 @runtime_checkable
-class OnSets(Protocol):
+class HasCost(Protocol):
+    """An experiment or a measure that says what it costs, because that is not about as much as a linear classifier."""
+
+    @property
+    def passes(self) -> float:
+        """Approximate cost, in forward passes of a 32-pixel image through four convolutions."""
+        ...
+
+
+@runtime_checkable
+class OnSets(HasCost, Protocol):
     """An experiment on image sets that trains no run, such as one on moving digits: a frozen value whose fields are all
     of its settings. `vantage.studies.lab.experiments.moving_digits` has an example."""
 
@@ -44,11 +54,6 @@ class OnSets(Protocol):
     @property
     def data(self) -> Data:
         """How many images of each set are used."""
-        ...
-
-    @property
-    def passes(self) -> float:
-        """Approximate cost, in forward passes of a 32-pixel image through four convolutions."""
         ...
 
     def measure_on(self, seed: int, splits: Any, work: Any) -> dict[str, float]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from multiprocessing.queues import SimpleQueue
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -15,8 +16,8 @@ from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.planning.words import duration
 from vantage.progress import Progress, QuietProgress
-from vantage.studies.lab.entry import Arm, Cell, Entry
-from vantage.studies.lab.experiments.contracts import OnSets
+from vantage.studies.lab.entry import Arm, Entry
+from vantage.studies.lab.experiments.contracts import HasCost
 from vantage.studies.lab.making.maker import Maker, Piece, arm_chain
 from vantage.studies.lab.making.store import LabFolder
 from vantage.studies.lab.page.results import complete_seeds
@@ -124,7 +125,7 @@ def forward_passes(run: Run) -> float:
 
 def estimate_workload(maker: Maker, pieces: Sequence[Piece], speed: float | None = None) -> Workload:
     """The cost of some pieces: the forward passes of unfinished training runs at `speed` per second (if omitted, it is
-    measured now, which takes about a second), and a fixed amount for every measurement."""
+    measured now, which takes about a second), and that of every measurement: what it says itself, or a fixed amount."""
     runs: dict[str, tuple[Arm, int]] = {}
     for piece in pieces:
         for arm in arm_chain(piece.cell.experiment):
@@ -134,20 +135,22 @@ def estimate_workload(maker: Maker, pieces: Sequence[Piece], speed: float | None
     views = {key: arm.run.epochs * (images - images % arm.run.batch_size) for key, (arm, images) in runs.items()}
     speed = speed or (measure_speed() if pieces else 1.0)
     work = sum(views[key] * forward_passes(arm.run) for key, (arm, _) in runs.items())
-    work += sum(_measuring_passes(piece.cell) for piece in pieces)
+    work += sum(_measuring_passes(piece.measure or piece.cell.experiment) for piece in pieces)
     return Workload(len(pieces), len(runs), sum(views.values()), work / speed)
 
 
-def _measuring_passes(cell: Cell) -> float:
-    """The cost of one measurement of a cell, without the training of its runs."""
-    return cell.experiment.passes if isinstance(cell.experiment, OnSets) else _JUDGING_PASSES
+def _measuring_passes(measured: Any) -> float:
+    """The cost of a measure, or of an experiment that measures itself, without the training of runs."""
+    return measured.passes if isinstance(measured, HasCost) else _JUDGING_PASSES
 
 
 def time_per_seed(entry: Entry) -> str:
     """Approximate time of one seed on an idle core, ignoring that entries share some training runs."""
     arms = dict.fromkeys(arm for cell in entry.runnable_cells for arm in arm_chain(cell.experiment))
     work = sum(arm.run.epochs * arm.run.data.max_images * forward_passes(arm.run) for arm in arms)
-    judging = sum(_measuring_passes(cell) * (len(cell.measures) or 1) for cell in entry.runnable_cells)
+    judging = sum(
+        _measuring_passes(one) for cell in entry.runnable_cells for one in cell.measures or (cell.experiment,)
+    )
     return duration((work + judging) / _QUIET_SPEED)
 
 

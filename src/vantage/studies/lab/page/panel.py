@@ -9,6 +9,7 @@ _NAMES = {
     "linear-cached": "linear classifier, top-1 (%)",
     "knn": "nearest neighbors, top-1 (%)",
     "I_NCE": "I_NCE on test images (nats)",
+    "mIoU": "decoder for mosaics, mean IoU (%)",
 }
 """Axis labels of measures."""
 
