@@ -1,7 +1,7 @@
 """A training step never waits for its device, but at most twice where there are clusters, and computes there what it
 computes on the CPU: every recipe, on the pretended device of `pretend_gpu.py`, without a GPU."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -29,9 +29,20 @@ def cases(recipes: Iterable[Any]) -> list[Any]:
     return [pytest.param(r, id=r.__name__, marks=() if r.__name__ in QUICK else slow) for r in recipes]
 
 
-def every_views(size: int, recipes: Iterable[Any] = (*RECIPES, *VARIANTS)) -> list[Any]:
-    """A recipe for each kind of views at this size, a quick one if there is any."""
-    return [*{recipe(size).views: recipe for recipe in sorted(recipes, key=lambda one: one.__name__ in QUICK)}.values()]
+def one_of_each(size: int, kind: Callable[[Run], object]) -> list[Any]:
+    """A recipe of each kind at this size, a quick one if there is any."""
+    recipes = sorted((*RECIPES, *VARIANTS), key=lambda recipe: recipe.__name__ in QUICK)
+    return [*{kind(recipe(size)): recipe for recipe in recipes}.values()]
+
+
+def views_of(run: Run) -> object:
+    """What decides how views are made."""
+    return run.views
+
+
+def evaluation_of(run: Run) -> object:
+    """What decides how networks are evaluated."""
+    return run.views, run.encoders
 
 
 ASKS = {ClusteredBank: 2, ReclusteredBank: 1}
@@ -60,13 +71,13 @@ def test_a_step_does_not_wait_and_computes_what_the_cpu_computes(recipe):
         assert len(waits) <= allowed_waits(run) <= 2, waits
 
 
-@pytest.mark.parametrize("recipe", cases(every_views(SIZE)))
+@pytest.mark.parametrize("recipe", cases(one_of_each(SIZE, views_of)))
 def test_views_do_not_wait_and_are_those_of_the_cpu(recipe):
     """Of whole images and of crops."""
     check_views(recipe(SIZE).views, torch.stack([pictures(IMAGES).image(n) for n in range(BATCH)]))
 
 
-@pytest.mark.parametrize("recipe", cases(every_views(LARGE)))
+@pytest.mark.parametrize("recipe", cases(one_of_each(LARGE, views_of)))
 def test_views_of_224_pixels_do_not_wait_and_are_those_of_the_cpu(recipe):
     """Many recipes make other views of large images than of small ones."""
     generator = torch.Generator().manual_seed(0)
@@ -91,7 +102,7 @@ def check_views(maker: ViewMaker, images: Tensor) -> None:
     assert_close(values(views), make_views(images, batch), rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("recipe", cases(every_views(SIZE, RECIPES)))
+@pytest.mark.parametrize("recipe", cases(one_of_each(SIZE, evaluation_of)))
 def test_encoders_are_evaluated_on_a_device(recipe):
     """Of the small networks in a quick test, of the recipe's own in a slow one."""
     run = recipe(32)

@@ -93,8 +93,8 @@ def shares(
     """
     if not 0 <= rank < world_size or batch_size % (world_size * accumulate if world_size > 1 else 1):
         raise DataError(
-            f"a batch of {batch_size} images cannot be shared equally: this is process {rank} of {world_size}. "
-            f"Choose a batch size that is a multiple of {world_size * accumulate}"
+            f"a batch of {batch_size} images cannot be shared equally: this is process {rank} of {world_size}, and a"
+            f" batch has {accumulate} accumulated part(s). Choose a multiple of {world_size * accumulate} as batch size"
         )
     steps = steps_in(len(order), batch_size)
     parts = order[: steps * batch_size].view(steps, batch_size)
