@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fuzz_targets import Target
-from fuzzing import memory_folder, open_images, targets, try_one
+from fuzzing import memory_folder, open_images, targets, targets_of_sets, try_one
 
 from vantage.data import Arrays, open_source
 from vantage.errors import DataError, UnreadableImage, UserError
@@ -136,7 +136,7 @@ COCO = {
 
 @pytest.mark.parametrize("name", COCO)
 def test_a_coco_file_with_a_malformed_entry(name: str, tmp_path: Path) -> None:
-    target = targets(tmp_path)["coco"]
+    target = targets_of_sets(tmp_path)["coco"]
     content = json.loads(target.content)
     where, entry = COCO[name]
     content[where].append(entry)
@@ -163,7 +163,7 @@ INSTANCES = {
 
 @pytest.mark.parametrize("name", INSTANCES)
 def test_a_coco_file_with_a_malformed_instance(name: str, tmp_path: Path) -> None:
-    target = targets(tmp_path)["coco instances"]
+    target = targets_of_sets(tmp_path)["coco instances"]
     content = json.loads(target.content)
     where, entry = INSTANCES[name]
     content[where].append({**content[where][0], **entry} if where == "annotations" else entry)
@@ -184,7 +184,7 @@ def test_a_coco_file_with_a_malformed_instance(name: str, tmp_path: Path) -> Non
     ],
 )
 def test_a_mask_that_a_library_would_trip_over(mask: object, message: str, tmp_path: Path) -> None:
-    target = targets(tmp_path)["coco instances"]
+    target = targets_of_sets(tmp_path)["coco instances"]
     content = json.loads(target.content)
     content["annotations"][0]["segmentation"] = mask
     (tmp_path / target.file).write_text(json.dumps(content))
@@ -193,7 +193,7 @@ def test_a_mask_that_a_library_would_trip_over(mask: object, message: str, tmp_p
 
 
 def test_files_that_name_longer_files_than_there_can_be(tmp_path: Path) -> None:
-    target = targets(tmp_path)["coco"]
+    target = targets_of_sets(tmp_path)["coco"]
     (tmp_path / target.file).write_bytes(target.content.replace(b"1.png", b"1" * 3_000))
     with pytest.raises(DataError, match="which does not exist"):
         target.read(tmp_path / target.file, tmp_path / "cache")
@@ -217,7 +217,7 @@ def test_lists_with_names_that_no_file_can_have(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rows", [-1, -(2**70), 2**70, "2", None, 1.5, [], True])
 def test_a_draft_whose_note_counts_rows_that_cannot_be(rows: object, tmp_path: Path) -> None:
-    target = targets(tmp_path)["embedding drafts"]
+    target = targets_of_sets(tmp_path)["embedding drafts"]
     (tmp_path / target.file).write_text(json.dumps({**json.loads(target.content), "rows": rows}))
     target.read(tmp_path / target.file, tmp_path / "cache")
 
@@ -229,7 +229,7 @@ def test_a_table_with_a_class_that_is_not_text(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b'<?xml version="1.0" encoding="none"?><a/>', b"\xff<a/>", b"<a>&b;</a>"])
 def test_annotations_in_an_encoding_of_none(content: bytes, tmp_path: Path) -> None:
-    every = targets(tmp_path)
+    every = targets_of_sets(tmp_path)
     for kind, message in (("voc", "cannot read the classes of an image"), ("voc instances", "cannot read the boxes")):
         (tmp_path / every[kind].file).write_bytes(content)
         with pytest.raises(DataError, match=message):

@@ -71,6 +71,11 @@ def open_images(path: str, cache: Path) -> None:
 
 def targets(folder: Path) -> dict[str, Target]:
     """Every target; writes the files that a damaged one refers to into `folder`."""
+    return targets_of_sets(folder) | of_runs(folder) | of_studies(folder) | of_kept(folder)
+
+
+def targets_of_sets(folder: Path) -> dict[str, Target]:
+    """The targets that need no training: sets of images, annotations, embeddings and others."""
     for part in ("voc/JPEGImages", "images", "masks", "voc/ImageSets/Main", "voc/Annotations"):
         (folder / part).mkdir(parents=True)
     (folder / "voc" / "ImageSets" / "Main" / "train.txt").write_text("1\n2\n")
@@ -83,8 +88,7 @@ def targets(folder: Path) -> dict[str, Target]:
         mask.putpalette(bytes(range(256)) * 3)
         mask.save(folder / "masks" / f"{number}.png")
     (folder / "voc" / "ImageSets" / "Main" / "one.txt").write_text("2\n")
-    own = _sources(folder) | _others(folder) | _annotation_files(folder) | _embedding_files(folder)
-    return own | of_runs(folder) | of_studies(folder) | of_kept(folder)
+    return _sources(folder) | _others(folder) | _annotation_files(folder) | _embedding_files(folder)
 
 
 def _sources(folder: Path) -> dict[str, Target]:
