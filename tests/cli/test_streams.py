@@ -60,7 +60,9 @@ def test_a_reader_that_stops_reading_is_no_mistake(verb: str) -> None:
     assert "Error" not in process.stderr and "bug" not in process.stderr
 
 
-@pytest.mark.parametrize("closed", [0, 1, 2])
+@pytest.mark.parametrize(
+    "closed", [pytest.param(0, marks=pytest.mark.slow), 1, pytest.param(2, marks=pytest.mark.slow)]
+)
 def test_a_stream_that_is_closed_is_no_mistake(closed: int, tmp_path: Path) -> None:
     """And no file that is written takes its place."""
     saved_run(tmp_path / "run", tiny_run())
@@ -99,6 +101,7 @@ if sys.flags.utf8_mode == 0:
 """
 
 
+@pytest.mark.slow
 def test_names_that_are_not_those_of_the_locale(tmp_path: Path) -> None:
     """A listing is made anew for another encoding of names, and names that it lacks are an error in one line."""
     (tmp_path / "images").mkdir()
