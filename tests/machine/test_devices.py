@@ -72,9 +72,9 @@ def test_compiling_asks_for_a_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path
     with pytest.raises(
         UserError, match="needs a C\\+\\+ compiler, and there is no .*g\\+\\+ here: install one, name it in"
     ):
-        devices.check_compiler()
+        devices.check_hardware("cpu", 1, "32-true", compiled=True)
     monkeypatch.setenv("CXX", f"{sys.executable} --any-option")
-    devices.check_compiler()
+    devices.check_hardware("cpu", 1, "32-true", compiled=True)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import torch
 from vantage.composition.suggest import no_such
 from vantage.errors import UserError, first_line
 
-__all__ = ["check_compiler", "check_hardware", "device_named", "names_here"]
+__all__ = ["check_hardware", "device_named", "names_here"]
 
 _SPOKEN = {"cuda": "CUDA device", "gpu": "GPU", "mps": "MPS device", "xpu": "XPU device"}
 """Kinds of device that people ask for by name, and what a message calls one."""
@@ -44,8 +44,9 @@ def device_named(name: str) -> torch.device:
         raise UserError(f"the device {name} does not answer ({reason}): give another, or cpu") from problem
 
 
-def check_hardware(accelerator: str, devices: int, precision: str) -> None:
-    """Raises `UserError` if this machine does not have the devices of a training, or they lack its precision."""
+def check_hardware(accelerator: str, devices: int, precision: str, compiled: bool = False) -> None:
+    """Raises `UserError` if this machine does not have the devices of a training, or they lack its precision, or if a
+    training is `compiled` and there is no compiler."""
     gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if accelerator == "cuda" and not gpus:
         raise _not_here("cuda", names_here())
@@ -55,9 +56,11 @@ def check_hardware(accelerator: str, devices: int, precision: str) -> None:
     if precision == "16-mixed" and not on_gpu:
         there = "the run is on the CPU" if gpus else "there is none here"
         raise UserError(f"precision 16-mixed needs a CUDA device, and {there}: give 32-true, or bf16-mixed")
+    if compiled:
+        _check_compiler()
 
 
-def check_compiler() -> None:
+def _check_compiler() -> None:
     """Raises `UserError` if this machine has no C++ compiler, which torch.compile calls: `CXX`, or the usual one."""
     compiler = os.environ.get("CXX") or ("clang++" if sys.platform == "darwin" else "g++")
     if shutil.which(shlex.split(compiler)[0]) is None:

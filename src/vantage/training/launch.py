@@ -12,7 +12,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from vantage.errors import UserError
 from vantage.machine.allocator import keep_freed_memory
-from vantage.machine.devices import check_compiler, check_hardware
+from vantage.machine.devices import check_hardware
 from vantage.machine.launchers import check_machines, launched_shape
 from vantage.progress import Progress
 from vantage.training.run import Hardware, Run
@@ -48,9 +48,7 @@ def start(hardware: Hardware) -> "Fabric":
     from lightning_fabric import Fabric  # slow to import; only training and shared work need it
     from lightning_fabric.strategies.ddp import DDPStrategy
 
-    check_hardware(hardware.accelerator, hardware.devices, hardware.precision)
-    if hardware.compile:
-        check_compiler()
+    check_hardware(hardware.accelerator, hardware.devices, hardware.precision, hardware.compile)
     check_machines(hardware.nodes)
     several = hardware.devices * hardware.nodes > 1
     strategy = DDPStrategy(**_ALONE) if several else "auto"

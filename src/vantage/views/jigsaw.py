@@ -11,7 +11,7 @@ from jaxtyping import Float, Float64, Int64, UInt8
 from torch import Tensor
 
 from vantage.errors import UserError
-from vantage.views.augmentation import Augmentation, ViewMaker, Views
+from vantage.views.augmentation import ViewMaker
 from vantage.views.colors.statistics import IMAGENET, Statistics
 from vantage.views.evaluation import EvaluationView
 from vantage.views.operations.color import ColorJitter, Grayscale
@@ -20,11 +20,12 @@ from vantage.views.operations.flip import HorizontalFlip
 from vantage.views.operations.operation import Operation
 from vantage.views.operations.perform import perform
 from vantage.views.operations.share import draw_share
-from vantage.views.recipes import PAPER_SIZE, least_area, pycontrast_a_views
+from vantage.views.recipes import PAPER_SIZE, pycontrast_a_views, repeat_view
 
 __all__ = ["Cut", "Jigsaw", "WithJigsaw", "pirl_views", "pycontrast_jigsaw", "vissl_jigsaw", "vissl_views"]
 
 _CELL, _PATCH = 85, 64  # in pixels, for a whole view of 224
+_VISSL = (ColorJitter(0.4, 0.4, 0.4, 0.2), Grayscale(0.2), HorizontalFlip(0.5))
 
 
 class Cut(NamedTuple):
@@ -151,24 +152,18 @@ def vissl_jigsaw(size: int = 224, statistics: Statistics = IMAGENET) -> Jigsaw:
     """`pycontrast_jigsaw` with jitter, grayscale and flip of every patch on its own, as PIRL's authors train in VISSL,
     without their photometric distortion."""
     cell, patch = _lengths(size)
-    return Jigsaw(RandomResizedCrop(3 * cell, (0.6, 1.0)), (), _vissl_operations(statistics), 3, patch)
+    return Jigsaw(RandomResizedCrop(3 * cell, (0.6, 1.0)), (), (*_VISSL, statistics.normalize()), 3, patch)
 
 
 def vissl_views(size: int = 224, statistics: Statistics = IMAGENET) -> WithJigsaw:
     """Views of PIRL as its authors train in VISSL: image and patches are changed by the same operations. The code's
     photometric distortion (posterize, sharpen, solarize and stretch two thirds of the images) is left out."""
-    crop = RandomResizedCrop(size, (least_area(size, 0.08), 1.0))
-    view = Augmentation(crop, _vissl_operations(statistics))
-    return WithJigsaw(Views((view,)), vissl_jigsaw(size, statistics))
+    return WithJigsaw(repeat_view(size, 0.08, _VISSL, 1, statistics), vissl_jigsaw(size, statistics))
 
 
 def pirl_views(size: int = 224, statistics: Statistics = IMAGENET) -> WithJigsaw:
     """Views of PIRL in the PyContrast code: `pycontrast_a_views` with crops from .08 of the image, and its jigsaw."""
     return WithJigsaw(pycontrast_a_views(size, 1, statistics, smallest_area=0.08), pycontrast_jigsaw(size, statistics))
-
-
-def _vissl_operations(statistics: Statistics) -> tuple[Operation, ...]:
-    return ColorJitter(0.4, 0.4, 0.4, 0.2), Grayscale(0.2), HorizontalFlip(0.5), statistics.normalize()
 
 
 def _lengths(size: int) -> tuple[int, int]:

@@ -34,7 +34,7 @@ def npid_views(size: int = 224, count: int = 2, statistics: Statistics = IMAGENE
     grayscale and does not flip; here the order is the same, with a flip, at every size.
     """
     operations = (Grayscale(0.2), ColorJitter(0.4, 0.4, 0.4, 0.4), HorizontalFlip(0.5))
-    return _repeat(size, 0.2, operations, count, statistics)
+    return repeat_view(size, 0.2, operations, count, statistics)
 
 
 def pycontrast_a_views(
@@ -46,13 +46,13 @@ def pycontrast_a_views(
     `smallest_area` is the least share of the image that a crop takes: the code has 0.2 with a queue, 0.08 with a bank.
     """
     operations = (HorizontalFlip(0.5), ColorJitter(0.4, 0.4, 0.4, 0.4), Grayscale(0.2))
-    return _repeat(size, smallest_area, operations, count, statistics)
+    return repeat_view(size, smallest_area, operations, count, statistics)
 
 
 def moco_v2_views(size: int = 224, count: int = 2, statistics: Statistics = IMAGENET) -> Views:
     """Views of MoCo v2 (arXiv 2003.04297); JCL uses them too."""
     operations = (ColorJitter(0.4, 0.4, 0.4, 0.1, 0.8), Grayscale(0.2), *_blur(size), HorizontalFlip(0.5))
-    return _repeat(size, 0.2, operations, count, statistics)
+    return repeat_view(size, 0.2, operations, count, statistics)
 
 
 def interclr_views(size: int = 224, count: int = 1, statistics: Statistics = IMAGENET) -> Views:
@@ -63,14 +63,14 @@ def interclr_views(size: int = 224, count: int = 1, statistics: Statistics = IMA
     rest follows MoCo v2.
     """
     operations = (HorizontalFlip(0.5), ColorJitter(0.0, 0.0, 1.0, 0.5), Grayscale(0.2), *_blur(size))
-    return _repeat(size, 0.2, operations, count, statistics)
+    return repeat_view(size, 0.2, operations, count, statistics)
 
 
 def simclr_views(size: int = 224, count: int = 2, statistics: Statistics = IMAGENET, strength: float = 1.0) -> Views:
     """Views of SimCLR (arXiv 2002.05709). `strength` scales the color jitter: 1 for ImageNet, 0.5 for CIFAR-10."""
     _check_strength("simclr", strength)
     jitter = ColorJitter(0.8 * strength, 0.8 * strength, 0.8 * strength, 0.2 * strength, 0.8)
-    return _repeat(size, 0.08, (HorizontalFlip(0.5), jitter, Grayscale(0.2), *_blur(size)), count, statistics)
+    return repeat_view(size, 0.08, (HorizontalFlip(0.5), jitter, Grayscale(0.2), *_blur(size)), count, statistics)
 
 
 def infomin_views(size: int = 224, count: int = 2, statistics: Statistics = IMAGENET, strength: float = 1.0) -> Views:
@@ -82,7 +82,7 @@ def infomin_views(size: int = 224, count: int = 2, statistics: Statistics = IMAG
     _check_strength("infomin", strength)
     jitter = ColorJitter(0.8 * strength, 0.8 * strength, 0.8 * strength, 0.2 * strength, 0.8)
     operations = (HorizontalFlip(0.5), jitter, *_blur(size, reach=5.5), RandAugment(), Grayscale(0.2))
-    return _repeat(size, 0.2, operations, count, statistics)
+    return repeat_view(size, 0.2, operations, count, statistics)
 
 
 def _check_strength(name: str, strength: float) -> None:
@@ -91,18 +91,14 @@ def _check_strength(name: str, strength: float) -> None:
         raise UserError(f"{name}'s strength must be from 0 to 2.5 (where the hue is uniform), found {strength}")
 
 
-def least_area(size: int, published: float) -> float:
-    """The least share of an image that a crop takes, where a method has `published` for large images."""
-    return max(published, 0.2) if size <= 64 else published
-
-
-def _repeat(
+def repeat_view(
     size: int, smallest_area: float, operations: tuple[Operation, ...], count: int, statistics: Statistics
 ) -> Views:
     """The same view, drawn `count` times."""
     if count < 1:
         raise UserError(f"the number of views of each image must be at least 1, found {count}")
-    crop = RandomResizedCrop(size, (least_area(size, smallest_area), 1.0))
+    least = max(smallest_area, 0.2) if size <= 64 else smallest_area
+    crop = RandomResizedCrop(size, (least, 1.0))
     return Views((Augmentation(crop, (*operations, statistics.normalize())),) * count)
 
 

@@ -11,19 +11,17 @@ from test_lab_transfer import colored_images
 from vantage.data.sources.mosaics import Mosaics
 from vantage.errors import UserError
 from vantage.evaluate import Segmentation
-from vantage.studies.lab import Cell, Entry, Untrained, WorkOrder, judge_claims, make_all, numbers_in, smoke
+from vantage.studies.lab import Cell, Entry, Untrained, WorkOrder, smoke
 from vantage.studies.lab.making.maker import arm_chain, composition
 from vantage.studies.lab.making.workload import estimate_workload
 from vantage.studies.lab.measures.mosaics import MosaicSegmentation
 from vantage.studies.lab.measures.vectors import ProtocolAccuracy
-from vantage.studies.lab.page.results import write_collected
 from vantage.studies.lab.sets import Split
 from vantage.training.run import Data
 
 QUICK = MosaicSegmentation(
     ("mnist",), Segmentation(width=8, epochs=12, batch_size=4), side=16, mosaics=16, test_mosaics=6
 )
-ASKED = ("infomin-figure-4", "jcl-table-2", "cnce-table-4")
 
 
 def test_the_measure_is_the_protocol_on_mosaics_of_the_seed(tmp_path: Path) -> None:
@@ -81,16 +79,3 @@ def test_cells_share_their_runs_with_the_tables_they_come_from() -> None:
         for name, original in names.items():
             mine, theirs = entry.cell(name).experiment, other.cell(original).experiment
             assert composition(mine) == composition(theirs) and arm_chain(mine) == arm_chain(theirs)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ASKED)
-def test_every_entry_that_asks_for_it_can_be_made_and_judged(name: str, tmp_path: Path) -> None:
-    entry = smoke(entry_of(name))
-    order = WorkOrder((entry,), (0,), tmp_path, (), True, "cpu")
-    assert make_all(order)
-    write_collected(order.maker(), (entry,), (0,), tmp_path / "results")
-    rulings = [
-        one for one in judge_claims(entry, numbers_in(tmp_path / "results", entry)) if one.claim.measure == "mIoU"
-    ]
-    assert len(rulings) == 1 and rulings[0].verdict == "undecided" and rulings[0].results  # one seed

@@ -221,12 +221,10 @@ def check_device(name: str) -> None:
 
 def check_devices(hardware: "Hardware") -> None:
     """Raises `UserError` if this machine cannot train with these settings; called before the images are read."""
-    from vantage.machine.devices import check_compiler, check_hardware
+    from vantage.machine.devices import check_hardware
     from vantage.machine.launchers import check_machines, check_processes
 
-    check_hardware(hardware.accelerator, hardware.devices, hardware.precision)
-    if hardware.compile:
-        check_compiler()
+    check_hardware(hardware.accelerator, hardware.devices, hardware.precision, hardware.compile)
     check_machines(hardware.nodes)
     check_processes(hardware.devices, hardware.nodes)
 

@@ -20,12 +20,12 @@ from vantage.studies.lab.entry import Arm, Cell, Claim, Entry, Gate, Reason, Unt
 from vantage.studies.lab.experiments.contracts import Measure
 from vantage.studies.lab.judging.predicates import Above, Beats, Close, Highest, Order, Predicate
 from vantage.studies.lab.judging.shapes import Correlation, Gains, InteriorPeak
-from vantage.studies.lab.measures.mosaics import MosaicSegmentation
+from vantage.studies.lab.measures.mosaics import MIOU, MosaicSegmentation
 from vantage.studies.lab.page.panel import Panel
 
 __all__ = ["ENTRIES"]
 
-LINEAR, SHARED, MIOU = "linear-cached", "I_NCE", "mIoU"
+LINEAR, SHARED = "linear-cached", "I_NCE"
 _HEADS = ("MLP", "linear")
 
 

@@ -9,7 +9,14 @@ from vantage.evaluate import Segmentation
 from vantage.studies.lab.measures.vectors import Subject
 from vantage.training.run import Data
 
-__all__ = ["MosaicSegmentation"]
+__all__ = ["FROZEN_ARMS", "MIOU", "MosaicSegmentation"]
+
+MIOU = "mIoU"
+"""The name of the number that claims are about."""
+FROZEN_ARMS = (
+    "the arms of table 1, frozen, under a decoder of four convolutions for mosaics of four images of CIFAR-10 (JPEG)"
+)
+"""The scale of an entry that measures the arms of its paper's Table 1."""
 
 _STEP, _MAPS = 4.0, 3.0
 """Cost of a mosaic of 64 pixels in a step of a decoder of 32 channels, and that of its map, in forward passes: about 4
