@@ -1,10 +1,14 @@
 """Kill and resume every recipe and every variant at five moments, on several processes: it must continue bit for bit.
 
     python benchmarks/resume.py [--recipes moco_v2 interclr] [--processes 1 2]
+    python benchmarks/resume.py --evaluations
 
 The moments are in `tests/support/kill_moments.py`, what is compared in `tests/support/kills.py`. How an epoch is kept
 does not depend on the recipe, so one recipe is killed at those moments. Each cell is written when it is done, and cells
 that are already in the file are not repeated.
+
+With `--evaluations`, evaluations are killed and repeated instead (`tests/support/killed_evaluations.py`), and
+`results/killed_evaluations.json` is written.
 """
 
 import argparse
@@ -13,9 +17,11 @@ import os
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 
+import killed_evaluations  # noqa: E402
 import small_runs  # noqa: E402
 from kill_moments import KEEPING  # noqa: E402
 from kills import cell, moments_of  # noqa: E402
@@ -32,7 +38,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--recipes", nargs="+", default=[recipe.__name__ for recipe in (*RECIPES, *VARIANTS)])
     parser.add_argument("--processes", nargs="+", type=int, default=[1, 2])
+    parser.add_argument("--evaluations", action="store_true", help="kill evaluations instead of runs")
     options = parser.parse_args()
+    if options.evaluations:
+        write_results("killed_evaluations", kill_evaluations(options.processes))
+        return
     results = RESULTS / "resume.json"
     cells = json.loads(results.read_text())["rows"] if results.exists() else []
     finished = {(one["recipe"], one["moment"], one["processes"]) for one in cells}
@@ -46,6 +56,22 @@ def main() -> None:
                         cells.append(cell(recipe, moment, processes, images, Path(folder)))
                         write_results("resume", cells)
                         print(cells[-1], flush=True)
+
+
+def kill_evaluations(counts: list[int]) -> list[dict[str, Any]]:
+    """The cells of all protocols."""
+    rows = []
+    with tempfile.TemporaryDirectory() as name:
+        shared = Path(name) / "shared"
+        shared.mkdir()
+        killed_evaluations.write_run(shared)
+        for count in counts:
+            for protocol in killed_evaluations.PROTOCOLS:
+                folder = Path(name) / f"{protocol}-{count}"
+                folder.mkdir()
+                rows.append(killed_evaluations.cell(protocol, count, shared, folder))
+                print(rows[-1], flush=True)
+    return rows
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ def _checked(callee: Any) -> Any:
             return callee
         _defined_before.add(callee.__code__)
     sizes_from_arguments = any("{" in repr(hint) for hint in callee.__annotations__.values())
-    if sizes_from_arguments or inspect.isgeneratorfunction(callee):
+    if sizes_from_arguments:
         return as_jaxtyping_does(callee, typechecker=by_beartype)
     return _at_the_first_call(callee)
 
@@ -59,11 +59,34 @@ def _at_the_first_call(function: FunctionType) -> Callable[..., Any]:
         nonlocal typechecked
         if typechecked is None:
             function.__annotations__ = {name: _named(hint, function) for name, hint in function.__annotations__.items()}
-            typechecked = by_beartype(function)
-        with as_jaxtyping_does("context"):
-            return typechecked(*arguments, **settings)
+            typechecked = _with_checks(function)
+        return typechecked(*arguments, **settings)
 
     return call
+
+
+def _with_checks(function: FunctionType) -> Callable[..., Any]:
+    """The function with its checks. Only shapes need a context, in which their names have sizes."""
+    if not any(_has_shape(hint) for hint in function.__annotations__.values()):
+        return by_beartype(function)
+    if inspect.isgeneratorfunction(function):  # its body runs after the call
+        return as_jaxtyping_does(function, typechecker=by_beartype)
+    checked = by_beartype(function)
+
+    def call(*arguments: Any, **settings: Any) -> Any:
+        __tracebackhide__ = True
+        with as_jaxtyping_does("context"):
+            return checked(*arguments, **settings)
+
+    return call
+
+
+def _has_shape(hint: Any) -> bool:
+    """Whether an annotation has a shape of an array anywhere in it."""
+    if isinstance(hint, type) and issubclass(hint, jaxtyping.AbstractArray):
+        return True
+    parts = hint if isinstance(hint, list | tuple) else typing.get_args(hint)
+    return any(_has_shape(part) for part in parts)
 
 
 def _named(hint: Any, function: FunctionType) -> Any:

@@ -21,6 +21,7 @@ from vantage.encoders.heads import LinearHead
 from vantage.evaluate import KNN, SVM, FineTune, LinearCached, LinearMoCo, LowShotChosen, Segmentation, evaluate
 from vantage.evaluate.protocols.detection import open_annotated
 from vantage.storage import state
+from vantage.training import checkpoint
 
 COSTS = (0.1, 1.0)
 
@@ -73,6 +74,37 @@ def judge(rank: int, count: int, name: str, shared: Path, folder: Path, killed_a
         (outcome,) = result.outcomes.values()
         measures = {"measures": dict(outcome.measures), "written": written[0]}
         (folder / "measures.json").write_text(json.dumps(measures))
+
+
+def cell(name: str, count: int, shared: Path, folder: Path) -> dict[str, Any]:
+    """Evaluate by a protocol on `count` processes: undisturbed, then killed and repeated three times. The kills come
+    when the first file has been written, in the middle, and when the result has been. Of two processes, the first may
+    write fewer files than before, and so finish before a kill."""
+    whole = _measures(name, count, shared, folder / "whole")
+    tensors = _newest_tensors(shared)
+    moments = sorted({1, whole["written"] // 2 + 1, whole["written"]})
+    finished = equal = 0
+    for moment in moments:
+        trial = folder / f"killed-{moment}"
+        trial.mkdir()
+        finished += kills.all_finish(count, name, shared, trial, moment, task=judge)
+        equal += _measures(name, count, shared, trial)["measures"] == whole["measures"]
+    killed, kept = len(moments) - finished, _newest_tensors(shared) == tensors
+    outcome = {"kills": len(moments), "killed": killed, "equal": equal, "run unchanged": kept}
+    return {"protocol": name, "processes": count, **outcome}
+
+
+def _measures(name: str, count: int, shared: Path, folder: Path) -> dict[str, Any]:
+    folder.mkdir(exist_ok=True)
+    if not kills.all_finish(count, name, shared, folder, None, task=judge):
+        raise RuntimeError(f"{name} fails on {count} process(es)")
+    return json.loads((folder / "measures.json").read_text())
+
+
+def _newest_tensors(shared: Path) -> bytes:
+    newest = checkpoint.latest(shared / "run")
+    assert newest is not None
+    return newest.joinpath("tensors.safetensors").read_bytes()
 
 
 def _sides(name: str, shared: Path) -> tuple[Any, Any]:
