@@ -156,8 +156,8 @@ CHANGED = {
     **dict.fromkeys(("cave_ir", "cave_cmc"), "the own row is left out; the bank holds last epoch's rows"),
 }
 """Recipes that are nearer to their papers now. Earlier runs of them keep the settings that they were written with."""
+CHANGED |= dict.fromkeys(("infomin", "infomin_linear"), "its cosine begins at epoch 1, as in PyContrast")
 CHANGED_AT_224 = {name: "ResNet-18, and crops of images resized to 256" for name in ("ring_moco", "ball_moco")}
-CHANGED_AT_224 |= dict.fromkeys(("infomin", "infomin_linear"), "a blur of 23 pixels, as in PyContrast")
 CHANGED_AT_224 |= {"local_aggregation": 'parameters with "bn" in their names do not decay, as in the release'}
 
 

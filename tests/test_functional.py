@@ -93,7 +93,9 @@ def test_against_a_queue_one_view_is_the_query(name: str, settings: dict[str, fl
 def test_jcl_is_eq_8(inside: bool):
     z1, keys, queue = raw(4, 0), raw(12, 1).view(4, 3, 4), raw(7, 2).detach()
     actual = functional.jcl(z1, keys, 0.3, 2.0, None if inside else queue)
-    query, near, rows = normalize(z1, dim=1), normalize(keys, dim=2), list(normalize(queue, dim=1))
+    query, near = normalize(z1, dim=1), normalize(keys, dim=2)
+    rows = [row / max(1.0, float(row.norm())) for row in queue]  # means of keys are shorter than 1
+    assert min(row.norm() for row in rows) < 0.9
     losses = []
     for i in range(4):
         others = [j for j in range(4) if j != i]
@@ -103,6 +105,22 @@ def test_jcl_is_eq_8(inside: bool):
     assert_close(actual, expected, rtol=0, atol=1e-10)
     ours, theirs = (torch.autograd.grad(value, z1)[0] for value in (actual, expected))
     assert_close(ours, theirs, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", [*(case[0] for case in CASES), "jcl"])
+@pytest.mark.parametrize("queue", [False, True])
+def test_autocast_and_half_precision_do_not_round_similarities(name: str, queue: bool):
+    """Float32 rows under autocast, and the same rows in bfloat16."""
+    z1, negatives = raw(4, 0).detach().bfloat16(), raw(9, 2).detach().bfloat16() if queue else None
+    z2 = raw(12, 1).detach().view(4, 3, 4).bfloat16() if name == "jcl" else raw(4, 1).detach().bfloat16()
+    loss = getattr(functional, name)
+    exact = loss(z1.double(), z2.double(), negatives=negatives.double() if negatives is not None else None)
+    with torch.autocast("cpu", torch.bfloat16):
+        for kind in (torch.float32, torch.bfloat16):
+            inputs = (z1.to(kind), z2.to(kind), negatives.to(kind) if negatives is not None else None)
+            actual = loss(*inputs[:2], negatives=inputs[2])
+            assert actual.dtype == torch.float32
+            assert_close(actual.double(), exact, rtol=1e-5, atol=1e-5)
 
 
 def test_nt_xent_is_its_loop():

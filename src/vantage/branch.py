@@ -89,20 +89,23 @@ class Branch:
         """The loss of these queries against the pool. `state` is the estimator that an `EstimatorChoice` built; without
         it, such a choice raises `UserError`.
 
-        If the pool has clusters, each query gets those of its image.
+        If the pool has clusters, each query gets those of its image. Similarities keep the precision of the vectors,
+        also under autocast.
         """
         query = _with_clusters(query, pool)
-        positive = self.positives(query, keys, pool, step)
         estimator = self.estimator if state is None else state
-        match estimator:
-            case TableEstimator():
-                losses = estimator(positive, scores_of_negatives(query, pool, self.negatives, step), step)
-            case EstimatorChoice():
-                raise UserError(f"{type(estimator).__name__} keeps state: hand Branch.contrast what its build() made")
-            case Estimator():
-                negatives = sum_negatives(query, pool, self.negatives, estimator.temperature, step)
-                losses = estimator(positive, negatives, step)
-        return BranchLoss(_mean(losses, positive), positive)
+        with torch.autocast(query.vector.device.type, enabled=False):
+            positive = self.positives(query, keys, pool, step)
+            match estimator:
+                case TableEstimator():
+                    losses = estimator(positive, scores_of_negatives(query, pool, self.negatives, step), step)
+                case EstimatorChoice():
+                    words = "keeps state: hand Branch.contrast what its build() made"
+                    raise UserError(f"{type(estimator).__name__} {words}")
+                case Estimator():
+                    negatives = sum_negatives(query, pool, self.negatives, estimator.temperature, step)
+                    losses = estimator(positive, negatives, step)
+            return BranchLoss(_mean(losses, positive), positive)
 
 
 def _with_clusters(query: Keys, pool: Pool) -> Keys:

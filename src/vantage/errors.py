@@ -1,6 +1,8 @@
 """Errors that the user can correct; their messages say what was asked for, what was found, and what to do."""
 
-__all__ = ["DataError", "TimeTooShort", "UnreadableImage", "UserError", "WriteError", "first_line"]
+import traceback
+
+__all__ = ["DataError", "TimeTooShort", "UnreadableImage", "UserError", "WriteError", "first_line", "with_place"]
 
 
 class UserError(ValueError):
@@ -45,6 +47,13 @@ class UnreadableImage(DataError):
 def first_line(error: BaseException, most: int | None = None) -> str:
     """The first line of an error's text, or the name of its type if it has none; at most `most` characters."""
     return (str(error).strip() or type(error).__name__).splitlines()[0][:most]
+
+
+def with_place(error: BaseException) -> str:
+    """An error of someone else's code in one line: its type, the first line of its text, and where it was raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {first_line(error)}{place}"
 
 
 def _one_line(text: str) -> str:

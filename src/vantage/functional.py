@@ -1,7 +1,8 @@
 """The losses as plain functions of tensors, for a training loop of your own.
 
 Each compares the rows of `z1` with the rows of `z2`: row i of both shows the same image. Rows are normalized here, so
-they need not have unit length. Gradients reach every tensor that requires one.
+they need not have unit length. Gradients reach every tensor that requires one. Half-precision rows are converted to
+float32, and autocast does not apply here.
 
 * Without `negatives`, both views of the other images in the batch are the negatives, and the loss is the mean of both
   directions: SimCLR's NT-Xent.
@@ -129,12 +130,16 @@ def jcl(
     much the spread of the keys counts.
 
     As in the paper, keys get no gradient as positives, and there is only one direction. Without `negatives`, the
-    queries and keys of other images are the negatives.
+    queries and keys of other images are the negatives. `negatives` of length 1 or less are used as they are: JCL's
+    queue holds mean keys, which are shorter than 1. Longer ones are normalized.
 
     >>> z1, keys = torch.eye(4), torch.eye(4)[:, None].expand(4, 2, 4)
     >>> round(jcl(z1, keys, temperature=1.0).item(), 4)  # log(e + 9) - 1: equal keys have no spread
     1.4612
     """
+    if negatives is not None:
+        negatives = _in_float(negatives)
+        negatives = negatives / negatives.norm(dim=1, keepdim=True).clamp(min=1.0)
     return _loss(z1, keys, JCL(temperature, Constant(strength)), negatives, (), FixedViews())
 
 
@@ -146,9 +151,9 @@ def _of_two_views(
     rules: tuple[Rule, ...] = (),
 ) -> Float[Tensor, ""]:
     """One direction against negatives from outside, or the mean of both directions within the batch."""
-    first = _loss(z1, z2[:, None], estimator, negatives, rules, OtherViews())
     if negatives is not None:
-        return first
+        return _loss(z1, z2[:, None], estimator, normalize(_in_float(negatives), dim=1), rules, OtherViews())
+    first = _loss(z1, z2[:, None], estimator, None, rules, OtherViews())
     return (first + _loss(z2, z1[:, None], estimator, None, rules, OtherViews())) / 2
 
 
@@ -160,16 +165,21 @@ def _loss(
     rules: tuple[Rule, ...],
     positives: Positives,
 ) -> Float[Tensor, ""]:
-    """The mean loss of one branch."""
+    """The mean loss of one branch; the rows of `negatives` are used as they are."""
     image = torch.arange(len(query), device=query.device)
-    query, keys = normalize(query, dim=1), normalize(keys, dim=2)
+    query, keys = normalize(_in_float(query), dim=1), normalize(_in_float(keys), dim=2)
     if negatives is None:
         if len(query) < 2:
             raise UserError("a batch of one image has no negatives: give more images, or negatives")
         pool = Keys(torch.cat([query, keys.flatten(0, 1)]), torch.cat([image, image.repeat_interleave(keys.shape[1])]))
         rules = (OtherImages(), *rules)
     else:
-        pool = Keys(normalize(negatives, dim=1), image.new_full((len(negatives),), -1))
+        pool = Keys(negatives, image.new_full((len(negatives),), -1))
     branch = Branch(InBatch(), positives, rules, estimator, keys=tuple(range(1, 1 + keys.shape[1])))
     views = tuple(Keys(key, image) for key in keys.unbind(1))
     return branch.contrast(Keys(query, image), views, pool, 0).loss
+
+
+def _in_float(rows: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    """The rows in float32, or in float64 if they are."""
+    return rows.to(torch.promote_types(rows.dtype, torch.float32))

@@ -470,6 +470,22 @@ def test_a_mistake_is_reported_in_a_few_lines(
 
 
 @pytest.mark.parametrize(
+    ("code", "problem"),
+    [("\n1 / 0", "ZeroDivisionError: division by zero"), ("\nimport nowhere", "ModuleNotFoundError: No module named")],
+)
+def test_a_mistake_in_an_imported_module_is_its_own(
+    code: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    Path("broken_part.py").write_text(code)
+    assert main(["recipes", "--import", "broken_part"]) == 2
+    message = capsys.readouterr().err
+    assert message.startswith(f"vantage: --import broken_part: {problem}")
+    assert message.endswith("broken_part.py, line 2)\n") and message.count("\n") == 1
+
+
+@pytest.mark.parametrize(
     ("old", "new"),
     [
         ("--rate.peak 0.5", "--learning-rate"),

@@ -19,6 +19,7 @@ from vantage.schedules import (
     Exponential,
     LearningRate,
     Linear,
+    RampByEpoch,
     Schedule,
     StepDecay,
     Steps,
@@ -83,6 +84,17 @@ def test_cosine_by_epoch_is_mocos_formula_and_constant_within_an_epoch(steps: in
         assert schedule(step, steps, epochs) == pytest.approx(expected, abs=1e-12)
     assert schedule(0, steps, epochs) == peak
     assert schedule(steps * epochs, steps, epochs) == 0.0
+
+
+def test_cosine_by_epoch_may_count_epochs_from_one_as_pycontrast_does() -> None:
+    schedule = CosineByEpoch(0.03, final=3e-5, first=1)
+    for step in range(20):
+        epoch = step // 2 + 1
+        expected = 3e-5 + (0.03 - 3e-5) * (1 + math.cos(math.pi * epoch / 10)) / 2
+        assert schedule(step, 2, 10) == pytest.approx(expected, abs=1e-12)
+    assert schedule(19, 2, 10) == pytest.approx(3e-5)
+    with pytest.raises(UserError, match="first is 2; it must be 0 or 1"):
+        CosineByEpoch(0.03, first=2)
 
 
 @given(steps=st.integers(1, 7), warmup=st.integers(0, 5), rest=st.integers(1, 10))
@@ -226,6 +238,15 @@ def test_courses_in_epochs_fit_the_data_set_and_stretch_with_the_run() -> None:
     assert [longer(2 * step) for step in range(0, 4000, 90)] == pytest.approx([course(s) for s in range(0, 4000, 90)])
     halved = course.stretch(longer=1.0, finer=2.0)
     assert [halved(2 * step) for step in range(0, 4000, 90)] == pytest.approx([course(s) for s in range(0, 4000, 90)])
+
+
+@pytest.mark.parametrize("epochs", [1, 10, 400])
+def test_a_ramp_by_epoch_has_a_step_per_epoch_whatever_their_number(epochs: int) -> None:
+    ramp = RampByEpoch(2.0, epochs=200).stretch(epochs / 200, 1.0).fit_to(images=900, batch_size=90)
+    values = [[ramp(10 * epoch + step) for step in range(10)] for epoch in range(epochs)]
+    assert all(len(set(row)) == 1 for row in values)
+    assert [row[0] for row in values] == pytest.approx([2 * (epoch + 1) / epochs for epoch in range(epochs)])
+    assert ramp(10 * epochs + 5) == 2.0
 
 
 @pytest.mark.parametrize("changes", [{"every": 0.0}, {"steps_per_epoch": 0}])

@@ -10,13 +10,15 @@ from jaxtyping import UInt8
 from small_runs import IMAGES, SIZE, small_run, write_images
 from torch import Tensor
 
+import vantage
 from vantage.data.sources.arrays import Arrays
 from vantage.encoders import Convolutions, PerView, ResNet
 from vantage.errors import UnreadableImage, UserError
+from vantage.records import Keys, Scores
 from vantage.training.loop import train
 from vantage.training.run import Run
 from vantage.training.session import Session
-from vantage.training.start.trial import try_networks
+from vantage.training.start.trial import trial, try_networks
 from vantage.views import ProgressiveResizing
 
 
@@ -96,6 +98,33 @@ def test_unreadable_images_are_passed_over() -> None:
 
     pixels = np.zeros((5, SIZE, SIZE, 3), np.uint8)
     try_networks(small_run("moco_v2", ""), Bad(pixels, None, "some bad"))
+
+
+@dataclass(frozen=True)
+class Nearest:
+    """The nearest keys only; fails where there are fewer."""
+
+    count: int
+
+    def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:
+        floor = scores.cosine.detach().topk(self.count).values[:, -1:]
+        return scores.only(scores.cosine.detach() >= floor)
+
+
+def test_a_part_that_fails_is_named_with_its_place() -> None:
+    run = small_run("moco_v2", "")
+    branch = replace(run.branches[0], negatives=(Nearest(1_000),))
+    with pytest.raises(UserError, match=r"^branch 0 cannot work: RuntimeError: .*\(.*test_trial.py, line \d+\)$"):
+        trial(replace(run, branches=(branch,)))
+
+
+def test_memories_are_tried_as_large_as_the_run_will_have_them() -> None:
+    """Up to those for 1,024 images: a rule may need a hundred keys."""
+    run = vantage.moco_v2(32).fit(1_000)
+    run = replace(run, branches=(replace(run.branches[0], negatives=(Nearest(100),)),))
+    trial(run, images=1_000)
+    with pytest.raises(UserError, match="branch 0 cannot work"):
+        trial(run, images=100)
 
 
 @pytest.mark.parametrize("kind", [RuntimeError, KeyboardInterrupt])

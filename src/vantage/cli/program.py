@@ -27,7 +27,7 @@ from vantage.cli.shots import shots
 from vantage.cli.views import views
 from vantage.composition.codec import allowing
 from vantage.composition.suggest import no_such
-from vantage.errors import UserError
+from vantage.errors import UserError, with_place
 from vantage.machine.allocator import keep_freed_memory
 from vantage.machine.launchers import describe_as_torchrun
 from vantage.machine.openmp import sleep_soon
@@ -202,7 +202,8 @@ def _import(modules: Sequence[str]) -> None:
     for module in modules:
         try:
             importlib.import_module(module)
-        except ModuleNotFoundError as problem:
-            if problem.name is None or not f"{module}.".startswith(f"{problem.name}."):
-                raise
+        except Exception as problem:  # a user's module may raise anything
+            name = problem.name if isinstance(problem, ModuleNotFoundError) else None
+            if name is None or not f"{module}.".startswith(f"{name}."):
+                raise UserError(f"--import {module}: {with_place(problem)}") from problem
             raise UserError(f"--import {module}: no module of this name is in this folder or installed") from None

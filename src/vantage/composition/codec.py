@@ -180,7 +180,7 @@ def allowed_object(module: str, name: str, where: str) -> Any:
     if not any(module == root or module.startswith(root + ".") for root in _ALLOWED.get()):
         raise UserError(
             f"{where}: {module}:{name} is not part of Vantage, so its module was not imported; "
-            f"if you trust it, allow it by name (--import {module})"
+            f"if you trust it, allow it by name (--import {module}, or vantage.allowing({module!r}) in Python)"
         )
     try:
         return getattr(importlib.import_module(module), name)

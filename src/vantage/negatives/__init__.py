@@ -22,6 +22,7 @@ from vantage.negatives.rule import PoolRule as PoolRule
 from vantage.negatives.rule import Rule as Rule
 from vantage.negatives.sample import Distinct as Distinct
 from vantage.negatives.sample import Draw as Draw
+from vantage.negatives.sample import DrawResult as DrawResult
 from vantage.negatives.sample import Sample as Sample
 from vantage.negatives.subset import Subset as Subset
 

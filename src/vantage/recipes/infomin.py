@@ -60,7 +60,7 @@ def _run(name: str, size: int, encoders: Momentum, temperature: float) -> Run:
         views=WithJigsaw(infomin_views(size), pycontrast_jigsaw(size)),
         encoders=encoders,
         branches=(whole, replace(whole, memory=StoreOf(0), query=2)),
-        learning_rate=CosineByEpoch(0.03, final=3e-5),
+        learning_rate=CosineByEpoch(0.03, final=3e-5, first=1),
     )
 
 

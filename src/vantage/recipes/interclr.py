@@ -120,7 +120,8 @@ def interclr_moco_released(size: int = 224) -> Run:
     """interclr_moco with the release's pool: 16,384 of the nearest 128,000 rows, without the image's cluster.
 
     The code of arXiv 2008.11702 redraws rows of the image's cluster. Here they are left out, so that no row is drawn
-    twice, and drawing ends even if that cluster fills the pool. A smaller bank is the pool as a whole.
+    twice, and drawing ends even if that cluster fills the pool. `Run.fit` takes at most a quarter of the images
+    into the pool.
     """
     pool = (Hardest(Count(128_000)), OtherClusters(), Distinct(16_384))
     return _semi_hard(interclr_moco(size), "interclr_moco_released", pool)

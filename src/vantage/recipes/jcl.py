@@ -15,7 +15,7 @@ from vantage.positives import FixedViews
 from vantage.recipes.backbones import SMALL
 from vantage.recipes.moco import moco_v2
 from vantage.recipes.ring import annealing
-from vantage.schedules import ByEpoch, CosineByEpoch, Linear
+from vantage.schedules import CosineByEpoch, RampByEpoch
 from vantage.training.optimizers import SGD
 from vantage.training.run import Run
 from vantage.views import moco_v2_views
@@ -44,7 +44,7 @@ def jcl_released(size: int = 224) -> Run:
     Code of arXiv 2009.14776: `k_crops 5` counts the query too; in epoch e of E, from 0, λ is 2 (e + 1) / E.
     """
     run = _run("jcl_released", size, (), JCL(_TEMPERATURE), (1, 2, 3, 4))
-    ramp = ByEpoch(Linear(2.0 / run.epochs, 2.0, run.epochs - 1))
+    ramp = RampByEpoch(2.0, run.epochs)
     return replace(run, branches=(replace(run.branches[0], estimator=JCL(_TEMPERATURE, ramp)),))
 
 

@@ -28,7 +28,8 @@ def pirl(size: int = 224) -> Run:
     which only whole images are written. The learning rate falls at epochs 120 and 160, as in instance discrimination.
     `pirl_pycontrast` has PyContrast's own schedule, and `pirl_vissl` follows the authors' code.
 
-    Up to 96 pixels: the other small-image values of `instance_discrimination`, which is PIRL with β = 0.
+    With β = 0 it would be `instance_discrimination`, which has τ .1 up to 96 pixels. Up to 96 pixels: the other
+    small-image values of that recipe.
     """
     small = size <= SMALL
     whole = Branch(
@@ -50,8 +51,8 @@ def pirl(size: int = 224) -> Run:
 
 
 def pirl_pycontrast(size: int = 224) -> Run:
-    """pirl on PyContrast's schedule: the learning rate falls along a cosine to a thousandth."""
-    return replace(pirl(size), recipe="pirl_pycontrast", learning_rate=CosineByEpoch(0.03, final=3e-5))
+    """pirl on PyContrast's schedule: the learning rate falls along a cosine to a thousandth, from epoch 1 on."""
+    return replace(pirl(size), recipe="pirl_pycontrast", learning_rate=CosineByEpoch(0.03, final=3e-5, first=1))
 
 
 def pirl_vissl(size: int = 224) -> Run:

@@ -12,6 +12,7 @@ from vantage.schedules.adaptive import FollowsAccuracy as FollowsAccuracy
 from vantage.schedules.adaptive import FollowsLoss as FollowsLoss
 from vantage.schedules.epochs import BetweenEpochs as BetweenEpochs
 from vantage.schedules.epochs import ByEpoch as ByEpoch
+from vantage.schedules.epochs import RampByEpoch as RampByEpoch
 from vantage.schedules.numbers import Constant as Constant
 from vantage.schedules.numbers import Cosine as Cosine
 from vantage.schedules.numbers import Exponential as Exponential

@@ -5,10 +5,10 @@
 
 from dataclasses import dataclass, replace
 
-from vantage.schedules.checks import between, require
+from vantage.schedules.checks import at_least, between, finite, require
 from vantage.schedules.numbers import Schedule
 
-__all__ = ["BetweenEpochs", "ByEpoch"]
+__all__ = ["BetweenEpochs", "ByEpoch", "RampByEpoch"]
 
 
 @dataclass(frozen=True)
@@ -77,3 +77,40 @@ class BetweenEpochs(_Epochs):
         whole, part = self.place(step)
         here, there = self.course(whole), self.course(whole + 1)
         return here if here == there else between(here, there, part)
+
+
+@dataclass(frozen=True)
+class RampByEpoch:
+    """A ramp in equal steps, one per epoch: end · (e + 1) / E in epoch e (from 0) of E, as JCL's release raises λ.
+
+    >>> ramp = RampByEpoch(2.0, epochs=4, steps_per_epoch=3)
+    >>> [ramp(step) for step in (0, 2, 3, 11, 50)]
+    [0.5, 0.5, 1.0, 2.0, 2.0]
+    """
+
+    end: float
+    """The value of the last epoch."""
+
+    epochs: int
+    """E, how many epochs the ramp has."""
+
+    steps_per_epoch: int = 5_004
+    """Optimizer steps of an epoch; 5,004 for ImageNet at batch size 256. Set by `Run.fit`."""
+
+    def __post_init__(self) -> None:
+        finite(self, "end")
+        at_least(self, 1, "epochs", "steps_per_epoch")
+
+    def __call__(self, step: int) -> float:
+        """The value of the epoch that `step` is in."""
+        return self.end * min(step // self.steps_per_epoch + 1, self.epochs) / self.epochs
+
+    def fit_to(self, images: int, batch_size: int) -> "RampByEpoch":
+        """The same ramp, in epochs of `images` images."""
+        return replace(self, steps_per_epoch=max(1, images // batch_size))
+
+    def stretch(self, longer: float, finer: float) -> "RampByEpoch":
+        """The ramp for `longer` times as many epochs, with `finer` times as many steps in each; still a step per
+        epoch."""
+        epochs, steps = round(self.epochs * longer), round(self.steps_per_epoch * finer)
+        return replace(self, epochs=max(1, epochs), steps_per_epoch=max(1, steps))

@@ -33,10 +33,11 @@ class CosineByEpoch:
     With n steps per epoch, E epochs and w warm-up epochs, at step s of epoch e = ⌊s / n⌋:
 
         warm-up (e < w):  base · (s + 1) / (w · n)
-        then:             final + (base − final) · ½(1 + cos(π (e − w) / (E − w)))
+        then:             final + (base − final) · ½(1 + cos(π (e + f − w) / (E − w)))
 
-    MoCo's own schedule has w = 0 and final = 0; its last epoch still trains, since e is E − 1 there. Warm-up moves at
-    every step and reaches `base` at its last step. The rate at step 0 is above 0, so that no step is wasted.
+    MoCo's own schedule has w = 0, f = 0 and final = 0; its last epoch still trains, since e is E − 1 there. PyContrast
+    counts epochs from f = 1, so its last epoch trains at `final`. Warm-up moves at every step and reaches `base` at its
+    last step. The rate at step 0 is above 0, so that no step is wasted.
     """
 
     base: float
@@ -45,6 +46,8 @@ class CosineByEpoch:
     """Learning rate that the curve reaches at the end of the last epoch."""
     warmup_epochs: int = 0
     """Epochs of linear warm-up."""
+    first: int = 0
+    """Number of the first epoch, f: 0, or 1 if the curve begins an epoch further on."""
 
     def scale(self, factor: float) -> "CosineByEpoch":
         """The same schedule at `factor` times the learning rate."""
@@ -56,13 +59,14 @@ class CosineByEpoch:
 
     def __post_init__(self) -> None:
         at_least(self, 0, "base", "final", "warmup_epochs")
+        require(self, "first", self.first, self.first in (0, 1), "be 0 or 1")
 
     def __call__(self, step: int, steps_per_epoch: int, epochs: int) -> float:
         """The learning rate of `step`; raises `UserError` if the warm-up fills the whole run."""
         check_run(self, step, steps_per_epoch, epochs, self.warmup_epochs)
         if step < self.warmup_epochs * steps_per_epoch:
             return climb(self.base, step, self.warmup_epochs * steps_per_epoch)
-        epoch = min(step // steps_per_epoch - self.warmup_epochs, epochs - self.warmup_epochs)
+        epoch = min(step // steps_per_epoch + self.first, epochs) - self.warmup_epochs
         return half_cosine(self.base, self.final, epoch / (epochs - self.warmup_epochs))
 
 

@@ -140,7 +140,8 @@ class Run:
 
     accumulate: int = 1
     """Parts that a batch is cut into, to save memory. In-batch methods then compare within a part only, so they have
-    fewer negatives; a queue or bank is read as it was before the whole batch."""
+    fewer negatives; a queue or bank is read as it was before the whole batch. The loss is the mean over the parts, each
+    of which counts alike, even if fewer of its queries have a positive (local aggregation)."""
 
     resizing: ProgressiveResizing | None = field(default=None, metadata={"later": True})
     """Small views at the start of training, for short runs; None: full size throughout."""

@@ -45,7 +45,7 @@ class Session:
         """`progress` gets (images done, images in all) while images are decoded into memory."""
         self.run, self.fabric, self.source = run, fabric, source
         torch.manual_seed(run.seed)
-        trial(run, steps=run.epochs * steps_in(len(source), run.batch_size))
+        trial(run, len(source), steps=run.epochs * steps_in(len(source), run.batch_size))
         self.side = try_networks(run, source)  # of full-size views, in pixels
         torch.manual_seed(run.seed)
         self.learner = Learner(run.encoders, run.branches, len(source), run.seed)

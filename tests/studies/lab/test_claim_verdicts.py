@@ -71,6 +71,13 @@ def test_a_precondition_that_is_not_reached_makes_void() -> None:
     assert last.verdict == "void" and "ours − raw" in last.reason
 
 
+def test_a_precondition_that_is_not_shown_decides_nothing() -> None:
+    """Too few seeds, or an interval on both sides of 0, do not show that it does not hold."""
+    for rows in (numbers(8.0, 5.0, raw=8.0), numbers(8.0, 5.0, raw=9.0, seeds=4), numbers(8.0, 5.0, seeds=1)):
+        (*_, last) = judge_claims(ENTRY, rows)
+        assert last.verdict == "undecided" and "its precondition is not shown: ours − raw" in last.reason
+
+
 def test_four_seeds_decide_nothing() -> None:
     few = judge_claims(replace(ENTRY, gate=None), numbers(8.0, 5.0, seeds=4))
     assert [one.verdict for one in few[:2]] == ["undecided", "undecided"] and "4 of at least 5" in few[0].reason

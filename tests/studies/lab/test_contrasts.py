@@ -88,6 +88,23 @@ def test_numbers_without_spread_and_single_ones_decide_nothing() -> None:
         assert result.verdict == "undecided" and result.p == 1.0
 
 
+def test_bounded_numbers_that_all_seeds_agree_on_are_decided_by_sign_flips() -> None:
+    """Such as a rank correlation of 1: eight seeds have p 2/2⁸, five have .0625."""
+    for seeds, verdict in ((8, "supported"), (5, "undecided")):
+        (result,) = judge_contrasts([SeedContrast("ρ", (1.0,) * seeds, bounded=True)])
+        assert result.p == 2 / 2**seeds and result.verdict == verdict
+    (against,) = judge_contrasts([SeedContrast("ρ", (-1.0,) * 8, bounded=True)])
+    assert against.verdict == "refuted"
+
+
+def test_a_question_that_several_claims_ask_is_corrected_for_once() -> None:
+    values = (0.4, 0.5, 0.3, 0.45, 0.5)
+    (alone,) = judge_contrasts([one(values)])
+    again = judge_contrasts([one(values), SeedContrast("by another name", values), one((0.1, -0.1, 0.2, 0.0, 0.1))])
+    assert [each.name for each in again] == [alone.name, "by another name", alone.name]
+    assert again[0].p == again[1].p == pytest.approx(2 * alone.p)
+
+
 def test_false_alarms_of_a_whole_entry_stay_near_their_level() -> None:
     chance = np.random.default_rng(7)
     entries = [judge_contrasts([one(tuple(row)) for row in chance.normal(0, 1, (6, 6))]) for _ in range(30)]

@@ -232,7 +232,7 @@ def _try(point: SweepPoint, train: Source) -> None:
             crops = point.run.views.crop(train.image(number), generator)
             point.run.views.finish(tuple(crop[None] for crop in crops), generator)
         evaluation_view(point.run)
-        trial(point.run)
+        trial(point.run, len(train))
         try_networks(point.run, train)
     except UserError as problem:
         raise UserError(f"the value {point.label} does not fit: {problem}") from problem

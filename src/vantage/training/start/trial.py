@@ -18,7 +18,7 @@ from vantage.data import Source
 from vantage.encoders import Encoder
 from vantage.encoders.activations import bytes_for_backward
 from vantage.encoders.normalization.grouped import share_of_groups
-from vantage.errors import UnreadableImage, UserError, first_line
+from vantage.errors import UnreadableImage, UserError, first_line, with_place
 from vantage.estimators import EstimatorChoice
 from vantage.machine.allocator import check_memory, check_views
 from vantage.memory import StoreOf
@@ -28,7 +28,7 @@ from vantage.training.run import Fits, Run
 
 __all__ = ["trial", "try_networks"]
 
-_IMAGES, _BATCH, _WIDTH = 64, 8, 16
+_FEWEST, _MOST, _BATCH, _WIDTH = 64, 1_024, 8, 16  # images that a memory is built for on trial; a batch of them
 _SAMPLES = 2  # real images that the networks are tried on
 
 
@@ -101,22 +101,26 @@ def _misfit(run: Run, number: int, view: Tensor, problem: Exception) -> str:
     )
 
 
-def trial(run: Run, steps: int = 1) -> None:
+def trial(run: Run, images: int = _FEWEST, steps: int = 1) -> None:
     """Raises `UserError` naming the first branch whose parts do not work together, or that has no negatives.
 
-    `steps` is the number of optimizer steps of the run. At the last one, schedules have reached their end and adaptive
-    numbers are set to theirs, so a share that would leave [0, 1] during training is refused at once.
+    `images` is the number of training images, for 1,024 of which memories are fitted on trial (for 64 if there are
+    fewer), with random vectors. `steps` is the number of optimizer steps of the run. At the last one, schedules have
+    reached their end and adaptive numbers are set to theirs, so a share that would leave [0, 1] during training is
+    refused at once.
     """
     _check_groups(run)
-    batch = min(_BATCH, run.batch_size // run.accumulate)
+    batch, images = min(_BATCH, run.batch_size // run.accumulate), max(_FEWEST, min(images, _MOST))
     for number, (branch, owner) in enumerate(zip(run.branches, owners(run.branches), strict=True)):
         whole = replace(branch, memory=run.branches[owner].memory)
         try:
-            _try(whole, batch, 0)
+            _try(whole, images, batch, 0)
             if steps > 1:
-                _try(everywhere(whole, _at_its_end), batch, steps - 1)
+                _try(everywhere(whole, _at_its_end), images, batch, steps - 1)
         except UserError as problem:
             raise UserError(f"branch {number} cannot work: {problem}") from problem
+        except Exception as problem:  # a user's part may raise anything
+            raise UserError(f"branch {number} cannot work: {with_place(problem)}") from problem
 
 
 def _at_its_end(part: object) -> object:
@@ -144,15 +148,15 @@ def _has_batch_norm(encoder: Encoder) -> bool:
         return any(isinstance(layer, _BatchNorm) for layer in encoder.build().modules())
 
 
-def _try(branch: Branch, batch: int, step: int) -> None:
+def _try(branch: Branch, images: int, batch: int, step: int) -> None:
     assert not isinstance(branch.memory, StoreOf)
-    memory = branch.memory.fit_to(_IMAGES, batch) if isinstance(branch.memory, Fits) else branch.memory
-    store = memory.build(_IMAGES, _WIDTH)
+    memory = branch.memory.fit_to(images, batch) if isinstance(branch.memory, Fits) else branch.memory
+    store = memory.build(images, _WIDTH)
     if store.waits:
-        rows = Keys(normalize(torch.randn(_IMAGES, _WIDTH), dim=1), torch.arange(_IMAGES))
+        rows = Keys(normalize(torch.randn(images, _WIDTH), dim=1), torch.arange(images))
         store.begin(rows.rows(store.share))
-    state = branch.estimator.build(_IMAGES) if isinstance(branch.estimator, EstimatorChoice) else None
-    image = torch.arange(batch).flip(0) + _IMAGES // 2  # so that no image has the number of its row
+    state = branch.estimator.build(images) if isinstance(branch.estimator, EstimatorChoice) else None
+    image = torch.arange(batch).flip(0) + images // 2  # so that no image has the number of its row
     fresh = [Keys(normalize(torch.randn(batch, _WIDTH), dim=1), image) for _ in range(branch.views)]
     vector = fresh[branch.query].vector.clone().requires_grad_()
     query = Keys(vector, image, seed=draws.query_seeds(0, 0, image), step_seed=0)

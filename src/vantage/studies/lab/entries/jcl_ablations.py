@@ -79,8 +79,8 @@ FIGURE_2B = Entry(
         _MEASURES) for strength in (0.2, 1.0, 10.0))),
     gate=GATE,
     claims=(
-        Claim("1", "λ .2, 1 and 4 are within ± .5", "§4.4.2", (Close(("JCL, λ 0.2", "JCL, λ 1", "JCL"), 0.5),), (), LINEAR,
-            True),
+        Claim("1", "λ .2, 1 and 4 are within ± .5", "§4.4.2", (Close(("JCL, λ 0.2", "JCL, λ 1", "JCL"), 0.5),), (),
+            LINEAR, True),
         Claim("2", "λ 10 is below λ 1 and 4", "§4.4.2", (Beats("JCL, λ 1", "JCL, λ 10"), Beats("JCL", "JCL, λ 10")),
             (), LINEAR, True),
         Claim("3", "λ 0 is below λ 4", "§4.4.2", (Beats("JCL", "JCL, λ 0"),), (), LINEAR, True, note=_SAME),

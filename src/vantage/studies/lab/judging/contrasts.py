@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from statistics import fmean, stdev
 
@@ -15,7 +15,8 @@ LEVEL = 0.05
 """Probability below which a claim counts as decided, after Holm's correction over its entry."""
 
 FEWEST = 5
-"""Pairs below which nothing is decided: a sign-flip test of four pairs cannot go below p = .125."""
+"""Pairs below which nothing is decided. Sign flips of five pairs, which are shown beside the t test, cannot go below
+p = .0625: only six or more pairs can be decided by both."""
 
 _MOST_FLIPS = 2**16
 """Most sign patterns that are enumerated; with more, the sign-flip p is left out."""
@@ -33,6 +34,10 @@ class SeedContrast:
 
     delta: float = 0.0
     """δ; 0 asks whether the numbers lie above 0."""
+
+    bounded: bool = False
+    """Whether the numbers have a largest value at which seeds may well agree, such as a rank correlation. Without any
+    spread the sign flips then decide, since there is no t test."""
 
     def __post_init__(self) -> None:
         if self.delta < 0 or not all(math.isfinite(value) for value in self.values):
@@ -83,19 +88,25 @@ def sign_flip(values: Sequence[float]) -> float | None:
 
 def judge_contrasts(contrasts: Sequence[SeedContrast]) -> list[ContrastResult]:
     """Test all contrasts of an entry, with one correction: "above 0" by a paired t test, "within ±δ" by two one-sided
-    tests (inside) or by a t test of the excess over δ (outside). Fewer than five pairs, or values without any spread,
-    decide nothing."""
-    tests = [_t_test(one) for one in contrasts]
-    places = [number for number, (p, _) in enumerate(tests) if p is not None]
-    corrected_p = dict(zip(places, holm([p for p, _ in tests if p is not None]), strict=True))
+    tests (inside) or by a t test of the excess over δ (outside). Fewer than five pairs, or values without any spread
+    (unless they are bounded), decide nothing. The same numbers asked by several claims are corrected for once."""
+    tests = {_question(one): _t_test(one) for one in contrasts}
+    places = [question for question, (p, _) in tests.items() if p is not None]
+    corrected_p = dict(zip(places, holm([p for p, _ in tests.values() if p is not None]), strict=True))
     results = []
-    for number, (one, (_, favors_claim)) in enumerate(zip(contrasts, tests, strict=True)):
-        p, enough_pairs = corrected_p.get(number, 1.0), len(one.values) >= FEWEST
+    for one in contrasts:
+        _, favors_claim = tests[_question(one)]
+        p, enough_pairs = corrected_p.get(_question(one), 1.0), len(one.values) >= FEWEST
         verdict = ("supported" if favors_claim else "refuted") if enough_pairs and p < LEVEL else "undecided"
         low, high = interval(one.values)
         mean = fmean(one.values) if one.values else math.nan
         results.append(ContrastResult(one.name, len(one.values), mean, low, high, p, _flips(one), verdict))
     return results
+
+
+def _question(contrast: SeedContrast) -> SeedContrast:
+    """What is asked, whatever it is called."""
+    return replace(contrast, name="")
 
 
 def _t_test(contrast: SeedContrast) -> tuple[float | None, bool]:
@@ -104,7 +115,7 @@ def _t_test(contrast: SeedContrast) -> tuple[float | None, bool]:
         return None, False
     mean, error = fmean(contrast.values), stdev(contrast.values) / math.sqrt(len(contrast.values))
     if error <= 1e-12 * max(1.0, abs(mean)):
-        return None, False
+        return (sign_flip(contrast.values), mean > 0) if contrast.bounded and mean else (None, False)
     free = len(contrast.values) - 1.0
     if not contrast.delta:
         return two_sided(mean / error, free), mean > 0

@@ -74,7 +74,8 @@ class Correlation(AllContrasts):
         sign = -1.0 if self.negative else 1.0
         each = zip(zip(*rows, strict=True), zip(*other, strict=True), strict=True)
         x_name = self.against if isinstance(self.against, str) else "what varies"
-        return (SeedContrast(f"{'−' * self.negative}ρ with {x_name}", tuple(sign * spearman(y, x) for y, x in each)),)
+        correlations = tuple(sign * spearman(y, x) for y, x in each)
+        return (SeedContrast(f"{'−' * self.negative}ρ with {x_name}", correlations, bounded=True),)
 
 
 @dataclass(frozen=True)

@@ -106,8 +106,10 @@ def _claim_verdict(
     results = tuple(one for _, some in parts for one in some)
     verdicts = [predicate.overall_verdict([one.verdict for one in some]) for predicate, some in parts]
     whole = "refuted" if "refuted" in verdicts else "supported" if set(verdicts) == {"supported"} else "undecided"
-    if claim.precondition is not None and (reason := _missing_precondition(claim.precondition, numbers, claim.measure)):
-        return ClaimVerdict(claim, "void", results, reason, paper, contradictions)
+    if claim.precondition is not None:
+        void, reason = _missing_precondition(claim.precondition, numbers, claim.measure)
+        if reason:
+            return ClaimVerdict(claim, "void" if void else "undecided", results, reason, paper, contradictions)
     if claim.accuracy and gate_reason:
         return ClaimVerdict(claim, "undecided", results, gate_reason, paper, contradictions)
     fewest = min(one.n for one in results)
@@ -144,12 +146,19 @@ def _gate_reason(gate: Gate, numbers: Numbers) -> str:
     return ""
 
 
-def _missing_precondition(precondition: Predicate, numbers: Numbers, measure: str) -> str:
+def _missing_precondition(precondition: Predicate, numbers: Numbers, measure: str) -> tuple[bool, str]:
+    """Whether a precondition is shown not to hold, and why it is not shown to hold; empty if it is."""
     contrasts = _contrasts(precondition, numbers, measure)
     if not contrasts:
-        return "its precondition was not measured"
-    low = [one for one in contrasts if interval(one.values)[0] <= 0]
-    return f"void, since {low[0].name} is not above 0" if low else ""
+        return False, "its precondition was not measured"
+    for one in contrasts:
+        low, high = interval(one.values)
+        enough_pairs = len(one.values) >= FEWEST
+        if enough_pairs and high <= 0:
+            return True, f"void, since {one.name} is not above 0"
+        if not enough_pairs or low <= 0:
+            return False, f"its precondition is not shown: {one.name} may not be above 0"
+    return False, ""
 
 
 def _contrasts(predicate: Predicate, numbers: Numbers, measure: str) -> tuple[SeedContrast, ...]:
