@@ -134,7 +134,9 @@ class TrainingStub:
 @pytest.fixture
 def training(monkeypatch: pytest.MonkeyPatch) -> TrainingStub:
     stub = TrainingStub()
-    monkeypatch.setattr("vantage.planning.speed.measure_speed", lambda run, source, seconds=2.0: stub.speed)
+    monkeypatch.setattr(
+        "vantage.planning.speed.measure_speed", lambda run, source, seconds=2.0, progress=None: stub.speed
+    )
     monkeypatch.setattr("vantage.training.loop.train", stub.train)
     monkeypatch.setattr("vantage.training.loop.resume", stub.resume)
     return stub
@@ -293,9 +295,9 @@ def test_what_was_fitted_and_what_was_given_is_reported(
     run_of(training, *words)
     output = capsys.readouterr()
     assert output.out == ""
-    assert "branches.0.memory.length: recipe 4,096, this run 20, why fitted to the images" in output.err
-    assert "epochs: recipe 200, this run 6, why given" in output.err
-    assert re.search(r"learning_rate\.milestones\.0: recipe 120, this run .*, why follows what was given", output.err)
+    assert "branches.0.memory.length: recipe 4,096, this run 20 (fitted to the images)" in output.err
+    assert "epochs: recipe 200, this run 6 (given)" in output.err
+    assert re.search(r"learning_rate\.milestones\.0: recipe 120, this run .* \(follows what was given\)", output.err)
     assert f"images: 40 from {images}" in output.err
     assert "the short side of the images is 40 px" in output.err
     words[5] = tmp_path / "quiet"
@@ -385,12 +387,12 @@ def test_an_optimizer_for_a_learning_rate_without_a_base_is_given_with_its_rate(
         ("recipes --import no_such_module_here", "no module of this name is in this folder or installed"),
         ("recipes moco_v3", "no recipe 'moco_v3'; did you mean moco_v"),
         ("recipes --sise 3", "no option --sise; did you mean --size?"),
-        ("pretrain", "pretrain needs --data: A folder"),
+        ("pretrain", "pretrain needs --data: a folder"),
         ("pretrain --data OUT/nowhere --out OUT", "nowhere does not exist"),
-        ("pretrain --data IMAGES --out OUT --minutes 0", "0.0 minutes was asked for: give a number above 0"),
+        ("pretrain --data IMAGES --out OUT --minutes 0", "--minutes 0: give a number above 0"),
         ("pretrain moco_v2 --data IMAGES --out OUT --minutes soon", "--minutes: expected a number, found soon"),
         ("pretrain moco --data x --out y", "no recipe 'moco'; did you mean moco_v"),
-        ("pretrain moco_v2 --out OUT", "needs --data: A folder"),
+        ("pretrain moco_v2 --out OUT", "needs --data: a folder"),
         ("pretrain moco_v2 --out OUT --data OUT/nowhere", "nowhere does not exist"),
         ("pretrain moco_v2 --out OUT --data IMAGES --epocs 3", "no option --epocs; did you mean --epochs?"),
         ("pretrain moco_v2 --resume RUN", "no option --resume; did you mean vantage resume RUN?"),
@@ -425,7 +427,7 @@ def test_an_optimizer_for_a_learning_rate_without_a_base_is_given_with_its_rate(
         ("pretrain moco_v2 --out OUT --data IMAGES stray", "pretrain has no use for 'stray': --data takes one value"),
         ("pretrain moco_v2 --out IMAGES/a/0.png --data IMAGES", "is a file: name a folder"),
         ("pretrain moco_v2 --out RUN --data IMAGES", "already holds a run: continue it with `vantage resume"),
-        ("resume", "resume needs RUN: Folder of the run"),
+        ("resume", "resume needs RUN: folder of the run"),
         ("resume OUT", "holds no run"),
         ("resume RUN --set epochs=7", "epochs is 8 in the run, 7 was asked"),
         ("resume RUN --set branches.0.memory.length=7", r"branches\.0\.memory\.length is 20 in the run, 7 was asked"),

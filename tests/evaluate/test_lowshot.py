@@ -206,7 +206,7 @@ def test_the_table_shows_mean_and_deviation() -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("shots", "needs RUN: Folders of runs"),
+        ("shots", "needs RUN: folders of runs"),
         ("shots RUN --out shots.bmp", "end the name with .png, .svg or .pdf"),
         ("shots RUN --out RUN/not.json/shots.png", "not.json is a file: choose another name"),
         ("shots RUN/missing.json", "cannot read"),

@@ -128,10 +128,13 @@ def test_whatever_is_more_than_tensors_is_refused_and_nothing_runs(content: Any,
 
 def test_files_that_are_no_weights_are_refused_in_words(tmp_path: Path, resnet: dict[str, Tensor]):
     out = tmp_path / "out.safetensors"
-    for name, content in (("empty.pth", b""), ("text.pth", b"no pickle"), ("broken.pth", b"PK\x03\x04" + bytes(90))):
+    for name, content in (("empty.pth", b""), ("text.pth", b"no pickle"), ("rows.parquet", b"PAR1" + bytes(90))):
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(UserError, match="is refused: it is damaged"):
+        with pytest.raises(UserError, match="is refused: torch.save did not write it"):
             convert(tmp_path / name, out)
+    (tmp_path / "broken.pth").write_bytes(b"PK\x03\x04" + bytes(90))
+    with pytest.raises(UserError, match=r"is refused: it is damaged, .* would run code\. None of it was run"):
+        convert(tmp_path / "broken.pth", out)
     (tmp_path / "weights.safetensors").write_bytes(bytes(100))
     with pytest.raises(UserError, match="is not a safetensors file, or is damaged"):
         read_weights(tmp_path / "weights.safetensors")

@@ -290,7 +290,7 @@ def test_impossible_settings_are_refused():
     for choice in (ClusteredBank(clusters=9), ReclusteredBank(clusters=9)):
         with pytest.raises(UserError, match=r"Run\.fit"):
             choice.build(8, 3)
-    with pytest.raises(UserError, match="clusters is 1: give at least 2"):
+    with pytest.raises(UserError, match="clusters is 1; it must be 2 or more"):
         ClusteredBank(clusters=1)  # with one cluster for all, no image has a negative
     with pytest.raises(UserError, match="refresh_every is 0"):
         ClusteredBank(refresh_every=0)

@@ -50,7 +50,7 @@ def record_result(folder: Path, run: float, **baselines: float) -> None:
     record = {"protocol": "knn", "version": 1, "settings": {"k": 20}, "test_split": "", "view": "EvaluationView()"}
     record |= {"checkpoint": "step-000000007", "encoder": "", "train": "a", "test": "b", "device": "cpu"}
     record["outcomes"] = {
-        name: {"measures": {"top-1": value}, "train_images": 10, "test_images": 5, "chosen": {}}
+        name: {"measures": {"top-1": value}, "train_images": 10, "test_images": 5_000, "chosen": {}}
         for name, value in outcomes.items()
     }
     (folder / "evaluations").mkdir(exist_ok=True)

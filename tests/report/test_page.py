@@ -67,7 +67,7 @@ def test_a_page_has_every_section_and_hostile_names_are_text(hostile: tuple[Path
     record_result(run, 50.0, random_encoder=60.0)
     page = write(tmp_path, run, source=source)
     assert [one.get("id") for one in page.all("section")] == list(SECTIONS)
-    assert "Under-trained:" in page.text and "a baseline is as good as the run in knn, top-1." in page.text
+    assert "Under-trained:" in page.text and "a baseline is as good as the run in knn, top-1 on 5,000 " in page.text
     assert "60.00" in page.text and "<script>run" in page.text and "vantage pretrain <script>" in page.text
     alternatives = [one.get("alt") for one in page.all("img")]
     assert any(name and name.startswith(f"{HOSTILE[0]}/{HOSTILE[1]}") for name in alternatives)

@@ -191,6 +191,24 @@ def test_signals_save_and_end_cleanly(number: signal.Signals, images_path: str, 
         assert resume(folder).finished
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_to_all_processes_saves_and_ends_cleanly(number: signal.Signals, images_path: str, tmp_path: Path):
+    """Also those that decode images: Ctrl-C, `timeout` and others reach the whole group."""
+    words = ["--data", images_path, "--size", "16", "--epochs", "900", "--batch-size", "8", "--precision", "32-true"]
+    words += ["--set", "hardware.accelerator=cpu", "--set", "data.resident_bytes=0", "--backbone", "convolutions"]
+    command = [sys.executable, "-m", "vantage.cli", "pretrain", "moco_v2", *words, "--out", str(tmp_path / "run")]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(command, env=environment, start_new_session=True, stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        while b"epoch 2" not in process.stderr.readline():
+            assert process.poll() is None
+        os.killpg(process.pid, number)
+        message = process.stderr.read().decode()
+    assert process.returncode == 130 and "continue with: vantage resume" in message, message
+    assert checkpoint.latest(tmp_path / "run")
+
+
 def test_a_signal_is_seen_after_the_step_it_came_in(images_path: str, tmp_path: Path, monkeypatch):
     run = replace(small_run("moco_v2", images_path, epochs=2), monitoring=Monitoring(log_every=1000))
 
@@ -380,7 +398,7 @@ def test_resume_says_where_it_goes_on(images_path: str, tmp_path: Path, capsys: 
     train(small_run("moco_v2", images_path, epochs=1), tmp_path / "run")
     with allowing("tiny"):
         resume(tmp_path / "run", progress=PlainProgress())
-        assert "continuing at step 6 of 6" in capsys.readouterr().err
+        assert "all 6 steps are done already" in capsys.readouterr().err
         shutil.rmtree(tmp_path / "run" / "checkpoint")
         resume(tmp_path / "run", progress=PlainProgress())
         assert "there is no checkpoint yet: starting at the first step of 6" in capsys.readouterr().err

@@ -65,7 +65,7 @@ def test_a_network_for_each_view_is_tried_on_that_view() -> None:
 def test_images_too_small_for_a_network_are_refused() -> None:
     run = small_run("moco_v2", "")
     encoder = replace(run.encoders.encoder, backbone=_Wide())  # pyright: ignore
-    with pytest.raises(UserError, match=r"16 x 16 pixels \(.*[Kk]ernel size"):
+    with pytest.raises(UserError, match=r"16 x 16 pixels: give larger views .*\(.*[Kk]ernel size"):
         try_networks(replace(run, encoders=replace(run.encoders, encoder=encoder)), noise())  # pyright: ignore
 
 
@@ -73,7 +73,7 @@ def test_a_network_is_tried_on_the_smallest_views_that_it_will_see() -> None:
     run = replace(small_run("simclr", ""), resizing=ProgressiveResizing((8,), (0.5,)))
     encoder = replace(run.encoders.encoder, backbone=_Wide(kernel=13))  # pyright: ignore
     run = replace(run, encoders=replace(run.encoders, encoder=encoder))  # pyright: ignore
-    with pytest.raises(UserError, match=r"8 x 8 pixels \(.*[Kk]ernel size"):
+    with pytest.raises(UserError, match=r"8 x 8 pixels: give larger views .*\(.*[Kk]ernel size"):
         try_networks(run, noise())
 
 

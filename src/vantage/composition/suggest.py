@@ -24,7 +24,7 @@ def did_you_mean(word: str, names: Iterable[str], otherwise: str = "") -> str:
         ends = difflib.get_close_matches(last, {_last(name) for name in names}, 1, _CLOSE)
         near = [name for name in names if ends and _last(name) == ends[0]]
     if not near and len(plain) > 2:
-        near = [name for name in names if name.lstrip("-").startswith(plain)]
+        near = sorted((name for name in names if name.lstrip("-").startswith(plain)), key=len)
     if not near:  # a typing error seldom changes the first letter
         same_start = [name for name in by_plain if name[:1] == plain[:1]]
         near = [by_plain[name] for name in difflib.get_close_matches(plain, same_start, 1, _LESS_CLOSE)]

@@ -3,7 +3,10 @@
 b: images of a batch on this process   v, s: height and width of crops
 """
 
+import signal
+import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_start_method
 from multiprocessing.reduction import ForkingPickler
@@ -20,6 +23,7 @@ from vantage.data.sources.source import Source, blocks_of
 from vantage.errors import DataError, UnreadableImage
 
 _TRIES = 100
+_LAST_SECONDS = 60  # that a worker still works after SIGTERM
 
 
 @dataclass(frozen=True)
@@ -79,15 +83,17 @@ class StreamedImages:
         if num_workers > 0:
             _check_sendable(source)
         self._plan = _StepSampler(blocks_of(source), batch_size, seed, (rank, world_size, accumulate), shuffle_window)
-        self._loader = DataLoader(
-            _CropDataset(source, crops, seed, on_bad_image),
-            batch_sampler=self._plan,
-            num_workers=num_workers,
-            collate_fn=_stack,
-            pin_memory=torch.cuda.is_available(),
-            persistent_workers=num_workers > 0,
-            prefetch_factor=prefetch if num_workers > 0 else None,
-        )
+        with _no_advice():
+            self._loader = DataLoader(
+                _CropDataset(source, crops, seed, on_bad_image),
+                batch_sampler=self._plan,
+                num_workers=num_workers,
+                collate_fn=_stack,
+                pin_memory=torch.cuda.is_available(),
+                worker_init_fn=_outlast_signals,
+                persistent_workers=num_workers > 0,
+                prefetch_factor=prefetch if num_workers > 0 else None,
+            )
 
     def batches(self, epoch: int, start_step: int = 0) -> Iterator[Batch]:
         """The batches of an epoch from a step on; raises `UnreadableImage`.
@@ -95,13 +101,31 @@ class StreamedImages:
         Only one epoch at a time: starting another ends the previous one.
         """
         self._plan.epoch, self._plan.start_step = epoch, start_step
-        for batch in self._loader:
+        with _no_advice():
+            batches = iter(self._loader)
+        for batch in batches:
             if isinstance(batch, UnreadableImage):
                 try:
                     raise batch
                 finally:
                     del batch  # it refers to this frame; the cycle would keep the workers until garbage collection
             yield batch
+
+
+@contextmanager
+def _no_advice() -> Iterator[None]:
+    """Without torch's warning that a machine has fewer cores than there are workers, which wait for a disk too."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "This DataLoader will create", UserWarning)
+        yield
+
+
+def _outlast_signals(_: int) -> None:
+    """In a worker: SIGINT and SIGTERM are for the training process, which needs batches until it ends cleanly, but they
+    often go to all processes at once (Ctrl-C, `timeout`, Slurm). After SIGTERM a worker ends in a minute, since the
+    training process sends it too if nothing else ends a worker."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: signal.alarm(_LAST_SECONDS))
 
 
 def _check_sendable(source: Source) -> None:

@@ -19,6 +19,7 @@ from vantage.evaluate.result import Result, path_of, save
 from vantage.evaluate.task import Task
 from vantage.frozen.encoder import load, random_encoder
 from vantage.frozen.labeled_features import finite_features
+from vantage.measures.accuracy import error_of_difference
 from vantage.measures.sphere import effective_rank
 from vantage.storage.files import result_file
 from vantage.training.feed import held_out_part, training_part
@@ -74,7 +75,7 @@ def sanity_check(run_folder: Path, source: Source, work: Work | None = None) -> 
 
 def _compare(result: Result, count: int, split: str) -> SanityCheck:
     top1, *others = (outcome.accuracy.top1 for outcome in result.outcomes.values())
-    gaps = [(top1 - other, 2 * _error(top1, other, count)) for other in others]
+    gaps = [(top1 - other, 2 * error_of_difference(top1, other, count)) for other in others]
     beats_all = all(gap > noise for gap, noise in gaps)
     accuracies = ", ".join(f"{name} {outcome.accuracy.top1:.1f} %" for name, outcome in result.outcomes.items())
     if beats_all:
@@ -86,11 +87,6 @@ def _compare(result: Result, count: int, split: str) -> SanityCheck:
     else:
         verdict = "training did NOT help: raw pixels or a random encoder do better"
     return SanityCheck(beats_all, (f"kNN on {split}: {accuracies}", verdict))
-
-
-def _error(one: float, other: float, count: int) -> float:
-    """Standard error of the difference of two accuracies in percent."""
-    return float(sum(share * (100 - share) for share in (one, other)) / count) ** 0.5
 
 
 def _without_labels(run_folder: Path, source: Source, work: Work) -> SanityCheck:

@@ -6,10 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vantage.measures.accuracy import error_of_difference
+
 __all__ = ["BASELINES", "LabeledResult", "as_good", "current_settings", "recorded_results"]
 
 BASELINES = ("raw pixels", "random encoder")
 """Names of the baselines in records."""
+
+_CHANCE = 5.0
+"""Points of accuracy by which two equally good networks may differ on enough test images."""
 
 _NEW_NAMES = {
     "batch": "batch_size",
@@ -67,13 +72,19 @@ def recorded_results(folder: Path) -> list[LabeledResult]:
 
 
 def as_good(results: list[LabeledResult], checkpoint: str) -> list[str]:
-    """The titles of results of this checkpoint in which a baseline is as good as the run."""
-    return [
-        result.title
-        for result in results
-        if result.checkpoint == checkpoint and "(" not in result.measure  # a percentage: higher is better
-        if any(value >= result.value for value in result.baselines.values())
-    ]
+    """The results of this checkpoint in which a baseline is as good as the run, in words. Results count on so many test
+    images that chance is less than `_CHANCE` points, or if the baseline leads by more than chance."""
+    found = []
+    for result in results:
+        if result.checkpoint != checkpoint or "(" in result.measure:  # percentages only: higher is better
+            continue
+        for name, value in result.baselines.items():
+            chance = 2 * error_of_difference(value, result.value, result.test_images)
+            if value >= result.value and (chance <= _CHANCE or value - result.value > chance):
+                numbers = f"{result.value:.1f}, {name} {value:.1f}"
+                found.append(f"{result.title} on {result.test_images:,} test images (the run {numbers})")
+                break
+    return found
 
 
 def current_settings(record: Mapping[str, Any]) -> dict[str, Any]:

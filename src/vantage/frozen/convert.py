@@ -64,6 +64,9 @@ def convert(file: Path, out: Path, key: str = "") -> Conversion:
 def _load(file: Path) -> Any:
     if not file.is_file():
         raise UserError(f"there is no file {file}{near_path(file)}")
+    with file.open("rb") as opened:
+        if not opened.read(4).startswith((b"PK", b"\x80")):
+            raise UserError(f"{file} is refused: torch.save did not write it. Give weights in a .pth, .pt or .tar file")
     try:
         with warnings.catch_warnings(action="ignore"):  # about what a damaged file seems to hold
             return torch.load(file, map_location="cpu", weights_only=True)
@@ -71,8 +74,8 @@ def _load(file: Path) -> Any:
         reason = next((line.strip() for line in str(problem).splitlines() if "GLOBAL" in line or "global" in line), "")
         raise UserError(
             f"{file} is refused: it is damaged, or holds more than tensors, so that loading it would run code"
-            f" ({(reason or str(problem) or type(problem).__name__)[:160]}). None of it was run. If you trust it,"
-            " save its state_dict alone with torch.save, and convert that"
+            f"{f' ({reason[:160]})' if reason else ''}. None of it was run. If you trust it, save its state_dict alone"
+            " with torch.save, and convert that"
         ) from problem
 
 

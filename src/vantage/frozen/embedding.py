@@ -24,7 +24,7 @@ from vantage.frozen.encoder import FrozenEncoder
 from vantage.frozen.features import batches
 from vantage.processes.sharing import write_on_first
 from vantage.storage.arrays import RowsFile, draft_of, fill, finish, forget_note
-from vantage.storage.files import atomic_file, not_written
+from vantage.storage.files import atomic_file, not_written, remedy
 
 __all__ = ["check_file", "facts_of", "write_embeddings", "write_parquet"]
 
@@ -79,8 +79,8 @@ def write_embeddings(encoder: FrozenEncoder, source: Source, file: Path, work: W
     try:
         write_on_first(write, parts)
     except OSError as problem:
-        then = f"Finished rows are kept in {draft.name}: free" if draft.exists() else "Free"
-        then += " some space and run the same again"
+        kept = f"Finished rows are kept in {draft.name}, and the same command goes on from them. "
+        then = kept * draft.exists() + remedy(problem)
         raise not_written("embeddings", file, problem, then) from problem
     return file
 

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-__all__ = ["Accuracy", "accuracy", "best_classes"]
+__all__ = ["Accuracy", "accuracy", "best_classes", "error_of_difference"]
 
 TOP1, TOP5 = "top-1", "top-5"
 _FIVE = 5
@@ -43,6 +43,11 @@ def best_classes(score: Float[Tensor, "n c"]) -> Int[Tensor, "n t"]:
     last."""
     comparable = torch.where(score.isnan(), -torch.inf, score)
     return comparable.topk(min(_FIVE, score.shape[1]), dim=1).indices
+
+
+def error_of_difference(one: float, other: float, images: int) -> float:
+    """Standard error of the difference of two accuracies in percent, each on this many images."""
+    return float(sum(share * (100 - share) for share in (one, other)) / max(1, images)) ** 0.5
 
 
 def _share(hit: Tensor) -> float:

@@ -13,8 +13,9 @@ from vantage.memory.bank import Bank
 from vantage.memory.clustering import Clustering
 from vantage.memory.host_count import HostCount
 from vantage.memory.kmeans import Closeness, Distance, kmeans, nearest
-from vantage.memory.labeled_rows import LabeledRows, RowMoves, at_least, check_first_rows
+from vantage.memory.labeled_rows import LabeledRows, RowMoves, check_first_rows
 from vantage.records import Keys
+from vantage.schedules.checks import at_least
 
 __all__ = ["ClusteredBank", "OnlineStore"]
 

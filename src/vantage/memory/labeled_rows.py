@@ -17,7 +17,7 @@ from vantage.memory.store import Store
 from vantage.records import Keys, Pool, Shard
 from vantage.records.members import Members
 
-__all__ = ["LabeledRows", "RowMoves", "at_least", "check_first_rows"]
+__all__ = ["LabeledRows", "RowMoves", "check_first_rows"]
 
 
 class LabeledRows(RowStore):
@@ -71,13 +71,6 @@ class RowMoves(NamedTuple):
 
     first: Bool[Tensor, "b"] | None
     """Which entries are the first of their image; `None` if no image is repeated."""
-
-
-def at_least(part: object, least: int, *names: str) -> None:
-    """Raises `UserError` for a field below `least`."""
-    for name in names:
-        if getattr(part, name) < least:
-            raise UserError(f"{type(part).__name__}.{name} is {getattr(part, name)}: give at least {least}")
 
 
 def check_first_rows(store: Store) -> None:

@@ -13,8 +13,9 @@ from vantage.memory.bank import Bank
 from vantage.memory.first_labels import Apart, FirstLabels
 from vantage.memory.host_count import HostCount
 from vantage.memory.kmeans import kmeans
-from vantage.memory.labeled_rows import LabeledRows, at_least, check_first_rows
+from vantage.memory.labeled_rows import LabeledRows, check_first_rows
 from vantage.records import Keys
+from vantage.schedules.checks import at_least
 
 __all__ = ["ReclusteredBank", "ReclusteredStore"]
 

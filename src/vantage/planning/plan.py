@@ -145,7 +145,8 @@ def plan(
     `source` holds the images, or is their path. Networks and view sizes are tried for a few seconds each, by real
     training steps, and the plan takes the most expensive pair that still sees enough images in the time
     (`vantage.planning.ladder`): small networks on a CPU, ResNets on a GPU. The minutes cover everything: the trials,
-    decoding, training, and the evaluation at the end, as in `vantage pretrain`. The speed determines the number of
+    decoding, training, and the evaluation at the end, as in `vantage pretrain`. Images of several sizes are decoded
+    once, and kept as squares, if there is time for it (`vantage.planning.squares`). The speed determines the number of
     epochs (at most 1,000) and, if there is not enough time for the whole set, the number of images. These determine
     batch size, learning rate, warm-up, momentum, queue and clusters (`vantage.planning.sizing`). Without a `recipe`,
     the method is SimCLR up to 96 pixels and MoCo v2 above. If there are labels, a tenth of the images (at most about
@@ -177,9 +178,10 @@ def rows(plan: Plan, held_out_images: int = 0) -> list[tuple[str, str]]:
     """A plan in five lines, each with its heading."""
     run, more = plan.run, plan.longer
     apart = f", {held_out_images:,} held out to judge by" if held_out_images else ""
+    squares = f", kept as squares of {run.data.resident_side} px" if run.data.resident_side else ""
     return [
         *choices(run),
-        ("epochs", f"{run.epochs:,} of {plan.images:,} images{apart}"),
+        ("epochs", f"{run.epochs:,} of {plan.images:,} images{apart}{squares}"),
         (
             "speed",
             f"{plan.images_per_second:,.0f} images/s here: {duration(plan.seconds)}, until {clock(plan.seconds)}",

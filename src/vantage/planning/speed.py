@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -52,9 +52,11 @@ class Speed:
         return self.start + run.epochs * (steps_in(images, run.batch_size) * self.step + self.epoch)
 
 
-def measure_speed(run: Run, source: Source, seconds: float = SHORT_LOOK) -> Speed:
+def measure_speed(
+    run: Run, source: Source, seconds: float = SHORT_LOOK, progress: Callable[[int, int], None] | None = None
+) -> Speed:
     """The speed of a run on the images of `source`, from about `seconds` of training steps and a few more seconds for
-    the work around them.
+    the work around them. `progress` gets (images done, images in all) while images are decoded into memory.
 
     The session is the one that training uses. Images decoded into memory stay in the cache, where training finds them.
     A network whose step takes longer than `seconds` is measured on a small batch, and the result is scaled up. A run on
@@ -69,10 +71,10 @@ def measure_speed(run: Run, source: Source, seconds: float = SHORT_LOOK) -> Spee
     )
     with torch.random.fork_rng(devices=[]), using_threads(hardware.threads):
         few = replace(alone, batch_size=_few(alone))
-        speed = _measure(few, source, seconds / 4)
+        speed = _measure(few, source, seconds / 4, progress)
         speed = replace(speed, step=speed.step * alone.batch_size / few.batch_size)
         if few != alone and speed.step <= seconds:
-            speed = _measure(alone, source, seconds)
+            speed = _measure(alone, source, seconds, progress)
     if shares > 1:
         on_cpu = hardware.accelerator == "cpu" or not torch.cuda.is_available()
         speed = replace(speed, step=speed.step * (hardware.devices if on_cpu else _EXCHANGE_FACTOR))
@@ -89,10 +91,10 @@ def _few(run: Run) -> int:
     return size
 
 
-def _measure(run: Run, source: Source, seconds: float) -> Speed:
+def _measure(run: Run, source: Source, seconds: float, progress: Callable[[int, int], None] | None) -> Speed:
     launch_start = time.monotonic()
     fabric, run = launch(run, QuietProgress())
-    session = Session(run, fabric, source)
+    session = Session(run, fabric, source, progress)
     start = time.monotonic() - launch_start
     waiting = _begin(session)
     batches = _endless(session)

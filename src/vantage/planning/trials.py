@@ -14,7 +14,8 @@ from vantage.errors import UserError
 from vantage.planning.ladder import Rung, rungs, suitable_size
 from vantage.planning.sizing import PlanOptions, compose, fit_run, least_epochs
 from vantage.planning.speed import SHORT_LOOK, Speed
-from vantage.training.feed import training_part, usual_size
+from vantage.planning.squares import SizeLook, decoding_seconds, keep_squares, look_at_sizes
+from vantage.training.feed import training_part
 from vantage.training.run import Run
 
 __all__ = ["LONGER", "MOST_EPOCHS", "SpeedMeasure", "Trial", "climb", "fill_time", "measure_again", "best_trial"]
@@ -61,6 +62,9 @@ class Trial:
 
     speed: Speed
     """The measured speed."""
+
+    decoding: float = 0.0
+    """Seconds per image to decode it into memory, if that is to be counted for another number of images."""
 
     @property
     def steps(self) -> int:
@@ -111,10 +115,10 @@ def climb(
 
     `seconds_left` returns the remaining seconds. Raises `UserError` if the user's settings fit no rung.
     """
-    side, _ = usual_size(source)
+    look = look_at_sizes(source)
     ladder = rungs(
-        side,
-        _on_gpu(options, suitable_size(side) if options.size is None else options.size),
+        look.side,
+        _on_gpu(options, suitable_size(look.side) if options.size is None else options.size),
         options.size,
         options.keep_network,
     )
@@ -125,7 +129,8 @@ def climb(
         ):  # a more expensive rung is no faster than this one
             break
         try:
-            trials.append(_try(rung, _recipe_run(options, rung, share), source, options, measure))
+            recipe_run = keep_squares(_recipe_run(options, rung, share), rung.size, source, look, seconds_left())
+            trials.append(_try(rung, recipe_run, source, options, measure, look))
         except UserError as problem:  # a path that the user set may exist on another rung
             refusal = problem
             continue
@@ -164,7 +169,8 @@ def fill_time(
     few images.
     """
     possible, least = trial.epochs(seconds_left()), least_epochs(trial.run)
-    if possible >= least and math.floor(possible) >= (1 - _UNUSED) * possible:
+    enough = (1 - _UNUSED) * possible if not trial.decoding else least  # fewer images would have to be decoded anew
+    if possible >= least and math.floor(possible) >= enough:
         return trial, math.floor(possible)
     epochs = max(least, math.ceil(possible))
     fewer = _on(trial.images_for(epochs, seconds_left(), trial.images), trial, options)
@@ -179,7 +185,8 @@ def _on(images: int, trial: Trial, options: PlanOptions) -> Trial:
     """The rung on another number of images, at the measured speed."""
     recipe_run = replace(trial.recipe_run, data=replace(trial.recipe_run.data, max_images=images))
     run = fit_run(options, recipe_run, images, 100)
-    speed = replace(trial.speed, step=trial.speed.step * run.batch_size / trial.run.batch_size)
+    step, start = trial.speed.step * run.batch_size / trial.run.batch_size, trial.speed.start + trial.decoding * images
+    speed = replace(trial.speed, step=step, start=start)
     return replace(trial, recipe_run=recipe_run, run=run, images=images, speed=speed)
 
 
@@ -188,10 +195,13 @@ def _costs_alike(one: Trial, other: Trial) -> bool:
     return one.run.batch_size == other.run.batch_size and one.run.branches == other.run.branches
 
 
-def _try(rung: Rung, recipe_run: Run, source: Source, options: PlanOptions, measure: SpeedMeasure) -> Trial:
+def _try(
+    rung: Rung, recipe_run: Run, source: Source, options: PlanOptions, measure: SpeedMeasure, look: SizeLook
+) -> Trial:
     part = training_part(source, recipe_run.data)
     run = fit_run(options, recipe_run, len(part), 100)
-    return Trial(rung, recipe_run, run, len(part), measure(run, part))
+    decoding = decoding_seconds(run.data, 1, look) if run.data.resident_side else 0.0
+    return Trial(rung, recipe_run, run, len(part), measure(run, part), decoding)
 
 
 def _recipe_run(options: PlanOptions, rung: Rung, share: float) -> Run:

@@ -27,43 +27,43 @@ def climb(peak: float, step: int, steps: int) -> float:
     return peak * (step + 1) / steps
 
 
-def check_run(schedule: object, step: int, steps_per_epoch: int, epochs: int, warmup_epochs: int) -> None:
+def check_run(part: object, step: int, steps_per_epoch: int, epochs: int, warmup_epochs: int) -> None:
     """Raises `UserError` for a run in which a learning rate makes no sense."""
-    require(schedule, "step", step, step >= 0, "be 0 or more")
+    require(part, "step", step, step >= 0, "be 0 or more")
     require(
-        schedule,
+        part,
         "steps_per_epoch",
         steps_per_epoch,
         steps_per_epoch >= 1,
         "be 1 or more: is a batch larger than the set?",
     )
-    require(schedule, "epochs", epochs, epochs >= 1, "be 1 or more")
+    require(part, "epochs", epochs, epochs >= 1, "be 1 or more")
     fits = warmup_epochs == 0 or warmup_epochs < epochs
-    require(schedule, "warmup_epochs", warmup_epochs, fits, f"be less than the {epochs} epochs of the run")
+    require(part, "warmup_epochs", warmup_epochs, fits, f"be less than the {epochs} epochs of the run")
 
 
-def require(schedule: object, field: str, value: object, holds: bool, must: str) -> None:
+def require(part: object, field: str, value: object, holds: bool, must: str) -> None:
     """Raises `UserError` unless the condition holds."""
     if not holds:
-        raise UserError(f"{type(schedule).__name__}: {field} is {value}; it must {must}")
+        raise UserError(f"{type(part).__name__}: {field} is {value}; it must {must}")
 
 
-def finite(schedule: object, *fields: str) -> None:
+def finite(part: object, *fields: str) -> None:
     """Raises `UserError` for fields that are not finite."""
     for field in fields:
-        value = getattr(schedule, field)
-        require(schedule, field, value, math.isfinite(value), "be a finite number")
+        value = getattr(part, field)
+        require(part, field, value, math.isfinite(value), "be a finite number")
 
 
-def at_least(schedule: object, least: int, *fields: str) -> None:
+def at_least(part: object, least: int, *fields: str) -> None:
     """Raises `UserError` for fields below `least`."""
     for field in fields:
-        value = getattr(schedule, field)
-        require(schedule, field, value, math.isfinite(value) and value >= least, f"be {least} or more, and finite")
+        value = getattr(part, field)
+        require(part, field, value, math.isfinite(value) and value >= least, f"be {least} or more, and finite")
 
 
-def growing(schedule: object, field: str) -> None:
+def growing(part: object, field: str) -> None:
     """Raises `UserError` unless a field's numbers increase, starting at 0 or later."""
-    jumps = getattr(schedule, field)
+    jumps = getattr(part, field)
     holds = all(jump >= 0 for jump in jumps) and all(a < b for a, b in itertools.pairwise(jumps))
-    require(schedule, field, jumps, holds, "grow, and start at 0 or later")
+    require(part, field, jumps, holds, "grow, and start at 0 or later")

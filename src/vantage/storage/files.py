@@ -21,6 +21,7 @@ __all__ = [
     "no_temporary_files",
     "not_written",
     "reason",
+    "remedy",
     "remove_on_failure",
     "result_file",
     "temporary_folder",
@@ -113,7 +114,7 @@ def result_file(path: Path, what: str) -> Iterator[IO[bytes]]:
         with atomic_file(path) as file:
             yield file
     except OSError as problem:
-        raise not_written(what, path, problem, _remedy(problem)) from problem
+        raise not_written(what, path, problem, remedy(problem)) from problem
 
 
 @contextmanager
@@ -169,9 +170,12 @@ def digest_of_file(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _remedy(problem: OSError) -> str:
+def remedy(problem: OSError) -> str:
+    """What to do about a file that could not be written."""
     if problem.errno in _REFUSED:
         return "Choose a folder that you may write to"
     if problem.errno in _IN_THE_WAY:
         return "Choose another name"
+    if problem.errno == errno.ENOENT:
+        return "Choose a folder that exists or can be made"
     return "Free some space or choose another folder"

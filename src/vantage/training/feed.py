@@ -181,19 +181,21 @@ def feed_of(
     share: tuple[int, int, int] = (0, 1, 1),
     progress: Callable[[int, int], None] | None = None,
 ) -> Feed:
-    """Batches of views. Small sets of one image size are kept on the device, others streamed (`Data.resident_bytes`).
+    """Batches of views. Small sets of one image size are kept on the device, others streamed (`Data.resident_bytes`),
+    unless squares of them are to be kept (`Data.resident_side`).
 
     `share` holds the number of this process, the number of processes, and the number of accumulated parts of a batch.
     `progress` gets (images done, images in all) while images are decoded into memory.
     """
     rank, world_size, accumulate = share
     settings = {"rank": rank, "world_size": world_size, "accumulate": accumulate, "shuffle_window": data.shuffle_window}
-    side, one_size = usual_size(source)
+    side, one_size = (data.resident_side, True) if data.resident_side else usual_size(source)
     budget = min(data.resident_bytes, memory_of(str(device)) // 2)  # settings may come from a larger machine
     if true_on_all(one_size and len(source) * 3 * side * side <= budget):  # memory may differ between machines
         resident = partial(ResidentImages, source, batch_size, seed, **settings, device=device, progress=progress)
         try:
-            images = resident(budget=budget, num_workers=max(1, data.num_workers), cache=cache_folder())
+            size, num_workers = data.resident_side or None, max(1, data.num_workers)
+            images = resident(size=size, budget=budget, num_workers=num_workers, cache=cache_folder())
             return Feed(images, views)
         except DataError:
             pass  # an image of another size, or more bytes than expected from the short side: stream

@@ -149,6 +149,8 @@ def _train(
 
 def _continues(step: int | None, steps: int) -> str:
     """The line that says where a resumed run continues; None stands for no checkpoint."""
+    if step == steps:
+        return f"all {steps:,} steps are done already"
     at = "there is no checkpoint yet: starting at the first step" if step is None else f"continuing at step {step:,}"
     return f"{at} of {steps:,}"
 
@@ -219,8 +221,8 @@ def _end_epoch(
     row |= {f"adapted.{number}": value for number, value in enumerate(session.learner.adaptive_values())}
     by_first(lambda: metrics and metrics.write(row))
     progress.line(
-        f"epoch {epoch + 1}: loss {numbers['loss']:.4f}, accuracy {numbers['accuracy']:.1%}, "
-        f"alignment {numbers['alignment']:.3f}, uniformity {numbers['uniformity']:.2f}, rank {numbers['rank']:.1f}"
+        f"epoch {epoch + 1}: loss {numbers['loss']:.3f}, accuracy {numbers['accuracy']:.0%}, "
+        f"alignment {numbers['alignment']:.2f}, uniformity {numbers['uniformity']:.2f}, rank {numbers['rank']:.0f}"
     )
     if collapse:
         progress.warn(collapse)

@@ -31,10 +31,14 @@ class Data:
     """What to do about unreadable images: train without them (unless they exceed 1 %), or stop at once."""
 
     num_workers: int = 2
-    """Processes that decode images, for sets that are streamed."""
+    """Processes that decode images, for sets that are streamed: of several image sizes, or too large to keep."""
 
     resident_bytes: int = 2 * GIB
     """Sets of one image size and at most this many bytes are decoded once and kept on the device; 0: stream all."""
+
+    resident_side: int = field(default=0, metadata={"later": True})
+    """Keep sets of several image sizes too, or of large images: each is scaled until its short side has this many
+    pixels, and its middle square is kept. 0: images stay as they are, and such sets are streamed."""
 
     hold_out: float = 0.0
     """Share of each class (of all images if none has a label) that is kept out of training: .2 keeps out the images
@@ -48,7 +52,9 @@ class Data:
     this many images of consecutive shards at a time. A smaller number keeps reads closer together, for remote disks."""
 
     def __post_init__(self) -> None:
-        counts = {name: getattr(self, name) for name in ("num_workers", "resident_bytes", "max_images")}
+        counts = {
+            name: getattr(self, name) for name in ("num_workers", "resident_bytes", "resident_side", "max_images")
+        }
         _at_least(0, "data", hold_out=self.hold_out, **counts)
         _at_most(_MOST_WORKERS, "data", num_workers=self.num_workers)
         _at_least(1, "data", shuffle_window=self.shuffle_window)
@@ -218,9 +224,7 @@ class Run:
         while size % 2 == 0 and size > 8 and size * 8 > images and (size // 2) % self._parts == 0:
             size //= 2
         if size > images:
-            raise UserError(
-                f"found {images} images, but the smallest batch of this recipe is {size}: give at least that many"
-            )
+            raise UserError(f"found {images} images, but the smallest batch is {size}: give at least that many")
         return size
 
     @property

@@ -117,7 +117,7 @@ def test_a_toy_needs_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         ("spread-toy --draws 1", "give at least 2 pairs, 2 draws"),
         ("optimal-toy --seeds 0", "give at least one of each"),
         ("similarty RUN --data DATA", "no analysis 'similarty'; did you mean similarity?"),
-        ("similarity --data DATA", "needs RUN: Folders of the runs"),
+        ("similarity --data DATA", "needs RUN: folders of the runs"),
         ("similarity RUN", "needs --data"),
         ("similarity RUN --data DATA --image 3", "no option --image; did you mean --images?"),
         ("similarity RUN --data DATA --images 0", "images is 0"),

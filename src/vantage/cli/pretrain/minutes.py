@@ -6,6 +6,7 @@ import os
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,6 +67,7 @@ def plan_run(
     from vantage.planning import speed
     from vantage.planning.plan import make_plan, rows
     from vantage.planning.words import in_minutes
+    from vantage.progress import counting
     from vantage.training.feed import held_out_part
     from vantage.training.run import Run
 
@@ -76,9 +78,13 @@ def plan_run(
                 " name a recipe and --epochs"
             )
         return decode(json.loads(os.environ[_PLAN]), Run)
+    if not 0 < minutes < math.inf:
+        raise UserError(f"--minutes {minutes:g}: give a number above 0")
     source = open_source()
     console.note("measuring the speed of this machine on these images")
-    plan = make_plan(source, minutes, options, measure=speed.measure_speed, start=start)
+    with counting(console.progress(), "decoding images") as report:
+        measure = partial(speed.measure_speed, progress=report)
+        plan = make_plan(source, minutes, options, measure=measure, start=start)
     held_out_images = len(held_out_part(source, plan.run.data)) if plan.run.data.hold_out else 0
     console.notes(f"plan for {in_minutes(minutes)}", rows(plan, held_out_images))
     if plan.run.hardware.devices > 1:

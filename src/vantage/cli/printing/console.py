@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from vantage.progress import Progress
 
-__all__ = ["INTERRUPTED", "Console", "catalog", "columns", "first_sentence", "paragraphs"]
+__all__ = ["INTERRUPTED", "WHY", "Console", "catalog", "columns", "first_sentence", "paragraphs"]
 
 INTERRUPTED = 130
 """Exit status of work that a signal stopped."""
+
+WHY = "why"
+"""The name of a last column that gives reasons; outside a terminal they are put in parentheses."""
 
 
 def columns() -> int:
@@ -112,6 +115,7 @@ def _print_table(stream: Any, title: str, rows: Sequence[Sequence[str]], columns
     table = Table(*heads, show_header=bool(columns), box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.columns[0].style = "bold"
     table.columns[0].overflow = "fold"
+    table.columns[0].no_wrap = columns[-1:] == (WHY,)  # paths, which people copy
     for row in rows:
         table.add_row(*map(Text, row))
     console.print(Text(title, style="bold underline") if title else "")
@@ -124,4 +128,5 @@ def _line(row: Sequence[str], columns: Sequence[str]) -> str:
         return f"{row[0]}: " + "; ".join(filter(None, row[1:]))
     if len(row) == 2:
         return f"{row[0]}: {row[1]}"
-    return f"{row[0]}: " + ", ".join(f"{name} {word}" for name, word in zip(columns[1:], row[1:], strict=True))
+    words = [f"{name} {word}" for name, word in zip(columns[1:], row[1:], strict=True) if name != WHY]
+    return f"{row[0]}: {', '.join(words)}" + (f" ({row[-1]})" if columns[-1] == WHY else "")

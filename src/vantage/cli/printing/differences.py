@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from vantage.cli.printing.console import Console
+from vantage.cli.printing.console import WHY, Console
 
 if TYPE_CHECKING:
     from vantage.training.run import Run
@@ -38,7 +38,7 @@ def show_differences(
             reason = otherwise
         rows.append((path, short(before), short(after), reason))
     if rows:
-        console.notes("changed from the recipe", rows, ("field", "recipe", "this run", "why"))
+        console.notes("changed from the recipe", rows, ("field", "recipe", "this run", WHY))
 
 
 def _at(value: Any, path: str) -> Any:

@@ -95,7 +95,7 @@ def _value(command: Command, option: Option, words: Any) -> Any:
     if words is None or (option.word.positional and not words):
         if option.default is MISSING:
             name = option.word.metavar if option.word.positional else option.flag
-            raise UserError(f"{command.name} needs {name}: {option.help}")
+            raise UserError(f"{command.name} needs {name}: {option.help[:1].lower()}{option.help[1:]}")
         return option.default
     if option.annotation is bool:
         return words

@@ -186,7 +186,7 @@ class LoadingOptions:
     """How training loads its images."""
 
     num_workers: int | None = None
-    """Processes that decode images, for sets too large for memory."""
+    """Processes that decode images, for sets of several image sizes or too large for memory."""
 
     on_bad_image: Literal["skip", "stop"] | None = None
     """Skip unreadable images (up to 1 %; the default), or stop."""

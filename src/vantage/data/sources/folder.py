@@ -47,10 +47,9 @@ class Folder:
         """All images below `root`. If they lie in several folders, the folder of an image is its class."""
         listing = list_images(root, cache)
         if not listing.names:
-            raise DataError(
-                f"no images in {root}: found {listing.other_files} other files there and below. "
-                "Name a folder with JPEG, PNG, WebP, BMP, TIFF or GIF files"
-            )
+            count = listing.other_files
+            found = f"found {count} other files there and below" if count else "it holds no files"
+            raise DataError(f"no images in {root}: {found}. Name a folder with JPEG, PNG, WebP, BMP, TIFF or GIF files")
         classes, labels = classes_from(listing.names)
         return cls(root, listing.names, classes, labels, listing.other_files, max_pixels)
 

@@ -94,10 +94,13 @@ def _misfit(run: Run, number: int, view: Tensor, problem: Exception) -> str:
     expected = sorted(
         {part.in_channels for part in parts_of(run.encoders) if hasattr(part, "in_channels")} - {channels}
     )
-    hint = f": the backbone's in_channels is {expected[0]}, set it to {channels}" if len(expected) == 1 else ""
+    if len(expected) == 1:
+        remedy = f"the backbone's in_channels is {expected[0]}, set it to {channels}"
+    else:
+        remedy = "give larger views or another backbone"
     return (
-        f"the encoder does not fit view {number}, which has {channels} channels and {height} x {width} pixels{hint} "
-        f"({first_line(problem)})"
+        f"the encoder does not fit view {number}, which has {channels} channels and {height} x {width} pixels: {remedy}"
+        f" ({first_line(problem)})"
     )
 
 

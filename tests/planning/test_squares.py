@@ -1,0 +1,83 @@
+"""A plan keeps photographs of several sizes in memory as squares, if there is time to decode them."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from test_planning import Mixed, Pace, noise
+from torchvision.transforms.v2 import functional as F
+
+import vantage
+from vantage.data import ResidentImages, Source, StreamedImages
+from vantage.data.resize import resize
+from vantage.planning import plan, squares
+from vantage.planning.plan import make_plan, rows
+from vantage.planning.squares import SizeLook
+from vantage.training.feed import feed_of
+from vantage.training.loop import resume, train
+from vantage.training.run import Data
+from vantage.views import moco_v2_views
+
+MIXED = Mixed(count=60, least=40, most=90)
+
+
+def planned(source: Source, minutes: float = 5.0, **changes: object) -> vantage.Run:
+    return plan(source, minutes, measure=Pace(), changes=changes)
+
+
+@pytest.mark.parametrize(("size", "side"), [(32, 128), (64, 128), (96, 192), (224, 448)])
+def test_images_of_several_sizes_are_kept_at_twice_the_view_and_no_less_than_128_pixels(size: int, side: int) -> None:
+    assert plan(MIXED, 5.0, size=size, measure=Pace()).data.resident_side == side
+
+
+def test_images_that_stay_as_they_are_have_no_squares() -> None:
+    assert planned(noise(600)).data.resident_side == 0
+
+
+def test_images_of_one_size_that_are_too_large_are_kept_as_squares() -> None:
+    source = noise(40, side=300)
+    assert planned(source).data.resident_side == 0
+    assert planned(source, **{"data.resident_bytes": 40 * 3 * 200 * 200}).data.resident_side == 128
+    assert planned(source, **{"data.resident_bytes": 40 * 3 * 100 * 100}).data.resident_side == 0
+
+
+def test_what_is_set_wins() -> None:
+    assert planned(MIXED, **{"data.resident_side": 80}).data.resident_side == 80
+    assert planned(MIXED, **{"data.resident_side": 0}).data.resident_side == 0
+
+
+def test_without_time_to_decode_them_images_are_streamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two at once, in a quarter of 300 seconds."""
+    for seconds, side in ((2.0, 128), (3.0, 0)):
+        monkeypatch.setattr(squares, "CORES", 2)
+        monkeypatch.setattr("vantage.planning.trials.look_at_sizes", lambda _, s=seconds: SizeLook(60, False, s))
+        assert planned(MIXED).data.resident_side == side
+
+
+def test_the_plan_says_so() -> None:
+    result = make_plan(MIXED, 5.0, measure=Pace())
+    assert dict(rows(result))["epochs"].endswith("of 60 images, kept as squares of 128 px")
+    assert "squares" not in dict(rows(make_plan(noise(600), 5.0, measure=Pace())))["epochs"]
+
+
+def test_squares_are_the_middles_of_the_scaled_images() -> None:
+    arguments = (moco_v2_views(32), Data(num_workers=0), 10, 0, MIXED, torch.device("cpu"))
+    assert isinstance(feed_of(*arguments).images, StreamedImages)
+    kept = feed_of(arguments[0], Data(resident_side=48), *arguments[2:]).images
+    assert isinstance(kept, ResidentImages) and kept.pixels.shape == (60, 3, 48, 48)
+    for number in (0, 31, 59):
+        expected = F.center_crop(resize(MIXED.image(number), [48]), [48, 48])
+        assert torch.equal(kept.pixels[number], expected)
+
+
+def test_more_squares_than_the_memory_may_hold_are_streamed() -> None:
+    data = Data(resident_side=48, resident_bytes=60 * 3 * 48 * 48 - 1, num_workers=0)
+    assert isinstance(feed_of(moco_v2_views(32), data, 10, 0, MIXED, torch.device("cpu")).images, StreamedImages)
+
+
+def test_such_a_plan_trains_and_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
+    changes = {"epochs": 2, "batch_size": 16, "hardware.precision": "32-true", "hardware.accelerator": "cpu"}
+    run = plan(MIXED, 5.0, measure=Pace(), backbone="convolutions", changes=changes)
+    train(run, tmp_path / "run", source=MIXED)
+    assert resume(tmp_path / "run", source=MIXED).finished
