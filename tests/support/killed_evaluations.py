@@ -79,18 +79,19 @@ def judge(rank: int, count: int, name: str, shared: Path, folder: Path, killed_a
 def cell(name: str, count: int, shared: Path, folder: Path) -> dict[str, Any]:
     """Evaluate by a protocol on `count` processes: undisturbed, then killed and repeated three times. The kills come
     when the first file has been written, in the middle, and when the result has been. Of two processes, the first may
-    write fewer files than before, and so finish before a kill."""
+    write fewer files than before, and so finish before one of the later kills."""
     whole = _measures(name, count, shared, folder / "whole")
     tensors = _newest_tensors(shared)
     moments = sorted({1, whole["written"] // 2 + 1, whole["written"]})
-    finished = equal = 0
+    finished, equal, in_time = 0, 0, True
     for moment in moments:
         trial = folder / f"killed-{moment}"
         trial.mkdir()
         finished += kills.all_finish(count, name, shared, trial, moment, task=judge)
+        in_time &= finished <= (moment > 1 and count > 1)
         equal += _measures(name, count, shared, trial)["measures"] == whole["measures"]
     killed, kept = len(moments) - finished, _newest_tensors(shared) == tensors
-    outcome = {"kills": len(moments), "killed": killed, "equal": equal, "run unchanged": kept}
+    outcome = {"kills": len(moments), "killed": killed, "in time": in_time, "equal": equal, "run unchanged": kept}
     return {"protocol": name, "processes": count, **outcome}
 
 

@@ -11,14 +11,13 @@ from typing import NamedTuple
 from vantage.data import Source
 from vantage.data.resident import fits
 from vantage.data.threads import CORES
-from vantage.training.feed import usual_size
+from vantage.training.feed import SAMPLE, usual_size
 from vantage.training.run import Data, Run
 
 __all__ = ["SizeLook", "decoding_seconds", "keep_squares", "look_at_sizes"]
 
 _LEAST_SIDE, _TIMES_VIEW = 128, 2  # side of a square: in pixels, and relative to the side of a view
 _MOST_TIME = 0.25  # share of the time that decoding may take
-_LOOKED_AT = 32  # `usual_size` decodes at least this many images, if there are as many
 
 
 class SizeLook(NamedTuple):
@@ -38,7 +37,7 @@ def look_at_sizes(source: Source) -> SizeLook:
     """Decode some images, and take the time."""
     start = time.monotonic()
     side, one_size = usual_size(source)
-    return SizeLook(side, one_size, (time.monotonic() - start) / min(len(source), _LOOKED_AT))
+    return SizeLook(side, one_size, (time.monotonic() - start) / min(len(source), SAMPLE))
 
 
 def decoding_seconds(data: Data, images: int, look: SizeLook) -> float:

@@ -32,10 +32,11 @@ from vantage.processes.sharing import true_on_all
 from vantage.training.run import Data, Run
 from vantage.views import ViewMaker
 
-__all__ = ["Feed", "feed_of", "held_out_part", "open_feed", "open_images", "training_part", "usual_size"]
+__all__ = ["SAMPLE", "Feed", "feed_of", "held_out_part", "open_feed", "open_images", "training_part", "usual_size"]
 
 _PART = 0x9A27  # what a seed is for
-_SAMPLE = 32  # at least this many images are looked at to find the size of a set's images
+SAMPLE = 32
+"""At least this many images are looked at to find the size of a set's images, if there are as many."""
 _MOST_SCANNED = (
     10_000_000  # larger sets are not decoded first to find unreadable images: that would take as long as an epoch
 )
@@ -113,7 +114,7 @@ def _hold_out_mask(label: Int[Tensor, "n"], share: float) -> Bool[Tensor, "n"]:
 def usual_size(source: Source) -> tuple[int, bool]:
     """Median short side, in pixels, of at most 63 images spread over the set, and whether all of these have the same
     size."""
-    step = max(1, len(source) // _SAMPLE)
+    step = max(1, len(source) // SAMPLE)
     shapes, numbers = [], range(0, len(source), step)
     for number in numbers:
         try:
