@@ -126,6 +126,16 @@ def test_whatever_is_more_than_tensors_is_refused_and_nothing_runs(content: Any,
         assert not mark.exists() and not (tmp_path / "out.safetensors").exists()
 
 
+def test_weights_that_cannot_be_read_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    (tmp_path / "a.pth").write_bytes(b"PK")
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(UserError, match=r"a\.pth cannot be read: Permission denied"):
+        convert(tmp_path / "a.pth", tmp_path / "out.safetensors")
+
+
 def test_files_that_are_no_weights_are_refused_in_words(tmp_path: Path, resnet: dict[str, Tensor]):
     out = tmp_path / "out.safetensors"
     for name, content in (("empty.pth", b""), ("text.pth", b"no pickle"), ("rows.parquet", b"PAR1" + bytes(90))):

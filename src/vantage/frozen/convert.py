@@ -15,7 +15,7 @@ from torch import Tensor
 
 from vantage.encoders.weights import PREFIXES
 from vantage.errors import UserError
-from vantage.storage.files import write_result
+from vantage.storage.files import reason, write_result
 from vantage.storage.near import near_path
 
 __all__ = ["Conversion", "convert"]
@@ -64,17 +64,21 @@ def convert(file: Path, out: Path, key: str = "") -> Conversion:
 def _load(file: Path) -> Any:
     if not file.is_file():
         raise UserError(f"there is no file {file}{near_path(file)}")
-    with file.open("rb") as opened:
-        if not opened.read(4).startswith((b"PK", b"\x80")):
-            raise UserError(f"{file} is refused: torch.save did not write it. Give weights in a .pth, .pt or .tar file")
+    try:
+        with file.open("rb") as opened:
+            start = opened.read(4)
+    except OSError as problem:
+        raise UserError(f"{file} cannot be read: {reason(problem)}") from problem
+    if not start.startswith((b"PK", b"\x80")):
+        raise UserError(f"{file} is refused: torch.save did not write it. Give weights in a .pth, .pt or .tar file")
     try:
         with warnings.catch_warnings(action="ignore"):  # about what a damaged file seems to hold
             return torch.load(file, map_location="cpu", weights_only=True)
     except Exception as problem:  # a hostile file may fail in any way
-        reason = next((line.strip() for line in str(problem).splitlines() if "GLOBAL" in line or "global" in line), "")
+        found = next((line.strip() for line in str(problem).splitlines() if "GLOBAL" in line or "global" in line), "")
         raise UserError(
             f"{file} is refused: it is damaged, or holds more than tensors, so that loading it would run code"
-            f"{f' ({reason[:160]})' if reason else ''}. None of it was run. If you trust it, save its state_dict alone"
+            f"{f' ({found[:160]})' if found else ''}. None of it was run. If you trust it, save its state_dict alone"
             " with torch.save, and convert that"
         ) from problem
 
