@@ -12,120 +12,37 @@ import argparse
 import json
 import math
 import time
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
 import torch
+from candidates import CHOICES
 from timing import earlier_rows, summary, write_results
 
 from vantage import Run
-from vantage.composition.fields import replace_at
 from vantage.data import Source
 from vantage.data.order import steps_in
-from vantage.encoders import Backbone, Convolutions, ResNet9
 from vantage.encoding import Work
 from vantage.evaluate import KNN, LinearCached
 from vantage.frozen.encoder import load
 from vantage.planning.ladder import Rung
-from vantage.planning.sizing import PlanOptions, compose, default_recipe, fit_run
+from vantage.planning.sizing import PlanOptions, compose, fit_run
 from vantage.planning.speed import measure_speed
-from vantage.recipes import interclr, moco_v1, moco_v2, simclr
 from vantage.training.feed import held_out_part, open_images, training_part
 from vantage.training.loop import train
-from vantage.training.optimizers import SGD
 from vantage.training.run import Data
-from vantage.views import ProgressiveResizing, Views, moco_v2_views
 
 SETS = {
     "cifar10-jpg": ("cifar10-jpg.tar.gz#train", 0.04),
     "tiny-imagenet-50": ("tiny-imagenet-50.tar.gz#train", 0.09),
+    "mnist": ("mnist.npz#train", 0.035),
 }
 """Path of each set, and the share of its images that is held out: about 2,000."""
 
 SIDE, BANK = 32, 10_000
-GROWING = ProgressiveResizing((16, 24), (0.5, 0.75))
-NARROW, FOUR = ResNet9(16), Convolutions()
-Recipe = Callable[[int], Run]
-
-
-def at_temperature(recipe: Recipe, temperature: float, size: int) -> Run:
-    """A recipe at another temperature."""
-    run = recipe(size)
-    return replace_at(run, {f"branches.{n}.estimator.temperature": temperature for n in range(len(run.branches))})
-
-
-def at_batch_size(recipe: Recipe, batch_size: int, size: int) -> Run:
-    """A recipe with another batch size, at the learning rate that belongs to it."""
-    return recipe(size).rescale(batch_size)
-
-
-def with_views_of(views: Callable[[int, int], Views], recipe: Recipe, size: int) -> Run:
-    """A recipe that sees one view of each image, made as another method makes it."""
-    return replace(recipe(size), views=views(size, 1))
-
-
-def with_growing_views(recipe: Recipe, size: int) -> Run:
-    """A recipe whose views grow."""
-    return replace(recipe(size), resizing=GROWING)
-
-
-def at_learning_rate(recipe: Recipe, rate: float, size: int) -> Run:
-    """A recipe at another learning rate (for a batch of 256)."""
-    return replace(replace_at(recipe(size), {"learning_rate.base": rate}), optimizer=SGD(weight_decay=1e-4))
-
-
-CHOICES: dict[str, tuple[Recipe, Backbone]] = {
-    "SimCLR, τ .5": (simclr, NARROW),
-    "SimCLR, τ .2": (partial(at_temperature, simclr, 0.2), NARROW),
-    "SimCLR, τ .1": (partial(at_temperature, simclr, 0.1), NARROW),
-    "SimCLR, τ .5, growing views": (partial(with_growing_views, simclr), NARROW),
-    "SimCLR, τ .2, growing views": (partial(with_growing_views, partial(at_temperature, simclr, 0.2)), NARROW),
-    "SimCLR, τ .1, growing views": (partial(with_growing_views, partial(at_temperature, simclr, 0.1)), NARROW),
-    "SimCLR, τ .2, growing views, rate .4": (default_recipe, NARROW),
-    "the plan: the same, 256 features": (default_recipe, replace(NARROW, features=256)),
-    "the same, 512 features": (default_recipe, replace(NARROW, features=512)),
-    "SimCLR, τ .1, growing views, rate .4": (
-        partial(with_growing_views, partial(at_learning_rate, partial(at_temperature, simclr, 0.1), 0.4)),
-        NARROW,
-    ),
-    "SimCLR, τ .2, growing views, rate .8": (
-        partial(with_growing_views, partial(at_learning_rate, partial(at_temperature, simclr, 0.2), 0.8)),
-        NARROW,
-    ),
-    "SimCLR, τ .2, four convolutions": (partial(at_temperature, simclr, 0.2), FOUR),
-    "the plan's recipe, four convolutions": (default_recipe, FOUR),
-    "MoCo v2, τ .2": (moco_v2, NARROW),
-    "MoCo v1, τ .07": (moco_v1, NARROW),
-    "MoCo v2, growing views": (partial(with_growing_views, moco_v2), NARROW),
-    "MoCo v2, rate .4": (partial(at_learning_rate, moco_v2, 0.4), NARROW),
-    "MoCo v2, growing views, rate .4": (
-        partial(with_growing_views, partial(at_learning_rate, moco_v2, 0.4)),
-        NARROW,
-    ),
-    "MoCo v2, growing views, batch 64": (partial(with_growing_views, partial(at_batch_size, moco_v2, 64)), NARROW),
-    "InterCLR": (interclr, NARROW),
-    "InterCLR, growing views": (partial(with_growing_views, interclr), NARROW),
-    "InterCLR, growing views, MoCo v2's augmentation": (
-        partial(with_growing_views, partial(with_views_of, moco_v2_views, interclr)),
-        NARROW,
-    ),
-    "InterCLR, growing views, rate .4": (
-        partial(with_growing_views, partial(at_learning_rate, interclr, 0.4)),
-        NARROW,
-    ),
-    "InterCLR, growing views, batch 64": (partial(with_growing_views, partial(at_batch_size, interclr, 64)), NARROW),
-    "InterCLR, growing views, batch 64, rate .4": (
-        partial(with_growing_views, partial(at_batch_size, partial(at_learning_rate, interclr, 0.4), 64)),
-        NARROW,
-    ),
-}
-"""Recipe and network of each choice; all at 32 px with batches of 256, by SGD at the rate of short plans (.2) unless
-another is named."""
 
 
 def main() -> None:
