@@ -21,7 +21,7 @@ import vantage
 from vantage.data.sources.arrays import Arrays
 from vantage.encoders import Convolutions, Encoder, NormalizedMLP, Shared
 from vantage.progress import QuietProgress
-from vantage.training.launch import launch
+from vantage.training.computing.launch import launch
 from vantage.training.session import Session
 
 # Sets a variable of glibc's allocator to its own default: if any such variable is set, Vantage changes nothing.

@@ -31,7 +31,7 @@ from vantage.frozen.encoder import load
 from vantage.planning.ladder import Rung
 from vantage.planning.sizing import PlanOptions, compose, fit_run
 from vantage.planning.speed import measure_speed
-from vantage.training.feed import held_out_part, open_images, training_part
+from vantage.training.images import held_out_part, open_images, training_part
 from vantage.training.loop import train
 from vantage.training.run import Data
 

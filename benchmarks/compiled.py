@@ -4,7 +4,8 @@
 
 Recipes at 32 px with their plan's network for few minutes (ResNet-9 of width 16) and the batch that suits it, on views
 made beforehand; one thread, processor time, all three ways in turn. A step is what the training loop calls: forward,
-backward, optimizer, memory, momentum encoder. `vantage.training.compiling` decides what `Hardware.compile` compiles.
+backward, optimizer, memory, momentum encoder. `training/computing/compiling.py` decides what
+`Hardware.compile` compiles.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from timing import interleave, speedup, write_results
 import vantage
 from vantage.composition.fitting import everywhere
 from vantage.encoders import Encoder, ResNet9
-from vantage.training.compiling import compile_learner, compile_networks, is_one_graph
+from vantage.training.computing.compiling import compile_learner, compile_networks, is_one_graph
 
 RECIPES = ("simclr", "moco_v2", "jcl")
 WAYS = ("as it is", "networks", "step")

@@ -48,7 +48,7 @@ from vantage.evaluate.protocols.detection import DetectorProtocol as Protocol
 from vantage.frozen.encoder import load, random_encoder
 from vantage.learner import Learner
 from vantage.progress import PlainProgress
-from vantage.training import checkpoint, settings
+from vantage.training.folder import checkpoint, settings
 
 SIZES = Sizes((96,), 96, 160, (24, 32, 40, 48, 72), regions=16, proposals=50)
 FEWER = replace(SIZES, regions=8, proposals=20)  # heads of masks, keypoints and C4 cost most

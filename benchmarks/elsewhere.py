@@ -44,7 +44,7 @@ from vantage.evaluate.transfer.transfer import transfer
 from vantage.frozen.encoder import FrozenEncoder, load, random_encoder, raw_pixels
 from vantage.learner import Learner
 from vantage.progress import PlainProgress
-from vantage.training import checkpoint, settings
+from vantage.training.folder import checkpoint, settings
 
 GROUPS = ("background", "person", "animal", "vehicle", "thing")
 

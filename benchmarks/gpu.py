@@ -25,7 +25,7 @@ from vantage.encoders import backbone_named
 from vantage.planning.sizing import with_network
 from vantage.progress import QuietProgress
 from vantage.recipes import RECIPES
-from vantage.training.launch import launch
+from vantage.training.computing.launch import launch
 from vantage.training.run import Run
 from vantage.training.session import Session
 from vantage.training.start.first_rows import begin

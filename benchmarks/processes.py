@@ -35,7 +35,7 @@ from vantage.encoders import Convolutions, Encoder, Momentum, PerView, Shared, S
 from vantage.encoding import Work
 from vantage.progress import QuietProgress
 from vantage.recipes import RECIPES, VARIANTS
-from vantage.training.launch import launch
+from vantage.training.computing.launch import launch
 from vantage.training.run import Data, Hardware, Monitoring, Run
 from vantage.training.session import Session
 from vantage.training.start.first_rows import begin

@@ -257,7 +257,7 @@ def raw_pixels(train: Images, *_: Any) -> Entrant:
 
 def plan_of(folder: Path) -> Any:
     """The run that Vantage planned for a set, which must already be trained."""
-    from vantage.training.settings import read as settings
+    from vantage.training.folder.settings import read as settings
 
     return settings(folder)
 

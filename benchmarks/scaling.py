@@ -27,9 +27,10 @@ from timing import merge_rows, write_results
 
 from vantage import processes
 from vantage.encoders import ResNet9
+from vantage.machine.devices import has_bf16
 from vantage.progress import QuietProgress
 from vantage.recipes import moco_v2
-from vantage.training.launch import has_bf16, launch
+from vantage.training.computing.launch import launch
 from vantage.training.run import Data, Hardware
 from vantage.training.session import Session
 

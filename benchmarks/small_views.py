@@ -27,8 +27,8 @@ from vantage.encoders import ResNet9
 from vantage.planning.ladder import Rung
 from vantage.planning.sizing import PlanOptions, compose, fit_run
 from vantage.progress import QuietProgress
-from vantage.training.feed import training_part
-from vantage.training.launch import launch
+from vantage.training.computing.launch import launch
+from vantage.training.images import training_part
 from vantage.training.run import Data
 from vantage.training.session import Session
 from vantage.views import ProgressiveResizing

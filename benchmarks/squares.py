@@ -21,7 +21,7 @@ from timing import write_results
 from vantage.data import open_source
 from vantage.planning import plan
 from vantage.planning.speed import measure_speed
-from vantage.training.feed import training_part
+from vantage.training.images import training_part
 
 
 def write_photographs(data: str, folder: Path, count: int) -> None:

@@ -20,7 +20,7 @@ from torch import Tensor
 
 import vantage
 from vantage.encoders import BatchNorm, EncoderNetwork, Momentum
-from vantage.training.launch import has_bf16
+from vantage.machine.devices import has_bf16
 
 QUEUE = 65_536
 

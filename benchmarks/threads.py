@@ -35,7 +35,7 @@ def measure() -> float:
     from vantage.encoders import Encoder, NormalizedMLP, ResNet9, Shared
     from vantage.machine.allocator import keep_freed_memory
     from vantage.progress import QuietProgress
-    from vantage.training.launch import launch
+    from vantage.training.computing.launch import launch
     from vantage.training.session import Session
 
     keep_freed_memory()

@@ -39,7 +39,7 @@ from vantage.progress import PlainProgress
 from vantage.schedules import CosineByStep
 from vantage.studies.analyse import HeldOutInformation
 from vantage.studies.sweep import ColorSpaces, CropBound, Study, Sweep, run_study, write_sweep
-from vantage.training.feed import open_images
+from vantage.training.images import open_images
 from vantage.training.optimizers import AdamW
 from vantage.views import ViewMaker, cmc_views, simclr_views
 

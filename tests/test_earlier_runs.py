@@ -26,7 +26,7 @@ from vantage.frozen.export.backbone import export
 from vantage.learner import Step
 from vantage.recipes import RECIPES
 from vantage.studies.view_learning import learn, read_learning
-from vantage.training import settings
+from vantage.training.folder import settings
 from vantage.training.run import Run
 from vantage.views import learned_space
 

@@ -73,7 +73,7 @@ from vantage.positives import (
 )
 from vantage.records import Keys
 from vantage.schedules import Constant
-from vantage.training.start.trial import trial
+from vantage.training.start.try_parts import try_branches
 
 WIDTH = 5
 TAU = 0.1  # one for all, so that they share a log-partition
@@ -283,6 +283,6 @@ def test_two_branches_of_one_memory_learn_for_some_epochs(first: Memory, remembe
 @pytest.mark.parametrize("first", [InBatch(), Queue(19)], ids=repr)
 def test_a_row_for_each_image_is_required_before_the_first_step(first: Memory):
     base = vantage.instance_discrimination(32)
-    trial(base)
+    try_branches(base)
     with pytest.raises(UserError, match="the memory is no bank"):
-        trial(dataclasses.replace(base, branches=(dataclasses.replace(base.branches[0], memory=first),)))
+        try_branches(dataclasses.replace(base, branches=(dataclasses.replace(base.branches[0], memory=first),)))

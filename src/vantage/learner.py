@@ -146,7 +146,7 @@ class Learner(nn.Module):
         return self.compute(views, image, step, Drawn(shuffle, seeds, draws.mix(self.seed, step)))
 
     def compute(self, views: list[Float[Tensor, "b ..."]], image: Int[Tensor, "b"], step: int, drawn: Drawn) -> Step:
-        """`forward` with the random numbers given. `vantage.training.compiling` may put a compiled version here."""
+        """`forward` with the random numbers given. `compile_learner` may put a compiled version here."""
         queries = self.networks.queries({n: views[n] for n in self.query_views})
         vectors = self.networks.keys({n: views[n] for n in self.key_views}, queries, drawn.shuffle)
         answers, branches = Answers(vectors, processes.gather(image)), self._now()

@@ -14,7 +14,7 @@ from small_runs import write_images
 from vantage.cli import main
 from vantage.errors import UserError
 from vantage.storage.strangers import JSON_BYTES, RUN_NAMES, check_content, check_file, check_run
-from vantage.training import checkpoint, settings
+from vantage.training.folder import checkpoint, settings
 
 RUNS = Path(__file__).resolve().parents[1] / "fixtures" / "runs"
 DATA = f"--data {RUNS}/images.npz"

@@ -33,7 +33,7 @@ from vantage.planning.sizing import override
 from vantage.planning.speed import Speed
 from vantage.recipes import RECIPES, VARIANTS, moco_v1, moco_v2, simclr
 from vantage.schedules import CosineByEpoch, CosineByStep
-from vantage.training import settings
+from vantage.training.folder import settings
 from vantage.training.loop import TrainingOutcome
 from vantage.training.optimizers import LARS, SGD, AdamW
 from vantage.training.run import Data, Hardware
@@ -562,7 +562,7 @@ def test_an_interrupt_is_one_line(
     def interrupt(*_: Any, **__: Any) -> None:
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr("vantage.training.feed.open_images", interrupt)
+    monkeypatch.setattr("vantage.training.images.open_images", interrupt)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # shells start background jobs that ignore it
     try:
         assert main(["pretrain", "moco_v2", "--data", str(images), "--out", str(tmp_path / "run")]) == 130

@@ -12,7 +12,7 @@ from vantage.cli import main
 from vantage.cli.reading.launch import join_processes
 from vantage.cli.reading.options import DeviceOptions, as_started
 from vantage.errors import UserError
-from vantage.training import settings
+from vantage.training.folder import settings
 
 
 @pytest.fixture

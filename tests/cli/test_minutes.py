@@ -12,7 +12,7 @@ from vantage.cli import main
 from vantage.composition.codec import encode
 from vantage.encoders import Convolutions
 from vantage.planning.speed import Speed
-from vantage.training import settings
+from vantage.training.folder import settings
 from vantage.training.run import Run
 
 Call = Callable[..., Run]

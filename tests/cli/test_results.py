@@ -63,7 +63,7 @@ def test_a_place_that_cannot_be_is_an_error_at_once(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("vantage.training.feed.open_images", None)  # no image is looked at
+    monkeypatch.setattr("vantage.training.images.open_images", None)  # no image is looked at
     name = COMMANDS[words]
     (tmp_path / "file").touch()
     assert f"cannot be created, since {tmp_path}/file is a file: choose another name" in message_of(
@@ -121,7 +121,7 @@ def test_results_that_cannot_be_kept_with_the_run_are_an_error_at_once(
 ) -> None:
     run = Path(paths["RUN"])
     words = ["--import", "tiny", "evaluate", "knn", str(run), "--data", paths["DATA"], "--k", "3", "--quiet"]
-    monkeypatch.setattr("vantage.training.feed.open_images", None)
+    monkeypatch.setattr("vantage.training.images.open_images", None)
     monkeypatch.setattr(os, "access", lambda path, mode: run not in (Path(path), Path(path).parent))
     assert main(words) == 2
     message = capsys.readouterr().err

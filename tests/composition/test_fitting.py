@@ -13,7 +13,7 @@ from vantage.negatives import Ring, Sample
 from vantage.recipes import jcl_ring, moco_v2, ring_ir, ring_moco
 from vantage.schedules import BetweenEpochs, ByEpoch, Constant, Linear
 from vantage.training.run import Run
-from vantage.training.start.trial import trial
+from vantage.training.start.try_parts import try_branches
 
 
 def keep(run: Run, epoch: float) -> float:
@@ -90,4 +90,4 @@ def test_groups_that_a_batch_cannot_have_are_refused_before_anything_is_written(
     run = moco_v2(32).fit(100, batch_size=batch)
     encoder = replace(run.encoders.encoder, normalization=SplitBatchNorm(groups))  # pyright: ignore
     with pytest.raises(UserError, match=f"split {batch} images into {groups} groups"):
-        trial(replace(run, encoders=replace(run.encoders, encoder=encoder)))  # pyright: ignore
+        try_branches(replace(run, encoders=replace(run.encoders, encoder=encoder)))  # pyright: ignore

@@ -19,7 +19,7 @@ from vantage.errors import UserError
 from vantage.estimators import InfoNCE
 from vantage.recipes import RECIPES, moco_v2
 from vantage.schedules import Constant, Steps
-from vantage.training import settings
+from vantage.training.folder import settings
 from vantage.training.run import Data, Run
 from vantage.views import ProgressiveResizing
 

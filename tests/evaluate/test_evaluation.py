@@ -14,7 +14,7 @@ from vantage.errors import UserError
 from vantage.evaluate import KNN, LinearCached, LinearMoCo, NearestNeighbor, evaluate, task_of
 from vantage.evaluate.judge import judge_once
 from vantage.frozen.encoder import load, random_encoder, raw_pixels
-from vantage.training import settings
+from vantage.training.folder import settings
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ from vantage.evaluate.protocols.finetune.tuning import TuningSchedule, tune
 from vantage.evaluate.transfer.sets import TransferSet
 from vantage.evaluate.transfer.transfer import transfer
 from vantage.frozen.encoder import FrozenEncoder, random_encoder
-from vantage.training import checkpoint
+from vantage.training.folder import checkpoint
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from vantage.data import Arrays
 from vantage.evaluate import Accuracy
 from vantage.evaluate.result import Outcome, Result
 from vantage.evaluate.sanity_check import _compare, sanity_check
-from vantage.training.feed import held_out_part, training_part
+from vantage.training.images import held_out_part, training_part
 from vantage.training.run import Data
 
 

@@ -17,8 +17,8 @@ from vantage.errors import UserError
 from vantage.frozen.encoder import load, random_encoder, raw_pixels
 from vantage.recipes import moco_v2, simclr
 from vantage.storage.files import digest_of_file
-from vantage.training import checkpoint
 from vantage.training.backbone import evaluation_view
+from vantage.training.folder import checkpoint
 from vantage.views import (
     IMAGENET,
     Augmentation,
@@ -117,7 +117,7 @@ def test_a_pickle_instead_of_tensors_is_not_executed(tmp_path: Path) -> None:
 
 
 def test_settings_of_another_architecture_are_refused(tmp_path: Path) -> None:
-    from vantage.training import settings
+    from vantage.training.folder import settings
 
     saved_run(tmp_path, tiny_run())
     settings.write(tiny_run(Shared(Encoder(TinyBackbone(5), LinearHead(8)))), tmp_path)

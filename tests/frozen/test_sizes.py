@@ -23,9 +23,9 @@ from vantage.frozen.networks import trained_networks
 from vantage.machine import allocator
 from vantage.memory import Queue
 from vantage.storage.provenance import provenance
-from vantage.training import settings
+from vantage.training.folder import settings
 from vantage.training.loop import resume, train
-from vantage.training.start.trial import try_networks
+from vantage.training.start.try_parts import try_networks
 from vantage.views import Flow, RealNVP, Statistics, TwoSided, YDbDr, learned_space
 from vantage.views.colors.learned import write_learned
 from vantage.views.evaluation import EvaluationView, Straight
@@ -97,7 +97,7 @@ def test_a_run_of_any_size_is_not_resumed(tmp_path: Path) -> None:
 
 def seal_without_run(step: Path) -> None:
     """A checkpoint of version 0.1, which does not say what it is of; whoever can write a folder can seal it too."""
-    from vantage.training.checkpoint import _seal
+    from vantage.training.folder.checkpoint import _seal
 
     facts = {name: fact for name, fact in json.loads((step / "facts.json").read_text()).items() if name != "sha256"}
     del facts["run"]

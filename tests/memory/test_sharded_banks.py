@@ -23,7 +23,7 @@ def test_a_sharded_bank_equals_a_whole_one(tmp_path: Path, count: int) -> None:
     for results in several:
         table, rule, positives = results["refused"]
         assert "only of rows drawn with Sample" in table and "sharded=False" in table
-        assert rule == "_Own cannot select from a sharded bank: take sharded=False"
+        assert rule == "_Own cannot select from a sharded bank: give it an on_shard, or take sharded=False"
         assert "looks at a whole bank" in positives
 
 

@@ -10,7 +10,7 @@ from vantage.branch import owners
 from vantage.errors import UserError
 from vantage.memory import Apart, Bank, ReclusteredBank, StoreOf, Together
 from vantage.recipes import instance_discrimination, interclr, pirl
-from vantage.training.start.trial import trial
+from vantage.training.start.try_parts import try_branches
 
 
 @pytest.mark.parametrize("recipe", [interclr, pirl], ids=lambda recipe: recipe.__name__)
@@ -40,12 +40,12 @@ def test_a_missing_store_is_refused():
         (branch, replace(branch, memory=StoreOf(0)), replace(branch, memory=StoreOf(1))),
     ):
         with pytest.raises(UserError, match="earlier one with a memory of its own"):
-            trial(replace(base, branches=branches))
+            try_branches(replace(base, branches=branches))
     with pytest.raises(UserError, match="numbered from 0"):
         StoreOf(-1)
     fine = (branch, replace(branch, memory=Bank(0.3)), replace(branch, memory=StoreOf(1)))
     assert owners(fine) == [0, 1, 1]
-    trial(replace(base, branches=fine))
+    try_branches(replace(base, branches=fine))
 
 
 def test_images_start_apart_or_together():

@@ -11,7 +11,7 @@ from vantage import draws
 from vantage.errors import UserError
 from vantage.negatives import Ball, Distinct, Draw, Ring, Sample
 from vantage.negatives.ranks import within
-from vantage.negatives.shards import within_all
+from vantage.negatives.ranks_of_shards import within_all
 from vantage.records import Keys, Scores, score
 from vantage.schedules import Constant
 

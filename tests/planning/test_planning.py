@@ -27,7 +27,7 @@ from vantage.schedules import CosineByStep
 from vantage.training.loop import resume, train
 from vantage.training.optimizers import LARS, SGD, AdamW
 from vantage.training.run import Data, Hardware, Run
-from vantage.training.start.trial import trial
+from vantage.training.start.try_parts import try_branches
 from vantage.views import ProgressiveResizing
 
 COST = {Convolutions: 1.0, ResNet9: 1.5, ResNet: 40.0}
@@ -110,7 +110,7 @@ def test_every_recipe_is_sized_to_the_time(recipe: Callable[[int], Run], images:
     steps = steps_in(images, run.batch_size)
     rates = [run.learning_rate(step, steps, run.epochs) for step in range(0, run.epochs * steps, 37)]
     assert all(np.isfinite(rates)) and max(rates) > 0
-    trial(run, steps=run.epochs * steps)
+    try_branches(run, steps=run.epochs * steps)
 
 
 @pytest.mark.parametrize(("recipe", "source"), [(None, SMALL), (interclr, LARGE)], ids=["quick", "interclr"])

@@ -14,7 +14,7 @@ from vantage.composition.fields import differences
 from vantage.composition.fitting import parts_of
 from vantage.estimators import JCL
 from vantage.recipes import RECIPES, VARIANTS, cnce_ir, cnce_moco, ring_ir
-from vantage.training.start.trial import trial
+from vantage.training.start.try_parts import try_branches
 from vantage.views import CIFAR10, Normalize
 from vantage.views import IMAGENET as IMAGENET_STATISTICS
 
@@ -335,7 +335,7 @@ def test_every_recipe_has_a_row() -> None:
 @pytest.mark.parametrize("recipe", VARIANTS, ids=lambda recipe: recipe.__name__)
 def test_variants_can_work(recipe: Any) -> None:
     """Recipes are trained by other tests; what depends on the size of views is theirs too."""
-    trial(recipe(32).fit(50_000), steps=1_000)
+    try_branches(recipe(32).fit(50_000), steps=1_000)
 
 
 def test_ring_normalizes_by_the_statistics_of_the_data() -> None:

@@ -11,7 +11,7 @@ from tiny import cpu_work
 from vantage.data import SourceSubset, open_source
 from vantage.report import write_report
 from vantage.report.clusters import clusters_of
-from vantage.training import checkpoint
+from vantage.training.folder import checkpoint
 
 
 def test_clusters_are_those_of_the_memory(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from vantage.studies.benefit import BenefitPlan, measure_benefit
 from vantage.studies.reproduce import InfoMinTable4, reproduce
 from vantage.studies.sweep import CropBound, Study, run_study
 from vantage.studies.view_learning import learn, unsupervised
-from vantage.training import writer
+from vantage.training.folder import writer
 
 SOURCE = images(24, 0)
 

@@ -15,7 +15,7 @@ from vantage.data import Source
 from vantage.encoding import Work
 from vantage.learner import Learner
 from vantage.progress import QuietProgress
-from vantage.training.feed import open_images
+from vantage.training.images import open_images
 from vantage.training.start import first_rows
 from vantage.training.start.first_rows import begin
 

@@ -15,9 +15,9 @@ from torch._dynamo.utils import counters
 
 from vantage.composition.codec import allowing
 from vantage.progress import QuietProgress
-from vantage.training.compiling import is_one_graph
-from vantage.training.feed import open_images
-from vantage.training.launch import launch
+from vantage.training.computing.compiling import is_one_graph
+from vantage.training.computing.launch import launch
+from vantage.training.images import open_images
 from vantage.training.run import Run
 from vantage.training.session import Session
 from vantage.views import ProgressiveResizing
@@ -37,7 +37,6 @@ def losses(run: Run) -> list[float]:
 
 def check(run: Run, graphs: int | None) -> None:
     """Forward and backward are whole graphs, as many as stated, and the losses are those of the run as it is."""
-    torch._dynamo.reset()
     counters.clear()
     compiled = losses(replace(run, hardware=replace(run.hardware, compile=True)))
     count = counters["stats"]["unique_graphs"]

@@ -11,7 +11,7 @@ from tiny import ALLOW
 
 from vantage.composition.codec import allowing
 from vantage.storage.files import digest_of_file
-from vantage.training import checkpoint
+from vantage.training.folder import checkpoint
 
 __all__ = ["Damage", "Target", "of_file", "sealing"]
 

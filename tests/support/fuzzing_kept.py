@@ -22,7 +22,7 @@ from vantage.storage.state import StateFile, restore, tensors_of
 from vantage.studies.view_learning import Game, learn, unsupervised
 from vantage.studies.view_learning.images import images_of
 from vantage.studies.view_learning.loop import _LearningRun
-from vantage.training.kept_epochs import keep_epoch, kept_epochs
+from vantage.training.folder.kept_epochs import keep_epoch, kept_epochs
 from vantage.training.start.warm_start import read_start, recorded_start
 from vantage.views import Flow, VolumePreserving
 

@@ -42,10 +42,10 @@ from vantage.storage.state import StateFile, restore, tensors_of
 from vantage.studies.sweep.rows import SweepRow, stored_rows
 from vantage.studies.view_learning.loop import FILE, read_learning
 from vantage.studies.view_learning.presets import unsupervised
-from vantage.training.launch import launch
-from vantage.training.same_run import check_same_run
+from vantage.training.computing.launch import launch
+from vantage.training.folder.same_run import check_same_run
+from vantage.training.folder.settings import read as read_settings
 from vantage.training.session import Session, check_fits
-from vantage.training.settings import read as read_settings
 from vantage.training.start.warm_start import read_start, recorded_start
 
 __all__ = ["of_runs"]

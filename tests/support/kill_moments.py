@@ -11,7 +11,7 @@ import torch
 
 from vantage.memory import clustered, reclustered
 from vantage.storage.metrics import Metrics
-from vantage.training import checkpoint, kept_epochs
+from vantage.training.folder import checkpoint, kept_epochs
 from vantage.training.session import Session
 from vantage.training.watching import probe
 

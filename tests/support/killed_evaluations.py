@@ -21,7 +21,7 @@ from vantage.encoders.heads import LinearHead
 from vantage.evaluate import KNN, SVM, FineTune, LinearCached, LinearMoCo, LowShotChosen, Segmentation, evaluate
 from vantage.evaluate.protocols.detection import open_annotated
 from vantage.storage import state
-from vantage.training import checkpoint
+from vantage.training.folder import checkpoint
 
 COSTS = (0.1, 1.0)
 

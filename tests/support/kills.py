@@ -23,7 +23,7 @@ from kill_moments import KEEPING, MOMENTS
 from vantage.composition.codec import allowing
 from vantage.memory import ClusteredBank, ReclusteredBank
 from vantage.storage.metrics import read_metrics
-from vantage.training import checkpoint, kept_epochs
+from vantage.training.folder import checkpoint, kept_epochs
 from vantage.training.loop import resume, train
 from vantage.training.run import Hardware, Run
 from vantage.training.session import Session

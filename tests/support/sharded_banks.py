@@ -1,6 +1,6 @@
 """What each process does for `memory/test_sharded_banks.py`: banks whose rows are sharded, and whole ones."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from vantage.memory import Bank, ClusteredBank, ReclusteredBank
 from vantage.negatives import Ball, Distinct, Easiest, Hardest, OtherClusters, OtherImages, Ring, Sample, Subset
 from vantage.positives import NearMates, Neighbors, OtherMate
 from vantage.recipes import RECIPES, instance_discrimination, local_aggregation
+from vantage.records import Keys, Scores
 from vantage.schedules import Constant
 from vantage.training.run import Run
 
@@ -45,6 +46,7 @@ def cases() -> dict[str, Run]:
         "draw, ring": replace(bank, negatives=(Sample(11), Hardest())),
         "no neighbors": replace(bank, positives=Neighbors(ring=Ring())),
         "neighbors": replace(bank, positives=Neighbors(ring=_WIDE), negatives=(_WIDE,)),
+        "a user's rule": replace(bank, negatives=(OtherImages(), _NotTooNear())),
         "all near": replace(near, positives=NearMates(24)),
     }
     branch_runs = {name: replace(own, branches=(branch,)) for name, branch in others.items()}
@@ -91,8 +93,21 @@ def assert_refused() -> list[str]:
     return words
 
 
+@dataclass(frozen=True)
+class _NotTooNear:
+    """A user's own rule that works on shards: `extend/negative_sampler.md` has it."""
+
+    def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:
+        """Pairs below a ceiling."""
+        return scores.only(scores.cosine.detach() <= 0.2)
+
+    def on_shard(self, scores: Scores, query: Keys, first: int, step: int) -> Scores:
+        """The same, which needs no other rows."""
+        return scores.only(scores.cosine.detach() <= 0.2)
+
+
 class _Own:
-    """A user's own rule."""
+    """A user's own rule that does not."""
 
     def __call__(self, scores: Any, query: Any, pool: Any, step: int) -> Any:
         """All."""

@@ -16,7 +16,7 @@ from vantage.encoders.normalization.choices import SplitBatchNorm
 from vantage.encoding import Work
 from vantage.learner import Learner
 from vantage.recipes import moco_v2
-from vantage.training import checkpoint, settings
+from vantage.training.folder import checkpoint, settings
 from vantage.training.run import Run
 
 

@@ -13,7 +13,7 @@ import torch
 from vantage import processes
 from vantage.composition.codec import allowing
 from vantage.progress import QuietProgress
-from vantage.training import settings
+from vantage.training.folder import settings
 from vantage.training.loop import resume, train
 from vantage.training.run import Hardware, Run
 from vantage.views import Flow, RealNVP, Statistics, YDbDr, in_space

@@ -20,10 +20,10 @@ from vantage.encoders import BatchNorm, Encoder, LinearHead, Shared, SplitBatchN
 from vantage.encoders.normalization.grouped import GroupedStatistics, set_accumulation
 from vantage.errors import UserError
 from vantage.recipes import RECIPES, instance_discrimination, moco_v2, simclr
+from vantage.training.folder.settings import read_run
 from vantage.training.loop import train
 from vantage.training.run import Hardware, Run
-from vantage.training.settings import read_run
-from vantage.training.start.trial import trial
+from vantage.training.start.try_parts import try_branches
 
 THIRTY_TWO = (
     *("moco_v1", "moco_v2", "moco_v2_multi_crop", "ring_moco", "ball_moco", "infomin", "infomin_linear"),
@@ -86,7 +86,7 @@ def test_every_recipe_normalizes_as_many_images_as_its_paper(
 )
 def test_shares_that_are_not_equal_are_refused(run: Run, message: str) -> None:
     with pytest.raises(UserError, match=message):
-        trial(run)
+        try_branches(run)
 
 
 def test_a_refused_run_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,10 +108,10 @@ def test_every_recipe_and_variant_normalizes_as_many_images_on_real_processes(co
 
 def test_shares_that_are_equal_and_networks_without_batch_norm_are_taken() -> None:
     for devices, parts in ((1, 8), (2, 4), (8, 1), (16, 1)):
-        trial(replace(moco_v2(32), accumulate=parts, hardware=Hardware(devices=devices)))
-    trial(replace(simclr(32), hardware=Hardware(devices=8)))
+        try_branches(replace(moco_v2(32), accumulate=parts, hardware=Hardware(devices=devices)))
+    try_branches(replace(simclr(32), hardware=Hardware(devices=8)))
     without = Shared(Encoder(TwoLayers(normalized=False), LinearHead(6)))
-    trial(replace(instance_discrimination(32), encoders=without, accumulate=4))
+    try_branches(replace(instance_discrimination(32), encoders=without, accumulate=4))
 
 
 @pytest.mark.parametrize(("devices", "parts"), [(1, 1), (2, 1), (2, 2), (8, 1)])

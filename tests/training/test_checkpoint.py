@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 from vantage.errors import UserError
-from vantage.training import checkpoint
-from vantage.training.slots import optimizer_state, restore_optimizer
+from vantage.training.folder import checkpoint
+from vantage.training.folder.slots import optimizer_state, restore_optimizer
 
 
 def tensors(step: int) -> dict[str, torch.Tensor]:

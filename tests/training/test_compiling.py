@@ -10,7 +10,7 @@ from small_runs import write_images
 
 from vantage.recipes import RECIPES, jcl, jcl_released, simclr
 from vantage.schedules import Linear
-from vantage.training.compiling import is_one_graph
+from vantage.training.computing.compiling import is_one_graph
 
 ONE_GRAPH = [
     *("simclr", "debiased", "hcl", "moco_v1", "moco_v2", "moco_v2_multi_crop", "instance_discrimination_full"),

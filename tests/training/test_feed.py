@@ -14,7 +14,8 @@ from vantage.data import ResidentImages, Source, SourceSubset, StreamedImages, l
 from vantage.data.sources.arrays import Arrays
 from vantage.data.splits import split
 from vantage.errors import DataError, UnreadableImage, UserError
-from vantage.training.feed import Feed, open_feed, open_images, training_part, usual_size
+from vantage.training.feed import Feed, open_feed
+from vantage.training.images import open_images, training_part, usual_size
 from vantage.training.run import Data, Run
 from vantage.views import IMAGENET, EvaluationView, pirl_views
 

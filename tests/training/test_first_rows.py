@@ -15,9 +15,9 @@ from vantage.composition.codec import allowing
 from vantage.learner import Learner
 from vantage.memory.clustered import OnlineStore
 from vantage.progress import QuietProgress
-from vantage.training import checkpoint
 from vantage.training.backbone import evaluation_view
-from vantage.training.feed import open_images
+from vantage.training.folder import checkpoint
+from vantage.training.images import open_images
 from vantage.training.loop import resume, train
 from vantage.training.start.first_rows import begin
 

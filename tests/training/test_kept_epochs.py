@@ -13,8 +13,8 @@ from small_runs import small_run, write_images
 from vantage.errors import UserError, WriteError
 from vantage.frozen.encoder import load
 from vantage.frozen.networks import trained_networks
-from vantage.training import checkpoint, kept_epochs
-from vantage.training.kept_epochs import keep_epoch
+from vantage.training.folder import checkpoint, kept_epochs
+from vantage.training.folder.kept_epochs import keep_epoch
 from vantage.training.loop import resume, train
 from vantage.training.run import Monitoring, Run
 from vantage.training.start.warm_start import read_start

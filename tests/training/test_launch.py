@@ -6,7 +6,7 @@ from lightning_fabric.plugins.environments.lightning import LightningEnvironment
 from lightning_fabric.plugins.environments.slurm import SLURMEnvironment
 
 from vantage.errors import UserError
-from vantage.training import launch
+from vantage.training.computing import launch
 from vantage.training.run import Hardware
 
 
@@ -36,7 +36,7 @@ def test_fewer_processes_than_devices_are_refused(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(launch, "_environment", SLURMEnvironment)
     try:
         with pytest.raises(UserError, match=r"2 device\(s\) on 1 machine\(s\) were asked for, but 1 process"):
-            launch.start(Hardware("cpu", devices=2))
+            launch.open_fabric(Hardware("cpu", devices=2))
     finally:
         if dist.is_initialized():
             dist.destroy_process_group()

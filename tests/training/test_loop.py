@@ -34,10 +34,10 @@ from vantage.composition.codec import allowing
 from vantage.data import loading
 from vantage.errors import UserError
 from vantage.progress import PlainProgress
-from vantage.training import checkpoint, same_run
+from vantage.training.folder import checkpoint, same_run
+from vantage.training.folder.same_run import check_same_everywhere
 from vantage.training.loop import resume, train
 from vantage.training.run import Data, Hardware, Monitoring, Run
-from vantage.training.same_run import check_same_everywhere
 from vantage.training.session import Session
 
 KINDS_OF_STATE = ("moco_v2", "interclr", "ring_cmc_clusters", "infomin_linear")

@@ -13,8 +13,8 @@ from torch import Tensor
 from vantage.composition.codec import allowing
 from vantage.data import check_source, loading, open_source
 from vantage.errors import DataError, UnreadableImage, UserError
-from vantage.training import checkpoint
-from vantage.training.feed import open_images
+from vantage.training.folder import checkpoint
+from vantage.training.images import open_images
 from vantage.training.loop import resume, train
 from vantage.training.run import Data, Run
 

@@ -10,7 +10,7 @@ from vantage.encoders import BatchNorm, Encoder, LinearHead, Momentum, Shared
 from vantage.errors import UserError
 from vantage.negatives import Ring, Rule
 from vantage.schedules import BetweenEpochs, Constant, FollowsLoss, Linear
-from vantage.training.start.trial import trial
+from vantage.training.start.try_parts import try_branches
 
 
 @pytest.mark.parametrize(
@@ -43,15 +43,15 @@ def test_resized_scales_the_rate_and_stretches_its_course() -> None:
 def test_a_batch_without_negatives_is_refused() -> None:
     alone = simclr(32).rescale(batch_size=1)
     with pytest.raises(UserError, match="branch 0 cannot work: with 1 image.* no query meets a negative"):
-        trial(alone)
+        try_branches(alone)
     with pytest.raises(UserError, match="no query meets a negative"):
         plain = Shared(Encoder(TwoLayers(normalized=False), LinearHead(6)))
-        trial(replace(simclr(32).rescale(batch_size=4), accumulate=4, encoders=plain))
-    trial(simclr(32).rescale(batch_size=2))
+        try_branches(replace(simclr(32).rescale(batch_size=4), accumulate=4, encoders=plain))
+    try_branches(simclr(32).rescale(batch_size=2))
     queue = moco_v2(32).rescale(batch_size=1)
     assert isinstance(queue.encoders, Momentum)
     encoder = replace(queue.encoders.encoder, normalization=BatchNorm())
-    trial(replace(queue, encoders=replace(queue.encoders, encoder=encoder)))  # a queue holds others
+    try_branches(replace(queue, encoders=replace(queue.encoders, encoder=encoder)))  # a queue holds others
 
 
 def _with_rule(run: Run, *rules: Rule) -> Run:
@@ -62,13 +62,13 @@ def _with_rule(run: Run, *rules: Rule) -> Run:
 def test_a_share_that_will_be_none_is_refused_at_once() -> None:
     run = ring_ir(32)
     below = _with_rule(run, Ring(BetweenEpochs(Linear(1.0, -0.2, 100), steps_per_epoch=3)))
-    trial(below)  # the first step alone
-    trial(below, steps=240)  # ends before the line does
+    try_branches(below)  # the first step alone
+    try_branches(below, steps=240)  # ends before the line does
     with pytest.raises(UserError, match=r"branch 0 cannot work: Ring.keep is -0.2 at step 599: a share must lie in"):
-        trial(below, steps=600)
+        try_branches(below, steps=600)
     with pytest.raises(UserError, match=r"Ring.drop is 1.5 at step 9"):
-        trial(_with_rule(ring_moco(32), Ring(Constant(0.5), Linear(0.1, 1.5, 8))), steps=10)
+        try_branches(_with_rule(ring_moco(32), Ring(Constant(0.5), Linear(0.1, 1.5, 8))), steps=10)
     with pytest.raises(UserError, match=r"Ring.keep is -0.1 at step 9"):  # wherever the loss leads it
-        trial(_with_rule(run, Ring(FollowsLoss(1.0, -0.1))), steps=10)
+        try_branches(_with_rule(run, Ring(FollowsLoss(1.0, -0.1))), steps=10)
     for recipe in (ring_ir, ring_moco):
-        trial(recipe(32), steps=100_000)
+        try_branches(recipe(32), steps=100_000)

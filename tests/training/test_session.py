@@ -17,13 +17,15 @@ from vantage.data.sources.arrays import Arrays
 from vantage.errors import UserError
 from vantage.estimators import InfoNCE
 from vantage.learner import Fresh
+from vantage.machine.devices import has_bf16
 from vantage.progress import QuietProgress
-from vantage.training import checkpoint
-from vantage.training.feed import Feed, open_images
-from vantage.training.launch import has_bf16, launch
+from vantage.training.computing.launch import launch
+from vantage.training.feed import Feed
+from vantage.training.folder import checkpoint
+from vantage.training.folder.slots import optimizer_state
+from vantage.training.images import open_images
 from vantage.training.run import Hardware, Run
 from vantage.training.session import Session
-from vantage.training.slots import optimizer_state
 from vantage.training.start.first_rows import begin
 from vantage.views import ProgressiveResizing
 
@@ -205,7 +207,7 @@ def test_without_fast_bfloat16_the_run_computes_in_float32_and_says_so(fast: boo
         def line(self, text: str) -> None:
             lines.append(text)
 
-    monkeypatch.setattr("vantage.training.launch.has_bf16", lambda on_cuda: fast)
+    monkeypatch.setattr("vantage.training.computing.launch.has_bf16", lambda on_cuda: fast)
     run = replace(small_run("moco_v2", images_path), hardware=Hardware("cpu"))
     hardware = launch(run, LineRecorder())[1].hardware
     assert hardware.precision == ("bf16-mixed" if fast else "32-true")

@@ -24,7 +24,7 @@ from vantage.learner import Learner
 from vantage.memory import Queue
 from vantage.memory.kmeans import kmeans
 from vantage.progress import PlainProgress
-from vantage.training import checkpoint
+from vantage.training.folder import checkpoint
 from vantage.training.loop import resume, train
 from vantage.training.optimizers import LARS, AdamW, NoParameters
 from vantage.training.run import Monitoring, Run

@@ -9,7 +9,7 @@ import world_sizes
 from torch import Tensor
 from torch.testing import assert_close
 
-from vantage.training import checkpoint
+from vantage.training.folder import checkpoint
 from vantage.training.loop import train
 
 

@@ -14,7 +14,7 @@ from test_loop import assert_equal, rows, state
 from vantage.composition.codec import allowing
 from vantage.errors import UserError
 from vantage.storage.metrics import Metrics, read_metrics
-from vantage.training import settings, writer
+from vantage.training.folder import settings, writer
 from vantage.training.loop import resume, train
 from vantage.training.session import Session
 

@@ -15,10 +15,10 @@ from vantage.encoders import Convolutions, Encoder, LinearHead, PerView
 from vantage.errors import UserError
 from vantage.frozen.encoder import random_encoder
 from vantage.recipes import cmc, moco_v2
-from vantage.training import settings
 from vantage.training.backbone import evaluation_view
+from vantage.training.folder import settings
+from vantage.training.folder.same_run import refuse_conflicts
 from vantage.training.run import Run
-from vantage.training.same_run import refuse_conflicts
 from vantage.views import Flow, InSpace, LearnedSpace, Normalize, RealNVP, Statistics, YDbDr, in_space, learned_space
 from vantage.views.colors.flows import FlowNetwork
 from vantage.views.colors.learned import BEST, LAST, write_learned

@@ -42,8 +42,9 @@ def resume(words: list[str], console: Console) -> int:
     """
     command = Command("resume", resume.__doc__ or "", partial(_settable, words))
     options, devices, loading = read(command, words, ResumeOptions, DeviceOptions, LoadingOptions)
-    from vantage.training import loop, settings
-    from vantage.training.same_run import refuse_conflicts
+    from vantage.training import loop
+    from vantage.training.folder import settings
+    from vantage.training.folder.same_run import refuse_conflicts
 
     previous = settings.read(options.folder)
     changes = [*options.set, *assignments({"data.path": options.data or None})]
@@ -60,7 +61,7 @@ def resume(words: list[str], console: Console) -> int:
 
 
 def _settable(words: list[str]) -> list[str]:
-    from vantage.training import settings
+    from vantage.training.folder import settings
 
     try:
         return [setting.path for setting in settings_in(settings.read(Path(next(iter(words), ""))))]

@@ -22,7 +22,7 @@ from vantage.frozen.labeled_features import finite_features
 from vantage.measures.accuracy import error_of_difference
 from vantage.measures.sphere import effective_rank
 from vantage.storage.files import result_file
-from vantage.training.feed import held_out_part, training_part
+from vantage.training.images import held_out_part, training_part
 from vantage.training.run import Data
 
 __all__ = ["SanityCheck", "sanity_check"]

@@ -14,7 +14,7 @@ from vantage.facts.results import LabeledResult, as_good, recorded_results
 from vantage.facts.verdict import RunVerdict, verdict
 from vantage.storage.metrics import read_metrics
 from vantage.storage.provenance import read_provenance
-from vantage.training import checkpoint, settings
+from vantage.training.folder import checkpoint, settings
 from vantage.training.run import Run
 
 __all__ = ["RunFacts", "facts_of"]

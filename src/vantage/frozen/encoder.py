@@ -19,8 +19,8 @@ from vantage.encoders.momentum import Momentum
 from vantage.encoders.roles import PerView, Role, RoleNetworks, Shared
 from vantage.errors import UserError
 from vantage.frozen.outside import outside_weights
-from vantage.training import checkpoint, settings
 from vantage.training.backbone import backbone_of, evaluation_view
+from vantage.training.folder import checkpoint, settings
 from vantage.training.run import Run
 from vantage.views.evaluation import EvaluationView, Straight
 

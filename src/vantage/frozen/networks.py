@@ -15,8 +15,8 @@ from vantage.records import Keys
 from vantage.schedules import Adaptive, Constant
 from vantage.storage.metrics import read_metrics
 from vantage.storage.provenance import read_provenance
-from vantage.training import checkpoint, settings
-from vantage.training.feed import training_part
+from vantage.training.folder import checkpoint, settings
+from vantage.training.images import training_part
 from vantage.training.run import Run
 
 __all__ = ["TrainedNetworks", "random_networks", "trained_networks", "untrained_networks"]
@@ -55,7 +55,7 @@ class TrainedNetworks:
     @property
     def steps_per_epoch(self) -> int:
         """Optimizer steps in an epoch, without incomplete batches."""
-        return max(1, self.images // self.run.batch_size)
+        return max(1, self.run.steps_per_epoch(self.images))
 
     @property
     def epochs(self) -> float:

@@ -11,7 +11,7 @@ import torch
 from vantage.composition.suggest import no_such
 from vantage.errors import UserError, first_line
 
-__all__ = ["check_hardware", "device_named", "names_here"]
+__all__ = ["check_hardware", "device_named", "has_bf16", "names_here"]
 
 _SPOKEN = {"cuda": "CUDA device", "gpu": "GPU", "mps": "MPS device", "xpu": "XPU device"}
 """Kinds of device that people ask for by name, and what a message calls one."""
@@ -82,3 +82,10 @@ def _not_here(name: str, here: list[str]) -> UserError:
     if kind == "gpu":
         return UserError(f"there is no device {name!r}; did you mean {here[1]}?")
     return no_such("device", name, ["auto", *here])
+
+
+def has_bf16(on_cuda: bool) -> bool:
+    """Whether the GPU, or the CPU, has bfloat16 instructions."""
+    if on_cuda:
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    return bool(torch.cpu._is_avx512_bf16_supported()) or bool(torch.cpu._is_amx_tile_supported())

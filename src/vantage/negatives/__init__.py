@@ -20,6 +20,7 @@ from vantage.negatives.rule import BlindRule as BlindRule
 from vantage.negatives.rule import PairRule as PairRule
 from vantage.negatives.rule import PoolRule as PoolRule
 from vantage.negatives.rule import Rule as Rule
+from vantage.negatives.rule import ShardRule as ShardRule
 from vantage.negatives.sample import Distinct as Distinct
 from vantage.negatives.sample import Draw as Draw
 from vantage.negatives.sample import DrawResult as DrawResult

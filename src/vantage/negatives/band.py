@@ -14,7 +14,7 @@ from torch import Tensor
 from vantage import processes
 from vantage.errors import UserError
 from vantage.negatives.ranks import within
-from vantage.negatives.shards import within_all
+from vantage.negatives.ranks_of_shards import within_all
 from vantage.records import Keys, Scores
 from vantage.schedules import Constant, Schedule
 

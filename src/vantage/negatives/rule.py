@@ -14,7 +14,7 @@ from torch import Tensor
 
 from vantage.records import Keys, Scores
 
-__all__ = ["BlindRule", "PairRule", "PoolRule", "Rule"]
+__all__ = ["BlindRule", "PairRule", "PoolRule", "Rule", "ShardRule"]
 
 
 @runtime_checkable
@@ -24,6 +24,22 @@ class Rule(Protocol):
 
     def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:
         """The pairs that stay negatives at this step."""
+        ...
+
+
+@runtime_checkable
+class ShardRule(Protocol):
+    """A rule that compares the pairs of a query with each other, and can do so over all processes of a sharded bank.
+
+    A `PairRule`, a `BlindRule` that comes first and a `PoolRule` that comes first need no `on_shard`.
+    """
+
+    def on_shard(self, scores: Scores, query: Keys, first: int, step: int) -> Scores:
+        """The pairs that stay negatives, from the scores of the queries of all processes with the rows here.
+
+        `first` is the number of the first row here in the whole bank. All processes make this call with the same
+        queries, so it may exchange with `vantage.processes` what it must know of the other rows.
+        """
         ...
 
 

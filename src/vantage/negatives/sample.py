@@ -15,9 +15,9 @@ from torch import Tensor
 
 from vantage import draws, processes
 from vantage.errors import UserError
+from vantage.negatives.ranks_of_shards import largest_of_all
 from vantage.negatives.rows import over_rows
 from vantage.negatives.rule import BlindRule
-from vantage.negatives.shards import largest_of_all
 from vantage.records import Keys, Scores
 
 __all__ = ["Distinct", "Draw", "DrawResult", "Sample"]

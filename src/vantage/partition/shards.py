@@ -16,7 +16,7 @@ from torch import Tensor
 from vantage import processes
 from vantage.cosines import column_cosines, gather_queries
 from vantage.errors import UserError
-from vantage.negatives import BandRule, BlindRule, Draw, PairRule, PoolRule, Rule
+from vantage.negatives import BlindRule, PairRule, PoolRule, Rule, ShardRule
 from vantage.partition.streaming import streaming
 from vantage.partition.table import rows_of_table, sum_in_tiles
 from vantage.records import Keys, Negatives, Scores, Shard, rows_here, score
@@ -80,10 +80,13 @@ def _selection(pool: Shard, rules: tuple[Rule, ...], step: int) -> Callable[[Key
             match rule:
                 case PairRule():
                     scores = rule(scores, query, keys, step)
-                case BandRule() | Draw():
+                case ShardRule():
                     scores = rule.on_shard(scores, query, pool.first, step)
                 case _:
-                    raise UserError(f"{type(rule).__name__} cannot select from a sharded bank: take sharded=False")
+                    raise UserError(
+                        f"{type(rule).__name__} cannot select from a sharded bank: give it an on_shard,"
+                        " or take sharded=False"
+                    )
         return scores
 
     return select

@@ -24,7 +24,7 @@ from vantage.planning.trials import (
     measure_again,
 )
 from vantage.planning.words import choices, clock, describe_networks, duration, in_minutes, view_sides
-from vantage.training.feed import open_images
+from vantage.training.images import open_images
 from vantage.training.run import Data, Run
 
 __all__ = ["Plan", "make_plan", "plan", "rows"]

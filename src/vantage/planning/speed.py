@@ -17,7 +17,7 @@ from vantage.memory import Store
 from vantage.progress import QuietProgress
 from vantage.records import Keys
 from vantage.storage.files import temporary_folder
-from vantage.training.launch import launch
+from vantage.training.computing.launch import launch
 from vantage.training.run import Run
 from vantage.training.session import Session
 
@@ -65,7 +65,7 @@ def measure_speed(
     for everything that training would refuse, and if the temporary folder has no room.
     """
     hardware = run.hardware
-    shares = hardware.devices * hardware.nodes
+    shares = hardware.processes
     alone = replace(
         run, batch_size=run.batch_size // shares, hardware=replace(hardware, devices=1, nodes=1, compile=False)
     )

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from vantage.data import Source
 from vantage.data.resident import fits
 from vantage.data.threads import CORES
-from vantage.training.feed import SAMPLE, usual_size
+from vantage.training.images import SAMPLE, usual_size
 from vantage.training.run import Data, Run
 
 __all__ = ["SizeLook", "decoding_seconds", "keep_squares", "look_at_sizes"]

@@ -15,7 +15,7 @@ from vantage.planning.ladder import Rung, rungs, suitable_size
 from vantage.planning.sizing import PlanOptions, compose, fit_run, least_epochs
 from vantage.planning.speed import SHORT_LOOK, Speed
 from vantage.planning.squares import SizeLook, decoding_seconds, keep_squares, look_at_sizes
-from vantage.training.feed import training_part
+from vantage.training.images import training_part
 from vantage.training.run import Run
 
 __all__ = ["LONGER", "MOST_EPOCHS", "SpeedMeasure", "Trial", "climb", "fill_time", "measure_again", "best_trial"]

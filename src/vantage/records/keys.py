@@ -147,7 +147,7 @@ def demand(holds: Bool[Tensor, ""], otherwise: str) -> None:
     """Raises `UserError` with the text `otherwise` unless the flag holds.
 
     On a GPU the host does not wait for the flag: a device assertion with the same text ends the process some steps
-    later. Whatever can fail in a run has been tried on the CPU before (`vantage.training.start.trial`).
+    later. Whatever can fail in a run has been tried on the CPU before (`vantage.training.start.try_parts`).
     """
     if holds.device.type != "cpu" or torch.compiler.is_compiling():
         torch._assert_async(holds, otherwise)  # pyright: ignore[reportPrivateImportUsage]

@@ -14,7 +14,7 @@ from vantage.data.sources.source import Source, SourceSubset
 from vantage.errors import UserError
 from vantage.frozen.networks import trained_networks
 from vantage.memory.labeled_rows import LabeledRows
-from vantage.training.feed import training_part
+from vantage.training.images import training_part
 
 __all__ = ["Clusters", "clusters_of"]
 

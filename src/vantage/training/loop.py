@@ -19,12 +19,13 @@ from vantage.storage.files import remove_on_failure, write_json
 from vantage.storage.metrics import Metrics
 from vantage.storage.provenance import provenance, read_provenance
 from vantage.storage.strangers import check_run
-from vantage.training import checkpoint, settings
-from vantage.training.feed import open_images
-from vantage.training.kept_epochs import keep_if_due, refuse_kept
-from vantage.training.launch import launch
+from vantage.training.computing.launch import launch
+from vantage.training.folder import checkpoint, settings
+from vantage.training.folder.kept_epochs import keep_if_due, refuse_kept
+from vantage.training.folder.same_run import check_same_everywhere, check_same_run
+from vantage.training.folder.writer import only_writer, refuse_a_run
+from vantage.training.images import open_images
 from vantage.training.run import Run
-from vantage.training.same_run import check_same_everywhere, check_same_run
 from vantage.training.session import Session, check_fits
 from vantage.training.signals import Signals, anywhere
 from vantage.training.start.first_rows import begin
@@ -34,7 +35,6 @@ from vantage.training.watching.monitor import warning
 from vantage.training.watching.pace import Pace
 from vantage.training.watching.probe import check_labels, knn_so_far
 from vantage.training.watching.watch import Watch
-from vantage.training.writer import only_writer, refuse_a_run
 
 __all__ = ["TrainingOutcome", "resume", "train"]
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from vantage.branch import Branch
-from vantage.composition.fitting import Fits, fit_all, parts_of, stretch_all
+from vantage.composition.fitting import fit_all, parts_of, stretch_all
 from vantage.data.order import WINDOW
 from vantage.encoders import Role
 from vantage.errors import UserError
@@ -12,7 +12,7 @@ from vantage.schedules import Adaptive, LearningRate
 from vantage.training.optimizers import Optimizer
 from vantage.views import ProgressiveResizing, ViewMaker
 
-__all__ = ["Data", "Fits", "Hardware", "Monitoring", "Run"]
+__all__ = ["Data", "Hardware", "Monitoring", "Run"]
 
 Precision = Literal["32-true", "bf16-mixed", "16-mixed", "64-true"]
 GIB = 2**30
@@ -52,10 +52,8 @@ class Data:
     this many images of consecutive shards at a time. A smaller number keeps reads closer together, for remote disks."""
 
     def __post_init__(self) -> None:
-        counts = {
-            name: getattr(self, name) for name in ("num_workers", "resident_bytes", "resident_side", "max_images")
-        }
-        _at_least(0, "data", hold_out=self.hold_out, **counts)
+        _at_least(0, "data", hold_out=self.hold_out, num_workers=self.num_workers, max_images=self.max_images)
+        _at_least(0, "data", resident_bytes=self.resident_bytes, resident_side=self.resident_side)
         _at_most(_MOST_WORKERS, "data", num_workers=self.num_workers)
         _at_least(1, "data", shuffle_window=self.shuffle_window)
         if self.hold_out >= 1:
@@ -81,7 +79,7 @@ class Hardware:
 
     compile: bool = False
     """Whether to compile training steps by torch.compile: as one graph where the recipe allows it, else the networks
-    (`vantage.training.compiling`). Meant for GPUs: on a CPU it was slower (`benchmarks/README.md`)."""
+    (`vantage.training.computing.compiling`). Meant for GPUs: on a CPU it was slower (`benchmarks/README.md`)."""
 
     threads: int = field(default=0, metadata={"later": True})
     """Threads of each process on a CPU; 0: one for each core. Another number may change how results are rounded."""
@@ -89,6 +87,11 @@ class Hardware:
     def __post_init__(self) -> None:
         _at_least(1, "hardware", devices=self.devices, nodes=self.nodes, threads=self.threads or 1)
         _at_most(_MOST_WORKERS, "hardware", devices=self.devices, threads=self.threads)
+
+    @property
+    def processes(self) -> int:
+        """How many processes train together: one for each device of each machine."""
+        return self.devices * self.nodes
 
 
 @dataclass(frozen=True)
@@ -176,13 +179,21 @@ class Run:
             raise UserError(
                 "a schedule of this run follows the kNN accuracy, which is not measured: set monitoring.knn_every"
             )
-        parts = self.accumulate * self.hardware.devices * self.hardware.nodes
-        if self.batch_size % parts:
+        if self.batch_size % self.parts:
             raise UserError(
-                f"a batch of {self.batch_size} images does not divide into {parts} equal parts "
+                f"a batch of {self.batch_size} images does not divide into {self.parts} equal parts "
                 f"({self.accumulate} accumulated × {self.hardware.devices} devices × {self.hardware.nodes} machines): "
-                f"use a batch of {max(1, self.batch_size // parts) * parts}"
+                f"use a batch of {max(1, self.batch_size // self.parts) * self.parts}"
             )
+
+    @property
+    def parts(self) -> int:
+        """How many equal parts a batch is divided into: accumulated ones, over all processes."""
+        return self.accumulate * self.hardware.processes
+
+    def steps_per_epoch(self, images: int) -> int:
+        """Optimizer steps in an epoch of this many images, without an incomplete batch; 0 if there is none."""
+        return images // self.batch_size
 
     def fit(self, images: int, batch_size: int | None = None) -> "Run":
         """This run, adapted to a data set of `images` images.
@@ -221,15 +232,11 @@ class Run:
 
     def _smaller_batch(self, images: int) -> int:
         size = self.batch_size
-        while size % 2 == 0 and size > 8 and size * 8 > images and (size // 2) % self._parts == 0:
+        while size % 2 == 0 and size > 8 and size * 8 > images and (size // 2) % self.parts == 0:
             size //= 2
         if size > images:
             raise UserError(f"found {images} images, but the smallest batch is {size}: give at least that many")
         return size
-
-    @property
-    def _parts(self) -> int:
-        return self.accumulate * self.hardware.devices * self.hardware.nodes
 
 
 def _at_least(least: int, part: str, **values: int | float) -> None:

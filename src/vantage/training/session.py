@@ -12,19 +12,18 @@ from torch import Tensor
 from vantage import draws, processes
 from vantage.composition.codec import encode
 from vantage.data import Batch, Source
-from vantage.data.order import steps_in
 from vantage.encoders.normalization.grouped import set_accumulation
 from vantage.errors import UserError
 from vantage.learner import Fresh, Learner
 from vantage.processes.sharing import by_first
-from vantage.training import checkpoint, settings
-from vantage.training.buckets import lay_out
-from vantage.training.compiling import compile_learner
+from vantage.training.computing.buckets import lay_out
+from vantage.training.computing.compiling import compile_learner
 from vantage.training.feed import open_feed
+from vantage.training.folder import checkpoint, settings
+from vantage.training.folder.same_run import refuse_conflicts
+from vantage.training.folder.slots import optimizer_state, restore_optimizer
 from vantage.training.run import Run
-from vantage.training.same_run import refuse_conflicts
-from vantage.training.slots import optimizer_state, restore_optimizer
-from vantage.training.start.trial import trial, try_networks
+from vantage.training.start.try_parts import try_branches, try_networks
 from vantage.training.watching.monitor import Monitor
 from vantage.views.operations.share import ShareGenerator
 
@@ -45,7 +44,7 @@ class Session:
         """`progress` gets (images done, images in all) while images are decoded into memory."""
         self.run, self.fabric, self.source = run, fabric, source
         torch.manual_seed(run.seed)
-        trial(run, len(source), steps=run.epochs * steps_in(len(source), run.batch_size))
+        try_branches(run, len(source))
         self.side = try_networks(run, source)  # of full-size views, in pixels
         torch.manual_seed(run.seed)
         self.learner = Learner(run.encoders, run.branches, len(source), run.seed)

@@ -15,8 +15,8 @@ from vantage.data.order import _BLOCKS, EpochOrder, epoch_order
 from vantage.draws import mix
 from vantage.errors import UserError
 from vantage.recipes import moco_v2
+from vantage.training.folder.same_run import refuse_conflicts
 from vantage.training.run import Data
-from vantage.training.same_run import refuse_conflicts
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from vantage.evaluate.protocols.detection import (
 from vantage.evaluate.protocols.detection.detector_protocol import DetectorProtocol
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.learner import Learner
-from vantage.training import checkpoint, settings
+from vantage.training.folder import checkpoint, settings
 
 RUN = replace(tiny_run(), encoders=Shared(Encoder(ResNet(18), LinearHead(8))))
 SIZES = Sizes((32,), 32, 48, (8, 16, 24, 32, 48), regions=4, proposals=8)

@@ -35,7 +35,7 @@ from vantage.evaluate.result import Outcome, Result, find_outcome
 from vantage.frozen.encoder import FrozenEncoder, random_encoder
 from vantage.learner import Learner
 from vantage.progress import QuietProgress
-from vantage.training import checkpoint, settings
+from vantage.training.folder import checkpoint, settings
 
 SIZES = Sizes((32,), 32, 48, (8, 16, 24, 32, 48), regions=4, proposals=8)
 RUN = dataclasses.replace(tiny_run(), encoders=Shared(Encoder(ResNet(18), LinearHead(8))))

@@ -30,7 +30,7 @@ from vantage.studies.benefit.ways import (
     all_ways,
     train_classifier,
 )
-from vantage.training.feed import training_part
+from vantage.training.images import training_part
 
 BUDGET = Budget(1, 16, (0.05,), (1e-2,))
 PLAN = BenefitPlan((0.25, 1.0), (0, 1), BUDGET)

@@ -23,7 +23,9 @@ from vantage.errors import UserError
 from vantage.evaluate import KNN, LinearCached
 from vantage.frozen.encoder import random_encoder, raw_pixels
 from vantage.frozen.networks import trained_networks
+from vantage.negatives import Ring
 from vantage.progress import QuietProgress
+from vantage.schedules import Constant, Linear
 from vantage.studies.analyse import HeldOutInformation
 from vantage.studies.sweep import (
     ColorSpaces,
@@ -272,6 +274,11 @@ def test_misfits_are_reported_before_training(images_path: str, tmp_path: Path) 
     folder = tmp_path / "sweep"
     with pytest.raises(UserError, match="the value 12 does not fit: two patches of 8 px at a distance of 12 px"):
         result_of(study_of(images_path, PatchDistance((2, 12), patch=8), "simclr"), folder)
+    study = study_of(images_path, recipe="ring_moco")
+    (branch,) = study.base.branches
+    beyond = replace(branch, negatives=(Ring(Constant(0.5), Linear(0.1, 1.5, STEPS)),))  # at its last step alone
+    with pytest.raises(UserError, match=r"does not fit: branch 0 cannot work: Ring.drop is 1.\d+ at step"):
+        result_of(replace(study, base=replace(study.base, branches=(beyond,))), folder)
     with pytest.raises(UserError, match="the test images are the training images"):
         result_of(study_of(images_path), folder, open_source(images_path))
     unlabeled = Arrays(np.zeros((24, SIZE, SIZE, 3), np.uint8), None, "plain")

@@ -16,7 +16,7 @@ from vantage.progress import Progress, QuietProgress
 from vantage.recipes import simclr
 from vantage.report import write_report
 from vantage.storage.tables import Table
-from vantage.training import settings
+from vantage.training.folder import settings
 from vantage.training.loop import TrainingOutcome, resume, train
 from vantage.training.run import Run
 from vantage.views import IMAGENET, Augmentation, ColorJitter, Grayscale, HorizontalFlip, RandomResizedCrop, Views

@@ -43,7 +43,7 @@ def threads_by_load(hardware: "Hardware", settings: Sequence[str], console: Cons
     from vantage.machine.load import threads_for_free_cores
 
     on_gpu = hardware.accelerator != "cpu" and torch.cuda.is_available()
-    several = hardware.devices * hardware.nodes > 1 or is_one_of_several()
+    several = hardware.processes > 1 or is_one_of_several()
     if on_gpu or several or any(one.startswith(("hardware=", "hardware.threads=")) for one in settings):
         return 0
     threads = threads_for_free_cores()
@@ -68,7 +68,7 @@ def plan_run(
     from vantage.planning.plan import make_plan, rows
     from vantage.planning.words import in_minutes
     from vantage.progress import counting
-    from vantage.training.feed import held_out_part
+    from vantage.training.images import held_out_part
     from vantage.training.run import Run
 
     if is_one_of_several():

@@ -19,10 +19,10 @@ def summary(run: Run, images: int | None = None) -> list[tuple[str, str]]:
     parts = f", in {run.accumulate} parts" if run.accumulate > 1 else ""
     rows += [("batch", f"{run.batch_size:,} images{parts}"), ("epochs", f"{run.epochs:,}")]
     if images is not None:
-        steps = max(1, images // run.batch_size)
+        steps = max(1, run.steps_per_epoch(images))
         rows += [("images", f"{images:,} from {run.data.path}")]
         rows += [("steps", f"{steps:,} in an epoch, {steps * run.epochs:,} in all")]
-    many = run.hardware.devices * run.hardware.nodes
+    many = run.hardware.processes
     rows += [("hardware", f"{run.hardware.accelerator}{f' × {many}' if many > 1 else ''}, {run.hardware.precision}")]
     return rows
 

@@ -19,7 +19,7 @@ def look_at(data: "Data", console: Console, together: bool = False) -> "tuple[So
     Raises `UserError` if there are no images, or if too many are unreadable.
     """
     from vantage.progress import counting
-    from vantage.training.feed import open_images
+    from vantage.training.images import open_images
 
     with counting(console.progress(), "checking the images") as advance:
         return open_images(data, advance, together=together)

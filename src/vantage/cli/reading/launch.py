@@ -34,10 +34,10 @@ def join_processes(devices: int | None, device: str) -> str:
             f"--device {device} is one device, but {devices * nodes} share the work: give cpu, cuda or auto"
         )
     from vantage import processes
-    from vantage.training.launch import start
+    from vantage.training.computing.launch import open_fabric
     from vantage.training.run import Hardware
 
-    fabric = start(Hardware(accelerator=device, devices=devices, nodes=nodes, precision="32-true"))
+    fabric = open_fabric(Hardware(accelerator=device, devices=devices, nodes=nodes, precision="32-true"))
     atexit.register(processes.leave)
     return str(fabric.device)
 

@@ -93,7 +93,7 @@ def view_size(size: int | None, source: "Source", console: Console) -> int:
     if size is not None:
         return size
     from vantage.planning.ladder import suitable_size
-    from vantage.training.feed import usual_size
+    from vantage.training.images import usual_size
 
     side, _ = usual_size(source)
     size = suitable_size(side)

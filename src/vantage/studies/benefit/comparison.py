@@ -32,7 +32,7 @@ from vantage.studies.benefit.plan import BenefitPlan, Budget
 from vantage.studies.benefit.result import BenefitResult, ClassifierResult, SplitImages, pack_bits
 from vantage.studies.benefit.timing import Job, estimate_seconds, fit_budget, measure_unit_times
 from vantage.studies.benefit.ways import LabeledSplit, all_ways, can_choose, train_classifier
-from vantage.training.writer import only_writer
+from vantage.training.folder.writer import only_writer
 
 __all__ = ["check", "measure_benefit"]
 

@@ -8,7 +8,7 @@ from vantage.errors import UserError
 from vantage.frozen.encoder import FrozenEncoder, load
 from vantage.frozen.outside import outside_weights
 from vantage.storage.provenance import read_provenance
-from vantage.training.feed import training_part
+from vantage.training.images import training_part
 
 __all__ = ["count_pretraining_images", "encoders_by_name"]
 

@@ -17,7 +17,7 @@ from vantage.data.sources.arrays import Arrays
 from vantage.data.splits import RenumberedSource, split
 from vantage.errors import UserError
 from vantage.storage.cache import hash_of
-from vantage.training.feed import training_part
+from vantage.training.images import training_part
 from vantage.training.run import Data
 
 __all__ = ["SETS", "ConcatenatedSource", "ImageSets", "Split"]

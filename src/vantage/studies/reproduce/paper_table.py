@@ -12,7 +12,7 @@ from vantage.storage.files import result_file, write_json, write_text
 from vantage.storage.provenance import versions
 from vantage.storage.results import ResultsFile
 from vantage.storage.tables import Table, csv_of
-from vantage.training.writer import only_writer
+from vantage.training.folder.writer import only_writer
 
 if TYPE_CHECKING:
     from PIL.Image import Image

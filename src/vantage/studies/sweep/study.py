@@ -26,9 +26,9 @@ from vantage.studies.sweep.rows import SweepRow, information_fields, key_of, sto
 from vantage.studies.sweep.sweeps import Sweep, SweepPoint
 from vantage.training import loop
 from vantage.training.backbone import evaluation_view
+from vantage.training.folder.writer import only_writer
 from vantage.training.run import Run
-from vantage.training.start.trial import trial, try_networks
-from vantage.training.writer import only_writer
+from vantage.training.start.try_parts import try_branches, try_networks
 
 __all__ = ["Study", "run_study"]
 
@@ -119,7 +119,7 @@ class _StudyRun:
         """Train and measure everything, seed by seed, so that every value has a row early on."""
         pairs = [(point, seed) for seed in self.plan.seeds for point in self.points]
         missing = [pair for pair in pairs if self._row_key(*pair) not in self.rows]
-        steps = self.plan.base.epochs * (len(self.train) // self.plan.base.batch_size)
+        steps = self.plan.base.epochs * self.plan.base.steps_per_epoch(len(self.train))
         completed_steps = steps * (len(pairs) - len(missing))
         self.progress.start(f"sweep {self.plan.sweep.name}", steps * len(pairs), completed_steps)
         if completed_steps:
@@ -232,7 +232,7 @@ def _try(point: SweepPoint, train: Source) -> None:
             crops = point.run.views.crop(train.image(number), generator)
             point.run.views.finish(tuple(crop[None] for crop in crops), generator)
         evaluation_view(point.run)
-        trial(point.run, len(train))
+        try_branches(point.run, len(train))
         try_networks(point.run, train)
     except UserError as problem:
         raise UserError(f"the value {point.label} does not fit: {problem}") from problem

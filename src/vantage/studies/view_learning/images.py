@@ -16,7 +16,8 @@ from vantage.data.splits import hold_out_mask
 from vantage.errors import UserError
 from vantage.studies.view_learning.game import LabeledBatch
 from vantage.studies.view_learning.learning import ViewLearning
-from vantage.training.feed import Feed, feed_of, training_part
+from vantage.training.feed import Feed, feed_of
+from vantage.training.images import training_part
 from vantage.training.run import Data
 from vantage.views.augmentation import Views
 

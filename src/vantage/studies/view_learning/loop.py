@@ -28,10 +28,10 @@ from vantage.studies.view_learning.game import Game, LabeledBatch, NotFinite
 from vantage.studies.view_learning.images import LearningImages, images_of
 from vantage.studies.view_learning.learning import LearnedViews, ViewLearning
 from vantage.studies.view_learning.means import Means, evaluate_held_out, measure_statistics
-from vantage.training import checkpoint, slots
-from vantage.training.feed import open_images
+from vantage.training.folder import checkpoint, slots
+from vantage.training.folder.writer import only_writer
+from vantage.training.images import open_images
 from vantage.training.signals import Signals
-from vantage.training.writer import only_writer
 from vantage.views.colors.flows import FlowNetwork
 from vantage.views.colors.learned import BEST, LAST, learned_space, write_learned
 

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from vantage.training.slots import restore_optimizer
+from vantage.training.folder.slots import restore_optimizer
 
 __all__ = ["copy_moments"]
 

@@ -15,7 +15,7 @@ from vantage.learner import Learner
 from vantage.memory import EachKey, Store
 from vantage.progress import Progress
 from vantage.records import Keys
-from vantage.training.checkpoint import restoring
+from vantage.training.folder.checkpoint import restoring
 from vantage.training.run import Run
 from vantage.training.start.first_rows import fill, key_encoder
 from vantage.training.start.moments import copy_moments

@@ -27,7 +27,7 @@ from vantage.encoders.weights import read_weights
 from vantage.errors import UserError
 from vantage.storage.files import digest_of_file
 from vantage.storage.provenance import read_provenance
-from vantage.training import checkpoint, settings
+from vantage.training.folder import checkpoint, settings
 from vantage.training.run import Run
 
 __all__ = ["WarmStart", "read_start", "recorded_start"]

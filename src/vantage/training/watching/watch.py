@@ -8,7 +8,7 @@ from torch import Tensor
 
 from vantage import processes
 from vantage.errors import UserError
-from vantage.training import checkpoint
+from vantage.training.folder import checkpoint
 from vantage.training.session import Session
 
 __all__ = ["Watch"]

@@ -8,7 +8,7 @@ from vantage.frozen.encoder import load
 from vantage.frozen.networks import trained_networks
 from vantage.studies.lab.experiments.contracts import Measure
 from vantage.studies.lab.measures.vectors import ProtocolAccuracy, Subject
-from vantage.training.kept_epochs import kept_epochs
+from vantage.training.folder.kept_epochs import kept_epochs
 
 __all__ = ["ByEpoch"]
 

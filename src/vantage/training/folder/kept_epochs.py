@@ -13,7 +13,7 @@ from vantage.errors import UserError
 from vantage.processes.sharing import by_first
 from vantage.storage.files import flush, not_written
 from vantage.storage.strangers import check_content
-from vantage.training import checkpoint, settings
+from vantage.training.folder import checkpoint, settings
 from vantage.training.run import Run
 
 __all__ = ["FOLDER", "keep_epoch", "keep_if_due", "kept_epochs", "refuse_kept"]

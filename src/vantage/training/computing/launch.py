@@ -12,17 +12,17 @@ from torch.nn.parallel import DistributedDataParallel
 
 from vantage.errors import UserError
 from vantage.machine.allocator import keep_freed_memory
-from vantage.machine.devices import check_hardware
+from vantage.machine.devices import check_hardware, has_bf16
 from vantage.machine.launchers import check_machines, launched_shape
 from vantage.progress import Progress
+from vantage.training.folder.same_run import check_same_command
 from vantage.training.run import Hardware, Run
-from vantage.training.same_run import check_same_command
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
     from lightning_fabric.plugins.environments.cluster_environment import ClusterEnvironment
 
-__all__ = ["has_bf16", "launch", "start"]
+__all__ = ["launch", "open_fabric"]
 
 # Every process updates its stores in the same way, so DDP need not broadcast buffers. Newer torch renamed the setting.
 _NEW_NAME = "forward_sync_buffers" in inspect.signature(DistributedDataParallel.__init__).parameters
@@ -38,10 +38,10 @@ def launch(run: Run, progress: Progress) -> "tuple[Fabric, Run]":
         hardware = replace(hardware, precision="32-true")
     if hardware.compile:
         progress.line("steps are compiled: the first one at each size of views takes a minute or more")
-    return start(hardware), replace(run, hardware=hardware)
+    return open_fabric(hardware), replace(run, hardware=hardware)
 
 
-def start(hardware: Hardware) -> "Fabric":
+def open_fabric(hardware: Hardware) -> "Fabric":
     """Fabric, launched, with its processes connected. Raises `UserError` if this machine has too few devices or lacks
     a compiler that is asked for, if the processes of the other machines were not started, or if srun or mpirun started
     different commands."""
@@ -50,7 +50,7 @@ def start(hardware: Hardware) -> "Fabric":
 
     check_hardware(hardware.accelerator, hardware.devices, hardware.precision, hardware.compile)
     check_machines(hardware.nodes)
-    several = hardware.devices * hardware.nodes > 1
+    several = hardware.processes > 1
     strategy = DDPStrategy(**_ALONE) if several else "auto"
     on_cuda = hardware.accelerator in ("auto", "cuda") and torch.cuda.is_available()
     accelerator = ("cuda" if on_cuda else "cpu") if hardware.accelerator == "auto" else hardware.accelerator
@@ -71,7 +71,7 @@ def start(hardware: Hardware) -> "Fabric":
         raise UserError(f"the requested hardware ({words}) is not available: {problem}") from problem
     with _silent():
         fabric.launch()
-    if fabric.world_size != hardware.devices * hardware.nodes:
+    if fabric.world_size != hardware.processes:
         raise UserError(
             f"{hardware.devices} device(s) on {hardware.nodes} machine(s) were asked for, but {fabric.world_size}"
             " process(es) were started: use --devices without a launcher, or torchrun"
@@ -100,10 +100,3 @@ def _silent() -> Iterator[None]:
         yield
     finally:
         logger.setLevel(before)
-
-
-def has_bf16(on_cuda: bool) -> bool:
-    """Whether the GPU, or the CPU, has bfloat16 instructions."""
-    if on_cuda:
-        return torch.cuda.is_bf16_supported(including_emulation=False)
-    return bool(torch.cpu._is_avx512_bf16_supported()) or bool(torch.cpu._is_amx_tile_supported())

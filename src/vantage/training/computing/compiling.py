@@ -21,7 +21,9 @@ __all__ = ["compile_learner", "compile_networks", "is_one_graph"]
 
 def compile_learner(learner: Learner) -> None:
     """Compile networks and losses of a step, forward and backward, as one graph if `is_one_graph` allows it and there
-    is one process; else each network."""
+    is one process; else each network. Graphs that this process compiled before are forgotten: torch keeps at most 8 of
+    a function, and would take a second run's temperature for a variable, which its compiler cannot follow."""
+    torch.compiler.reset()
     if processes.count() == 1 and is_one_graph(learner.branches):
         learner.compute = _compiled(learner.compute)
     else:

@@ -9,7 +9,7 @@ from pathlib import Path
 from vantage import processes
 from vantage.errors import UserError
 from vantage.processes.sharing import true_on_all
-from vantage.training import checkpoint, settings
+from vantage.training.folder import checkpoint, settings
 
 __all__ = ["only_writer", "refuse_a_run"]
 

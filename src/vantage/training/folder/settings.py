@@ -97,8 +97,7 @@ def read_run(data: Any, schema: int) -> Run:
     Raises `UserError`, with the path, if the data do not describe a run.
     """
     run = decode(data, Run)
-    parts = run.accumulate * run.hardware.devices * run.hardware.nodes
-    return run if schema > 1 or parts == 1 else decode(_of_the_joint_batch(data, parts), Run)
+    return run if schema > 1 or run.parts == 1 else decode(_of_the_joint_batch(data, run.parts), Run)
 
 
 def _of_the_joint_batch(data: Any, parts: int) -> Any:

@@ -12,7 +12,7 @@ from vantage.machine.launchers import launcher
 from vantage.processes.sharing import same_on_all
 from vantage.storage.cache import digest
 from vantage.storage.provenance import read_provenance
-from vantage.training import settings
+from vantage.training.folder import settings
 from vantage.training.run import Data, Hardware, Run
 
 __all__ = ["check_same_command", "check_same_everywhere", "check_same_run", "refuse_conflicts"]

@@ -13,7 +13,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from vantage import draws
 from vantage.branch import Branch, owners
-from vantage.composition.fitting import everywhere, parts_of
+from vantage.composition.fitting import Fits, everywhere, parts_of
 from vantage.data import Source
 from vantage.encoders import Encoder
 from vantage.encoders.activations import bytes_for_backward
@@ -24,9 +24,9 @@ from vantage.machine.allocator import check_memory, check_views
 from vantage.memory import StoreOf
 from vantage.records import Keys
 from vantage.schedules import Adaptive, Constant
-from vantage.training.run import Fits, Run
+from vantage.training.run import Run
 
-__all__ = ["trial", "try_networks"]
+__all__ = ["try_branches", "try_networks"]
 
 _FEWEST, _MOST, _BATCH, _WIDTH = 64, 1_024, 8, 16  # images that a memory is built for on trial; a batch of them
 _SAMPLES = 2  # real images that the networks are tried on
@@ -42,9 +42,8 @@ def try_networks(run: Run, source: Source) -> int:
     """
     with torch.random.fork_rng(devices=[]):
         views = _some_views(run, source)
-        parts = run.accumulate * run.hardware.devices * run.hardware.nodes
         each, device = sum(4 * view[0].numel() for view in views), _device(run)
-        images, remedy = run.batch_size // parts, "give a smaller batch or view, or more accumulated parts"
+        images, remedy = run.batch_size // run.parts, "give a smaller batch or view, or more accumulated parts"
         check_views(images, each, device, remedy)
         networks, activation_bytes = run.encoders.build().eval(), 0
         queries = {branch.query for branch in run.branches}
@@ -104,14 +103,15 @@ def _misfit(run: Run, number: int, view: Tensor, problem: Exception) -> str:
     )
 
 
-def trial(run: Run, images: int = _FEWEST, steps: int = 1) -> None:
+def try_branches(run: Run, images: int = _FEWEST, steps: int | None = None) -> None:
     """Raises `UserError` naming the first branch whose parts do not work together, or that has no negatives.
 
     `images` is the number of training images, for 1,024 of which memories are fitted on trial (for 64 if there are
-    fewer), with random vectors. `steps` is the number of optimizer steps of the run. At the last one, schedules have
-    reached their end and adaptive numbers are set to theirs, so a share that would leave [0, 1] during training is
-    refused at once.
+    fewer), with random vectors. `steps` is the number of optimizer steps, if it is not that of the whole run. At the
+    last one, schedules have reached their end and adaptive numbers are set to theirs, so a share that would leave
+    [0, 1] during training is refused at once.
     """
+    steps = run.epochs * run.steps_per_epoch(images) if steps is None else steps
     _check_groups(run)
     batch, images = min(_BATCH, run.batch_size // run.accumulate), max(_FEWEST, min(images, _MOST))
     for number, (branch, owner) in enumerate(zip(run.branches, owners(run.branches), strict=True)):
@@ -133,7 +133,7 @@ def _at_its_end(part: object) -> object:
 def _check_groups(run: Run) -> None:
     """Raises `UserError` if the joint batch does not divide evenly into the groups of BatchNorm, or the groups do not
     divide among processes and accumulated parts."""
-    images, devices = run.batch_size, run.hardware.devices * run.hardware.nodes
+    images = run.batch_size
     for encoder in parts_of(run.encoders):
         if not isinstance(encoder, Encoder) or not _has_batch_norm(encoder):
             continue
@@ -143,7 +143,7 @@ def _check_groups(run: Run) -> None:
                 f"BatchNorm would split {images} images into {groups} groups, which must be equal and hold two or"
                 f" more: use a batch of {2 * groups} or another multiple of {groups}, or fewer groups"
             )
-        share_of_groups(groups, run.accumulate, devices)
+        share_of_groups(groups, run.accumulate, run.hardware.processes)
 
 
 def _has_batch_norm(encoder: Encoder) -> bool:

@@ -18,7 +18,7 @@ from vantage.records import Keys, Scores
 from vantage.training.loop import train
 from vantage.training.run import Run
 from vantage.training.session import Session
-from vantage.training.start.trial import trial, try_networks
+from vantage.training.start.try_parts import try_branches, try_networks
 from vantage.views import ProgressiveResizing
 
 
@@ -115,16 +115,16 @@ def test_a_part_that_fails_is_named_with_its_place() -> None:
     run = small_run("moco_v2", "")
     branch = replace(run.branches[0], negatives=(Nearest(1_000),))
     with pytest.raises(UserError, match=r"^branch 0 cannot work: RuntimeError: .*\(.*test_trial.py, line \d+\)$"):
-        trial(replace(run, branches=(branch,)))
+        try_branches(replace(run, branches=(branch,)))
 
 
 def test_memories_are_tried_as_large_as_the_run_will_have_them() -> None:
     """Up to those for 1,024 images: a rule may need a hundred keys."""
     run = vantage.moco_v2(32).fit(1_000)
     run = replace(run, branches=(replace(run.branches[0], negatives=(Nearest(100),)),))
-    trial(run, images=1_000)
+    try_branches(run, images=1_000)
     with pytest.raises(UserError, match="branch 0 cannot work"):
-        trial(run, images=100)
+        try_branches(run, images=100)
 
 
 @pytest.mark.parametrize("kind", [RuntimeError, KeyboardInterrupt])

@@ -1,0 +1,1 @@
+"""A run's folder: its settings, its checkpoints, and who may write into it."""
