@@ -13,7 +13,7 @@ from small_runs import write_images
 
 from vantage.cli import main
 from vantage.errors import UserError
-from vantage.storage.strangers import JSON_BYTES, RUN_NAMES, check_content, check_file, check_run
+from vantage.storage.strangers import JSON_BYTES, RUN_NAMES, check_content, check_file, check_run_folder
 from vantage.training.folder import checkpoint, settings
 
 RUNS = Path(__file__).resolve().parents[1] / "fixtures" / "runs"
@@ -152,7 +152,7 @@ def test_what_the_verbs_write_is_looked_at(run: Path, tmp_path: Path) -> None:
     for name in names:
         (tmp_path / name).symlink_to("/dev/zero")
         with pytest.raises(UserError, match="leads to no file"):
-            check_run(tmp_path)
+            check_run_folder(tmp_path)
         (tmp_path / name).unlink()
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import vantage
-from vantage.composition.conformance import fits
+from vantage.composition.conformance import conforms
 from vantage.composition.expression import describe, read_value
 from vantage.composition.fields import settings_in
 from vantage.encoders import Backbone, ResNet, Timm
@@ -178,9 +178,9 @@ def test_every_part_of_a_recipe_fits_its_field(recipe: Any) -> None:
         part = setting.value
         if setting.holds_parts and part is not None and not isinstance(part, tuple):
             kinds = getattr(setting.annotation, "__args__", (setting.annotation,))
-            assert any(fits(type(part), kind) for kind in kinds), setting.path
+            assert any(conforms(type(part), kind) for kind in kinds), setting.path
 
 
 def test_a_part_fits_by_what_its_methods_take() -> None:
-    assert fits(InfoNCE, Estimator) and not fits(Constant, Estimator) and not fits(Ring, Schedule)
-    assert fits(vantage.Queue, vantage.memory.Memory) and not fits(SGD, vantage.memory.Memory)
+    assert conforms(InfoNCE, Estimator) and not conforms(Constant, Estimator) and not conforms(Ring, Schedule)
+    assert conforms(vantage.Queue, vantage.memory.Memory) and not conforms(SGD, vantage.memory.Memory)

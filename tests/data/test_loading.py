@@ -10,7 +10,16 @@ from jaxtyping import UInt8
 from PIL import Image
 from torch import Tensor
 
-from vantage.data import Batch, ResidentImages, Source, SourceSubset, StreamedImages, decode_all, fits, open_source
+from vantage.data import (
+    Batch,
+    ResidentImages,
+    Source,
+    SourceSubset,
+    StreamedImages,
+    decode_all,
+    fits_in_memory,
+    open_source,
+)
 from vantage.errors import DataError, UnreadableImage
 
 pytestmark = [
@@ -190,7 +199,7 @@ def test_resident_images_are_brought_to_one_size(source: Source) -> None:
 
 def test_resident_images_stay_within_their_budget(source: Source) -> None:
     need = 22 * 3 * 8 * 8
-    assert fits(source, 8, need) and not fits(source, 8, need - 1)
+    assert fits_in_memory(source, 8, need) and not fits_in_memory(source, 8, need - 1)
     with pytest.raises(DataError, match="22 images of 8 x 8 pixels take"):
         ResidentImages(source, 4, 0, size=8, budget=need - 1)
 

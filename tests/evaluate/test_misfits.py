@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from vantage.data.sources.source import SourceSubset
 from vantage.errors import UnreadableImage, UserError
 from vantage.evaluate import KNN, evaluate
-from vantage.evaluate.trial import try_encoder
+from vantage.evaluate.try_encoder import try_encoder
 from vantage.frozen.encoder import FrozenEncoder, load, raw_pixels
 
 

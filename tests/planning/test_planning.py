@@ -13,6 +13,7 @@ import vantage
 from vantage.composition.fitting import parts_of
 from vantage.data import Arrays, Source
 from vantage.data.order import steps_in
+from vantage.durations import clock, duration
 from vantage.encoders import Convolutions, Encoder, Momentum, ResNet, ResNet9, SplitBatchNorm, Timm
 from vantage.errors import UserError
 from vantage.memory import Queue
@@ -21,7 +22,7 @@ from vantage.planning.ladder import rungs
 from vantage.planning.plan import make_plan, rows
 from vantage.planning.sizing import PlanOptions, compose, default_recipe, fit_run, with_network
 from vantage.planning.speed import Speed, fixed_share, measure_speed
-from vantage.planning.words import clock, describe_networks, duration
+from vantage.planning.words import describe_networks
 from vantage.recipes import RECIPES, infomin, interclr, moco_v1, moco_v2, simclr
 from vantage.schedules import CosineByStep
 from vantage.training.loop import resume, train

@@ -10,7 +10,7 @@ from torchvision.transforms.v2 import functional as F
 import vantage
 from vantage.data import ResidentImages, Source, StreamedImages
 from vantage.data.resize import resize
-from vantage.planning import plan, squares
+from vantage.planning import measured_rungs, plan, squares
 from vantage.planning.plan import make_plan, rows
 from vantage.planning.squares import SizeLook
 from vantage.training.feed import feed_of
@@ -41,6 +41,14 @@ def test_images_of_one_size_that_are_too_large_are_kept_as_squares() -> None:
     assert planned(source, **{"data.resident_bytes": 40 * 3 * 100 * 100}).data.resident_side == 0
 
 
+def test_a_small_machine_plans_what_its_training_can_keep(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vantage.training.feed.memory_of", lambda device: 2 * len(MIXED) * 3 * 100 * 100)
+    run = planned(MIXED)
+    assert run.data.resident_side == 0
+    feed = feed_of(run.views, Data(resident_side=128), 8, 0, MIXED, torch.device("cpu"))
+    assert isinstance(feed.images, StreamedImages)
+
+
 def test_what_is_set_wins() -> None:
     assert planned(MIXED, **{"data.resident_side": 80}).data.resident_side == 80
     assert planned(MIXED, **{"data.resident_side": 0}).data.resident_side == 0
@@ -50,7 +58,8 @@ def test_without_time_to_decode_them_images_are_streamed(monkeypatch: pytest.Mon
     """Two at once, in a quarter of 300 seconds."""
     for seconds, side in ((2.0, 128), (3.0, 0)):
         monkeypatch.setattr(squares, "CORES", 2)
-        monkeypatch.setattr("vantage.planning.trials.look_at_sizes", lambda _, s=seconds: SizeLook(60, False, s))
+        look = SizeLook(60, False, seconds)
+        monkeypatch.setattr(measured_rungs, "look_at_sizes", lambda _, look=look: look)
         assert planned(MIXED).data.resident_side == side
 
 

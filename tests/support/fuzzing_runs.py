@@ -45,7 +45,7 @@ from vantage.studies.view_learning.presets import unsupervised
 from vantage.training.computing.launch import launch
 from vantage.training.folder.same_run import check_same_run
 from vantage.training.folder.settings import read as read_settings
-from vantage.training.session import Session, check_fits
+from vantage.training.session import Session, check_belongs
 from vantage.training.start.warm_start import read_start, recorded_start
 
 __all__ = ["of_runs"]
@@ -106,7 +106,7 @@ def _a_checkpoint(folder: Path) -> dict[str, Target]:
     step = path / "checkpoint" / "step-000000001"
 
     def load_checkpoint() -> None:
-        check_fits(step, run, 48)
+        check_belongs(step, run, 48)
         session().restore(step)
 
     read = sealing(step, load_checkpoint)

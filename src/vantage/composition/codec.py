@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
-from vantage.composition.conformance import fits
+from vantage.composition.conformance import conforms
 from vantage.composition.names import RENAMED_FIELDS, external_part, is_part, name_of, part_named, public_name
 from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
@@ -192,7 +192,7 @@ def _is_a(part: Any, annotation: Any) -> bool:
     if annotation is Any:
         return True
     choices = get_args(annotation) or (annotation,)
-    return any(fits(type(part), choice) for choice in choices if isinstance(choice, type))
+    return any(conforms(type(part), choice) for choice in choices if isinstance(choice, type))
 
 
 def _refuse(value: Any, annotation: Any, path: str) -> NoReturn:

@@ -6,11 +6,11 @@ from functools import cache
 from inspect import Parameter, signature
 from typing import Any, get_type_hints
 
-__all__ = ["fits"]
+__all__ = ["conforms"]
 
 
 @cache
-def fits(kind: type, annotation: Any) -> bool:
+def conforms(kind: type, annotation: Any) -> bool:
     """Whether a part fits a field: it is an instance of the field's class, or has the members of its protocol.
 
     Methods must take as many arguments (with the same names, in parts of Vantage), and return the same type if both are

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields
 from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
-from vantage.composition.conformance import fits
+from vantage.composition.conformance import conforms
 from vantage.composition.kinds import find_part, parts_that_fit
 from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
@@ -160,7 +160,7 @@ def _part(node: ast.expr, annotation: Any, path: str) -> Any:
     """The part that a call stands for, or the name of a part without a call."""
     call = node if isinstance(node, ast.Call) else ast.Call(node, [], [])
     kind = find_part(_name(call.func, annotation, path), path)
-    if not any(fits(kind, one) for one in _alternatives(annotation) if isinstance(one, type) or one is Any):
+    if not any(conforms(kind, one) for one in _alternatives(annotation) if isinstance(one, type) or one is Any):
         raise UserError(f"{path}: expected {describe(annotation)}, found the part {kind.__name__}")
     by_name = {f.name: f for f in fields(kind) if f.init}
     arguments = _arguments(call, kind, by_name, path)

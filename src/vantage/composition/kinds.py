@@ -4,7 +4,7 @@ import importlib
 from functools import cache
 
 from vantage.composition.codec import allowed_part
-from vantage.composition.conformance import fits
+from vantage.composition.conformance import conforms
 from vantage.composition.names import external_part, is_part, part_named
 from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
@@ -32,4 +32,4 @@ def _parts() -> dict[str, type]:
 
 def parts_that_fit(annotation: type) -> list[str]:
     """Names of the public parts that fit a field."""
-    return [name for name, kind in _parts().items() if fits(kind, annotation)]
+    return [name for name, kind in _parts().items() if conforms(kind, annotation)]

@@ -14,7 +14,7 @@ from vantage.data.reencode import ResizeResult as ResizeResult
 from vantage.data.reencode import resize_short_side as resize_short_side
 from vantage.data.resident import ResidentImages as ResidentImages
 from vantage.data.resident import decode_all as decode_all
-from vantage.data.resident import fits as fits
+from vantage.data.resident import fits_in_memory as fits_in_memory
 from vantage.data.resident import resident_size as resident_size
 from vantage.data.scan import BadImage as BadImage
 from vantage.data.scan import OnBadImage as OnBadImage

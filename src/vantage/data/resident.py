@@ -50,7 +50,7 @@ def resident_size(source: Source, size: int | None = None) -> tuple[int, int]:
     raise DataError(f"none of the {len(source)} images can be read. Check the files")
 
 
-def fits(source: Source, size: int | None = None, budget: int = BUDGET) -> bool:
+def fits_in_memory(source: Source, size: int | None = None, budget: int = BUDGET) -> bool:
     """Whether a set's images, brought to this size (if omitted, the first image's), stay within a budget in bytes."""
     height, width = resident_size(source, size)
     return len(source) * 3 * height * width <= budget

@@ -11,7 +11,7 @@ from vantage.data.sources.source import Source
 from vantage.encoding import Work
 from vantage.evaluate.result import Outcome, Result, find_outcome, path_of, save
 from vantage.evaluate.task import EvaluationProtocol, Task, task_of
-from vantage.evaluate.trial import try_encoder
+from vantage.evaluate.try_encoder import try_encoder
 from vantage.frozen.encoder import FrozenEncoder, load, random_encoder, raw_pixels
 from vantage.frozen.outside import home_of
 from vantage.processes.sharing import true_on_all

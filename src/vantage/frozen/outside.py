@@ -25,7 +25,7 @@ from vantage.encoders.backbones.resnet import width_of
 from vantage.encoders.weights import fit_weights
 from vantage.errors import UserError
 from vantage.recipes import simclr
-from vantage.storage.strangers import check_run
+from vantage.storage.strangers import check_run_folder
 from vantage.training.run import Run
 from vantage.views import IMAGENET, Statistics, Views, moco_v2_views
 from vantage.views.evaluation import EvaluationView
@@ -142,8 +142,8 @@ def _refuse_other_library(word: str) -> None:
 
 def home_of(run: Path) -> Path:
     """The folder where results about a run are kept: the run's own or, for weights from elsewhere, one beside their
-    file, with its name without the ending. Raises `UserError` if it is not safe to open (`check_run`)."""
+    file, with its name without the ending. Raises `UserError` if it is not safe to open (`check_run_folder`)."""
     weights = outside_weights(run)
     home = run if weights is None else weights.file.with_suffix("")
-    check_run(home)
+    check_run_folder(home)
     return home

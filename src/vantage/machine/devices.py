@@ -11,7 +11,7 @@ import torch
 from vantage.composition.suggest import no_such
 from vantage.errors import UserError, first_line
 
-__all__ = ["check_hardware", "device_named", "has_bf16", "names_here"]
+__all__ = ["check_hardware", "device_named", "has_bf16", "names_here", "uses_cuda"]
 
 _SPOKEN = {"cuda": "CUDA device", "gpu": "GPU", "mps": "MPS device", "xpu": "XPU device"}
 """Kinds of device that people ask for by name, and what a message calls one."""
@@ -82,6 +82,11 @@ def _not_here(name: str, here: list[str]) -> UserError:
     if kind == "gpu":
         return UserError(f"there is no device {name!r}; did you mean {here[1]}?")
     return no_such("device", name, ["auto", *here])
+
+
+def uses_cuda(accelerator: str) -> bool:
+    """Whether a run with this accelerator (auto, cpu or cuda) computes on a GPU here."""
+    return accelerator in ("auto", "cuda") and torch.cuda.is_available()
 
 
 def has_bf16(on_cuda: bool) -> bool:

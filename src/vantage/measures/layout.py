@@ -10,9 +10,9 @@ from torch import Tensor
 
 from vantage.measures.neighbors import nearest
 
-__all__ = ["FEWEST", "MOST_LAID_OUT", "places"]
+__all__ = ["FEWEST_PLACED", "MOST_LAID_OUT", "places"]
 
-FEWEST = 5
+FEWEST_PLACED = 5
 """With fewer vectors than this, there is no layout."""
 
 MOST_LAID_OUT = 10_000

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, mean, stdev, variance
 
-__all__ = ["FEWEST", "Difference", "difference", "holm", "interval", "quantile", "two_sided"]
+__all__ = ["FEWEST_TESTED", "Difference", "difference", "holm", "interval", "quantile", "two_sided"]
 
-FEWEST = 3
+FEWEST_TESTED = 3
 """Fewest numbers in a sample that is tested: fewer say too little about their spread."""
 
 
@@ -29,7 +29,7 @@ def difference(first: Sequence[float], second: Sequence[float], paired: bool) ->
     """How `first` differs from `second`, pair by pair if they are paired; None for samples of fewer than three numbers
     or without any spread, which cannot be tested."""
     n = (len(first), len(second))
-    if min(n) < FEWEST:
+    if min(n) < FEWEST_TESTED:
         return None
     shift = mean(first) - mean(second)
     if paired:

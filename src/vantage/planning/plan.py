@@ -9,21 +9,22 @@ from pathlib import Path
 from typing import Any
 
 from vantage.data import Source
+from vantage.durations import clock, duration, in_minutes
 from vantage.encoders import Backbone, backbone_named
 from vantage.errors import TimeTooShort, UserError
-from vantage.planning.sizing import PlanOptions, default_recipe, fit_run, with_network
-from vantage.planning.speed import Speed, measure_speed
-from vantage.planning.trials import (
+from vantage.planning.measured_rungs import (
     LONGER,
     MOST_EPOCHS,
+    MeasuredRung,
     SpeedMeasure,
-    Trial,
-    best_trial,
-    climb,
+    best_rung,
     fill_time,
     measure_again,
+    measure_rungs,
 )
-from vantage.planning.words import choices, clock, describe_networks, duration, in_minutes, view_sides
+from vantage.planning.sizing import PlanOptions, default_recipe, fit_run, with_network
+from vantage.planning.speed import Speed, measure_speed
+from vantage.planning.words import choices, describe_networks, view_sides
 from vantage.training.images import open_images
 from vantage.training.run import Data, Run
 
@@ -82,10 +83,10 @@ def make_plan(
     def seconds_left() -> float:
         return 60 * minutes - (time.monotonic() - start)
 
-    trials = climb(source, options, measure, seconds_left)
-    chosen = best_trial(trials, seconds_left())
+    measured = measure_rungs(source, options, measure, seconds_left)
+    chosen = best_rung(measured, seconds_left())
     best = measure_again(chosen, source, measure, seconds_left())
-    trials = [best if one is chosen else one for one in trials]  # so the plan for ten times the minutes uses it
+    measured = [best if one is chosen else one for one in measured]  # so the plan for ten times the minutes uses it
     changes = options.changes(best.recipe_run)
     if {"epochs", "data.max_images"} & set(changes):
         epochs = changes.get("epochs", math.floor(best.epochs(seconds_left())))
@@ -97,34 +98,34 @@ def make_plan(
         raise _too_short(best, minutes, seconds)
     run = fit_run(options, best.recipe_run, best.images, epochs)
     run = _with_estimates(run, best, changes)
-    return Plan(run, best.images, best.speed, minutes, _longer(trials, options, LONGER * 60 * minutes))
+    return Plan(run, best.images, best.speed, minutes, _longer(measured, options, LONGER * 60 * minutes))
 
 
-def _with_estimates(run: Run, trial: Trial, changes: Mapping[str, Any]) -> Run:
+def _with_estimates(run: Run, rung: MeasuredRung, changes: Mapping[str, Any]) -> Run:
     """The run with what its progress report needs: the minutes that it should take, and what small views cost."""
     if "monitoring.minutes" not in changes:
-        minutes = math.ceil(trial.speed.seconds(run, trial.images)) / 60
+        minutes = math.ceil(rung.speed.seconds(run, rung.images)) / 60
         run = replace(run, monitoring=replace(run.monitoring, minutes=minutes))
-    if trial.speed.fixed is not None and run.resizing is not None and "resizing" not in changes:
-        run = replace(run, resizing=replace(run.resizing, fixed=round(trial.speed.fixed, 2)))
+    if rung.speed.fixed is not None and run.resizing is not None and "resizing" not in changes:
+        run = replace(run, resizing=replace(run.resizing, fixed=round(rung.speed.fixed, 2)))
     return run
 
 
-def _longer(trials: list[Trial], options: PlanOptions, seconds: float) -> Run:
+def _longer(measured: list[MeasuredRung], options: PlanOptions, seconds: float) -> Run:
     """The run that would be planned for this many seconds."""
-    trial = best_trial(trials, seconds)
-    return fit_run(options, trial.recipe_run, trial.images, max(1, math.floor(trial.epochs(seconds))))
+    rung = best_rung(measured, seconds)
+    return fit_run(options, rung.recipe_run, rung.images, max(1, math.floor(rung.epochs(seconds))))
 
 
-def _too_short(trial: Trial, minutes: float, seconds: float) -> TimeTooShort:
+def _too_short(rung: MeasuredRung, minutes: float, seconds: float) -> TimeTooShort:
     """The error for a time in which nothing can be learned, with what to do about it."""
-    rate = trial.run.batch_size / trial.speed.step
+    rate = rung.run.batch_size / rung.speed.step
     seconds_needed = (
-        60 * minutes - seconds + trial.seconds_for(max(_LEAST_STEPS, math.ceil(_LEAST_SEEN / trial.run.batch_size)))
+        60 * minutes - seconds + rung.seconds_for(max(_LEAST_STEPS, math.ceil(_LEAST_SEEN / rung.run.batch_size)))
     )
     enough = math.ceil(seconds_needed / 60) + 1
     message = (
-        f"too little is learned in {in_minutes(minutes)}: {describe_networks(trial.run)} sees {rate:,.1f} images/s"
+        f"too little is learned in {in_minutes(minutes)}: {describe_networks(rung.run)} sees {rate:,.1f} images/s"
         f" here. Give {enough} minutes or more, a smaller network, or fewer pixels"
     )
     return TimeTooShort(message, enough)
@@ -153,7 +154,7 @@ def plan(
     2,000) is held out to evaluate the result.
 
     `size`, `backbone` (may be a name) and `changes` (values by path, such as {"batch_size": 128, "data.hold_out": 0.0})
-    override the plan. `measure` returns the speed of a run on some images, in place of a timed trial.
+    override the plan. `measure` returns the speed of a run on some images, in place of timed steps.
 
     A plan depends on the speed at that moment, so two plans can differ. Train the run that was returned: it is saved
     and resumed like any other. Torch's default generator is left unchanged. Raises `UserError` if there are too few

@@ -12,6 +12,7 @@ from vantage.composition.fitting import parts_of
 from vantage.data import Batch, Source
 from vantage.data.order import steps_in
 from vantage.encoders import SplitBatchNorm
+from vantage.machine.devices import uses_cuda
 from vantage.machine.load import using_threads
 from vantage.memory import Store
 from vantage.progress import QuietProgress
@@ -76,8 +77,8 @@ def measure_speed(
         if few != alone and speed.step <= seconds:
             speed = _measure(alone, source, seconds, progress)
     if shares > 1:
-        on_cpu = hardware.accelerator == "cpu" or not torch.cuda.is_available()
-        speed = replace(speed, step=speed.step * (hardware.devices if on_cpu else _EXCHANGE_FACTOR))
+        slower = _EXCHANGE_FACTOR if uses_cuda(hardware.accelerator) else hardware.devices
+        speed = replace(speed, step=speed.step * slower)
     return speed
 
 

@@ -9,8 +9,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from vantage.data import Source
-from vantage.data.resident import fits
+from vantage.data.resident import fits_in_memory
 from vantage.data.threads import CORES
+from vantage.machine.devices import uses_cuda
+from vantage.training.feed import resident_budget
 from vantage.training.images import SAMPLE, usual_size
 from vantage.training.run import Data, Run
 
@@ -49,8 +51,9 @@ def keep_squares(run: Run, size: int, source: Source, look: SizeLook, seconds: f
     """The run with squares of twice the view's side, at least 128 pixels, if its images cannot stay in memory as they
     are, the squares can, and decoding takes at most a quarter of the seconds. A side that is set stays."""
     data, side = run.data, max(_LEAST_SIDE, _TIMES_VIEW * size)
-    as_they_are = look.one_size and fits(source, budget=data.resident_bytes)
+    budget = resident_budget(data, "cuda" if uses_cuda(run.hardware.accelerator) else "cpu")
+    as_they_are = look.one_size and fits_in_memory(source, budget=budget)
     too_slow = decoding_seconds(data, len(source), look) > _MOST_TIME * seconds
-    if data.resident_side or as_they_are or too_slow or not fits(source, side, data.resident_bytes):
+    if data.resident_side or as_they_are or too_slow or not fits_in_memory(source, side, budget):
         return run
     return replace(run, data=replace(data, resident_side=side))

@@ -14,7 +14,7 @@ from vantage.errors import UserError
 from vantage.facts.run_facts import RunFacts
 from vantage.frozen.encoder import load
 from vantage.frozen.feature_cache import features_of
-from vantage.measures.layout import FEWEST
+from vantage.measures.layout import FEWEST_PLACED
 from vantage.report.clusters import Clusters, clusters_of
 from vantage.report.gallery import gallery, image_facts
 from vantage.report.layout import stored_places
@@ -142,7 +142,7 @@ def _sections(facts: RunFacts, images: _Images, network: int | None, work: Work)
     sections = RunSections(
         facts, views, problem, facts_of_images, clusters, gallery(facts_of_images, sample, images.thumbnails, clusters)
     )
-    if len(sample) < FEWEST or facts_of_images.spectrum.most == 0:
+    if len(sample) < FEWEST_PLACED or facts_of_images.spectrum.most == 0:
         return sections
     work.progress.line(f"{facts.name}: laying out {len(sample):,} images")
     source_facts = (encoder.digest(), repr(encoder.view), cache_key(sample))

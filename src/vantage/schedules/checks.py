@@ -22,12 +22,12 @@ def half_cosine(start: float, end: float, part: float) -> float:
     return between(end, start, 0.5 * (1 + math.cos(math.pi * part)))
 
 
-def climb(peak: float, step: int, steps: int) -> float:
+def warm_up(peak: float, step: int, steps: int) -> float:
     """Linear warm-up that ends at `peak` in its last step."""
     return peak * (step + 1) / steps
 
 
-def check_run(part: object, step: int, steps_per_epoch: int, epochs: int, warmup_epochs: int) -> None:
+def check_length(part: object, step: int, steps_per_epoch: int, epochs: int, warmup_epochs: int) -> None:
     """Raises `UserError` for a run in which a learning rate makes no sense."""
     require(part, "step", step, step >= 0, "be 0 or more")
     require(

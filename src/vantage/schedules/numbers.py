@@ -62,7 +62,7 @@ class Cosine:
     end: float
     """Value from step `steps` on."""
     steps: int
-    """Length of the descent (or climb), in steps."""
+    """Length of the descent (or warm_up), in steps."""
 
     def __post_init__(self) -> None:
         finite(self, "start", "end")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
-from vantage.schedules.checks import at_least, check_run, climb, growing, half_cosine, move_epoch, require
+from vantage.schedules.checks import at_least, check_length, growing, half_cosine, move_epoch, require, warm_up
 
 __all__ = ["CosineByEpoch", "CosineByStep", "LearningRate", "StepDecay"]
 
@@ -63,9 +63,9 @@ class CosineByEpoch:
 
     def __call__(self, step: int, steps_per_epoch: int, epochs: int) -> float:
         """The learning rate of `step`; raises `UserError` if the warm-up fills the whole run."""
-        check_run(self, step, steps_per_epoch, epochs, self.warmup_epochs)
+        check_length(self, step, steps_per_epoch, epochs, self.warmup_epochs)
         if step < self.warmup_epochs * steps_per_epoch:
-            return climb(self.base, step, self.warmup_epochs * steps_per_epoch)
+            return warm_up(self.base, step, self.warmup_epochs * steps_per_epoch)
         epoch = min(step // steps_per_epoch + self.first, epochs) - self.warmup_epochs
         return half_cosine(self.base, self.final, epoch / (epochs - self.warmup_epochs))
 
@@ -102,10 +102,10 @@ class CosineByStep:
 
     def __call__(self, step: int, steps_per_epoch: int, epochs: int) -> float:
         """The learning rate of `step`; raises `UserError` if the warm-up fills the whole run."""
-        check_run(self, step, steps_per_epoch, epochs, self.warmup_epochs)
+        check_length(self, step, steps_per_epoch, epochs, self.warmup_epochs)
         warmup = self.warmup_epochs * steps_per_epoch
         if step < warmup:
-            return climb(self.base, step, warmup)
+            return warm_up(self.base, step, warmup)
         length = epochs * steps_per_epoch - warmup
         return half_cosine(self.base, self.final, min(step - warmup, length) / length)
 
@@ -152,7 +152,7 @@ class StepDecay:
 
     def __call__(self, step: int, steps_per_epoch: int, epochs: int) -> float:
         """The learning rate of `step`; raises `UserError` if the warm-up fills the whole run."""
-        check_run(self, step, steps_per_epoch, epochs, self.warmup_epochs)
+        check_length(self, step, steps_per_epoch, epochs, self.warmup_epochs)
         if step < self.warmup_epochs * steps_per_epoch:
-            return climb(self.base, step, self.warmup_epochs * steps_per_epoch)
+            return warm_up(self.base, step, self.warmup_epochs * steps_per_epoch)
         return self.base * self.factor ** sum(drop <= step // steps_per_epoch for drop in self.milestones)

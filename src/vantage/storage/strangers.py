@@ -12,7 +12,7 @@ from pathlib import Path
 
 from vantage.errors import UserError
 
-__all__ = ["JSON_BYTES", "RUN_NAMES", "TOGETHER_BYTES", "check_content", "check_file", "check_run"]
+__all__ = ["JSON_BYTES", "RUN_NAMES", "TOGETHER_BYTES", "check_content", "check_file", "check_run_folder"]
 
 JSON_BYTES = 64 * 2**20
 """Largest size of a JSON file, including a run's metrics (a line of a few hundred bytes for each epoch)."""
@@ -32,7 +32,7 @@ is the user's own."""
 _JSON, _FILES = (".json", ".jsonl"), (".json", ".jsonl", ".safetensors", ".parquet")
 
 
-def check_run(folder: Path) -> None:
+def check_run_folder(folder: Path) -> None:
     """Check the folder of a run or of learned views; see `check_content`."""
     check_content(folder, RUN_NAMES)
 

@@ -19,7 +19,7 @@ from vantage.training.images import usual_size
 from vantage.training.run import Data, Run
 from vantage.views import ViewMaker
 
-__all__ = ["Feed", "feed_of", "open_feed"]
+__all__ = ["Feed", "feed_of", "open_feed", "resident_budget"]
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,12 @@ def _channels_last(view: Float[Tensor, "b *rest c h w"]) -> Float[Tensor, "b *re
     return flat.unflatten(0, view.shape[:-3])
 
 
+def resident_budget(data: Data, device: str) -> int:
+    """Bytes of images that may stay on a device: `data.resident_bytes`, but at most half of its memory, since settings
+    may come from a larger machine."""
+    return min(data.resident_bytes, memory_of(device) // 2)
+
+
 def open_feed(
     run: Run,
     source: Source,
@@ -86,7 +92,7 @@ def feed_of(
     rank, world_size, accumulate = share
     settings = {"rank": rank, "world_size": world_size, "accumulate": accumulate, "shuffle_window": data.shuffle_window}
     side, one_size = (data.resident_side, True) if data.resident_side else usual_size(source)
-    budget = min(data.resident_bytes, memory_of(str(device)) // 2)  # settings may come from a larger machine
+    budget = resident_budget(data, str(device))
     if true_on_all(one_size and len(source) * 3 * side * side <= budget):  # memory may differ between machines
         resident = partial(ResidentImages, source, batch_size, seed, **settings, device=device, progress=progress)
         try:

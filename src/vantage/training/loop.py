@@ -18,7 +18,7 @@ from vantage.progress import Progress, QuietProgress, counting
 from vantage.storage.files import remove_on_failure, write_json
 from vantage.storage.metrics import Metrics
 from vantage.storage.provenance import provenance, read_provenance
-from vantage.storage.strangers import check_run
+from vantage.storage.strangers import check_run_folder
 from vantage.training.computing.launch import launch
 from vantage.training.folder import checkpoint, settings
 from vantage.training.folder.kept_epochs import keep_if_due, refuse_kept
@@ -26,7 +26,7 @@ from vantage.training.folder.same_run import check_same_everywhere, check_same_r
 from vantage.training.folder.writer import only_writer, refuse_a_run
 from vantage.training.images import open_images
 from vantage.training.run import Run
-from vantage.training.session import Session, check_fits
+from vantage.training.session import Session, check_belongs
 from vantage.training.signals import Signals, anywhere
 from vantage.training.start.first_rows import begin
 from vantage.training.start.warm_parts import take
@@ -97,7 +97,7 @@ def resume(
     """
     folder = Path(folder)
     refuse_kept(folder)
-    check_run(folder)
+    check_run_folder(folder)
     newest = checkpoint.latest(folder)
     start = None if newest else recorded_start(folder)
     run = run or settings.read(folder)
@@ -125,7 +125,7 @@ def _train(
     if resumed:
         check_same_run(run, folder, data)
     if newest:
-        check_fits(newest, run, len(images))
+        check_belongs(newest, run, len(images))
     with counting(progress, "decoding images") as report:
         session = Session(run, fabric, images, report)
     origin = start and take(start, session.learner, session.optimizer.optimizer, run, images, progress)

@@ -30,7 +30,7 @@ from vantage.views.operations.share import ShareGenerator
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
-__all__ = ["Session", "check_fits"]
+__all__ = ["Session", "check_belongs"]
 
 _VIEWS, _NETWORKS = 2, 3  # what a seed is for
 
@@ -144,7 +144,7 @@ class Session:
         self.fabric.strategy.precision.load_state_dict(facts["scaler"])
 
 
-def check_fits(path: Path, run: Run, images: int) -> None:
+def check_belongs(path: Path, run: Run, images: int) -> None:
     """Raises `UserError` if a checkpoint does not belong to such a run, before memory is allocated for it."""
     try:
         checkpoint.check_fits(path, lambda: Learner(run.encoders, run.branches, images, run.seed), "learner.")

@@ -10,8 +10,8 @@ from vantage.errors import TimeTooShort, UserError
 from vantage.estimators import InfoNCE
 from vantage.evaluate import KNN, LinearCached, evaluate
 from vantage.planning import plan
+from vantage.planning.measured_rungs import SpeedMeasure
 from vantage.planning.speed import measure_speed
-from vantage.planning.trials import SpeedMeasure
 from vantage.progress import Progress, QuietProgress
 from vantage.recipes import simclr
 from vantage.report import write_report
@@ -84,7 +84,7 @@ def demo_recipe(size: int = 32) -> Run:
 def plan_demo(measure: SpeedMeasure = measure_speed, minutes: float = _MINUTES) -> Run:
     """The run of the demonstration: `demo_recipe`, planned for some minutes on this machine (`vantage.plan`).
 
-    `measure` returns the speed of a run, in place of a timed trial. No training patches are held out, since the test
+    `measure` returns the speed of a run, in place of timed steps. No training patches are held out, since the test
     patches are used for evaluation.
     """
     changes = {"data.path": "photographs:train", "data.hold_out": 0.0, "monitoring.log_every": 2}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from vantage.composition.codec import allowed_part, decode
-from vantage.composition.conformance import fits
+from vantage.composition.conformance import conforms
 from vantage.composition.names import external_part
 from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
@@ -71,7 +71,7 @@ def _own(word: str) -> Any:
     if own is None:
         raise UserError(f"{word!r} is not the name of a protocol: write MODULE:NAME")
     kind = allowed_part(*own, "protocol")
-    if not fits(kind, EvaluationProtocol):
+    if not conforms(kind, EvaluationProtocol):
         raise UserError(
             f"{word} is not a protocol: a protocol has a name, a version, and a call that takes an encoder, training"
             " images, test images and work"

@@ -171,7 +171,7 @@ def _train_planned(
     minutes = _MINUTES if options.minutes is None else options.minutes
     run = plan_run(minutes, plan_options, lambda: look_at(data, console)[0], console, start)
     if options.recipe:
-        from vantage.planning.words import in_minutes
+        from vantage.durations import in_minutes
 
         size = run.views.evaluation(0).size
         before = replace_at(plan(size), early)

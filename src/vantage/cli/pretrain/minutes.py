@@ -40,9 +40,10 @@ def threads_by_load(hardware: "Hardware", settings: Sequence[str], console: Cons
     """
     import torch
 
+    from vantage.machine.devices import uses_cuda
     from vantage.machine.load import threads_for_free_cores
 
-    on_gpu = hardware.accelerator != "cpu" and torch.cuda.is_available()
+    on_gpu = uses_cuda(hardware.accelerator)
     several = hardware.processes > 1 or is_one_of_several()
     if on_gpu or several or any(one.startswith(("hardware=", "hardware.threads=")) for one in settings):
         return 0
@@ -64,9 +65,9 @@ def plan_run(
     has started several processes, since each would measure a different speed.
     """
     from vantage.composition.codec import decode, encode
+    from vantage.durations import in_minutes
     from vantage.planning import speed
     from vantage.planning.plan import make_plan, rows
-    from vantage.planning.words import in_minutes
     from vantage.progress import counting
     from vantage.training.images import held_out_part
     from vantage.training.run import Run
@@ -102,8 +103,8 @@ def show_expected_time(run: "Run", source: "Source", console: Console) -> None:
     """Note how long a run will take, from a short trial, and if that is long, how to plan for less time."""
     if console.silent:
         return
+    from vantage.durations import clock, duration
     from vantage.planning import speed
-    from vantage.planning.words import clock, duration
 
     measurement = speed.measure_speed(run, source, 1.0)
     seconds = measurement.seconds(run, len(source))

@@ -57,8 +57,9 @@ def joined_for_a_while(device: str) -> Iterator[bool]:
     from torch.distributed.rendezvous import rendezvous
 
     from vantage import processes
+    from vantage.machine.devices import uses_cuda
 
-    on_cuda = device in ("auto", "cuda") and torch.cuda.is_available()
+    on_cuda = uses_cuda(device)
     if on_cuda:
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     store, rank, count = next(iter(rendezvous("env://")))

@@ -13,7 +13,7 @@ from vantage.evaluate.compare.contenders import Contender, contenders
 from vantage.evaluate.compare.trials import Trials, title
 from vantage.evaluate.result import Outcome
 from vantage.evaluate.task import EvaluationProtocol, Task, task_of
-from vantage.measures.significance import FEWEST, Difference, difference, holm
+from vantage.measures.significance import FEWEST_TESTED, Difference, difference, holm
 
 __all__ = ["LEVEL", "ComparisonCell", "Column", "Comparison", "ComparisonRow", "compare", "compare_by"]
 
@@ -230,7 +230,7 @@ def _column(number: int, task: Task, measure: str, rows: Sequence[ComparisonRow]
         values = [
             [value for _, value in sorted(zip(row.seeds, row.cell(number).values, strict=True))] for row in (top, other)
         ]
-        if len(top.seeds) >= FEWEST and (gap := difference(values[0], values[1], is_paired)) is not None:
+        if len(top.seeds) >= FEWEST_TESTED and (gap := difference(values[0], values[1], is_paired)) is not None:
             gaps.append((top.name, other.name, gap))
     p_values = holm([gap.p for _, _, gap in gaps])
     differences = tuple((*gap, p) for gap, p in zip(gaps, p_values, strict=True))

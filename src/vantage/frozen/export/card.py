@@ -5,12 +5,13 @@ from collections.abc import Iterable
 
 from vantage import __version__
 from vantage.composition.printing import as_python
+from vantage.durations import duration
 from vantage.facts.results import BASELINES, LabeledResult
 from vantage.facts.run_facts import RunFacts, facts_of
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.frozen.export.graph import Check
 from vantage.frozen.export.metadata import preparation
-from vantage.planning.words import choices, duration
+from vantage.planning.words import choices
 from vantage.storage.tables import Table
 
 __all__ = ["card_of"]

@@ -17,12 +17,12 @@ from vantage.curation import find_leaks, write_findings
 from vantage.data.sources.names import text_of
 from vantage.data.sources.source import Source
 from vantage.data.splits import check_classes, train_and_test, with_labels
+from vantage.durations import clock, duration
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate import FineTune, LinearCached
 from vantage.evaluate.protocols.finetune.finetune import share_of_each_class
 from vantage.frozen.encoder import load
-from vantage.planning.words import clock, duration
 from vantage.progress import QuietProgress
 from vantage.storage.cache import read_json
 from vantage.storage.results import ResultsFile, refuse_others

@@ -23,7 +23,7 @@ from vantage.progress import Progress, QuietProgress
 from vantage.storage.files import write_json, write_text
 from vantage.storage.metrics import Metrics
 from vantage.storage.provenance import provenance, read_provenance
-from vantage.storage.strangers import check_run
+from vantage.storage.strangers import check_run_folder
 from vantage.studies.view_learning.game import Game, LabeledBatch, NotFinite
 from vantage.studies.view_learning.images import LearningImages, images_of
 from vantage.studies.view_learning.learning import LearnedViews, ViewLearning
@@ -61,7 +61,7 @@ def learn(
 
 
 def _learn(learning: ViewLearning, folder: Path, progress: Progress, images_of_caller: Source | None) -> LearnedViews:
-    check_run(folder)
+    check_run_folder(folder)
     resuming = (folder / FILE).exists()
     if resuming:
         _check_same_settings(read_learning(folder), learning, folder)
@@ -89,7 +89,7 @@ def _learn(learning: ViewLearning, folder: Path, progress: Progress, images_of_c
 
 def read_learning(folder: Path) -> ViewLearning:
     """The settings of the learning in a folder; raises `UserError` if there are none."""
-    check_run(folder)
+    check_run_folder(folder)
     path = folder / FILE
     try:
         content = json.loads(path.read_text(encoding="utf-8"))

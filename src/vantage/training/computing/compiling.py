@@ -8,7 +8,7 @@ from torch import Tensor
 
 from vantage import processes
 from vantage.branch import Branch
-from vantage.composition.conformance import fits
+from vantage.composition.conformance import conforms
 from vantage.composition.fitting import parts_of
 from vantage.encoders import EncoderNetwork
 from vantage.estimators import EstimatorChoice
@@ -61,4 +61,4 @@ def is_one_graph(branches: tuple[Branch, ...]) -> bool:
 def _follows_step(part: object) -> bool:
     if not is_dataclass(part) or isinstance(part, Constant):
         return False
-    return isinstance(part, Adaptive) or fits(type(part), Schedule)
+    return isinstance(part, Adaptive) or conforms(type(part), Schedule)

@@ -7,12 +7,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch.nn.parallel import DistributedDataParallel
 
 from vantage.errors import UserError
 from vantage.machine.allocator import keep_freed_memory
-from vantage.machine.devices import check_hardware, has_bf16
+from vantage.machine.devices import check_hardware, has_bf16, uses_cuda
 from vantage.machine.launchers import check_machines, launched_shape
 from vantage.progress import Progress
 from vantage.training.folder.same_run import check_same_command
@@ -32,7 +31,7 @@ _ALONE: dict[str, Any] = {"forward_sync_buffers" if _NEW_NAME else "broadcast_bu
 def launch(run: Run, progress: Progress) -> "tuple[Fabric, Run]":
     """Fabric, launched, and the run with its precision set to 32-true if bf16 would be slow here."""
     hardware = run.hardware
-    on_cuda = hardware.accelerator in ("auto", "cuda") and torch.cuda.is_available()
+    on_cuda = uses_cuda(hardware.accelerator)
     if hardware.precision == "bf16-mixed" and not has_bf16(on_cuda):
         progress.line("this hardware has no fast bfloat16: computing in float32 (32-true)")
         hardware = replace(hardware, precision="32-true")
@@ -52,7 +51,7 @@ def open_fabric(hardware: Hardware) -> "Fabric":
     check_machines(hardware.nodes)
     several = hardware.processes > 1
     strategy = DDPStrategy(**_ALONE) if several else "auto"
-    on_cuda = hardware.accelerator in ("auto", "cuda") and torch.cuda.is_available()
+    on_cuda = uses_cuda(hardware.accelerator)
     accelerator = ("cuda" if on_cuda else "cpu") if hardware.accelerator == "auto" else hardware.accelerator
     if accelerator == "cpu":
         keep_freed_memory()

@@ -15,7 +15,7 @@ from vantage.errors import UserError
 from vantage.storage import beside
 from vantage.storage.files import atomic_file, not_written
 from vantage.storage.near import near_path
-from vantage.storage.strangers import check_run
+from vantage.storage.strangers import check_run_folder
 from vantage.training.run import Run
 
 __all__ = ["FILE", "PYTHON_FORM", "SCHEMA", "read", "read_run", "write"]
@@ -36,7 +36,7 @@ def write(run: Run, folder: Path) -> Path:
     Raises `UserError` if a part could not be read back (it is local to a function, or holds something other than plain
     data), if the folder cannot be written to, or if a file of a run there is a link to elsewhere.
     """
-    check_run(folder)
+    check_run_folder(folder)
     text = json.dumps({"schema": SCHEMA, "run": encode(run)}, indent=1, allow_nan=False)
     python = f"# For people; {FILE} is what is read back.\n{pretty_repr(run, max_width=100)}\n"
     try:
@@ -53,10 +53,10 @@ def read(folder: Path) -> Run:
     """The `Run` that `write` put into `folder`; equal to the one written.
 
     Parts of your own are imported only from modules that `allowing` names. A field that the file lacks takes its
-    default, if it has one. Raises `UserError` if the folder is not safe to open (`check_run`), or naming the file, the
+    default, if it has one. Raises `UserError` if the folder is not safe to open, or naming the file, the
     path in it, what was expected and what was found.
     """
-    check_run(folder)
+    check_run_folder(folder)
     path = folder / FILE
     try:
         content = json.loads(path.read_text(encoding="utf-8"))

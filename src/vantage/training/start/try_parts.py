@@ -21,6 +21,7 @@ from vantage.encoders.normalization.grouped import share_of_groups
 from vantage.errors import UnreadableImage, UserError, first_line, with_place
 from vantage.estimators import EstimatorChoice
 from vantage.machine.allocator import check_memory, check_views
+from vantage.machine.devices import uses_cuda
 from vantage.memory import StoreOf
 from vantage.records import Keys
 from vantage.schedules import Adaptive, Constant
@@ -42,7 +43,8 @@ def try_networks(run: Run, source: Source) -> int:
     """
     with torch.random.fork_rng(devices=[]):
         views = _some_views(run, source)
-        each, device = sum(4 * view[0].numel() for view in views), _device(run)
+        each = sum(4 * view[0].numel() for view in views)
+        device = "cuda" if uses_cuda(run.hardware.accelerator) else "cpu"
         images, remedy = run.batch_size // run.parts, "give a smaller batch or view, or more accumulated parts"
         check_views(images, each, device, remedy)
         networks, activation_bytes = run.encoders.build().eval(), 0
@@ -64,10 +66,6 @@ def try_networks(run: Run, source: Source) -> int:
             remedy,
         )
     return views[0].shape[-1]
-
-
-def _device(run: Run) -> str:
-    return "cuda" if run.hardware.accelerator != "cpu" and torch.cuda.is_available() else "cpu"
 
 
 def _sizes(run: Run, view: Tensor) -> list[Tensor]:

@@ -22,7 +22,7 @@ from torch import Tensor
 from vantage.composition.codec import decode, encode
 from vantage.errors import UserError
 from vantage.storage.files import digest_of_file, write_result
-from vantage.storage.strangers import check_run
+from vantage.storage.strangers import check_run_folder
 from vantage.views.colors.flows import Flow, FlowNetwork
 from vantage.views.colors.spaces import ColorSpace
 from vantage.views.colors.statistics import Statistics
@@ -88,7 +88,7 @@ def learned_space(path: Path | str) -> LearnedSpace:
     """
     path = Path(path)
     if path.is_dir():
-        check_run(path)
+        check_run_folder(path)
         states = [path / name for name in (BEST, LAST) if (path / name).is_file()]
         if not states:
             raise UserError(

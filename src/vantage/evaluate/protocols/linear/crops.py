@@ -12,7 +12,7 @@ from torch import Tensor
 
 from vantage import draws
 from vantage.data.order import epoch_order, image_seed
-from vantage.data.resident import decode_all, fits
+from vantage.data.resident import decode_all, fits_in_memory
 from vantage.data.sources.source import Source
 from vantage.encoding import Work, in_threads
 from vantage.errors import DataError
@@ -72,7 +72,7 @@ def epochs_of(source: Source, view: TrainingView, batch: int, seed: int, work: W
             yield rows, view.finish(part.to(device, non_blocking=True), generator(epoch, step, len(rows)))
 
     streamed = Epochs(from_stream, "image by image: streamed")
-    if not fits(source, budget=work.resident_bytes):
+    if not fits_in_memory(source, budget=work.resident_bytes):
         return streamed
     try:
         with counting(work.progress, "decoding images") as progress:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from vantage.errors import UserError
 from vantage.storage.figures import color, panels, set_titles
-from vantage.storage.strangers import check_file, check_run
+from vantage.storage.strangers import check_file, check_run_folder
 from vantage.storage.tables import Table, mean_and_deviation
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def _check_alike(records: Sequence[tuple[Path, dict[str, Any]]]) -> None:
 def _records(files: Sequence[Path]) -> list[tuple[Path, dict[str, Any]]]:
     records = []
     for path in files:
-        check_run(path)
+        check_run_folder(path)
         results = sorted((path / "evaluations").glob("lowshot*.json")) if path.is_dir() else [path]
         if not results:
             raise UserError(

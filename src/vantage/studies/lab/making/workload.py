@@ -11,10 +11,10 @@ from typing import Any
 
 import torch
 
+from vantage.durations import duration
 from vantage.encoders import Convolutions, Momentum, PerView
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.planning.words import duration
 from vantage.progress import Progress, QuietProgress
 from vantage.studies.lab.entry import Arm, Entry
 from vantage.studies.lab.experiments.contracts import HasCost

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from vantage.measures.significance import FEWEST, interval
+from vantage.measures.significance import FEWEST_TESTED, interval
 from vantage.storage.figures import color, panels, picture, scale_axis, set_titles
 from vantage.studies.lab.page.annotations import SMALL, Spot, in_two_lines, label_points, reference_line
 from vantage.studies.lab.page.points import PAPER, Box, Point
@@ -190,7 +190,7 @@ def _means(axis: Any, places: Sequence[_Place], style: dict[str, Any], connect: 
 def _half(values: Sequence[float]) -> float:
     """Half the 95 % t interval of the mean; 0 if there are too few values for one."""
     low, high = interval(values)
-    return (high - low) / 2 if len(values) >= FEWEST else 0.0
+    return (high - low) / 2 if len(values) >= FEWEST_TESTED else 0.0
 
 
 def _logarithmic(axis: Any, across: bool) -> None:

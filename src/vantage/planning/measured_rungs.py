@@ -11,6 +11,7 @@ from vantage.data import Source, labels_of
 from vantage.data.order import steps_in
 from vantage.data.splits import hold_out_mask
 from vantage.errors import UserError
+from vantage.machine.devices import uses_cuda
 from vantage.planning.ladder import Rung, rungs, suitable_size
 from vantage.planning.sizing import PlanOptions, compose, fit_run, least_epochs
 from vantage.planning.speed import SHORT_LOOK, Speed
@@ -18,7 +19,16 @@ from vantage.planning.squares import SizeLook, decoding_seconds, keep_squares, l
 from vantage.training.images import training_part
 from vantage.training.run import Run
 
-__all__ = ["LONGER", "MOST_EPOCHS", "SpeedMeasure", "Trial", "climb", "fill_time", "measure_again", "best_trial"]
+__all__ = [
+    "LONGER",
+    "MOST_EPOCHS",
+    "MeasuredRung",
+    "SpeedMeasure",
+    "best_rung",
+    "fill_time",
+    "measure_again",
+    "measure_rungs",
+]
 
 
 @runtime_checkable
@@ -45,7 +55,7 @@ _HELD_OUT, _MOST_HELD_OUT, _LEAST_HELD_OUT = 0.1, 2_000, 20
 
 
 @dataclass(frozen=True)
-class Trial:
+class MeasuredRung:
     """A rung with its measured speed."""
 
     rung: Rung
@@ -108,9 +118,9 @@ class Trial:
         return max(0.0, self.training_seconds(seconds) - self.speed.start) * self._rate()
 
 
-def climb(
+def measure_rungs(
     source: Source, options: PlanOptions, measure: SpeedMeasure, seconds_left: Callable[[], float]
-) -> list[Trial]:
+) -> list[MeasuredRung]:
     """Measure rungs, cheapest first, until one is not worthwhile in this time.
 
     `seconds_left` returns the remaining seconds. Raises `UserError` if the user's settings fit no rung.
@@ -122,86 +132,86 @@ def climb(
         options.size,
         options.keep_network,
     )
-    share, trials, refusal = _hold_out_share(source), list[Trial](), UserError("there is no rung")
+    share, measured, refusal = _hold_out_share(source), list[MeasuredRung](), UserError("there is no rung")
     for rung in ladder:
         if (
-            trials and LONGER * trials[-1].images_seen(seconds_left()) < rung.images
+            measured and LONGER * measured[-1].images_seen(seconds_left()) < rung.images
         ):  # a more expensive rung is no faster than this one
             break
         try:
             recipe_run = keep_squares(_recipe_run(options, rung, share), rung.size, source, look, seconds_left())
-            trials.append(_try(rung, recipe_run, source, options, measure, look))
+            measured.append(_try(rung, recipe_run, source, options, measure, look))
         except UserError as problem:  # a path that the user set may exist on another rung
             refusal = problem
             continue
         except torch.OutOfMemoryError as problem:
             refusal = UserError(f"a step does not fit into the device's memory ({problem}): give a smaller batch")
             break
-        if trials[-1].images_seen(seconds_left()) < rung.images:
+        if measured[-1].images_seen(seconds_left()) < rung.images:
             break
-    if not trials:
+    if not measured:
         raise refusal
-    return trials
+    return measured
 
 
-def best_trial(trials: list[Trial], seconds: float) -> Trial:
+def best_rung(measured: list[MeasuredRung], seconds: float) -> MeasuredRung:
     """The last rung that sees as many images as it needs; the first rung if none does."""
-    worthwhile = [one for one in trials if one.images_seen(seconds) >= one.rung.images]
-    return (worthwhile or trials)[-1 if worthwhile else 0]
+    worthwhile = [one for one in measured if one.images_seen(seconds) >= one.rung.images]
+    return (worthwhile or measured)[-1 if worthwhile else 0]
 
 
-def measure_again(trial: Trial, source: Source, measure: SpeedMeasure, seconds: float) -> Trial:
+def measure_again(rung: MeasuredRung, source: Source, measure: SpeedMeasure, seconds: float) -> MeasuredRung:
     """Measure the chosen rung for longer if the remaining seconds allow it: a step in the first two seconds can be a
     tenth slower than in the minutes that follow."""
     window = min(_MOST_AGAIN, _AGAIN * seconds)
     if window <= SHORT_LOOK:
-        return trial
-    return replace(trial, speed=measure(trial.run, training_part(source, trial.recipe_run.data), window))
+        return rung
+    return replace(rung, speed=measure(rung.run, training_part(source, rung.recipe_run.data), window))
 
 
 def fill_time(
-    trial: Trial, source: Source, options: PlanOptions, measure: SpeedMeasure, seconds_left: Callable[[], float]
-) -> tuple[Trial, int]:
+    rung: MeasuredRung, source: Source, options: PlanOptions, measure: SpeedMeasure, seconds_left: Callable[[], float]
+) -> tuple[MeasuredRung, int]:
     """The rung and the whole number of epochs that fill the remaining seconds, on fewer images if necessary.
 
     If the time is too short for several epochs of all images (`least_epochs`), the plan uses as many images as can be
     seen that often. If whole epochs would leave more than a twentieth of the time unused, it adds an epoch and drops a
     few images.
     """
-    possible, least = trial.epochs(seconds_left()), least_epochs(trial.run)
-    enough = (1 - _UNUSED) * possible if not trial.decoding else least  # fewer images would have to be decoded anew
+    possible, least = rung.epochs(seconds_left()), least_epochs(rung.run)
+    enough = (1 - _UNUSED) * possible if not rung.decoding else least  # fewer images would have to be decoded anew
     if possible >= least and math.floor(possible) >= enough:
-        return trial, math.floor(possible)
+        return rung, math.floor(possible)
     epochs = max(least, math.ceil(possible))
-    fewer = _on(trial.images_for(epochs, seconds_left(), trial.images), trial, options)
-    if not _costs_alike(fewer, trial):
+    fewer = _on(rung.images_for(epochs, seconds_left(), rung.images), rung, options)
+    if not _costs_alike(fewer, rung):
         fewer = replace(fewer, speed=measure(fewer.run, training_part(source, fewer.recipe_run.data)))
-        fewer = _on(fewer.images_for(epochs, seconds_left(), trial.images), fewer, options)
+        fewer = _on(fewer.images_for(epochs, seconds_left(), rung.images), fewer, options)
     within = 1 + _MARGIN / 2  # some time has passed since
     return fewer, min(epochs, math.floor(within * fewer.epochs(seconds_left())))
 
 
-def _on(images: int, trial: Trial, options: PlanOptions) -> Trial:
+def _on(images: int, rung: MeasuredRung, options: PlanOptions) -> MeasuredRung:
     """The rung on another number of images, at the measured speed."""
-    recipe_run = replace(trial.recipe_run, data=replace(trial.recipe_run.data, max_images=images))
+    recipe_run = replace(rung.recipe_run, data=replace(rung.recipe_run.data, max_images=images))
     run = fit_run(options, recipe_run, images, 100)
-    step, start = trial.speed.step * run.batch_size / trial.run.batch_size, trial.speed.start + trial.decoding * images
-    speed = replace(trial.speed, step=step, start=start)
-    return replace(trial, recipe_run=recipe_run, run=run, images=images, speed=speed)
+    step, start = rung.speed.step * run.batch_size / rung.run.batch_size, rung.speed.start + rung.decoding * images
+    speed = replace(rung.speed, step=step, start=start)
+    return replace(rung, recipe_run=recipe_run, run=run, images=images, speed=speed)
 
 
-def _costs_alike(one: Trial, other: Trial) -> bool:
+def _costs_alike(one: MeasuredRung, other: MeasuredRung) -> bool:
     """Whether steps and epoch ends cost the same in both: batch size and branches are equal."""
     return one.run.batch_size == other.run.batch_size and one.run.branches == other.run.branches
 
 
 def _try(
     rung: Rung, recipe_run: Run, source: Source, options: PlanOptions, measure: SpeedMeasure, look: SizeLook
-) -> Trial:
+) -> MeasuredRung:
     part = training_part(source, recipe_run.data)
     run = fit_run(options, recipe_run, len(part), 100)
     decoding = decoding_seconds(run.data, 1, look) if run.data.resident_side else 0.0
-    return Trial(rung, recipe_run, run, len(part), measure(run, part), decoding)
+    return MeasuredRung(rung, recipe_run, run, len(part), measure(run, part), decoding)
 
 
 def _recipe_run(options: PlanOptions, rung: Rung, share: float) -> Run:
@@ -228,4 +238,4 @@ def _on_gpu(options: PlanOptions, size: int) -> bool:
     """Whether the run will use a GPU: yes if there is one, unless the user chose the CPU."""
     run = options.recipe(size)
     accelerator = options.changes(run).get("hardware.accelerator", run.hardware.accelerator)
-    return accelerator != "cpu" and torch.cuda.is_available()
+    return uses_cuda(accelerator)

@@ -1,0 +1,26 @@
+"""Durations and times of day in words."""
+
+import time
+
+__all__ = ["clock", "duration", "in_minutes"]
+
+
+def duration(seconds: float) -> str:
+    """A duration in a suitable unit."""
+    if seconds < 90:
+        whole = max(1, round(seconds))
+        return f"{whole} second{'s' * (whole > 1)}"
+    if seconds < 90 * 60:
+        return f"{round(seconds / 60)} minutes"
+    return f"{seconds / 3600:,.1f} hours" if seconds < 48 * 3600 else f"{seconds / 86400:,.0f} days"
+
+
+def in_minutes(minutes: float) -> str:
+    """A number of minutes as the user gave it: 1 minute, 2.5 minutes."""
+    return f"{minutes:g} minute{'s' * (minutes != 1)}"
+
+
+def clock(seconds: float) -> str:
+    """The time of day `seconds` from now; beyond a day, the date."""
+    form = "%H:%M" if seconds < 86400 else "%d %B %Y"
+    return time.strftime(form, time.localtime(time.time() + seconds))
