@@ -7,38 +7,18 @@ import ast
 import doctest
 import importlib
 import importlib.util
-import os
 import re
-import runpy
 import subprocess
-import sys
-import tarfile
-import tomllib
-import types
-import venv
-import zipfile
 from collections.abc import Container, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+from repository_files import FILES, OTHER_PAGES, PAGES, REPOSITORY, SOURCE, module_name, short
 
-REPOSITORY = Path(__file__).resolve().parent.parent
-SOURCE = REPOSITORY / "src"
-FILES = sorted((SOURCE / "vantage").rglob("*.py"))
-PAGES = [REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md")] + sorted((REPOSITORY / "docs").rglob("*.md"))
-OTHER_PAGES = [REPOSITORY / name for name in ("CHANGELOG.md", "SECURITY.md", "benchmarks/README.md")]
 MOST_LINES_OF_A_FILE = 250
 MOST_LINES_OF_A_FUNCTION = 40
 RUNS_CODE_ON_LOADING = {"pickle", "dill", "cloudpickle", "shelve", "marshal"}
-
-
-def module_name(file: Path) -> str:
-    return ".".join(file.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
-
-
-def short(file: Path) -> str:
-    return str(file.relative_to(REPOSITORY))
 
 
 def calls(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
@@ -108,16 +88,6 @@ def readme_test_command() -> str:
     return command
 
 
-@pytest.fixture(scope="module")
-def build() -> types.ModuleType:
-    """The script that makes the documentation."""
-    spec = importlib.util.spec_from_file_location("build_documentation", REPOSITORY / "docs" / "build.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_modules_import_and_their_examples_run() -> None:
     examples = 0
     for file in FILES:
@@ -128,78 +98,6 @@ def test_modules_import_and_their_examples_run() -> None:
                 assert result.failed == 0, short(file)
                 examples += result.attempted
     assert examples > 20
-
-
-def test_every_public_name_is_documented(build: types.ModuleType) -> None:
-    assert [name for module in build.public_modules() for name in build.undocumented(module)] == []
-
-
-def test_the_check_of_docstrings_finds_what_is_missing(
-    build: types.ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "carelessly_written.py").write_text(
-        '"""A module."""\n'
-        "from dataclasses import dataclass\n"
-        "from torch import nn\n"
-        "def bare(): ...\n"
-        "def _private(): ...\n"
-        "@dataclass\n"
-        "class Part:\n"
-        '    """A part."""\n'
-        "    count: int\n"
-        "    size: int = 1\n"
-        '    """Pixels."""\n'
-        "    def method(self): ...\n"
-        "@dataclass\n"
-        "class Bare:\n"
-        "    _hidden: int = 0\n"
-        "class Network(nn.Module):\n"
-        '    """A network."""\n'
-        "    def forward(self): ...\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    missing = [name.removeprefix("carelessly_written.") for name in build.undocumented("carelessly_written")]
-    assert sorted(missing) == ["Bare", "Network.forward", "Part.count", "Part.method", "bare"]
-
-
-@pytest.mark.slow
-def test_every_public_module_and_name_is_on_a_page(build: types.ModuleType, tmp_path: Path) -> None:
-    command = [sys.executable, "-W", "ignore", str(REPOSITORY / "docs" / "build.py"), "--out", str(tmp_path)]
-    process = subprocess.run(command, capture_output=True, text=True)
-    assert process.returncode == 0, process.stdout + process.stderr
-    entries = build.entries(tmp_path)
-    assert list(build.absent(entries)) == []
-    assert list(build.absent(entries - {"vantage.negatives.band.Ring", "vantage.records"})) == [
-        "vantage.negatives.band.Ring",
-        "vantage.records",
-    ]
-    assert (tmp_path / "searchindex.js").is_file()
-    for page in ("index", "docs/architecture", "CONTRIBUTING", "CHANGELOG", "benchmarks/README", "api/vantage.records"):
-        text = (tmp_path / f"{page}.html").read_text(encoding="utf-8")
-        assert re.findall(r'<(?:script|link|img)[^>]+(?:src|href)="https?://[^"]+"', text) == [], "needs a network"
-
-
-def test_docstrings_in_markdown_become_what_sphinx_reads() -> None:
-    from docutils.core import publish_parts
-
-    settings = runpy.run_path(str(REPOSITORY / "docs" / "conf.py"))
-    text = """Sums `a * b` of `Ring`s; a*b*c, |x| and x_ are no markup, *this* is.
-
-    loss = a ** b
-
-* one `item`
-  of two lines
-- another
-
->>> 1 + 1
-2
-"""
-    lines = settings["restructured"](text.splitlines())
-    markup = "\n".join(lines).replace(":py:obj:", "")
-    html = publish_parts(markup, writer="html5", settings_overrides={"report_level": 1, "halt_level": 1})["body"]
-    assert "a*b*c, |x| and x_ are no markup, <em>this</em> is" in html
-    assert "loss = a ** b" in html and html.count("<li>") == 2 and "&gt;&gt;&gt;" in html
-    assert ":py:obj:`Ring`\\ s" in "\n".join(lines) and "``a * b``" in "\n".join(lines)
 
 
 def test_the_readme_has_a_recipe_that_runs() -> None:
@@ -275,76 +173,6 @@ def test_the_check_of_lengths_counts_lines() -> None:
 def test_no_file_name_is_a_drawer_for_everything() -> None:
     drawers = {"utils", "util", "common", "helpers", "misc", "base"}
     assert [short(file) for file in FILES if drawers & set(file.relative_to(SOURCE).with_suffix("").parts)] == []
-
-
-@pytest.fixture(scope="module")
-def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the sdist and the wheel, built by the environment that is here; nothing is downloaded."""
-    folder = tmp_path_factory.mktemp("packed")
-    build_distributions(REPOSITORY, folder)
-    return folder
-
-
-def build_distributions(source: Path, folder: Path, *words: str) -> None:
-    command = [sys.executable, "-m", "hatchling", "build", "-d", str(folder), *words]
-    subprocess.run(command, cwd=source, check=True, capture_output=True)
-
-
-@pytest.mark.slow
-def test_the_wheel_holds_the_whole_package(distributions: Path) -> None:
-    (wheel,) = distributions.glob("*.whl")
-    names = set(zipfile.ZipFile(wheel).namelist())
-    assert {str(file.relative_to(SOURCE)) for file in FILES} | {"vantage/py.typed"} <= names
-    assert any(name.endswith("licenses/LICENSE") for name in names)
-
-
-@pytest.mark.slow
-def test_the_source_distribution_holds_what_builds_tests_and_documents_it(distributions: Path) -> None:
-    (archive,) = distributions.glob("*.tar.gz")
-    with tarfile.open(archive) as archive_file:
-        names = {name.partition("/")[2] for name in archive_file.getnames()}
-    expected = {"pyproject.toml", "README.md", "LICENSE", "CITATION.cff", "docs/build.py", "docs/conf.py"}
-    assert expected | {short(file) for file in [*FILES, *PAGES, *OTHER_PAGES]} <= names
-    assert not any("_build" in name or "__pycache__" in name for name in names)
-
-
-@pytest.mark.slow
-def test_a_wheel_of_the_source_distribution_works_in_a_new_environment(distributions: Path, tmp_path: Path) -> None:
-    """It also holds the files of the wheel that is built from the checkout."""
-    (archive,), (first,) = distributions.glob("*.tar.gz"), distributions.glob("*.whl")
-    with tarfile.open(archive) as archive_file:
-        archive_file.extractall(tmp_path / "source", filter="data")
-    (source,) = (tmp_path / "source").iterdir()
-    build_distributions(source, tmp_path / "wheel", "-t", "wheel")
-    (wheel,) = (tmp_path / "wheel").glob("*.whl")
-    assert set(zipfile.ZipFile(wheel).namelist()) == set(zipfile.ZipFile(first).namelist())
-    venv.create(tmp_path / "new", with_pip=False, symlinks=True)
-    python = tmp_path / "new" / "bin" / "python"
-    command = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-index", "--no-deps", str(wheel)]
-    subprocess.run(command, check=True, capture_output=True)
-    (site,) = (tmp_path / "new").glob("lib/python*/site-packages")
-    (site / "libraries.pth").write_text("\n".join(path for path in sys.path if path.endswith("site-packages")))
-    program = "import vantage; print(vantage.__file__); print(vantage.moco_v2(size=32).recipe)"
-    alone = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}  # no PYTHONPATH that leads to the checkout
-    process = subprocess.run(
-        [python, "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path, env=alone
-    )
-    assert process.stdout.splitlines() == [str(site / "vantage" / "__init__.py"), "moco_v2"]
-    console = subprocess.run([tmp_path / "new/bin/vantage", "--version"], capture_output=True, text=True, env=alone)
-    assert console.returncode == 0 and vantage_version() in console.stdout
-
-
-def vantage_version() -> str:
-    return importlib.import_module("vantage").__version__
-
-
-def test_the_citation_names_this_version_and_the_four_papers() -> None:
-    text = (REPOSITORY / "CITATION.cff").read_text(encoding="utf-8")
-    settings = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
-    assert f"version: {settings['project']['version']}\n" in text
-    assert settings["project"]["version"] == vantage_version()
-    papers = {"2009.14776", "2010.02037", "2008.11702", "2005.10243"}
-    assert set(re.findall(r"arXiv:(\d{4}\.\d{5})", text)) == papers
 
 
 def test_hooks_and_the_workflow_run_what_ci_runs() -> None:

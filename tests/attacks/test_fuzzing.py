@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fuzz_targets import Target
-from fuzzing import memory_folder, open_images, targets, targets_of_sets, try_one
+from fuzzing import memory_folder, targets, try_one
+from fuzzing_sets import open_images, targets_of_sets
 
 from vantage.data import Arrays, open_source
 from vantage.errors import DataError, UnreadableImage, UserError

@@ -11,11 +11,12 @@ from PIL import Image
 from tiny import TinyMaps, images, saved_run, tiny_run
 
 from vantage.cli import main
-from vantage.cli.compare import _in_own_words, _settable
+from vantage.cli.compare import _settable
 from vantage.cli.evaluate.protocols import _of_result, protocols
 from vantage.encoders import Encoder, LinearHead, Momentum
 from vantage.errors import UserError
 from vantage.evaluate import KNN, LinearCached, LinearMoCo, LowShot
+from vantage.evaluate.compare.trials import Refusal
 from vantage.evaluate.protocols.detection import Detection
 
 
@@ -124,11 +125,24 @@ def test_images_trials_and_measures_are_no_settings_of_a_protocol() -> None:
     assert {"knn.k", "detection.sizes.test_side", "segmentation.classes", "svm.trials"} <= set(_settable())
 
 
-def test_sentences_of_a_protocol_name_the_options_that_compare_has() -> None:
+@pytest.mark.usefixtures("compared_protocols")
+def test_sentences_of_a_protocol_name_the_options_that_compare_has(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def answer(message: str, name: str, protocol: Any) -> str:
+        """What `compare` says if a protocol refuses with this message."""
+
+        def refuse(*_: Any) -> None:
+            raise Refusal(message, protocol)
+
+        monkeypatch.setattr("vantage.evaluate.compare.comparison.compare_by", refuse)
+        assert main(["compare", "RUN", "--data", "X", "--protocols", name]) == 2
+        return capsys.readouterr().err
+
     plain = "ask for --shots 1, or for fewer --negatives (--k 3); see --help, or --shots."
     sentence = "ask for --set lowshot.shots 1, or for fewer --set lowshot.negatives (--k 3); see --help, or --set"
-    assert _in_own_words(plain, "lowshot", LowShot()) == f"{sentence} lowshot.shots."
-    assert _in_own_words("(--k 3)", "knn", KNN()) == "(--set knn.k 3)"
+    assert answer(plain, "lowshot", LowShot()) == f"vantage: {sentence} lowshot.shots.\n"
+    assert answer("(--k 3)", "knn", KNN()) == "vantage: (--set knn.k 3)\n"
 
 
 def test_images_with_masks_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:

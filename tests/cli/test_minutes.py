@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_cli import TrainingStub, images, own_cache, training  # noqa: F401
+from stubbed_training import TrainingStub
 
 from vantage.cli import main
 from vantage.composition.codec import encode
@@ -15,12 +15,14 @@ from vantage.planning.speed import Speed
 from vantage.training.folder import settings
 from vantage.training.run import Run
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 Call = Callable[..., Run]
 HEADINGS = ("network: ", "method: ", "epochs: ", "speed: ", "in ten times the time: ")
 
 
 @pytest.fixture
-def call(training: TrainingStub, images: Path, tmp_path: Path) -> Call:  # noqa: F811
+def call(training: TrainingStub, images: Path, tmp_path: Path) -> Call:
     def pretrain(*words: str) -> Run:
         assert main(["pretrain", *words, "--data", str(images), "--out", str(tmp_path / "run")]) == 0
         assert training.run is not None
@@ -31,7 +33,7 @@ def call(training: TrainingStub, images: Path, tmp_path: Path) -> Call:  # noqa:
 
 def test_minutes_alone_make_a_run_and_five_lines_show_it(
     call: Call,
-    training: TrainingStub,  # noqa: F811
+    training: TrainingStub,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     training.speed = Speed(0.05)
@@ -64,8 +66,8 @@ def test_cores_that_others_use_get_no_thread(
 
 
 def test_half_an_hour_is_planned_where_nothing_is_given(
-    training: TrainingStub,  # noqa: F811
-    images: Path,  # noqa: F811
+    training: TrainingStub,
+    images: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -98,7 +100,7 @@ def test_a_recipe_alone_says_how_long_it_will_take(
     step: float,
     long: bool,
     call: Call,
-    training: TrainingStub,  # noqa: F811
+    training: TrainingStub,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     training.speed = Speed(step)
@@ -120,7 +122,7 @@ def test_where_nothing_is_shown_nothing_is_measured(call: Call, monkeypatch: pyt
 
 def test_processes_of_one_run_share_one_plan(
     call: Call,
-    images: Path,  # noqa: F811
+    images: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],

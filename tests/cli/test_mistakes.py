@@ -1,5 +1,6 @@
 """Mistakes of a first hour with each verb: one line that says what to do, exit status 2, and nothing left behind."""
 
+import sys
 from pathlib import Path
 from shutil import copytree, rmtree
 
@@ -121,3 +122,57 @@ def test_work_needs_a_thread() -> None:
 
     with pytest.raises(UserError, match="num_workers is 0: give at least 1"):
         Work(num_workers=0)
+
+
+@pytest.mark.parametrize(
+    ("code", "problem"),
+    [("\n1 / 0", "ZeroDivisionError: division by zero"), ("\nimport nowhere", "ModuleNotFoundError: No module named")],
+)
+def test_a_mistake_in_an_imported_module_is_its_own(
+    code: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    Path("broken_part.py").write_text(code)
+    assert main(["recipes", "--import", "broken_part"]) == 2
+    message = capsys.readouterr().err
+    assert message.startswith(f"vantage: --import broken_part: {problem}")
+    assert message.endswith("broken_part.py, line 2)\n") and message.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("--rate.peak 0.5", "--learning-rate"),
+        ("--learning-rat 0.5", "--learning-rate"),
+        ("--lr .1", "--learning-rate"),
+        ("--optimizer.lr .1", "--learning-rate"),
+        ("--rate.at-epochs 3 4", "--set learning_rate.milestones=3,4"),
+        ("--batch 8", "--batch-size"),
+        ("--workers 2", "--num-workers"),
+        ("--data.workers 2", "--num-workers"),
+        ("--data.place photos", "--data"),
+        ("--data.images 7", "--set data.max_images=7"),
+        ("--hardware.devices 2", "--devices"),
+        ("--hardware.nodes 2", "--nodes"),
+        ("--nnodes 2", "--nodes"),
+        ("--hardware.precision 32-true", "--precision"),
+        ("--device 7", "--devices"),
+        ("--hardware.compile", "--set hardware.compile=True"),
+        ("--hardware.no-compile", "--set hardware.compile=False"),
+        ("--branches.0.estimator.temperature 0.1", "--set branches.0.estimator.temperature=0.1"),
+        ("--branches.0.estimator.temperature=0.1", "--set branches.0.estimator.temperature=0.1"),
+        ("--temperature 3", "--set branches.0.estimator.temperature=3"),
+        ("--tau 3", "--set branches.0.estimator.temperature=3"),
+        ("--views.views.0.crop.scale 0.5 1", "--set views.views.0.crop.scale=0.5,1"),
+        ("--branches.0.estimator.temprature 1", "--set branches.0.estimator.temperature=1"),
+        ("--optimizer.spare x", "--set optimizer.exclude=x"),
+        ("--monitoring.log-every 1", "--set monitoring.log_every=1"),
+    ],
+)
+def test_names_of_earlier_versions_and_other_programs_are_known(
+    old: str, new: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["pretrain", "moco_v1", "--data", "photos", *old.split()]) == 2
+    message = capsys.readouterr().err
+    assert message.endswith(f"; did you mean {new}?\n") and message.count("\n") == 1, message

@@ -10,6 +10,7 @@ import vantage
 from vantage.composition.conformance import conforms
 from vantage.composition.expression import describe, read_value
 from vantage.composition.fields import settings_in
+from vantage.composition.printing import as_python
 from vantage.encoders import Backbone, ResNet, Timm
 from vantage.errors import UserError
 from vantage.estimators import Estimator, InfoNCE
@@ -184,3 +185,12 @@ def test_every_part_of_a_recipe_fits_its_field(recipe: Any) -> None:
 def test_a_part_fits_by_what_its_methods_take() -> None:
     assert conforms(InfoNCE, Estimator) and not conforms(Constant, Estimator) and not conforms(Ring, Schedule)
     assert conforms(vantage.Queue, vantage.memory.Memory) and not conforms(SGD, vantage.memory.Memory)
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.__name__)
+def test_a_recipe_prints_itself_as_python(recipe: Any) -> None:
+    run = recipe(32)
+    text = as_python(run)
+    assert max(map(len, text.splitlines())) <= 120
+    assert read_value(text, vantage.Run, "run") == run
+    assert eval(text, {name: getattr(vantage, name) for name in dir(vantage)}) == run

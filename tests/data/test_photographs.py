@@ -15,13 +15,13 @@ def train() -> Photographs:
 
 
 @pytest.fixture(scope="module")
-def test() -> Photographs:
+def testing() -> Photographs:
     return Photographs("test")
 
 
-def test_sizes_and_labels(train: Photographs, test: Photographs) -> None:
-    assert (len(train), len(test), len(train.classes)) == (2592, 864, 16)
-    for source in (train, test):
+def test_sizes_and_labels(train: Photographs, testing: Photographs) -> None:
+    assert (len(train), len(testing), len(train.classes)) == (2592, 864, 16)
+    for source in (train, testing):
         labels = torch.tensor([source.label(number) for number in range(len(source))])
         assert labels.bincount().tolist() == [len(source) // 16] * 16
         assert source.image(0).shape == source.image(len(source) - 1).shape == (3, 32, 32)
@@ -68,9 +68,9 @@ def test_the_photographs_are_real_and_in_color(train: Photographs) -> None:
     assert len({photograph.numpy().tobytes() for photograph in train._pixels}) == 16
 
 
-def test_the_fingerprint_distinguishes_the_splits_and_nothing_else(train: Photographs, test: Photographs) -> None:
+def test_the_fingerprint_distinguishes_the_splits_and_nothing_else(train: Photographs, testing: Photographs) -> None:
     assert train.fingerprint() == Photographs("train").fingerprint()
-    assert len({train.fingerprint(), test.fingerprint(), Photographs("train", 48).fingerprint()}) == 3
+    assert len({train.fingerprint(), testing.fingerprint(), Photographs("train", 48).fingerprint()}) == 3
 
 
 def test_a_worker_process_can_hold_it(train: Photographs) -> None:

@@ -11,22 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
-from PIL import Image
+from kept_images import CLASSES, IMAGES, LABELS, as_png
 
-from vantage.data import Folder, Parquet, Source, SourceSubset, Tar, labels_of, open_source
+from vantage.data import Folder, Source, SourceSubset, Tar, labels_of, open_source
 from vantage.data.sources.source import read_some
-from vantage.data.sources.torchvision_sets import TorchvisionSet, read_cifar
-from vantage.errors import DataError, UnreadableImage, UserError
-
-CLASSES = ("cat", "dog", "owl")
-IMAGES = np.random.default_rng(0).integers(0, 256, (9, 10, 12, 3), dtype=np.uint8)
-LABELS = np.arange(9) // 3
-
-
-def as_png(pixels: np.ndarray) -> bytes:
-    buffer = io.BytesIO()
-    Image.fromarray(pixels).save(buffer, "PNG")
-    return buffer.getvalue()
+from vantage.errors import DataError, UnreadableImage
 
 
 @pytest.fixture
@@ -192,46 +181,6 @@ def test_pickled_arrays_are_refused(tmp_path: Path) -> None:
             open_source(tmp_path / name, cache=tmp_path)
 
 
-@pytest.mark.parametrize(
-    "arrays, message",
-    [
-        ({"images": np.zeros((2, 4, 4), np.float32)}, "must be uint8"),
-        ({"images": np.zeros((2, 4, 4, 7), np.uint8)}, r"shape \(2, 4, 4, 7\)"),
-        ({"images": np.zeros((0, 4, 4), np.uint8)}, "n at least 1"),
-        ({"images": np.zeros((2, 4, 4), np.uint8), "labels": np.zeros(3, int)}, "there are 2 images"),
-        ({"images": np.zeros((2, 4, 4), np.uint8), "labels": np.zeros(2)}, "one integer"),
-        ({"images": np.zeros((2, 4, 4), np.uint8), "labels": np.array([0, 10**9])}, "Number the classes from 0"),
-        ({"pictures": np.zeros((2, 4, 4), np.uint8)}, "its arrays are pictures"),
-        ({"x_train": np.zeros((2, 4, 4), np.uint8)}, "Name a part: a.npz#train"),
-    ],
-)
-def test_arrays_that_are_no_images(arrays: dict[str, np.ndarray], message: str, tmp_path: Path) -> None:
-    np.savez(tmp_path / "a.npz", **arrays)  # type: ignore[arg-type]
-    with pytest.raises(DataError, match=message):
-        open_source(tmp_path / "a.npz", cache=tmp_path)
-
-
-def test_gray_arrays_and_missing_labels(tmp_path: Path) -> None:
-    np.savez(tmp_path / "a.npz", x=IMAGES[..., 0], y=np.where(LABELS == 1, -1, LABELS))
-    source = open_source(tmp_path / "a.npz", cache=tmp_path)
-    assert torch.equal(source.image(2), torch.from_numpy(IMAGES[2, ..., 0]).expand(3, -1, -1))
-    assert labels_of(source).tolist() == [0, 0, 0, -1, -1, -1, 2, 2, 2] and source.label(4) is None
-
-
-def test_parquet_without_images_and_with_empty_cells(tmp_path: Path) -> None:
-    pq.write_table(pa.table({"text": ["a", "b"]}), tmp_path / "t.parquet")
-    with pytest.raises(DataError, match=r"found text \(string\)"):
-        open_source(tmp_path / "t.parquet", cache=tmp_path)
-    cells = [as_png(IMAGES[0]), None, b"rubbish"]
-    pq.write_table(pa.table({"image": pa.array(cells, pa.binary()), "label": ["b", None, "a"]}), tmp_path / "c.parquet")
-    source = open_source(tmp_path / "c.parquet", cache=tmp_path)
-    assert isinstance(source, Parquet) and source.classes == ("a", "b") and labels_of(source).tolist() == [1, -1, 0]
-    assert source.image(0).shape == (3, 10, 12)
-    for number, reason in ((1, "holds no bytes"), (2, "not a JPEG")):
-        with pytest.raises(UnreadableImage, match=f"row {number}: .*{reason}"):
-            source.image(number)
-
-
 def test_list_files(tree: Path, tmp_path: Path) -> None:
     (tree / "my cat.png").write_bytes(as_png(IMAGES[0]))
     lines = ["my cat.png", "my cat.png 10", "my cat.png\t9", f"{tree}/my cat.png 9", "gone.png 9"]
@@ -245,32 +194,6 @@ def test_list_files(tree: Path, tmp_path: Path) -> None:
     (tree / "list.txt").write_text("a.png 1\nwhat is this\n\na.pdf\n")
     with pytest.raises(DataError, match="2 bad lines: line 2: 'what is this'; line 4: 'a.pdf'"):
         open_source(tree / "list.txt", cache=tmp_path)
-
-
-def test_places_that_cannot_be_opened(tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "one").mkdir()
-    (tmp_path / "one" / "1.png").write_bytes(as_png(IMAGES[0]))
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "a.doc").write_bytes(b"")
-    (tmp_path / "void.txt").write_text("")
-    (tmp_path / "noise.npz").write_bytes(bytes(range(200)))
-    cases = {
-        "empty": "no images in .*empty: it holds no files",
-        "other": "found 1 other files",
-        "gone/deeper": f"does not exist .the part that does is {tmp_path}",
-        "one": "holds 1 image, but at least 2",
-        "one/1.png": "single image",
-        "other/a.doc": "in none of the formats that can be read",
-        "one#train": "one#train does not exist: leave out #train",
-        "noise.npz": "noise.npz as a NumPy file: it is not a NumPy file of plain numbers, or it is damaged$",
-        "void.txt": "names no images",
-    }
-    for path, message in cases.items():
-        with pytest.raises(DataError, match=message) as error:
-            open_source(tmp_path / path, cache=tmp_path / "cache")
-        assert isinstance(error.value, UserError)
-    assert len(open_source(tmp_path / "one", cache=tmp_path / "cache", at_least=1)) == 1
 
 
 def test_a_name_may_hold_the_sign_of_a_part(tmp_path: Path) -> None:
@@ -291,59 +214,3 @@ def test_subsets(paths: dict[str, str], tmp_path: Path) -> None:
     )
     with pytest.raises(DataError, match="from 0 to 8"):
         SourceSubset(source, [9])
-
-
-def test_torchvision_names(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="choose one of CIFAR10, CIFAR100"):
-        open_source("torchvision:Cifar", cache=tmp_path)
-    with pytest.raises(DataError, match="its parts are train, test"):
-        open_source("torchvision:CIFAR10#valid", cache=tmp_path)
-
-
-def test_torchvision_mnist_from_files_on_disk(tmp_path: Path) -> None:
-    raw = tmp_path / "sets" / "MNIST" / "raw"
-    raw.mkdir(parents=True)
-    gray, labels = IMAGES[..., 0], LABELS.astype(np.uint8)
-    for part in ("train", "t10k"):
-        head = np.array([2051, *gray.shape], ">i4").tobytes()
-        (raw / f"{part}-images-idx3-ubyte").write_bytes(head + gray.tobytes())
-        (raw / f"{part}-labels-idx1-ubyte").write_bytes(np.array([2049, 9], ">i4").tobytes() + labels.tobytes())
-    source = open_source("torchvision:MNIST#test", cache=tmp_path)
-    assert isinstance(source, TorchvisionSet) and len(source) == 9 and len(source.classes) == 10
-    assert labels_of(source).tolist() == LABELS.tolist()
-    assert torch.equal(source.image(3), torch.from_numpy(gray[3]).expand(3, -1, -1))
-    assert source.fingerprint() == open_source("torchvision:MNIST#test", cache=tmp_path).fingerprint()
-
-
-def test_training_and_validation_images_joined(tmp_path: Path) -> None:
-    """DTD has a list of each; in its files on disk each class has a folder."""
-    root = tmp_path / "sets" / "dtd" / "dtd"
-    for part, numbers in (("train", (0, 4)), ("val", (1, 8, 5)), ("test", (2,))):
-        names = [f"{CLASSES[LABELS[number]]}/{number}.png" for number in numbers]
-        for number, name in zip(numbers, names, strict=True):
-            (root / "images" / name).parent.mkdir(parents=True, exist_ok=True)
-            (root / "images" / name).write_bytes(as_png(IMAGES[number]))
-        (root / "labels").mkdir(exist_ok=True)
-        (root / "labels" / f"{part}1.txt").write_text("\n".join((*names, "owl/8.png") if part == "train" else names))
-    source = open_source("torchvision:DTD#trainval", cache=tmp_path)
-    assert source.classes == CLASSES and labels_of(source).tolist() == [0, 1, 2, 0, 2, 1]
-    assert torch.equal(source.image(5), torch.from_numpy(IMAGES[5]).permute(2, 0, 1))
-
-
-@pytest.mark.parametrize(
-    "name, folder, label_bytes", [("CIFAR10", "cifar-10-batches-bin", 1), ("CIFAR100", "cifar-100-binary", 2)]
-)
-def test_cifar_from_binary_files_on_disk(name: str, folder: str, label_bytes: int, tmp_path: Path) -> None:
-    root = tmp_path / "sets" / folder
-    root.mkdir(parents=True)
-    images = np.random.default_rng(1).integers(0, 256, (4, 3, 32, 32), dtype=np.uint8)
-    rows = b"".join(bytes([9] * (label_bytes - 1) + [n % 3]) + image.tobytes() for n, image in enumerate(images))
-    files = {"CIFAR10": ["test_batch.bin"], "CIFAR100": ["test.bin"]}[name]
-    (root / files[0]).write_bytes(rows)
-    (root / {"CIFAR10": "batches.meta.txt", "CIFAR100": "fine_label_names.txt"}[name]).write_text("cat\ndog\nowl\n")
-    source = open_source(f"torchvision:{name}#test", cache=tmp_path)
-    assert source.classes == CLASSES and labels_of(source).tolist() == [0, 1, 2, 0]
-    assert torch.equal(source.image(1), torch.from_numpy(images[1]))
-    (root / files[0]).write_bytes(rows[:-1])
-    with pytest.raises(DataError, match="not a multiple of"):
-        read_cifar((root / files[0],), label_bytes, CLASSES)

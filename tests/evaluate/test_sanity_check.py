@@ -11,7 +11,7 @@ from tiny import cpu_work, images, saved_run, tiny_run
 from vantage.data import Arrays
 from vantage.evaluate import Accuracy
 from vantage.evaluate.result import Outcome, Result
-from vantage.evaluate.sanity_check import _compare, sanity_check
+from vantage.evaluate.sanity_check import sanity_check
 from vantage.training.images import held_out_part, training_part
 from vantage.training.run import Data
 
@@ -56,12 +56,20 @@ def test_without_labels_there_are_ranks_and_a_picture(tmp_path: Path) -> None:
         (90.0, 50.0, False, "did NOT help"),
     ],
 )
-def test_a_win_is_beyond_chance(pixels: float, random: float, better: bool, words: str) -> None:
+def test_a_win_is_beyond_chance(
+    pixels: float, random: float, better: bool, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On 400 held-out images, with accuracies that are set."""
+
     def outcome(share: float) -> Outcome:
         return Outcome(Accuracy(share, None).measures(), 1_000, 400, {})
 
     outcomes = {"simclr": outcome(80.0), "raw pixels": outcome(pixels), "random encoder": outcome(random)}
     empty = dict.fromkeys(("test_split", "view", "checkpoint", "encoder", "train", "test", "device"), "")
     result = Result("knn", 1, {}, outcomes, **empty, resident_bytes=0, libraries={})  # pyright: ignore
-    comparison = _compare(result, 400, "400 held-out training images")
-    assert comparison.beats_baselines is better and words in comparison.lines[1]
+    monkeypatch.setattr("vantage.evaluate.sanity_check.judge", lambda *_: result)
+    saved_run(tmp_path, replace(tiny_run(), data=Data(hold_out=0.25)))
+    check = sanity_check(tmp_path, images(1_600, 0, size=4), cpu_work(tmp_path))
+    assert check.beats_baselines is better and words in check.lines[1]
+    accuracies = f"simclr 80.0 %, raw pixels {pixels} %, random encoder {random} %"
+    assert check.lines[0] == f"kNN on 400 held-out training images: {accuracies}"

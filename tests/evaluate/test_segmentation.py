@@ -1,4 +1,4 @@
-"""Segmentation: the measures against a loop, training, an unchanged backbone, and masks that do not fit."""
+"""Segmentation: the measures against a loop, training, an unchanged backbone, and decoders that resume."""
 
 import copy
 import json
@@ -11,45 +11,20 @@ import pytest
 import torch
 from PIL import Image
 from references import segmentation as reference
-from tiny import TinyMaps, cpu_work, images, saved_run, tiny_run
+from scenes import QUICK, RUN, SMALL, write_scenes
+from tiny import cpu_work, saved_run
 
 from vantage.cli import main
 from vantage.data.sources.masked import open_masked, split_masked
-from vantage.encoders.backbones.resnet import ResNet
-from vantage.encoders.encoder import Encoder
-from vantage.encoders.heads import LinearHead
-from vantage.encoders.roles import Shared
-from vantage.errors import DataError, UserError
-from vantage.evaluate import evaluate
 from vantage.evaluate.protocols.segmentation import segmentation as module
 from vantage.evaluate.protocols.segmentation.decoder import Decoder, MapAt, pixel_loss
 from vantage.evaluate.protocols.segmentation.segmentation import Segmentation
-from vantage.frozen.encoder import load, random_encoder, raw_pixels
+from vantage.frozen.encoder import random_encoder, raw_pixels
 from vantage.measures.confusion import Confusion
 from vantage.storage import state as kept_state
 from vantage.views.colors.statistics import Statistics
 
-RUN = replace(tiny_run(), encoders=Shared(Encoder(ResNet(18, small=True), LinearHead(8))))
-SMALL = replace(tiny_run(), encoders=Shared(Encoder(TinyMaps(), LinearHead(8))))
-QUICK = Segmentation(size=16, width=8, epochs=2, batch_size=4)
 PLAIN = Statistics((0.5, 0.5, 0.5), (0.2, 0.2, 0.2))
-
-
-def write_scenes(folder: Path, count: int, size: int = 24, seed: int = 0, classes: int = 3) -> str:
-    """Rectangles on a background, with a color for each class; the border is ignored."""
-    chance = np.random.default_rng(seed)
-    colors = np.array([[60, 60, 60], [200, 60, 60], [60, 200, 60], [60, 60, 220]])
-    for kind in ("images", "masks"):
-        (folder / kind / "a").mkdir(parents=True)
-    for number in range(count):
-        mask = np.zeros((size, size + 4), np.uint8)
-        top, edge = chance.integers(2, size // 2, 2)
-        mask[top : top + size // 2, edge : edge + size // 2] = 1 + number % (classes - 1)
-        picture = (colors[mask] + chance.normal(0, 20, (*mask.shape, 3))).clip(0, 255).astype(np.uint8)
-        mask[0] = 255
-        Image.fromarray(picture).save(folder / "images" / "a" / f"{number}.jpg", quality=95)
-        Image.fromarray(mask).save(folder / "masks" / "a" / f"{number}.png")
-    return f"{folder / 'images'}#{folder / 'masks'}"
 
 
 def test_measures_are_those_of_a_loop() -> None:
@@ -219,81 +194,6 @@ def test_the_command_line_evaluates_a_run(tmp_path: Path, capsys: pytest.Capture
     assert set(record["outcomes"]["moco_v2"]["details"]["IoU"]) == {"ground", "red", "green"}
     assert main([*words, "--depth", "9"]) == 2 and "depth is 9" in capsys.readouterr().err
     assert main([*words[:4], str(tmp_path), *words[5:]]) == 2 and "two folders with #" in capsys.readouterr().err
-
-
-def test_the_training_set_is_refused_as_test_set(tmp_path: Path) -> None:
-    saved_run(tmp_path / "run", RUN)
-    train = open_masked(write_scenes(tmp_path / "one", 6))
-    with pytest.raises(UserError, match="test images are the training images"):
-        evaluate(tmp_path / "run", QUICK, train, train, work=cpu_work(tmp_path))
-    with pytest.raises(UserError, match="other classes"):
-        evaluate(tmp_path / "run", QUICK, train, train.with_classes(("a", "b")), work=cpu_work(tmp_path))
-    with pytest.raises(UserError, match="needs images with masks"):
-        evaluate(tmp_path / "run", QUICK, train, images(6, 0, classes=2), work=cpu_work(tmp_path))
-    assert load(tmp_path / "run").digest()
-
-
-def test_masks_that_do_not_fit_are_refused(tmp_path: Path) -> None:
-    path = write_scenes(tmp_path, 6)
-    masks = tmp_path / "masks" / "a"
-    encoder, work = random_encoder(RUN), cpu_work(tmp_path)
-    Image.fromarray(np.zeros((5, 5), np.uint8)).save(masks / "2.png")
-    with pytest.raises(DataError, match=r"mask of a/2.jpg is 5 x 5 pixels, but the image is 28 x 24"):
-        QUICK(encoder, *split_masked(open_masked(path)), work)
-    Image.fromarray(np.zeros((24, 28, 3), np.uint8)).save(masks / "2.png")
-    with pytest.raises(DataError, match="this PNG holds RGB"):
-        open_masked(path)
-    Image.fromarray(np.full((24, 28), 7, np.uint8)).save(masks / "2.png")
-    with pytest.raises(DataError, match="has the index 7, but there are 3 classes"):
-        QUICK(encoder, *split_masked(open_masked(path, ("a", "b", "c"))), work)
-    (masks / "2.png").write_bytes(b"\x89PNG\r\n\x1a\nnothing")
-    with pytest.raises(DataError, match="not an intact PNG"):
-        open_masked(path)
-    (masks / "2.png").rename(masks / "other.png")
-    with pytest.raises(DataError, match=r"1 of 6 images have no mask \(a/2.jpg\)"):
-        open_masked(path)
-    (tmp_path / "images" / "a" / "2.jpg").unlink()
-    with pytest.raises(DataError, match=r"1 masks have no image \(a/other.png\)"):
-        open_masked(path)
-
-
-def test_one_class_is_refused(tmp_path: Path) -> None:
-    path = write_scenes(tmp_path, 6)
-    for file in (tmp_path / "masks" / "a").iterdir():
-        Image.fromarray(np.zeros((24, 28), np.uint8)).save(file)
-    with pytest.raises(DataError, match=r"show one class only \(0\)"):
-        QUICK(random_encoder(RUN), *split_masked(open_masked(path)), cpu_work(tmp_path))
-    for file in (tmp_path / "masks" / "a").iterdir():
-        Image.fromarray(np.full((24, 28), 255, np.uint8)).save(file)
-    with pytest.raises(DataError, match="no mask has a class"):
-        open_masked(path)
-
-
-def test_a_class_without_training_pixels_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    source = open_masked(write_scenes(tmp_path, 8), ("ground", "red", "green"))
-    train, test = source.subset(torch.tensor([0, 2, 4])), source.subset(torch.tensor([1, 3, 6]))
-    outcome = QUICK(random_encoder(SMALL), train, test, cpu_work(tmp_path))
-    warning = "warning: no pixel of the training masks is of green: test pixels of that class count as wrong\n"
-    assert capsys.readouterr().err == warning and outcome.details["IoU"]["green"] == 0.0
-
-
-@pytest.mark.parametrize("bits", [1, 2, 4])
-def test_indices_of_few_bits_are_read_as_they_are(bits: int, tmp_path: Path) -> None:
-    path = write_scenes(tmp_path, 2)
-    indices = np.random.default_rng(0).integers(0, 2**bits, (24, 28)).astype(np.uint8)
-    colored_mask = Image.new("P", (28, 24))
-    colored_mask.putdata(indices.flatten().tolist())
-    colored_mask.putpalette([value for number in range(256) for value in (number, 0, 0)])
-    colored_mask.save(tmp_path / "masks" / "a" / "0.png", bits=bits)
-    assert np.array_equal(open_masked(path, tuple("0123456789abcdef")).mask(0).numpy(), indices)
-
-
-@pytest.mark.parametrize(
-    "change", [{"epochs": 0}, {"batch_size": 1}, {"learning_rate": 0.0}, {"flip": 2.0}, {"size": -1}]
-)
-def test_invalid_settings_are_refused(change: dict[str, float]) -> None:
-    with pytest.raises(UserError, match="segmentation: "):
-        Segmentation(**change)  # pyright: ignore[reportArgumentType]
 
 
 def test_a_resumed_decoder_equals_an_uninterrupted_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

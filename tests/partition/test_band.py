@@ -1,65 +1,29 @@
-"""Rules that keep a band of ranks, the selection behind them, and their way to the log-partition."""
+"""Rules that keep a band of ranks: what they keep, and the identities of the papers."""
 
 from dataclasses import replace
 
 import pytest
 import synthetic
 import torch
+from band_rules import gradient, pair
 from hypothesis import given
 from hypothesis import strategies as st
-from pretend_gpu import Pretend, Pretended, values
 from references import losses as reference
 from references import ranks as ranking
-from torch import Tensor
 from torch.testing import assert_close
 
 from vantage.errors import UserError
 from vantage.estimators import InfoNCE
-from vantage.negatives import (
-    AbsoluteRing,
-    Ball,
-    BandRule,
-    Count,
-    Distinct,
-    Easiest,
-    Hardest,
-    OtherImages,
-    Ring,
-    Rule,
-    Sample,
-    Share,
-)
-from vantage.negatives.ranks import within
-from vantage.partition import band, log_partition, negatives_of, sum_negatives, table
+from vantage.negatives import AbsoluteRing, Ball, BandRule, Count, Easiest, Hardest, Ring, Rule, Sample, Share
+from vantage.partition import log_partition, negatives_of, sum_negatives
 from vantage.records import Keys, Scores, score
 from vantage.schedules import BetweenEpochs, Constant, Linear
 
 SHARES = st.integers(0, 100).map(lambda hundredths: f"{hundredths / 100:.2f}")
-BANDS: tuple[BandRule, ...] = (
-    Ring(),
-    Ring(Constant(0.5), Constant(0.5)),
-    AbsoluteRing(Constant(0.8), Constant(0.3)),
-    Ball(Constant(0.3)),
-    Ball(Constant(1.0)),
-    Hardest(Count(4)),
-    Easiest(Share(Constant(0.4))),
-)
 
 
 def columns_of(scores: Scores) -> list[list[int]]:
     return [sorted(scores.key[row][scores.keep[row]].tolist()) for row in range(len(scores.key))]
-
-
-def pair(queries: int, pool: int, images: int, seed: int) -> tuple[Keys, Keys]:
-    query, keys = synthetic.keys(queries, 4, seed, images), synthetic.keys(pool, 4, seed + 1, images)
-    query.vector.requires_grad_()
-    return query, keys
-
-
-def gradient(result: Tensor, query: Keys) -> Tensor:
-    weight = torch.linspace(0.5, 2.0, len(result), dtype=result.dtype)
-    finite = torch.where(torch.isfinite(result), result, 0.0)
-    return torch.autograd.grad((finite * weight).sum(), query.vector, retain_graph=True)[0]
 
 
 @given(pool=st.integers(1, 60), keep=SHARES, drop=SHARES, relative=st.booleans(), levels=st.sampled_from([3, 1000]))
@@ -148,83 +112,6 @@ def test_a_share_that_is_none_is_refused(share: float):
         Count(0)
 
 
-@given(
-    rows=st.integers(1, 5), columns=st.integers(1, 50), seed=st.integers(0, 99), levels=st.sampled_from([2, 5, 10**6])
-)
-def test_selection_gives_exactly_the_ranks(rows: int, columns: int, seed: int, levels: int):
-    generator = torch.Generator().manual_seed(seed)
-    value = torch.randint(0, levels, (rows, columns), generator=generator).double()
-    edges = torch.randint(0, columns + 1, (rows, 2), generator=generator).sort(1).values
-    selection = within(value, edges[:, 0], edges[:, 1])
-    order = value.sort(dim=1, descending=True, stable=True).indices
-    for row in range(rows):
-        band = order[row, edges[row, 0] : edges[row, 1]]
-        assert sorted(band.tolist()) == selection.inside[row].nonzero()[:, 0].tolist()
-        assert selection.largest[row] == (value[row, band[0]] if len(band) else -torch.inf)
-
-
-@pytest.mark.parametrize("threads", [1, 3])
-def test_threads_share_the_rows(threads: int):
-    before = torch.get_num_threads()
-    value = torch.rand(7, 40_000, generator=torch.Generator().manual_seed(0))
-    try:
-        torch.set_num_threads(threads)
-        selection = within(value, torch.full((7,), 400), torch.full((7,), 4000))
-    finally:
-        torch.set_num_threads(before)
-    ordered_values = value.sort(dim=1, descending=True).values
-    expected = (value <= ordered_values[:, 400:401]) & (value >= ordered_values[:, 3999:4000])
-    assert torch.equal(selection.inside, expected) and selection.inside.sum(1).tolist() == [3600] * 7
-
-
-@given(queries=st.integers(1, 6), pool=st.integers(1, 40), images=st.integers(1, 9), rows=st.integers(1, 7))
-def test_the_band_way_equals_the_table(queries: int, pool: int, images: int, rows: int):
-    query, keys = pair(queries, pool, images, pool)
-    for last in BANDS:
-        for before in ((), (OtherImages(),)):
-            expected = table(query, keys, (*before, last), 0.1, 0).log_sum
-            log_sum = band(query, keys, before, last, 0.1, 0, rows).log_sum
-            assert_close(log_sum, expected, rtol=0, atol=1e-12)
-            assert_close(gradient(log_sum, query), gradient(expected, query), rtol=0, atol=1e-11)
-
-
-def test_the_way_is_chosen_by_the_rules(monkeypatch: pytest.MonkeyPatch):
-    from vantage import partition
-
-    calls: list[str] = []
-    for name in ("band", "band_draw", "table", "streaming"):
-        function = getattr(partition, name)
-        monkeypatch.setattr(
-            partition, name, lambda *arguments, name=name, function=function: calls.append(name) or function(*arguments)
-        )
-    query, keys = pair(3, 30, 9, 0)
-    cases: list[tuple[tuple[Rule, ...], str]] = [
-        ((Ring(),), "band"),
-        ((OtherImages(), Ball()), "band"),
-        ((Ring(), Sample(3)), "band_draw"),
-        ((OtherImages(), Hardest(), Distinct(3)), "band_draw"),
-        ((Ring(), Sample(3), OtherImages()), "table"),
-        ((Ring(), OtherImages()), "table"),
-        ((Hardest(), Ring()), "table"),
-        ((OtherImages(),), "streaming"),
-    ]
-    for rules, _ in cases:
-        log_partition(query, keys, rules, 0.1, 0)
-    learning = Keys(keys.vector.clone().requires_grad_(), keys.image)
-    log_partition(query, learning, (Ring(),), 0.1, 0)
-    assert calls == [*(function for _, function in cases), "table"], "keys that learn take the table"
-
-
-def test_the_band_of_keys_that_learn_gives_them_a_gradient():
-    query, keys = pair(3, 30, 9, 0)
-    learning = Keys(keys.vector.clone().requires_grad_(), keys.image)
-    log_sum = log_partition(query, learning, (Ring(Constant(0.5)),), 0.1, 0)
-    scores = negatives_of(query, learning, (Ring(Constant(0.5)),), 0)
-    expected = torch.logsumexp(scores.logits(0.1), 1)
-    ours, theirs = (torch.autograd.grad(value.sum(), learning.vector)[0] for value in (log_sum, expected))
-    assert_close(ours, theirs, rtol=0, atol=1e-12)
-
-
 @given(queries=st.integers(1, 4), pool=st.integers(1, 25), seed=st.integers(0, 9))
 def test_loop_reference(queries: int, pool: int, seed: int):
     query, keys = pair(queries, pool, 5, seed)
@@ -233,38 +120,6 @@ def test_loop_reference(queries: int, pool: int, seed: int):
     log_sum = log_partition(query, keys, (Ring(Constant(0.5), Constant(0.3)),), 0.07, 0)
     assert_close(log_sum, expected, rtol=0, atol=1e-10)
     assert_close(gradient(log_sum, query), gradient(expected, query), rtol=0, atol=1e-10)
-
-
-def test_a_query_without_pairs_gives_minus_infinity_and_no_gradient():
-    query = Keys(synthetic.vectors(3, 4, 0).requires_grad_(), torch.tensor([7, 7, 1]))
-    keys = Keys(synthetic.vectors(5, 4, 1), torch.full((5,), 7))
-    for dtype in (torch.float32, torch.float64):
-        queries = Keys(query.vector.detach().to(dtype).requires_grad_(), query.image)
-        log_sum = log_partition(queries, Keys(keys.vector.to(dtype), keys.image), (OtherImages(), Ring()), 0.1, 0)
-        assert torch.isneginf(log_sum[:2]).all() and torch.isfinite(log_sum[2])
-        torch.nn.functional.softplus(log_sum).sum().backward()
-        to_query = queries.vector.grad
-        assert to_query is not None and (to_query[:2] == 0).all() and to_query[2].abs().sum() > 0
-
-
-def test_the_precision_is_float32_also_under_autocast_and_for_half_vectors():
-    query, keys = synthetic.keys(4, 16, 0, dtype=torch.float32), synthetic.keys(200, 16, 1, dtype=torch.float32)
-    query.vector.requires_grad_()
-    plain = log_partition(query, keys, (Ring(),), 0.1, 0)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        under_autocast = log_partition(query, keys, (Ring(),), 0.1, 0)
-        assert torch.equal(gradient(under_autocast, query), gradient(plain, query))
-    assert under_autocast.dtype == torch.float32 and torch.equal(under_autocast, plain)
-    half = Keys(query.vector.detach().bfloat16().requires_grad_(), query.image)
-    log_sum = log_partition(half, Keys(keys.vector.bfloat16(), keys.image), (Ring(),), 0.1, 0)
-    exact = log_partition(
-        Keys(half.vector.detach().float(), half.image),
-        Keys(keys.vector.bfloat16().float(), keys.image),
-        (Ring(),),
-        0.1,
-        0,
-    )
-    assert log_sum.dtype == torch.float32 and torch.equal(log_sum.detach(), exact)
 
 
 # Identities; the numbers are those of the project's list.
@@ -340,48 +195,6 @@ def test_18_a_ring_keeps_the_order_of_a_queue_out_of_it():
         rtol=0,
         atol=1e-12,
     )
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("last", BANDS, ids=str)
-@pytest.mark.parametrize("before", [(), (OtherImages(),)])
-def test_gpu_equals_cpu(last: BandRule, before: tuple[Rule, ...]):
-    query, keys = pair(9, 300, 20, seed=2)
-    gpu_query = Keys(query.vector.detach().cuda().requires_grad_(), query.image.cuda())
-    pool = Keys(keys.vector.cuda(), keys.image.cuda())
-    ours, theirs = (band(q, k, before, last, 0.1, 0, 4).log_sum for q, k in ((query, keys), (gpu_query, pool)))
-    assert_close(ours, theirs.cpu(), rtol=0, atol=1e-10)
-    assert_close(gradient(ours, query), gradient(theirs.cpu(), gpu_query).cpu(), rtol=0, atol=1e-10)
-
-
-@pytest.mark.parametrize("levels", [2, 5, 10**6])
-@pytest.mark.parametrize("where", ["the CPU", "the device"])
-@pytest.mark.parametrize("equal", [True, False])
-def test_a_pretended_device_selects_as_the_cpu_and_is_not_waited_for(levels: int, where: str, equal: bool):
-    generator = torch.Generator().manual_seed(0)
-    value = torch.randint(0, levels, (6, 50), generator=generator).double()
-    edges = torch.randint(0, 51, (6, 2), generator=generator).sort(1).values
-    if equal:
-        edges = torch.tensor([[4, 16]]).expand(6, -1)
-    expected = within(value, edges[:, 0], edges[:, 1])
-    with Pretend() as mode:
-        edges_there = Pretended(edges.contiguous()) if where == "the device" else edges
-        selection = within(Pretended(value), edges_there[:, 0], edges_there[:, 1], 50)
-    assert torch.equal(values(selection.inside), expected.inside) and mode.waits == []
-    assert torch.equal(values(selection.largest), expected.largest)
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("levels", [2, 5, 10**6])
-@pytest.mark.parametrize("equal", [True, False])
-def test_gpu_selects_as_the_cpu(levels: int, equal: bool):
-    generator = torch.Generator().manual_seed(0)
-    value = torch.randint(0, levels, (6, 500), generator=generator).double()
-    edges = torch.randint(0, 501, (6, 2), generator=generator).sort(1).values
-    if equal:
-        edges = torch.tensor([[40, 160]]).expand(6, -1)
-    on_cpu, on_gpu = within(value, edges[:, 0], edges[:, 1]), within(value.cuda(), edges[:, 0], edges[:, 1])
-    assert torch.equal(on_cpu.inside, on_gpu.inside.cpu()) and torch.equal(on_cpu.largest, on_gpu.largest.cpu())
 
 
 def test_parts_are_values():

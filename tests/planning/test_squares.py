@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from test_planning import Mixed, Pace, noise
+from known_pace import Mixed, Pace, noise
 from torchvision.transforms.v2 import functional as F
 
 import vantage

@@ -22,30 +22,21 @@ Operations on CPU tensors alone, such as drawing the parameters of views before 
 device to wait for.
 """
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from pretended_tensors import CPU, DEVICE, Pretended, any_to, each, place, pretended, values
+from torch import Tensor
 from torch.__future__ import get_overwrite_module_params_on_conversion, set_overwrite_module_params_on_conversion
 from torch.utils._python_dispatch import TorchDispatchMode
 
-import vantage
-
 __all__ = ["DEVICE", "Pretend", "Pretended", "Wait", "pretended", "values"]
 
-DEVICE = torch.device("cuda", 0)
-"""The device that pretended tensors report."""
-
-_CPU = torch.device("cpu")
-_SOURCE = Path(vantage.__file__).parent
 _ATEN = torch.ops.aten
 _INDEXING = {_ATEN.index.Tensor, _ATEN.index_put.default, _ATEN.index_put_.default, _ATEN._unsafe_index.Tensor}
-_TO = Tensor.to
 _COPIES = {_ATEN._to_copy.default, _ATEN.copy_.default, _ATEN.copy.default}
 _REAL: dict[str, Callable[..., Any]] = {
     "_lazy_init": lambda: None,
@@ -65,97 +56,6 @@ class Wait(NamedTuple):
     """The operation, and for copies the direction."""
 
 
-class Pretended(Tensor):
-    """A tensor that reports the pretended device. C++ sees a CPU tensor; this class handles all that Python sees, and
-    every operation."""
-
-    inner: Tensor
-    """Its values, on the CPU."""
-
-    @staticmethod
-    def __new__(cls, inner: Tensor) -> "Pretended":
-        assert not isinstance(inner, Pretended)
-        tensor = Tensor._make_wrapper_subclass(  # pyright: ignore[reportAttributeAccessIssue]
-            cls,
-            inner.shape,
-            strides=inner.stride(),
-            storage_offset=inner.storage_offset(),
-            dtype=inner.dtype,
-            device=inner.device,
-        )
-        tensor.inner = inner.detach()
-        return tensor
-
-    @property
-    def device(self) -> torch.device:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The pretended device."""
-        return DEVICE
-
-    @property
-    def is_cuda(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Yes."""
-        return True
-
-    @property
-    def is_cpu(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """No."""
-        return False
-
-    def to(self, *args: Any, **kwargs: Any) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """As `Tensor.to`, which in C++ would compare the real devices."""
-        return _to(self, *args, **kwargs)
-
-    def cpu(self, *args: Any, **kwargs: Any) -> Tensor:
-        """A copy on the CPU."""
-        return _to(self, _CPU)
-
-    def tolist(self) -> Any:
-        """Python's numbers, after a copy to the host."""
-        return self.cpu().tolist()
-
-    def new_tensor(self, data: Any, *, dtype: Any = None, device: Any = None, **kwargs: Any) -> Tensor:
-        """Python's numbers on this device."""
-        return torch.tensor(data, dtype=dtype or self.dtype, device=device or self.device)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> "Pretended":
-        """A copy on this device, which is a parameter if this is one."""
-        memo[id(self)] = twin = Pretended(self.inner.clone())
-        twin.requires_grad = self.requires_grad
-        twin._is_param = isinstance(self, nn.Parameter)
-        return twin
-
-    def numpy(self, *args: Any, **kwargs: Any) -> Any:
-        """Raises `TypeError`, as for any tensor on a device."""
-        raise TypeError(f"the memory of a tensor on {DEVICE} is not the host's, at {_place()}")
-
-    data_ptr = __array__ = numpy
-    __torch_function__ = torch._C._disabled_torch_function_impl  # pyright: ignore
-
-    @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        raise AssertionError(f"{func} on a pretended tensor outside of Pretend()")
-
-    def __repr__(self, *, tensor_contents: object = None) -> str:
-        return f"Pretended({tuple(self.shape)}, {self.dtype})"
-
-
-def values(tree: Any) -> Any:
-    """The values of pretended tensors, without a wait: for tests only."""
-    return _each(tree, lambda tensor: tensor.inner if isinstance(tensor, Pretended) else tensor)
-
-
-def pretended(module: nn.Module) -> nn.Module:
-    """Move a module's parameters and buffers to the pretended device, in place, as `.to(device)` does."""
-    for part in module.modules():
-        for name, parameter in part._parameters.items():
-            if parameter is not None:
-                part._parameters[name] = nn.Parameter(Pretended(parameter.detach()), parameter.requires_grad)
-        for name, buffer in part._buffers.items():
-            if buffer is not None:
-                part._buffers[name] = Pretended(buffer)
-    return module
-
-
 class Pretend(TorchDispatchMode):
     """The mode that handles every operation inside it, also in backward passes, as the module's docstring describes."""
 
@@ -169,7 +69,7 @@ class Pretend(TorchDispatchMode):
         self._settings = torch._C._only_lift_cpu_tensors(), get_overwrite_module_params_on_conversion()
         torch._C._set_only_lift_cpu_tensors(True)
         set_overwrite_module_params_on_conversion(True)  # `Module.to` would write into the parameter, which is a CPU's
-        Tensor.to = _any_to  # pyright: ignore
+        Tensor.to = any_to  # pyright: ignore
         return super().__enter__()
 
     def __exit__(self, *problem: Any) -> None:
@@ -193,7 +93,7 @@ class Pretend(TorchDispatchMode):
 
     def wait(self, what: str) -> None:
         """Record a wait at the current line of the package."""
-        self.waits.append(Wait(_place(), what))
+        self.waits.append(Wait(place(), what))
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
@@ -209,11 +109,11 @@ class Pretend(TorchDispatchMode):
                 self._check(func, args, tensors, len(on_device))
             self._look(func, args, kwargs)
         if target is not None:
-            kwargs["device"] = _CPU  # C++ may have filled in the device that it sees
+            kwargs["device"] = CPU  # C++ may have filled in the device that it sees
         result = func(*values(args), **values(kwargs))
         written_arguments = _written(func)
         if not written_arguments:
-            return _each(result, Pretended)
+            return each(result, Pretended)
         outputs = [kwargs[name] if name in kwargs else args[number] for number, name in written_arguments]
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
@@ -226,7 +126,7 @@ class Pretend(TorchDispatchMode):
             to_device = to_device if target is not None else from_device
             self._note_copy(from_device, to_device, blocks)
             if target is not None:
-                kwargs["device"] = _CPU
+                kwargs["device"] = CPU
             result = func(*values(args), **kwargs)
             return Pretended(result) if to_device else result
         to_device, from_device = isinstance(args[0], Pretended), isinstance(args[1], Pretended)
@@ -252,9 +152,7 @@ class Pretend(TorchDispatchMode):
         if torch.Tag.pointwise in func.tags or func is _ATEN.fill_.Tensor:
             others = [tensor for tensor in others if tensor.dim()]
         if others:
-            raise RuntimeError(
-                f"{func}: {count_on_device} tensors on {DEVICE}, {len(others)} on the CPU, at {_place()}"
-            )
+            raise RuntimeError(f"{func}: {count_on_device} tensors on {DEVICE}, {len(others)} on the CPU, at {place()}")
 
     def _look(self, func: Any, args: Any, kwargs: dict[str, Any]) -> None:
         """Record an operation that waits."""
@@ -287,14 +185,6 @@ def _tensors(tree: Any) -> Iterator[Tensor]:
         yield from _tensors(list(tree.values()))
 
 
-def _each(tree: Any, change: Callable[[Tensor], Any]) -> Any:
-    if isinstance(tree, Tensor):
-        return change(tree)
-    if isinstance(tree, list | tuple):
-        return type(tree)([_each(part, change) for part in tree])
-    return {name: _each(part, change) for name, part in tree.items()} if isinstance(tree, dict) else tree
-
-
 @cache
 def _written(func: Any) -> list[tuple[int, str]]:
     """Position and name of the arguments that an operation writes to; it returns these same objects."""
@@ -308,46 +198,3 @@ def _written(func: Any) -> list[tuple[int, str]]:
     returns = [r.alias_info for r in schema.returns if r.alias_info and r.alias_info.is_write]
     arguments = [names[next(iter(alias.before_set))] for alias in returns]
     return [(schema.arguments.index(argument), argument.name) for argument in arguments]
-
-
-def _place() -> str:
-    """The innermost line of the package on the stack, or the innermost outside of torch and of this file."""
-    frame, first = sys._getframe(1), ""
-    while frame is not None:
-        path = frame.f_code.co_filename
-        if path.startswith(str(_SOURCE)):
-            return f"{Path(path).relative_to(_SOURCE).as_posix()}:{frame.f_lineno}"
-        if not first and path != __file__ and "torch" not in Path(path).parts:
-            first = f"{Path(path).name}:{frame.f_lineno}"
-        frame = frame.f_back
-    return first
-
-
-def _to(tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """`Tensor.to` with the pretended device; the C++ version compares the real devices."""
-    device, dtype = kwargs.pop("device", None), kwargs.pop("dtype", None)
-    rest = list(args)
-    other = kwargs.pop("other", None)
-    if rest and isinstance(rest[0], Tensor):
-        other = rest.pop(0)
-    if isinstance(other, Tensor):
-        device, dtype = other.device, other.dtype
-    elif rest and isinstance(rest[0], torch.dtype):
-        dtype = rest.pop(0)
-    elif rest:
-        device, dtype = rest.pop(0), rest.pop(0) if rest and isinstance(rest[0], torch.dtype) else dtype
-    names = dict(zip(("non_blocking", "copy"), rest, strict=False)) | kwargs
-    device = tensor.device if device is None else torch.device(device)
-    dtype = tensor.dtype if dtype is None else dtype
-    layout = names.get("memory_format", torch.preserve_format)
-    unchanged = device.type == tensor.device.type and dtype == tensor.dtype and not names.get("copy", False)
-    if unchanged and (layout is torch.preserve_format or tensor.is_contiguous(memory_format=layout)):
-        return tensor
-    blocks = not names.get("non_blocking", False)
-    return _ATEN._to_copy.default(tensor, dtype=dtype, device=device, non_blocking=not blocks, memory_format=layout)
-
-
-def _any_to(tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """`Tensor.to` for all tensors, since `cpu.to(pretended)` reads the other's device too."""
-    other = args[0] if args else kwargs.get("other")
-    return _to(tensor, *args, **kwargs) if isinstance(other, Pretended) else _TO(tensor, *args, **kwargs)

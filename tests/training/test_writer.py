@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from run_states import assert_equal, rows, state
 from small_runs import lock_of_another, new_process, small_run, train_in_process, write_images
-from test_loop import assert_equal, rows, state
 
 from vantage.composition.codec import allowing
 from vantage.errors import UserError

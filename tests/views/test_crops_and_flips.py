@@ -5,12 +5,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ks_2samp
+from torch.nn.functional import interpolate
 from torchvision.transforms import v2
 from torchvision.transforms.v2 import functional
 
 from vantage.errors import UserError
 from vantage.views import HorizontalFlip, RandomResizedCrop
-from vantage.views.operations.crops import TRIES, CropDraw
+from vantage.views.operations.crops import CropDraw
 from vantage.views.operations.resampling import reflection, resample
 
 SIDES = st.integers(1, 70)
@@ -57,12 +58,15 @@ def test_the_worker_crop_is_torchvisions_bit_for_bit() -> None:
     assert (ours.int() - theirs.int()).abs().max() <= (0 if same_operator else 1)
 
 
-@given(height=SIDES, width=SIDES, size=SIDES, seed=st.integers(0, 999))
-def test_one_box_in_plain_numbers_is_the_box_of_a_batch(height: int, width: int, size: int, seed: int) -> None:
-    crop = RandomResizedCrop(size, scale=(0.3, 1.0))
-    box = tuple(int(part) for part in crop.boxes(crop.draw(1, generator(seed)), height, width))
-    raw = torch.rand(2 * TRIES + 2, dtype=torch.float64, generator=generator(seed)).tolist()
-    assert crop._box(raw, height, width) == box  # pyright: ignore[reportPrivateUsage]
+@given(height=SIDES, width=SIDES, seed=st.integers(0, 999))
+def test_one_box_in_plain_numbers_is_the_box_of_a_batch(height: int, width: int, seed: int) -> None:
+    """The crop is larger than any image, so that it shows every pixel of its box."""
+    crop = RandomResizedCrop(72, scale=(0.3, 1.0))
+    box = [int(part) for part in crop.boxes(crop.draw(1, generator(seed)), height, width)]
+    image = torch.randint(0, 256, (3, height, width), dtype=torch.uint8, generator=generator(seed + 1))
+    part = functional.crop(image, *box)[None].contiguous(memory_format=torch.channels_last)
+    expected = interpolate(part, [72, 72], mode="bilinear", antialias=True)[0]
+    assert torch.equal(crop.crop_one(image, generator(seed)), expected)
 
 
 @given(height=SIDES, width=SIDES, seed=st.integers(0, 999))

@@ -11,30 +11,32 @@ from scipy import stats
 from vantage.measures.significance import interval
 from vantage.studies.benefit import BenefitResult, Budget, ClassifierResult, Gap, SplitImages, benefit_figure, sentences
 from vantage.studies.benefit.result import pack_bits
-from vantage.studies.benefit.verdict import _percent, markdown
+from vantage.studies.benefit.verdict import markdown
 from vantage.studies.benefit.ways import FROZEN, PIXELS, RANDOM, SCRATCH, TUNED
 
 TEST, SEEDS = 400, 4
 
 
-def cells(way: str, labels: int, accuracy: float) -> list[ClassifierResult]:
+def cells(way: str, labels: int, accuracy: float, test: int = TEST) -> list[ClassifierResult]:
     """Cells of every seed that are right on about a share of the test images, mostly the easier ones."""
-    difficulty = np.random.default_rng(0).uniform(size=TEST)
+    difficulty = np.random.default_rng(0).uniform(size=test)
     results = []
     for seed in range(SEEDS):
         chance = np.random.default_rng([seed, labels, len(way)])
-        right = difficulty + 0.05 * chance.standard_normal(TEST) < accuracy
+        right = difficulty + 0.05 * chance.standard_normal(test) < accuracy
         results.append(
             ClassifierResult(way, labels / 1000, labels, seed, pack_bits(torch.from_numpy(right)), {"l2": 0.1}, 1.0)
         )
     return results
 
 
-def result_of(few: dict[str, float], every: dict[str, float], leaks: tuple[int, ...] = ()) -> BenefitResult:
+def result_of(
+    few: dict[str, float], every: dict[str, float], leaks: tuple[int, ...] = (), test: int = TEST
+) -> BenefitResult:
     """A result with accuracies at 10 labels and at all 1,000."""
     results = [cell for labels, each in ((10, few), (1000, every)) for way, one in each.items()
-            for cell in cells(way, labels, one)]  # fmt: skip
-    return BenefitResult(tuple(results), tuple(few), SplitImages(1000, TEST, "a set of its own", leaks, 7), Budget())
+            for cell in cells(way, labels, one, test)]  # fmt: skip
+    return BenefitResult(tuple(results), tuple(few), SplitImages(1000, test, "a set of its own", leaks, 7), Budget())
 
 
 FEW = {TUNED: 0.6, FROZEN: 0.5, SCRATCH: 0.4, RANDOM: 0.3, PIXELS: 0.45}
@@ -152,4 +154,6 @@ def test_the_picture_shows_means_and_intervals() -> None:
 
 
 def test_a_small_share_is_not_said_to_be_none() -> None:
-    assert [_percent(part, 2_500) for part in (0, 1, 2, 36)] == ["0.0 %", "less than 0.1 %", "0.1 %", "1.4 %"]
+    for count, share in ((0, "0.0 %"), (1, "less than 0.1 %"), (2, "0.1 %"), (36, "1.4 %")):
+        line = sentences(result_of(FEW, EVERY, tuple(range(count)), 2_500))[-2]
+        assert line.startswith(f"{count} of 2,500 test images ({share}) ")

@@ -1,4 +1,4 @@
-"""Sweeps as they are made: what is kept, skipped, gone on with and refused; tables and pictures hold the rows."""
+"""Sweeps as they are made: what is kept, skipped and gone on with; tables and pictures hold the rows."""
 
 import csv
 import json
@@ -12,27 +12,23 @@ from statistics import fmean, stdev
 
 import numpy as np
 import pytest
-from small_runs import IMAGES, SIZE, small_run, write_images
+from small_runs import IMAGES, SIZE, write_images
+from small_studies import TEST, result_of, study_of
 from tiny import images
 
 from vantage.composition.codec import allowing
-from vantage.data import Source, open_source
-from vantage.data.sources.arrays import Arrays
+from vantage.data import open_source
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.evaluate import KNN, LinearCached
+from vantage.evaluate import KNN
 from vantage.frozen.encoder import random_encoder, raw_pixels
 from vantage.frozen.networks import trained_networks
-from vantage.negatives import Ring
 from vantage.progress import QuietProgress
-from vantage.schedules import Constant, Linear
 from vantage.studies.analyse import HeldOutInformation
 from vantage.studies.sweep import (
     ColorSpaces,
     CropBound,
     PatchDistance,
-    Study,
-    Sweep,
     SweepResult,
     run_study,
     sweep_figure,
@@ -41,7 +37,6 @@ from vantage.studies.sweep import (
 from vantage.studies.sweep.nested_progress import NestedProgress
 from vantage.studies.sweep.rows import RANDOM, RAW, SweepRow, key_of
 from vantage.training import loop
-from vantage.training.run import Run
 
 STEPS = IMAGES // 8  # of an epoch
 
@@ -57,27 +52,6 @@ def allow_tiny() -> Iterator[None]:
 def images_path(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A file of training images."""
     return write_images(tmp_path_factory.mktemp("images") / "images.npz")
-
-
-TEST = images(24, seed=3, size=SIZE)
-
-
-CROPS = CropBound((0.2, 0.6))
-
-
-def study_of(images_path: str, sweep: Sweep = CROPS, recipe: str = "moco_v2", epochs: int = 1) -> Study:
-    """A small study."""
-    run = small_run(recipe, images_path, epochs)
-    run = replace(run, monitoring=replace(run.monitoring, checkpoint_minutes=10.0))
-    information = HeldOutInformation(negatives=5, draws=2)
-    protocols = (LinearCached(l2=(1e-2,), iterations=20), KNN(k=3))
-    return Study(sweep, run, (0, 1), information, protocols)
-
-
-def result_of(study: Study, folder: Path, test: Source = TEST) -> SweepResult:
-    """The study made on the CPU, without a cache of its neighbors."""
-    work = Work("cpu", num_workers=1, cache=folder.parent / "cache")
-    return run_study(study, open_source(study.base.data.path), test, folder, work)
 
 
 @pytest.fixture(scope="module")
@@ -268,62 +242,6 @@ def test_a_folder_of_another_sweep_is_refused(
     (tmp_path / "torn" / "sweep.json").write_text('{"schema": 1, "rows": [{}')
     with pytest.raises(UserError, match=r"sweep.json is damaged"):
         result_of(study_of(images_path), tmp_path / "torn")
-
-
-def test_misfits_are_reported_before_training(images_path: str, tmp_path: Path) -> None:
-    folder = tmp_path / "sweep"
-    with pytest.raises(UserError, match="the value 12 does not fit: two patches of 8 px at a distance of 12 px"):
-        result_of(study_of(images_path, PatchDistance((2, 12), patch=8), "simclr"), folder)
-    study = study_of(images_path, recipe="ring_moco")
-    (branch,) = study.base.branches
-    beyond = replace(branch, negatives=(Ring(Constant(0.5), Linear(0.1, 1.5, STEPS)),))  # at its last step alone
-    with pytest.raises(UserError, match=r"does not fit: branch 0 cannot work: Ring.drop is 1.\d+ at step"):
-        result_of(replace(study, base=replace(study.base, branches=(beyond,))), folder)
-    with pytest.raises(UserError, match="the test images are the training images"):
-        result_of(study_of(images_path), folder, open_source(images_path))
-    unlabeled = Arrays(np.zeros((24, SIZE, SIZE, 3), np.uint8), None, "plain")
-    with pytest.raises(UserError, match="needs labels"):
-        result_of(study_of(images_path), folder, unlabeled)
-    with pytest.raises(UserError, match="ask for fewer negatives, or hold out more images"):
-        result_of(replace(study_of(images_path), information=HeldOutInformation(negatives=30)), folder)
-    with pytest.raises(UserError, match="give at least one, and each only once"):
-        replace(study_of(images_path), seeds=(1, 1))
-    with pytest.raises(UserError, match=r"protocols of the sweep are \[\]: give at least one"):
-        replace(study_of(images_path), protocols=())
-    assert not folder.exists()
-
-
-def test_a_training_that_fails_names_its_value(
-    images_path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def diverge(*_: object) -> None:
-        raise UserError("the loss became nan at step 3")
-
-    monkeypatch.setattr(loop, "train", diverge)
-    with pytest.raises(UserError, match=r"0.2, seed 0: the loss became nan at step 3. Finished rows are kept"):
-        result_of(study_of(images_path), tmp_path / "sweep")
-    assert not (tmp_path / "sweep").exists()
-
-
-def test_a_sweep_that_fails_before_its_first_row_does_not_block_another(
-    images_path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tmp_path / "sweep"
-    folder.mkdir()
-
-    def diverge(run: Run, run_folder: Path, *_: object) -> None:
-        (run_folder / "checkpoint").mkdir(parents=True)
-        raise UserError("the loss became nan in a later epoch")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(loop, "train", diverge)
-        with pytest.raises(UserError, match="in a later epoch"):
-            result_of(study_of(images_path), folder)
-    assert (folder / "runs").exists()  # a checkpoint is work that the same sweep may resume
-    other = replace(study_of(images_path, PatchDistance((2,), patch=8), "simclr"), seeds=(0,), baselines=False)
-    assert [row.label for row in result_of(other, folder).rows] == ["2"]
-    with pytest.raises(UserError, match=r"holds another sweep: sweep is 'distance' there, 'crop' was asked"):
-        result_of(study_of(images_path), folder)
 
 
 def test_keys_follow_settings_and_images_but_not_the_machine(images_path: str) -> None:

@@ -1,0 +1,81 @@
+"""Help: on standard output, on a screen, and at once."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import vantage
+from vantage.cli import main
+
+pytestmark = pytest.mark.usefixtures("own_cache")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("", "usage: vantage VERB"),
+        ("--help", "usage: vantage VERB"),
+        ("--version", "vantage 0"),
+        ("recipes --help", "--size N"),
+        ("pretrain --help", "--set PATH=VALUE"),
+        ("pretrain moco_v2 --help", "--learning-rate N"),
+        ("resume --help", "--devices N"),
+        ("embed --help", "--device DEVICE"),
+        ("evaluate --help", "nearest-neighbor"),
+        ("evaluate knn --help", "--temperature N"),
+        ("export --help", "(torchvision, timm or detectron2)"),
+        ("demo --help", "--out FOLDER"),
+    ],
+)
+def test_help_is_on_standard_output(words: str, sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words.split()) == (0 if words else 2)
+    output = capsys.readouterr()
+    assert sentence in output.out
+    assert output.err == ""
+
+
+def test_help_does_not_wait_for_torch() -> None:
+    """That takes seconds. `evaluate` and `analyse` list what their rooms hold, so they wait."""
+    program = """if True:
+        import sys
+        from vantage.cli import main
+        from vantage.cli.program import VERBS
+        verbs = [verb.__name__ for verb in VERBS if verb.__name__ not in ("evaluate", "analyse")]
+        assert all(main([*verb, "--help"]) == 0 for verb in ([], *([verb] for verb in verbs)))
+        assert "torch" not in sys.modules
+    """
+    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
+
+
+VERBS_WITH_HELP = (
+    "", "recipes", "pretrain", "resume", "embed", "report", "evaluate", "evaluate knn", "evaluate detection",
+    "evaluate finetune", "evaluate svm", "evaluate transfer", "evaluate retrieval", "evaluate segmentation", "compare",
+    "benefit", "find", "find duplicates", "shots", "analyse", "analyse similarity", "analyse optimal-toy",
+    "analyse views", "analyse views crop", "views", "views show", "views learn", "views statistics", "reproduce",
+    "reproduce infomin-table-4", "export", "convert", "demo",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("verb", VERBS_WITH_HELP)
+def test_help_fits_a_screen(verb: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main([*verb.split(), "--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 50 and max(map(len, lines)) <= 80
+    assert "%%" not in "".join(lines)
+
+
+def test_the_command_line_itself_imports_no_torch() -> None:
+    code = (
+        "import sys, types\n"
+        "package = types.ModuleType('vantage')\n"
+        f"package.__path__ = [{str(Path(vantage.__file__).parent)!r}]\n"
+        "sys.modules['vantage'] = package\n"
+        "from vantage.cli import main\n"
+        "assert main(['pretrain', '--help']) == 0\n"
+        "assert main(['--help']) == 0 and main(['embed', '--help']) == 0 and main(['pretran']) == 2\n"
+        "assert 'torch' not in sys.modules, 'torch is imported'"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)

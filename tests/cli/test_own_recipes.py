@@ -1,0 +1,117 @@
+"""`vantage pretrain` with a recipe of a user's own, whose module is named."""
+
+import shlex
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stubbed_training import TrainingStub, run_of
+
+from vantage import Run
+from vantage.cli import main
+from vantage.recipes import moco_v2
+from vantage.schedules import CosineByEpoch, CosineByStep
+from vantage.training.optimizers import AdamW
+
+pytestmark = pytest.mark.usefixtures("own_cache")
+
+
+@dataclass(frozen=True)
+class KeepAll:
+    """A rule of a user's own."""
+
+    share: float = 1.0
+    """Share that is kept."""
+
+    def __call__(self, scores: Any, query: Any, pool: Any, step: int) -> Any:
+        return scores
+
+
+def own_recipe(size: int = 224) -> Run:
+    """A recipe of a user's own."""
+    run = moco_v2(size)
+    return replace(run, recipe="own", branches=(replace(run.branches[0], negatives=(KeepAll(),)),))
+
+
+@dataclass(frozen=True)
+class Flat:
+    """A learning rate of a user's own, without a base."""
+
+    rate: float = 0.1
+    """The rate of every step."""
+
+    def __call__(self, step: int, steps_per_epoch: int, epochs: int) -> float:
+        return self.rate
+
+    def scale(self, factor: float) -> "Flat":
+        return Flat(self.rate * factor)
+
+    def for_epochs(self, epochs: int, to: int) -> "Flat":
+        return self
+
+
+def flat_recipe(size: int = 224) -> Run:
+    """A recipe with a learning rate of a user's own."""
+    return replace(moco_v2(size), learning_rate=Flat())
+
+
+def still_recipe(size: int = 224) -> Run:
+    """A recipe that learns nothing until a learning rate is given."""
+    return replace(moco_v2(size), learning_rate=CosineByEpoch(0.0))
+
+
+def no_recipe(size: int = 224) -> int:
+    """Looks like a recipe."""
+    return size
+
+
+def test_a_recipe_of_ones_own_needs_its_module_named(
+    training: TrainingStub, images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["pretrain", f"{__name__}:own_recipe", "--data", str(images), "--out", str(tmp_path / "run")]
+    assert main(words) == 2
+    assert f"--import {__name__}" in capsys.readouterr().err
+    run = run_of(training, *words, "--import", __name__, "--set", "branches.0.negatives.0.share=0.5")
+    assert run.branches[0].negatives == (KeepAll(0.5),)
+    assert main(["resume", str(tmp_path / "run")]) == 2
+    assert "is not part of Vantage" in capsys.readouterr().err
+    assert run_of(training, f"--import={__name__}", "resume", tmp_path / "run") == run
+    assert main([*words[:1], f"{__name__}:no_recipe", *words[2:], "--import", __name__]) == 2
+    assert "is not a recipe" in capsys.readouterr().err
+
+
+def test_pretrain_builds_a_recipe_once_for_each_size(
+    training: TrainingStub, images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And once more at 224 pixels to see that it is a recipe, and at the size of the views to show what options do."""
+    sizes: list[int] = []
+
+    def counted(size: int) -> Run:
+        sizes.append(size)
+        return moco_v2(size)
+
+    monkeypatch.setattr(sys.modules[__name__], "own_recipe", counted)
+    words = ["pretrain", f"{__name__}:own_recipe", "--data", images, "--out", tmp_path / "run", "--backbone", "resnet9"]
+    run_of(training, "--import", __name__, *words)
+    assert sizes == [224, 224, 32, 32]
+
+
+@pytest.mark.parametrize("recipe", [flat_recipe, still_recipe])
+def test_an_optimizer_for_a_learning_rate_without_a_base_is_given_with_its_rate(
+    recipe: Callable[[int], Run],
+    training: TrainingStub,
+    images: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ["--import", __name__, "pretrain", f"{__name__}:{recipe.__name__}", "--data", str(images)]
+    words += ["--out", str(tmp_path / "run")]
+    assert main([*words, "--optimizer", "adamw"]) == 2
+    message = " ".join(capsys.readouterr().err.split())
+    assert "has no base above 0: replace the option by --set 'optimizer=AdamW()'" in message
+    instead = shlex.split(message.partition("replace the option by ")[2].partition(",")[0])
+    run = run_of(training, *words, *instead)
+    assert run.optimizer == AdamW() and run.learning_rate == CosineByStep(0.001)

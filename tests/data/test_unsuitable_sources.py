@@ -1,0 +1,79 @@
+"""Files and folders that are no sets of images, or hold less than they should: the answer says what to do."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from kept_images import IMAGES, LABELS, as_png
+
+from vantage.data import Parquet, labels_of, open_source
+from vantage.errors import DataError, UnreadableImage, UserError
+
+
+@pytest.mark.parametrize(
+    "arrays, message",
+    [
+        ({"images": np.zeros((2, 4, 4), np.float32)}, "must be uint8"),
+        ({"images": np.zeros((2, 4, 4, 7), np.uint8)}, r"shape \(2, 4, 4, 7\)"),
+        ({"images": np.zeros((0, 4, 4), np.uint8)}, "n at least 1"),
+        ({"images": np.zeros((2, 4, 4), np.uint8), "labels": np.zeros(3, int)}, "there are 2 images"),
+        ({"images": np.zeros((2, 4, 4), np.uint8), "labels": np.zeros(2)}, "one integer"),
+        ({"images": np.zeros((2, 4, 4), np.uint8), "labels": np.array([0, 10**9])}, "Number the classes from 0"),
+        ({"pictures": np.zeros((2, 4, 4), np.uint8)}, "its arrays are pictures"),
+        ({"x_train": np.zeros((2, 4, 4), np.uint8)}, "Name a part: a.npz#train"),
+    ],
+)
+def test_arrays_that_are_no_images(arrays: dict[str, np.ndarray], message: str, tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", **arrays)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match=message):
+        open_source(tmp_path / "a.npz", cache=tmp_path)
+
+
+def test_gray_arrays_and_missing_labels(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", x=IMAGES[..., 0], y=np.where(LABELS == 1, -1, LABELS))
+    source = open_source(tmp_path / "a.npz", cache=tmp_path)
+    assert torch.equal(source.image(2), torch.from_numpy(IMAGES[2, ..., 0]).expand(3, -1, -1))
+    assert labels_of(source).tolist() == [0, 0, 0, -1, -1, -1, 2, 2, 2] and source.label(4) is None
+
+
+def test_parquet_without_images_and_with_empty_cells(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"text": ["a", "b"]}), tmp_path / "t.parquet")
+    with pytest.raises(DataError, match=r"found text \(string\)"):
+        open_source(tmp_path / "t.parquet", cache=tmp_path)
+    cells = [as_png(IMAGES[0]), None, b"rubbish"]
+    pq.write_table(pa.table({"image": pa.array(cells, pa.binary()), "label": ["b", None, "a"]}), tmp_path / "c.parquet")
+    source = open_source(tmp_path / "c.parquet", cache=tmp_path)
+    assert isinstance(source, Parquet) and source.classes == ("a", "b") and labels_of(source).tolist() == [1, -1, 0]
+    assert source.image(0).shape == (3, 10, 12)
+    for number, reason in ((1, "holds no bytes"), (2, "not a JPEG")):
+        with pytest.raises(UnreadableImage, match=f"row {number}: .*{reason}"):
+            source.image(number)
+
+
+def test_places_that_cannot_be_opened(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "1.png").write_bytes(as_png(IMAGES[0]))
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "a.doc").write_bytes(b"")
+    (tmp_path / "void.txt").write_text("")
+    (tmp_path / "noise.npz").write_bytes(bytes(range(200)))
+    cases = {
+        "empty": "no images in .*empty: it holds no files",
+        "other": "found 1 other files",
+        "gone/deeper": f"does not exist .the part that does is {tmp_path}",
+        "one": "holds 1 image, but at least 2",
+        "one/1.png": "single image",
+        "other/a.doc": "in none of the formats that can be read",
+        "one#train": "one#train does not exist: leave out #train",
+        "noise.npz": "noise.npz as a NumPy file: it is not a NumPy file of plain numbers, or it is damaged$",
+        "void.txt": "names no images",
+    }
+    for path, message in cases.items():
+        with pytest.raises(DataError, match=message) as error:
+            open_source(tmp_path / path, cache=tmp_path / "cache")
+        assert isinstance(error.value, UserError)
+    assert len(open_source(tmp_path / "one", cache=tmp_path / "cache", at_least=1)) == 1

@@ -1,0 +1,91 @@
+"""Sets of masks for segmentation: what does not fit is refused or reported."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from scenes import QUICK, RUN, SMALL, write_scenes
+from tiny import cpu_work, images, saved_run
+
+from vantage.data.sources.masked import open_masked, split_masked
+from vantage.errors import DataError, UserError
+from vantage.evaluate import evaluate
+from vantage.evaluate.protocols.segmentation.segmentation import Segmentation
+from vantage.frozen.encoder import load, random_encoder
+
+
+def test_the_training_set_is_refused_as_test_set(tmp_path: Path) -> None:
+    saved_run(tmp_path / "run", RUN)
+    train = open_masked(write_scenes(tmp_path / "one", 6))
+    with pytest.raises(UserError, match="test images are the training images"):
+        evaluate(tmp_path / "run", QUICK, train, train, work=cpu_work(tmp_path))
+    with pytest.raises(UserError, match="other classes"):
+        evaluate(tmp_path / "run", QUICK, train, train.with_classes(("a", "b")), work=cpu_work(tmp_path))
+    with pytest.raises(UserError, match="needs images with masks"):
+        evaluate(tmp_path / "run", QUICK, train, images(6, 0, classes=2), work=cpu_work(tmp_path))
+    assert load(tmp_path / "run").digest()
+
+
+def test_masks_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    path = write_scenes(tmp_path, 6)
+    masks = tmp_path / "masks" / "a"
+    encoder, work = random_encoder(RUN), cpu_work(tmp_path)
+    Image.fromarray(np.zeros((5, 5), np.uint8)).save(masks / "2.png")
+    with pytest.raises(DataError, match=r"mask of a/2.jpg is 5 x 5 pixels, but the image is 28 x 24"):
+        QUICK(encoder, *split_masked(open_masked(path)), work)
+    Image.fromarray(np.zeros((24, 28, 3), np.uint8)).save(masks / "2.png")
+    with pytest.raises(DataError, match="this PNG holds RGB"):
+        open_masked(path)
+    Image.fromarray(np.full((24, 28), 7, np.uint8)).save(masks / "2.png")
+    with pytest.raises(DataError, match="has the index 7, but there are 3 classes"):
+        QUICK(encoder, *split_masked(open_masked(path, ("a", "b", "c"))), work)
+    (masks / "2.png").write_bytes(b"\x89PNG\r\n\x1a\nnothing")
+    with pytest.raises(DataError, match="not an intact PNG"):
+        open_masked(path)
+    (masks / "2.png").rename(masks / "other.png")
+    with pytest.raises(DataError, match=r"1 of 6 images have no mask \(a/2.jpg\)"):
+        open_masked(path)
+    (tmp_path / "images" / "a" / "2.jpg").unlink()
+    with pytest.raises(DataError, match=r"1 masks have no image \(a/other.png\)"):
+        open_masked(path)
+
+
+def test_one_class_is_refused(tmp_path: Path) -> None:
+    path = write_scenes(tmp_path, 6)
+    for file in (tmp_path / "masks" / "a").iterdir():
+        Image.fromarray(np.zeros((24, 28), np.uint8)).save(file)
+    with pytest.raises(DataError, match=r"show one class only \(0\)"):
+        QUICK(random_encoder(RUN), *split_masked(open_masked(path)), cpu_work(tmp_path))
+    for file in (tmp_path / "masks" / "a").iterdir():
+        Image.fromarray(np.full((24, 28), 255, np.uint8)).save(file)
+    with pytest.raises(DataError, match="no mask has a class"):
+        open_masked(path)
+
+
+def test_a_class_without_training_pixels_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = open_masked(write_scenes(tmp_path, 8), ("ground", "red", "green"))
+    train, test = source.subset(torch.tensor([0, 2, 4])), source.subset(torch.tensor([1, 3, 6]))
+    outcome = QUICK(random_encoder(SMALL), train, test, cpu_work(tmp_path))
+    warning = "warning: no pixel of the training masks is of green: test pixels of that class count as wrong\n"
+    assert capsys.readouterr().err == warning and outcome.details["IoU"]["green"] == 0.0
+
+
+@pytest.mark.parametrize("bits", [1, 2, 4])
+def test_indices_of_few_bits_are_read_as_they_are(bits: int, tmp_path: Path) -> None:
+    path = write_scenes(tmp_path, 2)
+    indices = np.random.default_rng(0).integers(0, 2**bits, (24, 28)).astype(np.uint8)
+    colored_mask = Image.new("P", (28, 24))
+    colored_mask.putdata(indices.flatten().tolist())
+    colored_mask.putpalette([value for number in range(256) for value in (number, 0, 0)])
+    colored_mask.save(tmp_path / "masks" / "a" / "0.png", bits=bits)
+    assert np.array_equal(open_masked(path, tuple("0123456789abcdef")).mask(0).numpy(), indices)
+
+
+@pytest.mark.parametrize(
+    "change", [{"epochs": 0}, {"batch_size": 1}, {"learning_rate": 0.0}, {"flip": 2.0}, {"size": -1}]
+)
+def test_invalid_settings_are_refused(change: dict[str, float]) -> None:
+    with pytest.raises(UserError, match="segmentation: "):
+        Segmentation(**change)  # pyright: ignore[reportArgumentType]

@@ -1,0 +1,61 @@
+"""The speed that a plan measures: what surrounds the steps, what small views cost, and that it leaves no trace."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from known_pace import Pace, noise
+from small_runs import small_run
+
+import vantage
+from vantage.data import Source
+from vantage.encoders import Convolutions
+from vantage.planning import plan
+from vantage.planning.plan import make_plan
+from vantage.planning.sizing import PlanOptions
+from vantage.planning.speed import Speed, fixed_share, measure_speed
+from vantage.training.loop import resume, train
+from vantage.training.run import Data, Hardware, Run
+from vantage.views import ProgressiveResizing
+
+
+def test_a_plan_knows_what_small_views_cost() -> None:
+    assert fixed_share(0.325, 1.0, 0.25) == pytest.approx(0.1)
+    assert (fixed_share(0.2, 1.0, 0.25), fixed_share(1.2, 1.0, 0.25)) == (0.0, 1.0)
+
+    def measure(run: Run, source: Source, seconds: float = 2.0) -> Speed:
+        return replace(Pace()(run, source, seconds), fixed=0.456)
+
+    run = plan(noise(1_000), 5.0, measure=measure)
+    assert run.resizing is not None and run.resizing.fixed == 0.46
+    chosen = {"resizing": ProgressiveResizing((20,), (0.5,))}
+    options = PlanOptions(changes=lambda run: chosen)
+    assert make_plan(noise(1_000), 5.0, options, measure=measure).run.resizing == chosen["resizing"]
+
+
+@pytest.mark.parametrize("recipe", ["interclr", "local_aggregation", "cmc"])
+def test_what_surrounds_the_steps_is_measured_too(recipe: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
+    run = small_run(recipe, "")
+    speed = measure_speed(run, noise(48, 16), 0.02)
+    assert 0 < speed.step < 60 and 0 < speed.epoch and 0 < speed.start
+    assert speed.seconds(run, 48) == speed.start + 3 * (6 * speed.step + speed.epoch) and speed.fixed is None
+    growing = measure_speed(replace(run, resizing=ProgressiveResizing((12,), (0.5,))), noise(48, 16), 0.02)
+    assert growing.fixed is not None and 0 <= growing.fixed <= 1
+
+
+def test_the_default_is_measured_and_trains_and_resumes_to_the_same_bits(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
+    source, before = noise(48, 16), torch.get_rng_state()
+    changes = {"hardware": Hardware("cpu", precision="32-true"), "epochs": 2, "batch_size": 8}
+    run = plan(source, 1.0, backbone=Convolutions((4, 6)), size=16, changes=changes)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert (run.epochs, run.batch_size, run.data) == (2, 8, Data())
+    train(run, tmp_path / "whole", source=source)
+    train(replace(run, epochs=2), tmp_path / "again", source=source)
+    assert resume(tmp_path / "again", source=source).finished
+    ends = [vantage.load(tmp_path / name).digest() for name in ("whole", "again")]
+    assert ends[0] == ends[1]
