@@ -37,7 +37,7 @@ from torch import Tensor
 from vantage.draws import query_seeds
 from vantage.memory.clustering import Clustering
 from vantage.negatives import Distinct, Hardest, OtherClusters, Rule, Share, Subset
-from vantage.partition import log_partition, sum_negatives, table
+from vantage.partition import sum_negatives, sum_table
 from vantage.positives import ClusterMate
 from vantage.records import Keys
 from vantage.records.members import Members
@@ -132,7 +132,7 @@ RULES = {"exact": exact, "subset": subset}
 def ours(size: Size, rules: tuple[Rule, ...]) -> Step:
     """The log-partition as our code computes it for these rules."""
     query, pool = problem(size)
-    return stepping(query, lambda: log_partition(query, pool, rules, TEMPERATURE, 0))
+    return stepping(query, lambda: sum_negatives(query, pool, rules, TEMPERATURE, 0).log_sum)
 
 
 def products(size: Size, share: float) -> Step:
@@ -244,7 +244,7 @@ def error(size: Size, rules: tuple[Rule, ...]) -> float:
     four = query.rows(slice(0, 4))
     ours, truth = (
         torch.autograd.grad(way(four, pool, rules, TEMPERATURE, 0).log_sum.sum(), query.vector)[0]
-        for way in (sum_negatives, table)
+        for way in (sum_negatives, sum_table)
     )
     return ((ours - truth).norm() / truth.norm()).item()
 

@@ -17,7 +17,7 @@ from timing import fresh, interleave, measured_peak, speedup, write_results
 from torch import Tensor
 
 from vantage.estimators import InfoNCE
-from vantage.partition import sum_negatives, table
+from vantage.partition import sum_negatives, sum_table
 from vantage.positives import OtherViews
 from vantage.records import Keys, Negatives
 
@@ -86,7 +86,7 @@ def lightly(length: int) -> Callable[[], Tensor]:
 CASES: dict[str, Callable[[int], Callable[[], Tensor]]] = {
     "released": released,
     "lightly": lightly,
-    "table": lambda length: ours(length, table),
+    "table": lambda length: ours(length, sum_table),
     "streaming": ours,
 }
 

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from vantage.estimators import JCL, InfoNCE
 from vantage.negatives import Ring, Rule
-from vantage.partition import sum_negatives, table
+from vantage.partition import sum_negatives, sum_table
 from vantage.positives import OtherViews
 from vantage.records import Keys, Negatives
 
@@ -161,7 +161,7 @@ FLOOR = "two products with the keys"
 RING, BOTH = (Ring(),), (65_536, 16_384)
 CASES: dict[str, tuple[str, tuple[int, ...], Callable[[int], Step]]] = {
     "ring released": ("ring released", BOTH, ring_released),
-    "ring table": ("ring released", BOTH, lambda length: ours(length, 1, RING, InfoNCE(0.07), table)),
+    "ring table": ("ring released", BOTH, lambda length: ours(length, 1, RING, InfoNCE(0.07), sum_table)),
     "ring band": ("ring released", BOTH, lambda length: ours(length, 1, RING, InfoNCE(0.07), sum_negatives)),
     "jcl released": ("jcl released", BOTH, jcl_released),
     "jcl": ("jcl released", BOTH, lambda length: ours(length, KEYS, (), JCL(), sum_negatives)),

@@ -28,11 +28,11 @@ def cases() -> dict[str, Callable[[], object]]:
     import methods
     import views
 
-    from vantage.partition import table
+    from vantage.partition import sum_table
 
     size = interclr.Size(131_072, 64, 1)
     cases: dict[str, Callable[[], object]] = {"InfoNCE, queue of 65,536": losses.ours(65_536)}
-    cases["InfoNCE by a table, 16,384"] = losses.ours(16_384, table)
+    cases["InfoNCE by a table, 16,384"] = losses.ours(16_384, sum_table)
     for name in ("ring band", "ring table", "jcl"):
         cases[f"{name}, queue of 16,384"] = methods.CASES[name][2](16_384)
     cases["jcl, positives alone"] = methods.jcl_positives(0)

@@ -12,7 +12,7 @@ from torch.testing import assert_close
 
 from vantage.errors import UserError
 from vantage.negatives import Count, Distinct, Hardest, OtherClusters, OtherImages, Rule, Sample, Share, Subset
-from vantage.partition import log_partition, negatives_of, sum_negatives, table
+from vantage.partition import negatives_of, sum_negatives, sum_table
 from vantage.records import Keys
 from vantage.schedules import Constant
 
@@ -71,8 +71,8 @@ def test_the_narrowed_pool_equals_the_table(rest: tuple[Rule, ...], pool: int, c
     query, keys = pair(5, pool, seed)
     rules = (Subset(count), *rest)
     log_sum, expected = (
-        log_partition(query, keys, rules, 0.2, 0),
-        table(query, keys, rules, 0.2, 0, budget=3000).log_sum,
+        sum_negatives(query, keys, rules, 0.2, 0).log_sum,
+        sum_table(query, keys, rules, 0.2, 0, budget=3000).log_sum,
     )
     assert_close(log_sum, expected, rtol=0, atol=1e-12)
     weight = torch.where(torch.isfinite(expected), torch.linspace(0.5, 2.0, 5).double(), 0.0)
@@ -90,7 +90,7 @@ def test_keys_that_learn_get_their_gradient_through_the_narrowed_pool(rest: tupl
     rules = (Subset(17), *rest)
     ours, theirs = (
         torch.autograd.grad(sum_of(query, keys, rules, 0.2, 0).log_sum.sum(), (query.vector, keys.vector))
-        for sum_of in (sum_negatives, table)
+        for sum_of in (sum_negatives, sum_table)
     )
     for mine, other in zip(ours, theirs, strict=True):
         assert_close(mine, other, rtol=0, atol=1e-11)
@@ -107,7 +107,7 @@ def test_the_hardest_of_a_subset_are_a_draw_from_the_semi_hard_pool():
     for step in range(400):
         seeds = synthetic.query_seeds(3, step, torch.arange(4))
         queries = replace(query, vector=query.vector.detach(), seed=seeds, step_seed=step)
-        draws.append(log_partition(queries, keys, (Subset(size), Hardest(Count(count))), 0.2, 0))
+        draws.append(sum_negatives(queries, keys, (Subset(size), Hardest(Count(count))), 0.2, 0).log_sum)
         rules = (Hardest(Share(Constant(0.1))), Distinct(count))
         exact.append(torch.logsumexp(negatives_of(queries, keys, rules, 0).logits(0.2), 1))
         rank = torch.isin(order, Subset(size).subset_of(queries, 2000)).nonzero()[:, 0]

@@ -27,7 +27,7 @@ from vantage.negatives import (
     Sample,
     Subset,
 )
-from vantage.partition import negatives_of, sum_negatives, table
+from vantage.partition import negatives_of, sum_negatives, sum_table
 from vantage.records import Keys, Negatives, Scores
 from vantage.schedules import Constant
 
@@ -57,7 +57,7 @@ def test_the_count_is_that_of_a_loop_over_the_table(rules, pool: int, images: in
     keys = replace(keys, vector=keys.vector.requires_grad_(learn), cluster=(keys.image % 3)[:, None])
     scores = negatives_of(query, keys, rules, 0)
     expected = [sum(1 for column in range(scores.keep.shape[1]) if scores.keep[row, column]) for row in range(5)]
-    for negatives in (sum_negatives(query, keys, rules, 0.1, 0), table(query, keys, rules, 0.1, 0, budget=3000)):
+    for negatives in (sum_negatives(query, keys, rules, 0.1, 0), sum_table(query, keys, rules, 0.1, 0, budget=3000)):
         assert negatives.count.dtype == torch.int64 and negatives.count.tolist() == expected
         assert torch.isneginf(negatives.log_sum.detach()).tolist() == [many == 0 for many in expected]
         negatives.log_sum[torch.isfinite(negatives.log_sum)].sum().backward()

@@ -14,13 +14,12 @@ from jaxtyping import Bool, Int, Int64
 from torch import Tensor
 from torch.testing import assert_close
 
-from vantage import partition
 from vantage.branch import Branch
 from vantage.estimators import InfoNCE
 from vantage.memory import Bank
 from vantage.negatives import BandRule, BlindRule, Draw, OtherImages, PairRule, PoolRule, Rule
 from vantage.negatives.sample import DrawResult
-from vantage.partition import negatives_of, sum_negatives, table
+from vantage.partition import negatives, negatives_of, sum_negatives, sum_table
 from vantage.positives import Remembered
 from vantage.records import Keys, Scores
 
@@ -95,12 +94,12 @@ class FirstOnes(Draw):
 
 
 CASES: tuple[tuple[tuple[Rule, ...], str], ...] = (
-    ((EvenImages(),), "streaming"),
-    ((EvenImages(), Middle()), "band"),
-    ((EvenImages(), Middle(), FirstOnes(4)), "band_draw"),
-    ((EveryOther(), EvenImages()), "streaming"),
-    ((EveryOther(), OtherImages(), Middle()), "band"),
-    ((NextOnes(), OtherImages()), "table"),
+    ((EvenImages(),), "sum_streaming"),
+    ((EvenImages(), Middle()), "sum_band"),
+    ((EvenImages(), Middle(), FirstOnes(4)), "sum_band_draw"),
+    ((EveryOther(), EvenImages()), "sum_streaming"),
+    ((EveryOther(), OtherImages(), Middle()), "sum_band"),
+    ((NextOnes(), OtherImages()), "sum_table"),
 )
 
 
@@ -111,11 +110,11 @@ def test_a_custom_rule_takes_the_fast_path_to_the_same_number(rules, name: str, 
     def record(function_name: str, original: Callable[..., object]) -> Callable[..., object]:
         return lambda *arguments: calls.append(function_name) or original(*arguments)
 
-    for each in ("streaming", "band", "band_draw", "table"):
-        monkeypatch.setattr(partition, each, record(each, getattr(partition, each)))
+    for each in ("sum_streaming", "sum_band", "sum_band_draw", "sum_table"):
+        monkeypatch.setattr(negatives, each, record(each, getattr(negatives, each)))
     query, keys = synthetic.keys(4, 5, 0), synthetic.keys(200, 5, 1)
     query = replace(query, vector=query.vector.requires_grad_())
-    actual, expected = sum_negatives(query, keys, rules, 0.1, 0), table(query, keys, rules, 0.1, 0)
+    actual, expected = sum_negatives(query, keys, rules, 0.1, 0), sum_table(query, keys, rules, 0.1, 0)
     assert calls[0] == name
     assert_close(actual.log_sum, expected.log_sum, rtol=0, atol=1e-12)
     assert torch.equal(actual.count, expected.count)
@@ -125,7 +124,7 @@ def test_a_custom_rule_takes_the_fast_path_to_the_same_number(rules, name: str, 
 
 def test_a_blind_rule_scores_only_the_drawn_keys(monkeypatch: pytest.MonkeyPatch):
     query, keys = synthetic.keys(4, 5, 0), synthetic.keys(200, 5, 1)
-    whole = table(query, keys, (NextOnes(),), 0.1, 0).log_sum
+    whole = sum_table(query, keys, (NextOnes(),), 0.1, 0).log_sum
 
     def assert_refused(query: Keys, pool: Keys) -> Scores:
         raise AssertionError("the whole pool is scored")

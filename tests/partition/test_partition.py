@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from vantage.negatives import Distinct, OtherImages, Rule, Sample
-from vantage.partition import log_partition, negatives_of, streaming, table
+from vantage.partition import negatives_of, sum_negatives, sum_streaming, sum_table
 from vantage.records import Keys, Scores
 
 SIZES = {
@@ -76,8 +76,8 @@ def test_streaming_and_table_equal_the_naive_sum(queries, pool, images, seed, ch
     query, keys = pair(queries, pool, images, seed)
     for rules in ((), (OtherImages(),), (OtherImages(), OtherImages())):
         expected = naive(query, keys, rules, 0.1)
-        agree(streaming(query, keys, rules, 0.1, 0, chunk).log_sum, expected, query.vector, keys.vector)
-        agree(table(query, keys, rules, 0.1, 0, budget).log_sum, expected, query.vector, keys.vector)
+        agree(sum_streaming(query, keys, rules, 0.1, 0, chunk).log_sum, expected, query.vector, keys.vector)
+        agree(sum_table(query, keys, rules, 0.1, 0, budget).log_sum, expected, query.vector, keys.vector)
 
 
 @given(**SIZES, chunk=st.integers(1, 50), budget=st.integers(1, 5000))
@@ -85,8 +85,8 @@ def test_frozen_keys_give_the_same_gradient_in_one_pass(queries, pool, images, s
     query, keys = pair(queries, pool, images, seed)
     frozen = Keys(keys.vector.detach(), keys.image)
     expected = naive(query, frozen, (OtherImages(),), 0.07)
-    agree(streaming(query, frozen, (OtherImages(),), 0.07, 0, chunk).log_sum, expected, query.vector)
-    agree(table(query, frozen, (OtherImages(),), 0.07, 0, budget).log_sum, expected, query.vector)
+    agree(sum_streaming(query, frozen, (OtherImages(),), 0.07, 0, chunk).log_sum, expected, query.vector)
+    agree(sum_table(query, frozen, (OtherImages(),), 0.07, 0, budget).log_sum, expected, query.vector)
 
 
 @given(**SIZES, budget=st.integers(1, 5000), frozen=st.booleans())
@@ -102,7 +102,7 @@ def test_rules_that_draw_or_look_equal_the_naive_sum(queries, pool, images, seed
         (Positive(), OtherImages()),
         (OtherImages(), Distinct(9), Positive(), Sample(4, salt=1)),
     ):
-        agree(table(query, keys, rules, 0.1, 0, budget).log_sum, naive(query, keys, rules, 0.1), *inputs)
+        agree(sum_table(query, keys, rules, 0.1, 0, budget).log_sum, naive(query, keys, rules, 0.1), *inputs)
 
 
 @given(queries=st.integers(1, 4), pool=st.integers(32, 200), seed=st.integers(0, 9), frozen=st.booleans())
@@ -116,7 +116,7 @@ def test_drawn_columns_equal_a_narrowed_table(queries: int, pool: int, seed: int
     assert torch.equal(negatives_of(query, keys, (rule,), 0).key, column)
     cosine = (query.vector @ keys.vector.T).gather(1, column)
     expected = torch.logsumexp(cosine / 0.2, 1)
-    agree(log_partition(query, keys, (rule,), 0.2, 0), expected, *inputs)
+    agree(sum_negatives(query, keys, (rule,), 0.2, 0).log_sum, expected, *inputs)
     # A first rule that looks away keeps the draw from being seen by the short cut: the same columns come out.
     scores = negatives_of(query, keys, (Watched([]), rule), 0)
     assert torch.equal(scores.key, column)
@@ -127,7 +127,7 @@ def test_loop_reference(queries, pool, images, seed):
     query, keys = pair(queries, pool, images, seed)
     columns = [[j for j in range(pool) if keys.image[j] != query.image[i]] for i in range(queries)]
     expected = reference.partition(query.vector, keys.vector, columns, 0.1)
-    log_sum = log_partition(query, keys, (OtherImages(),), 0.1, 0)
+    log_sum = sum_negatives(query, keys, (OtherImages(),), 0.1, 0).log_sum
     assert_close(log_sum, expected, rtol=0, atol=1e-10)
     if any(columns):
         agree(log_sum, expected, query.vector, keys.vector)
@@ -138,7 +138,9 @@ def test_gradcheck(rules: tuple[Rule, ...]):
     query, keys = pair(3, 8, 4, seed=3)
 
     def result(vector: Tensor, key_vector: Tensor) -> Tensor:
-        log_sum = log_partition(Keys(vector, query.image, seed=query.seed), Keys(key_vector, keys.image), rules, 0.3, 0)
+        log_sum = sum_negatives(
+            Keys(vector, query.image, seed=query.seed), Keys(key_vector, keys.image), rules, 0.3, 0
+        ).log_sum
         return log_sum[torch.isfinite(log_sum)]
 
     assert torch.autograd.gradcheck(
@@ -154,7 +156,7 @@ def test_rows_without_negatives_give_minus_infinity_and_no_gradient(rules, froze
     query = Keys(synthetic.vectors(3, 4, 0, dtype).requires_grad_(), torch.tensor([7, 7, 1]), seed=torch.arange(3))
     keys = Keys(synthetic.vectors(5, 4, 1, dtype), torch.full((5,), 7))
     keys = Keys(keys.vector if frozen else keys.vector.requires_grad_(), keys.image)
-    log_sum = log_partition(query, keys, rules, 0.1, 0)
+    log_sum = sum_negatives(query, keys, rules, 0.1, 0).log_sum
     assert torch.isneginf(log_sum[:2]).all() and torch.isfinite(log_sum[2])
     losses = torch.nn.functional.softplus(log_sum)  # what an estimator does with it
     losses.sum().backward()
@@ -169,7 +171,7 @@ def test_rows_without_negatives_give_minus_infinity_and_no_gradient(rules, froze
 def test_extreme_temperatures_neither_overflow_nor_vanish(rules, temperature: float):
     query = Keys(synthetic.vectors(4, 8, 0, torch.float32).requires_grad_(), torch.arange(4))
     keys = synthetic.keys(300, 8, 1, dtype=torch.float32)
-    log_sum = log_partition(query, keys, rules, temperature, 0)
+    log_sum = sum_negatives(query, keys, rules, temperature, 0).log_sum
     exact = torch.logsumexp(query.vector.detach().double() @ keys.vector.double().T / temperature, 1)
     assert_close(log_sum.detach().double(), exact, rtol=1e-5, atol=1e-4)
     log_sum.sum().backward()
@@ -182,7 +184,7 @@ def test_autocast_lowers_neither_pass(rules, learn: bool):
     def run() -> tuple[Tensor, ...]:
         query, keys = synthetic.keys(4, 16, 0, dtype=torch.float32), synthetic.keys(200, 16, 1, dtype=torch.float32)
         inputs = [query.vector.requires_grad_()] + ([keys.vector.requires_grad_()] if learn else [])
-        result = log_partition(query, keys, rules, 0.1, 0)
+        result = sum_negatives(query, keys, rules, 0.1, 0).log_sum
         return (result, *torch.autograd.grad(result.sum(), inputs))
 
     plain = run()
@@ -199,7 +201,7 @@ def test_half_precision_vectors_are_compared_in_float32(dtype: torch.dtype):
     pool = Keys(synthetic.vectors(30, 8, 1, dtype), torch.arange(30))
     exact = torch.logsumexp(query.vector.detach().double() @ pool.vector.double().T / 0.07, 1)
     for rules in ((), (Watched([]),)):
-        log_sum = log_partition(query, pool, rules, 0.07, 0)
+        log_sum = sum_negatives(query, pool, rules, 0.07, 0).log_sum
         assert log_sum.dtype == torch.float32
         assert_close(log_sum.detach().double(), exact, rtol=0, atol=1e-5)
         log_sum.sum().backward()
@@ -209,7 +211,7 @@ def test_half_precision_vectors_are_compared_in_float32(dtype: torch.dtype):
 @given(queries=st.integers(1, 30), pool=st.integers(1, 60), budget=st.integers(1, 20_000))
 def test_no_tile_passes_the_budget(queries: int, pool: int, budget: int):
     shapes: list[tuple[int, int]] = []
-    table(synthetic.keys(queries, 2, 0), synthetic.keys(pool, 2, 1), (Watched(shapes),), 0.1, 0, budget)
+    sum_table(synthetic.keys(queries, 2, 0), synthetic.keys(pool, 2, 1), (Watched(shapes),), 0.1, 0, budget)
     assert sum(rows for rows, _ in shapes) == queries
     for rows, columns in shapes:
         assert columns == pool
@@ -227,7 +229,7 @@ def test_streaming_never_holds_a_whole_table():
             return super().__call__(scores, query, pool, step)
 
     sizes: list[int] = []
-    log_partition(synthetic.keys(2, 2, 0), synthetic.keys(5000, 2, 1), (Noted(),), 0.1, 0)
+    sum_negatives(synthetic.keys(2, 2, 0), synthetic.keys(5000, 2, 1), (Noted(),), 0.1, 0)
     assert len(sizes) > 1 and sum(sizes) == 5000 and max(sizes) <= 2048
 
 
@@ -251,7 +253,7 @@ def test_gpu_equals_cpu(rules, learn: bool):
             query.vector.detach().to(device).requires_grad_(), query.image.to(device), None, query.seeds.to(device)
         )
         pool_keys = Keys(keys.vector.detach().to(device).requires_grad_(learn), keys.image.to(device))
-        log_sum = log_partition(queries, pool_keys, rules, 0.1, 0)
+        log_sum = sum_negatives(queries, pool_keys, rules, 0.1, 0).log_sum
         inputs = [queries.vector, pool_keys.vector] if learn else [queries.vector]
         return [part.cpu() for part in (log_sum, *torch.autograd.grad(log_sum.sum(), inputs))]
 

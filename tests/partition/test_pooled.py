@@ -28,7 +28,7 @@ from vantage.negatives import (
     Share,
 )
 from vantage.negatives.ranks import columns_within, within
-from vantage.partition import band_draw, log_partition, table
+from vantage.partition import sum_band_draw, sum_negatives, sum_table
 from vantage.records import Keys
 from vantage.schedules import Constant
 
@@ -67,8 +67,8 @@ def gradient(result: Tensor, query: Keys) -> Tensor:
 def test_equal_to_the_table(before: tuple[Rule, ...], band: BandRule, sample: Sample, pool: int, rows: int, seed: int):
     """Also where one cluster holds the whole pool, and queries keep nothing."""
     query, keys = pair(5, pool, seed)
-    expected = table(query, keys, (*before, band, sample), 0.2, 0, budget=3000).log_sum
-    log_sum = band_draw(query, keys, before, band, sample, 0.2, 0, rows).log_sum
+    expected = sum_table(query, keys, (*before, band, sample), 0.2, 0, budget=3000).log_sum
+    log_sum = sum_band_draw(query, keys, before, band, sample, 0.2, 0, rows).log_sum
     assert_close(log_sum, expected, rtol=0, atol=1e-12)
     assert_close(gradient(log_sum, query), gradient(expected, query), rtol=0, atol=1e-11)
 
@@ -82,7 +82,10 @@ def test_equal_to_the_table_where_rows_are_long(sample: Sample, threads: int):
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(threads)
-        log_sum, expected = log_partition(query, keys, rules, 0.2, 0), table(query, keys, rules, 0.2, 0).log_sum
+        log_sum, expected = (
+            sum_negatives(query, keys, rules, 0.2, 0).log_sum,
+            sum_table(query, keys, rules, 0.2, 0).log_sum,
+        )
     finally:
         torch.set_num_threads(before)
     assert_close(log_sum, expected, rtol=0, atol=1e-12)
@@ -93,7 +96,7 @@ def test_gradient():
     query, keys = pair(4, 30, 2)
     rules = (OtherClusters(), Hardest(Share(Constant(0.5))), Distinct(4))
     assert torch.autograd.gradcheck(
-        lambda vector: log_partition(replace(query, vector=vector), keys, rules, 0.2, 0), (query.vector,)
+        lambda vector: sum_negatives(replace(query, vector=vector), keys, rules, 0.2, 0).log_sum, (query.vector,)
     )
 
 
@@ -174,7 +177,7 @@ def test_gpu_equals_cpu(sample: Draw):
             for part in (query, keys)
         )
         queries.vector.requires_grad_()
-        log_sum = log_partition(queries, pool_keys, rules, 0.2, 0)
+        log_sum = sum_negatives(queries, pool_keys, rules, 0.2, 0).log_sum
         return [part.cpu() for part in (log_sum, gradient(log_sum, queries))]
 
     for on_cpu, on_gpu in zip(run("cpu"), run("cuda"), strict=True):

@@ -23,6 +23,7 @@ from vantage.cosines import BUDGET
 from vantage.errors import UserError
 from vantage.negatives import AbsoluteRing, Rule
 from vantage.partition import negatives_of
+from vantage.partition.table import rows_of_table
 from vantage.records import Keys
 from vantage.schedules import Constant
 
@@ -65,8 +66,7 @@ def cnce(
     counted for each query; the estimate for a query without negatives is 0. Differentiable wherever the critic is;
     queries are processed in tiles, so that memory is bounded if no gradient is needed.
     """
-    pair = 4 * query.vector.element_size() + 4 * 8  # bytes, as in the tiles of `log_partition`
-    rows = max(1, BUDGET // (max(1, len(pool)) * pair))
+    rows = rows_of_table(query, len(pool), BUDGET)
     estimates = []
     for start in range(0, len(query), rows):
         part = slice(start, start + rows)

@@ -15,14 +15,14 @@ from vantage.negatives import BandRule, Rule
 from vantage.negatives.ranks import BandColumns, within
 from vantage.records import Keys, Negatives, Scores
 
-__all__ = ["band", "cosine_tiles", "cosines", "remaining_pairs", "tile_rows"]
+__all__ = ["sum_band", "cosine_tiles", "cosines", "remaining_pairs", "tile_rows"]
 
 _TILE = 2**24  # bytes of a tile on the CPU: 64 rows of 65,536 keys, fastest in measurements
 _MANY = 64  # with fewer queries on the left of the product, CPU libraries run at a third of their speed
 _BLOCK = 8192  # number of keys whose cosines with so few queries stay in the cache until they are transposed
 
 
-def band(
+def sum_band(
     query: Keys,
     pool: Keys,
     before: tuple[Rule, ...],

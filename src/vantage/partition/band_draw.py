@@ -19,12 +19,12 @@ from vantage.partition.band import cosine_tiles, remaining_pairs, tile_rows
 from vantage.partition.table import softmax
 from vantage.records import Keys, Negatives
 
-__all__ = ["band_draw"]
+__all__ = ["sum_band_draw"]
 
 _DRAWN_BYTES = 40  # per pair when a GPU draws: it makes random numbers for every key, in a few tables at once
 
 
-def band_draw(
+def sum_band_draw(
     query: Keys,
     pool: Keys,
     before: tuple[Rule, ...],

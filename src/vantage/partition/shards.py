@@ -17,7 +17,7 @@ from vantage import processes
 from vantage.cosines import column_cosines, gather_queries
 from vantage.errors import UserError
 from vantage.negatives import BlindRule, PairRule, PoolRule, Rule, ShardRule
-from vantage.partition.streaming import streaming
+from vantage.partition.streaming import sum_streaming
 from vantage.partition.table import rows_of_table, sum_in_tiles
 from vantage.records import Keys, Negatives, Scores, Shard, rows_here, score
 
@@ -30,7 +30,7 @@ def sum_over_shards(query: Keys, pool: Shard, rules: tuple[Rule, ...], temperatu
     pool, rules = _narrow(query, pool, rules)
     queries = gather_queries(query)
     if all(isinstance(rule, PairRule) for rule in rules):
-        part = streaming(queries, pool.local, rules, temperature, step)
+        part = sum_streaming(queries, pool.local, rules, temperature, step)
     else:
         rows = rows_of_table(queries, -(-len(pool) // processes.count()))  # equal on every process
         part = sum_in_tiles(queries, pool.local, _selection(pool, rules, step), temperature, rows)

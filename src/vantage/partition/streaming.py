@@ -12,12 +12,12 @@ from vantage.cosines import BUDGET, full, in_full
 from vantage.negatives import Rule
 from vantage.records import Keys, Negatives, Scores
 
-__all__ = ["streaming"]
+__all__ = ["sum_streaming"]
 
 _CHUNK = 2048  # keys at a time on the CPU, fastest in measurements: the chunk of logits stays in the cache
 
 
-def streaming(
+def sum_streaming(
     query: Keys, pool: Keys, rules: tuple[Rule, ...], temperature: float, step: int, chunk: int | None = None
 ) -> Negatives:
     """`sum_negatives` for pair rules only, `chunk` keys at a time (by default as many as suit the device)."""

@@ -14,12 +14,12 @@ from vantage.cosines import BUDGET, column_cosines, full, in_full
 from vantage.negatives import BlindRule, Rule
 from vantage.records import Keys, Negatives, Scores, score
 
-__all__ = ["negatives_of", "rows_of_table", "softmax", "sum_in_tiles", "table"]
+__all__ = ["negatives_of", "rows_of_table", "softmax", "sum_in_tiles", "sum_table"]
 
 _GATHER_COST = 32  # fetching one key at random costs as much as scoring about this many keys in a matrix product
 
 
-def table(
+def sum_table(
     query: Keys, pool: Keys, rules: tuple[Rule, ...], temperature: float, step: int, budget: int = BUDGET
 ) -> Negatives:
     """`sum_negatives` for any rules, in tiles of query rows of at most `budget` bytes; other paths are tested against
