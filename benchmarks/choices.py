@@ -112,7 +112,8 @@ def train_cell(name: str, choice: str, seed: int, rate: float, options: argparse
     run = fit_run(PlanOptions(recipe=CHOICES[choice][0]), run, images, epochs)
     with TemporaryDirectory(dir=options.work) as folder:
         start = time.process_time()
-        train(run, Path(folder) / "run", source=source)
+        if not train(run, Path(folder) / "run", source=source).finished:
+            raise SystemExit("stopped by a signal")
         seconds, encoder = time.process_time() - start, load(Path(folder) / "run")
         bank = training_part(source, replace(run.data, max_images=BANK))
         work, unseen = Work("cpu", num_workers=1), held_out_part(source, run.data)
