@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tiny import images
 
 from vantage.data.sources.arrays import Arrays
-from vantage.data.sources.source import Source
-from vantage.data.splits import RenumberedSource, hold_out_mask, split, train_and_test, with_labels
+from vantage.data.sources.source import Source, class_count
+from vantage.data.splits import LabeledSplit, RenumberedSource, hold_out_mask, split, train_and_test, with_labels
 from vantage.errors import UserError
 from vantage.training.feed import held_out_part, training_part
 from vantage.training.run import Data
@@ -89,3 +89,17 @@ def test_images_without_labels_are_left_out_or_refused() -> None:
     assert label.tolist() == [1, 0, 1] and [source.name(n) for n in range(3)] == ["row 0", "row 2", "row 4"]
     with pytest.raises(UserError, match="none of the 5 images has one"):
         with_labels(Arrays(np.zeros((5, 4, 4), np.uint8), None, "none"))
+
+
+@pytest.mark.parametrize(
+    ("train", "test", "classes"),
+    [(["ant", "bee", "cow"], ["bee", "ant"], 3), (["ant", "bee"], ["bee", "dog", "elk"], 4)],
+)
+def test_classes_of_either_set_are_distinguished(train: list[str], test: list[str], classes: int) -> None:
+    first = source_of_names(train)
+    pair = LabeledSplit.of(first, RenumberedSource(source_of_names(test), first.classes))
+    assert pair.classes == classes
+    assert class_count(pair.label, first) == len(train)
+    assert class_count(torch.tensor([7, -1]), first) == 8 and class_count(torch.tensor([-1]), first) == len(train)
+    with pytest.raises(UserError, match="are of one class"):
+        LabeledSplit.of(source_of_names(["ant", "ant"]), first)

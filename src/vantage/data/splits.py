@@ -3,18 +3,19 @@
 n: images   m: test images   h, w: size of an image in pixels   c: classes
 """
 
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Int, Int8, UInt8
 from torch import Tensor
 
 from vantage import draws
-from vantage.data.sources.source import Source, SourceSubset, labels_of, marks_in, stamp_of
+from vantage.data.sources.source import Source, SourceSubset, class_count, labels_of, marks_in, stamp_of
 from vantage.errors import UserError
 from vantage.progress import Progress
 
 __all__ = [
+    "LabeledSplit",
     "RenumberedSource",
     "check_apart",
     "check_classes",
@@ -76,6 +77,33 @@ def check_classes(
             f"no training image is of {listing}: the {int(unknown.sum())} test images (of {len(test_label)}) of"
             f" {'these classes' if len(missing) > 1 else 'this class'} count as wrong"
         )
+
+
+class LabeledSplit(NamedTuple):
+    """Labeled images to train classifiers on, and to score them on."""
+
+    train: Source
+    """Images to train on."""
+    label: Int[Tensor, "n"]
+    """Their classes."""
+    test: Source
+    """Images to score on."""
+    test_label: Int[Tensor, "m"]
+    """Their classes, which are used only for scoring."""
+
+    @classmethod
+    def of(cls, train: Source, test: Source, progress: Progress | None = None) -> "LabeledSplit":
+        """The labeled images of two sources that number their classes alike. Raises `UserError` as `with_labels` and
+        `check_classes` do; `progress` gets the latter's warning."""
+        images = cls(*with_labels(train), *with_labels(test))
+        check_classes(images.label, images.test_label, test.classes, progress)
+        return images
+
+    @property
+    def classes(self) -> int:
+        """How many classes a classifier distinguishes: those that either source names, and those of `label`. A test
+        image of any other class counts as wrong."""
+        return class_count(self.label, self.train, self.test)
 
 
 @runtime_checkable

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from vantage import draws
 from vantage.data.sources.source import Source, SourceSubset, cache_key
-from vantage.data.splits import check_classes, with_labels
+from vantage.data.splits import LabeledSplit
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate.protocols.finetune.tuning import TuningSchedule, tune
@@ -93,10 +93,8 @@ class FineTune:
     def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Train a copy on images of `train`, evaluate on `test`. A stopped training run continues after the last epoch
         in the cache, and ends as if it had never been stopped; finished samples are read from the cache."""
-        train, label = with_labels(train)
-        test, test_label = with_labels(test)
-        check_classes(label, test_label, test.classes, work.progress)
-        classes, digest = max(len(train.classes), len(test.classes), int(label.max()) + 1), encoder.digest()
+        images = LabeledSplit.of(train, test, work.progress)
+        (train, label, test, test_label), classes, digest = images, images.classes, encoder.digest()
         file = work.cache / "finetune" / f"{self._key(encoder, train, label, test, test_label, work)}.json"
         results = CachedResults(file)
         for sample in range(self.samples):

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from vantage.data.sources.source import Source, labels_of
-from vantage.data.splits import check_classes, with_labels
+from vantage.data.splits import LabeledSplit
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate.result import Outcome
@@ -57,9 +57,7 @@ class Retrieval:
 
     def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Look every test image up among the training images."""
-        train, label = with_labels(train)
-        test, test_label = with_labels(test)
-        check_classes(label, test_label, test.classes, work.progress)
+        train, label, test, test_label = LabeledSplit.of(train, test, work.progress)
         right = neighbors(encoder, train, test, self.k, work).right
         assert right is not None
         precision = 100.0 * right.double().mean(1)
