@@ -7,7 +7,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import fmean, stdev
 from typing import Any, ClassVar
 
 import torch
@@ -26,6 +25,7 @@ from vantage.measures.accuracy import accuracy
 from vantage.processes.sharing import true_on_all
 from vantage.storage.cache import hash_of
 from vantage.storage.results import CachedResults
+from vantage.storage.tables import Mean
 
 __all__ = ["FineTune", "mean_and_spread", "images_named_in", "share_of_each_class"]
 
@@ -205,7 +205,6 @@ def _bytes(names: str) -> bytes:
 
 def mean_and_spread(samples: list[dict[str, float]]) -> Mapping[str, float]:
     """The mean of each measure over samples and, of several samples, the standard deviation."""
-    mean = {name: fmean(one[name] for one in samples) for name in samples[0]}
-    if len(samples) == 1:
-        return mean
-    return mean | {f"{name} sd": stdev(one[name] for one in samples) for name in samples[0]}
+    means = {name: Mean.of([one[name] for one in samples]) for name in samples[0]}
+    spreads = {f"{name} sd": one.deviation for name, one in means.items() if one.deviation is not None}
+    return {name: one.mean for name, one in means.items()} | spreads
