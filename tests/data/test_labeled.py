@@ -10,8 +10,11 @@ from hypothesis import strategies as st
 from tiny import images
 
 from vantage.data.sources.arrays import Arrays
-from vantage.data.splits import RenumberedSource, hold_out_mask, split, with_labels
+from vantage.data.sources.source import Source, class_count
+from vantage.data.splits import LabeledSplit, RenumberedSource, hold_out_mask, split, train_and_test, with_labels
 from vantage.errors import UserError
+from vantage.training.images import held_out_part, training_part
+from vantage.training.run import Data
 
 
 @given(st.lists(st.integers(0, 4), min_size=2, max_size=60), st.floats(0.01, 0.99), st.integers(0, 9))
@@ -41,6 +44,30 @@ def test_a_fifth_of_each_class_is_for_testing() -> None:
     assert Counter(test.label(n) for n in range(30)) == {0: 10, 1: 10, 2: 10}
 
 
+def rows_of(source: Source) -> list[int]:
+    return [int(source.name(number).removeprefix("row ")) for number in range(len(source))]
+
+
+@pytest.mark.parametrize(
+    ("labels", "left_out", "test"),
+    [([0, 1, 2], [], [0, 13, 14]), ([0, 1, -1], [2, 5, 8, 11, 14], [0, 13]), ([-1, -1, -1], [], [6, 10, 12])],
+)
+def test_the_images_drawn_for_testing_stay_the_same(labels: list[int], left_out: list[int], test: list[int]) -> None:
+    source = Arrays(np.zeros((15, 4, 4), np.uint8), np.array(labels * 5), "rows")
+    first, second = split(source)
+    assert rows_of(second) == test
+    assert sorted([*rows_of(first), *test, *left_out]) == list(range(15))
+    assert rows_of(held_out_part(source, Data(hold_out=0.2))) == test
+    assert rows_of(training_part(source, Data(hold_out=0.2))) == sorted(set(range(15)) - set(test))
+
+
+def test_a_single_image_cannot_be_divided() -> None:
+    with pytest.raises(UserError, match="there is only one image, so none can be held out: give more images"):
+        split(images(1, seed=0))
+    with pytest.raises(UserError, match="none of the 5 images has one"):
+        train_and_test(Arrays(np.zeros((5, 4, 4), np.uint8), None, "none"), None)
+
+
 def source_of_names(names: list[str]) -> Arrays:
     return Arrays(np.zeros((len(names), 4, 4), np.uint8), np.array(names), "words")
 
@@ -62,3 +89,17 @@ def test_images_without_labels_are_left_out_or_refused() -> None:
     assert label.tolist() == [1, 0, 1] and [source.name(n) for n in range(3)] == ["row 0", "row 2", "row 4"]
     with pytest.raises(UserError, match="none of the 5 images has one"):
         with_labels(Arrays(np.zeros((5, 4, 4), np.uint8), None, "none"))
+
+
+@pytest.mark.parametrize(
+    ("train", "test", "classes"),
+    [(["ant", "bee", "cow"], ["bee", "ant"], 3), (["ant", "bee"], ["bee", "dog", "elk"], 4)],
+)
+def test_classes_of_either_set_are_distinguished(train: list[str], test: list[str], classes: int) -> None:
+    first = source_of_names(train)
+    pair = LabeledSplit.of(first, RenumberedSource(source_of_names(test), first.classes))
+    assert pair.classes == classes
+    assert class_count(pair.label, first) == len(train)
+    assert class_count(torch.tensor([7, -1]), first) == 8 and class_count(torch.tensor([-1]), first) == len(train)
+    with pytest.raises(UserError, match="are of one class"):
+        LabeledSplit.of(source_of_names(["ant", "ant"]), first)

@@ -9,11 +9,12 @@ from PIL import Image
 from tiny import cpu_work, images, tiny_run
 
 from vantage.data.sources.arrays import Arrays
-from vantage.data.sources.source import SourceSubset, labels_of
+from vantage.data.sources.source import SourceSubset
+from vantage.data.splits import split
 from vantage.errors import UserError
 from vantage.evaluate import EvaluationProtocol, Retrieval, neighbors
 from vantage.evaluate.protocols.neighbors.picture import retrieval_picture, rows_of
-from vantage.evaluate.protocols.neighbors.retrieval import NearestRows, queries
+from vantage.evaluate.protocols.neighbors.retrieval import NearestRows
 from vantage.frozen.encoder import random_encoder
 from vantage.frozen.features import embed
 
@@ -57,7 +58,7 @@ def test_one_neighbor_is_reported_once(tmp_path: Path) -> None:
 
 def test_images_without_labels_are_looked_up_but_not_scored(tmp_path: Path) -> None:
     encoder = random_encoder(tiny_run())
-    bank, query = queries(unlabeled(40, 0))
+    bank, query = split(unlabeled(40, 0))
     assert (len(bank), len(query)) == (32, 8)
     assert {bank.name(n) for n in range(32)} | {query.name(n) for n in range(8)} == {
         unlabeled(40, 0).name(n) for n in range(40)
@@ -66,11 +67,6 @@ def test_images_without_labels_are_looked_up_but_not_scored(tmp_path: Path) -> N
     assert neighbors(encoder, images(12, 0), query, 3, cpu_work(tmp_path)).right is None
     with pytest.raises(UserError, match="needs labels"):
         Retrieval(3)(encoder, bank, query, cpu_work(tmp_path))
-
-
-def test_labeled_images_are_split_as_in_every_evaluation() -> None:
-    bank, query = queries(images(30, 0))
-    assert labels_of(query).sort().values.tolist() == [0, 0, 1, 1, 2, 2] and len(bank) == 24
 
 
 def test_impossible_searches_are_refused(tmp_path: Path) -> None:
@@ -83,8 +79,6 @@ def test_impossible_searches_are_refused(tmp_path: Path) -> None:
         Retrieval(0)
     with pytest.raises(UserError, match="give --rows 1 or more"):
         rows_of(images(6, 0), 0)
-    with pytest.raises(UserError, match="too few to look one up among others"):
-        queries(unlabeled(1, 0))
     with pytest.raises(UserError, match="of one class"):
         Retrieval(2)(encoder, images(6, 0, classes=1), images(6, 1), cpu_work(tmp_path))
     neighbor_rows = NearestRows(torch.zeros(6, 2, dtype=torch.int64), torch.ones(6, 2), None)

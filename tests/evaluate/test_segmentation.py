@@ -74,6 +74,7 @@ def test_colors_are_distinguished_and_the_backbone_stays(tmp_path: Path) -> None
     path = write_scenes(tmp_path, 24)
     train, test = split_masked(open_masked(path))
     assert (len(train), len(test), train.classes) == (19, 5, ("0", "1", "2"))
+    assert [test.name(number) for number in range(5)] == [f"a/{number}.jpg" for number in (10, 12, 18, 23, 8)]
     encoder = random_encoder(RUN)
     before = encoder.digest()
     outcome = Segmentation(size=16, depth=1, width=16, epochs=15, batch_size=8)(

@@ -11,7 +11,7 @@ from vantage.curation.outliers import outliers
 from vantage.curation.representatives import check_count, cluster_centers, k_centers
 from vantage.curation.sheet import Tile
 from vantage.data.sources.names import text_of
-from vantage.data.sources.source import Source, SourceSubset, class_of, labels_of, marks_in
+from vantage.data.sources.source import Source, SourceSubset, class_count, class_of, labels_of, marks_in
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.frozen.encoder import FrozenEncoder
@@ -100,7 +100,7 @@ def find_mistakes(encoder: FrozenEncoder, source: Source, work: Work | None = No
     source = _of_two_classes(source)
     label = labels_of(source)
     neighbors = neighbors_of(features(encoder, source, work), _VOTERS, work.progress)
-    doubts = mistakes(neighbors, label, max(len(source.classes), int(label.max()) + 1))
+    doubts = mistakes(neighbors, label, class_count(label, source))
     order, class_names = doubts.order, [text_of(name) for name in source.classes]
     count = int(doubts.is_mistake.sum())
     columns = {

@@ -3,18 +3,19 @@
 n: images   m: test images   h, w: size of an image in pixels   c: classes
 """
 
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Int, Int8, UInt8
 from torch import Tensor
 
 from vantage import draws
-from vantage.data.sources.source import Source, SourceSubset, labels_of, marks_in, stamp_of
+from vantage.data.sources.source import Source, SourceSubset, class_count, labels_of, marks_in, stamp_of
 from vantage.errors import UserError
 from vantage.progress import Progress
 
 __all__ = [
+    "LabeledSplit",
     "RenumberedSource",
     "check_apart",
     "check_classes",
@@ -36,12 +37,16 @@ def with_labels(source: Source) -> tuple[Source, Int[Tensor, "n"]]:
             " and a class on each line)"
         )
     label = labels_of(source)
-    rows = (label >= 0).nonzero().squeeze(1)
-    if not len(rows):
+    if not (label >= 0).any():
         raise UserError(
             f"an evaluation needs labels, but none of the {len(source)} images has one: put each of two or more"
             " classes in a folder of its own, or name the classes in a list file"
         )
+    return _labeled(source, label)
+
+
+def _labeled(source: Source, label: Int[Tensor, "n"]) -> tuple[Source, Int[Tensor, "m"]]:
+    rows = (label >= 0).nonzero().squeeze(1)
     return (source, label) if len(rows) == len(label) else (SourceSubset(source, rows), label[rows])
 
 
@@ -74,6 +79,33 @@ def check_classes(
         )
 
 
+class LabeledSplit(NamedTuple):
+    """Labeled images to train classifiers on, and to score them on."""
+
+    train: Source
+    """Images to train on."""
+    label: Int[Tensor, "n"]
+    """Their classes."""
+    test: Source
+    """Images to score on."""
+    test_label: Int[Tensor, "m"]
+    """Their classes, which are used only for scoring."""
+
+    @classmethod
+    def of(cls, train: Source, test: Source, progress: Progress | None = None) -> "LabeledSplit":
+        """The labeled images of two sources that number their classes alike. Raises `UserError` as `with_labels` and
+        `check_classes` do; `progress` gets the latter's warning."""
+        images = cls(*with_labels(train), *with_labels(test))
+        check_classes(images.label, images.test_label, test.classes, progress)
+        return images
+
+    @property
+    def classes(self) -> int:
+        """How many classes a classifier distinguishes: those that either source names, and those of `label`. A test
+        image of any other class counts as wrong."""
+        return class_count(self.label, self.train, self.test)
+
+
 @runtime_checkable
 class _HasFingerprint(Protocol):
     def fingerprint(self) -> str: ...
@@ -94,31 +126,32 @@ def hold_out_mask(label: Int[Tensor, "n"], share: float, seed: int) -> Bool[Tens
         count = min(max(1, round(share * len(members))), len(members) - 1)
         out[members[torch.randperm(len(members), generator=generator)[:count]]] = True
     if not out.any():
-        raise UserError(
-            "no class has two images, so none can be held out: give more labeled images, or a separate test set"
-        )
+        found = "there is only one image" if len(label) == 1 else "no class has two images"
+        raise UserError(f"{found}, so none can be held out: give more images, or a separate test set")
     return out
 
 
 def split(source: Source, share: float = _TEST_SHARE, seed: int = 0) -> tuple[Source, Source]:
-    """Training and test images from one labeled source: `share` of each class, drawn with `seed`, is for testing. If
-    images may show several classes, it is `share` of all images."""
-    if marks_in(source) is None:
-        source, label = with_labels(source)
-    else:
-        label = torch.zeros(len(source), dtype=torch.int64)
+    """Training and test images from one source: `share` of each class, drawn with `seed`, is for testing, and images
+    without a label are left out. If none has a label, or images may show several classes, it is `share` of all images.
+    Raises `UserError` if no class has two images."""
+    label = labels_of(source)
+    if (label >= 0).any():
+        source, label = _labeled(source, label)
     mask = hold_out_mask(label, share, seed)
     return SourceSubset(source, (~mask).nonzero().squeeze(1)), SourceSubset(source, mask.nonzero().squeeze(1))
 
 
 def train_and_test(train: Source, test: Source | None) -> tuple[Source, Source, str]:
     """Training images; test images, with their classes numbered as in the training images; and a phrase that says where
-    the test images come from. Raises `UserError` if the test set is the training set."""
+    the test images come from. Raises `UserError` if the test set is the training set, or if it is omitted and no image
+    has a label."""
     if test is not None:
         check_apart(train, test)
         return train, RenumberedSource(test, train.classes), "a set of its own"
-    train, test = split(train)
-    group = "the" if marks_in(train) is not None else "each class of the"
+    has_marks = marks_in(train) is not None
+    train, test = split(train if has_marks else with_labels(train)[0])
+    group = "the" if has_marks else "each class of the"
     return train, test, f"a fifth of {group} same {len(train) + len(test)} labeled images, drawn with seed 0"
 
 

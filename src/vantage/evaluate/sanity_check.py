@@ -9,12 +9,12 @@ from pathlib import Path
 from torch.nn.functional import normalize
 
 from vantage.data.sources.source import Source, SourceSubset, labels_of
-from vantage.data.splits import with_labels
+from vantage.data.splits import split, with_labels
 from vantage.encoding import Work
 from vantage.evaluate.judge import judge, with_baselines
 from vantage.evaluate.protocols.neighbors.knn import KNN
 from vantage.evaluate.protocols.neighbors.picture import retrieval_picture, rows_of
-from vantage.evaluate.protocols.neighbors.retrieval import neighbors, queries
+from vantage.evaluate.protocols.neighbors.retrieval import neighbors
 from vantage.evaluate.result import Result, path_of, save
 from vantage.evaluate.task import Task
 from vantage.frozen.encoder import load, random_encoder
@@ -63,17 +63,17 @@ def sanity_check(run_folder: Path, source: Source, work: Work | None = None) -> 
     if data.hold_out:
         bank, query, unseen = training_part(source, data), held_out_part(source, data), True
     else:
-        (bank, query), unseen = queries(source, 0.1), False
+        (bank, query), unseen = split(source, 0.1), False
     (bank, _), (query, _) = with_labels(bank), with_labels(query)
     bank, query = _some(bank, _BANK), _some(query, _LOOKED_UP)
-    split = f"{len(query):,} {'held-out training images' if unseen else 'of the images that were trained on'}"
-    task = Task(KNN(min(_NEIGHBORS, len(bank))), bank, query, split)
+    test_split = f"{len(query):,} {'held-out training images' if unseen else 'of the images that were trained on'}"
+    task = Task(KNN(min(_NEIGHBORS, len(bank))), bank, query, test_split)
     result = judge(task, with_baselines(encoder, None, task), work)
     save(result, path_of(result, run_folder))
-    return _compare(result, len(query), split)
+    return _compare(result, len(query), test_split)
 
 
-def _compare(result: Result, count: int, split: str) -> SanityCheck:
+def _compare(result: Result, count: int, test_split: str) -> SanityCheck:
     top1, *others = (outcome.accuracy.top1 for outcome in result.outcomes.values())
     gaps = [(top1 - other, 2 * error_of_difference(top1, other, count)) for other in others]
     beats_all = all(gap > noise for gap, noise in gaps)
@@ -86,7 +86,7 @@ def _compare(result: Result, count: int, split: str) -> SanityCheck:
         )
     else:
         verdict = "training did NOT help: raw pixels or a random encoder do better"
-    return SanityCheck(beats_all, (f"kNN on {split}: {accuracies}", verdict))
+    return SanityCheck(beats_all, (f"kNN on {test_split}: {accuracies}", verdict))
 
 
 def _without_labels(run_folder: Path, source: Source, work: Work) -> SanityCheck:
@@ -103,7 +103,7 @@ def _without_labels(run_folder: Path, source: Source, work: Work) -> SanityCheck
     )
     if len(some) < 2:
         return SanityCheck(None, (first,))
-    bank, query = queries(some)
+    bank, query = split(some)
     query = SourceSubset(query, rows_of(query, min(8, len(query))))
     nearest = neighbors(encoder, bank, query, min(6, len(bank)), work)
     picture = retrieval_picture(nearest, bank, query, range(len(query)), f"{encoder.name}: nearest neighbors")

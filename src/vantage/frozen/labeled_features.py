@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from vantage.data.sources.source import Source
+from vantage.data.sources.source import Source, class_count
 from vantage.data.splits import with_labels
 from vantage.encoding import Work
 from vantage.errors import UserError
@@ -40,8 +40,7 @@ class LabeledFeatures:
 def labeled_features(encoder: FrozenEncoder, source: Source, work: Work) -> LabeledFeatures:
     """Features of the labeled images of a source, cached. Raises `UserError` if there are none."""
     part, label = with_labels(source)
-    device = work.resolved_device()
-    classes = max(len(source.classes), int(label.max()) + 1)
+    device, classes = work.resolved_device(), class_count(label, source)
     return LabeledFeatures(finite_features(encoder, part, work).to(device), label.to(device), classes)
 
 

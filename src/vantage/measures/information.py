@@ -27,9 +27,14 @@ from vantage.partition.table import rows_of_table
 from vantage.records import Keys
 from vantage.schedules import Constant
 
-__all__ = ["cnce", "i_nce", "nce", "percentiles"]
+__all__ = ["bound", "cnce", "i_nce", "nce", "percentiles"]
 
 Loss = TypeVar("Loss", float, Tensor)
+
+
+def bound(negatives: int) -> float:
+    """log(K + 1) in nats, which no estimate with K negatives exceeds."""
+    return math.log(negatives + 1)
 
 
 def i_nce(loss: Loss, negatives: int) -> Loss:
@@ -42,7 +47,7 @@ def i_nce(loss: Loss, negatives: int) -> Loss:
         raise UserError(
             f"I_NCE: negatives is {negatives}; give the number of negatives that each query was compared with"
         )
-    return math.log(negatives + 1) - loss
+    return bound(negatives) - loss
 
 
 def nce(positive: Float[Tensor, "b"], negative: Float[Tensor, "b k"]) -> Float[Tensor, "b"]:

@@ -1,11 +1,13 @@
-"""Tables: one value that is written as plain lines, Markdown or LaTeX, and rows of plain values as CSV."""
+"""Tables: one value that is written as plain lines, Markdown or LaTeX, rows of plain values as CSV, and means over
+repetitions."""
 
 import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean, stdev
 
-__all__ = ["Row", "Table", "align", "csv_of", "csv_text", "mean_and_deviation"]
+__all__ = ["Mean", "Row", "Table", "align", "csv_of", "csv_text"]
 
 Row = Mapping[str, str | int | float | None]
 """A row of plain values by column; `None` if there is no value."""
@@ -74,15 +76,35 @@ class Table:
         return f"{{\\boldmath{number}}}" if (row, column) in self.bold else number
 
 
+@dataclass(frozen=True)
+class Mean:
+    """A mean over repetitions, such as seeds, and how far these differ."""
+
+    mean: float
+    """Mean of the values."""
+
+    deviation: float | None
+    """Their sample standard deviation; None for a single value."""
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> "Mean":
+        """The mean of one value or more."""
+        return cls(fmean(values), stdev(values) if len(values) > 1 else None)
+
+    @property
+    def bar(self) -> float:
+        """Length of an error bar: the deviation, or 0 for a single value."""
+        return self.deviation or 0.0
+
+    def words(self, digits: int, sign: str = "") -> str:
+        """Text such as 12.30 ± 0.42; only the mean for a single value. With `sign` "+", a plus is written too."""
+        mean = f"{round(self.mean, digits) + 0.0:{sign}.{digits}f}"  # + 0 takes the sign from −0.00
+        return mean if self.deviation is None else f"{mean} ± {self.deviation:.{digits}f}"
+
+
 def align(rows: Sequence[Row]) -> list[str]:
     """The lines of a table of plain values; none for no rows."""
     return Table.of(rows).lines() if rows else []
-
-
-def mean_and_deviation(mean: float, deviation: float | None, digits: int, sign: str = "") -> str:
-    """Text such as 12.30 ± 0.42, or only the mean without a deviation. With `sign` "+", a plus is written too."""
-    words = f"{round(mean, digits) + 0.0:{sign}.{digits}f}"  # + 0 takes the sign from −0.00
-    return words if deviation is None else f"{words} ± {deviation:.{digits}f}"
 
 
 def csv_text(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -84,13 +84,10 @@ def held_out_part(source: Source, data: Data) -> Source:
 
 
 def _hold_out_mask(label: Int[Tensor, "n"], share: float) -> Bool[Tensor, "n"]:
-    """The labeled images that `evaluate` holds out, or a share of all images if none is labeled."""
-    has_label = label >= 0
+    """The images that `vantage.data.split` holds out: of the labeled ones, or of all if none is labeled."""
+    rows = (label >= 0) | (label < 0).all()
     out = torch.zeros(len(label), dtype=torch.bool)
-    if has_label.any():
-        out[has_label] = hold_out_mask(label[has_label], share, 0)
-    else:
-        out = hold_out_mask(torch.zeros_like(label), share, 0)
+    out[rows] = hold_out_mask(label[rows], share, 0)
     return out
 
 

@@ -19,6 +19,7 @@ from vantage import draws
 from vantage.errors import UserError
 from vantage.memory import Bank
 from vantage.negatives import Sample
+from vantage.storage.tables import Mean
 from vantage.studies.analyse import (
     EstimateCurve,
     EstimateCurves,
@@ -242,5 +243,9 @@ def test_tables_and_pictures() -> None:
 
 
 def test_a_curve_is_mean_and_deviation_over_repetitions() -> None:
-    assert EstimateCurve.of("one", [(1.0, 2.0)]) == EstimateCurve("one", (1.0, 2.0), (0.0, 0.0))
-    assert EstimateCurve.of("two", [(1.0, 2.0), (3.0, 2.0)]) == EstimateCurve("two", (2.0, 2.0), (math.sqrt(2), 0.0))
+    one, two = EstimateCurve.of("one", [(1.0, 2.0)]), EstimateCurve.of("two", [(1.0, 2.0), (3.0, 2.0)])
+    assert one == EstimateCurve("one", (Mean(1.0, None), Mean(2.0, None)))
+    assert two == EstimateCurve("two", (Mean(2.0, math.sqrt(2)), Mean(2.0, 0.0)))
+    curves = EstimateCurves("estimates", 1.5, (0.0, 10.0), (one, two))
+    assert curves.lines()[2].split() == ["0", "(NCE)", "+1.00000", "+2.00000", "±", "1.41421"]
+    assert curves.table()[1] == {"w_l": 10.0, "one": 2.0, "one ±": 0.0, "two": 2.0, "two ±": 0.0}

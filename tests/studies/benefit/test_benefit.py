@@ -10,7 +10,7 @@ import torch
 from tiny import cpu_work, images, saved_run, tiny_run
 
 from vantage.data import SourceSubset, labels_of
-from vantage.data.splits import hold_out_mask, train_and_test
+from vantage.data.splits import LabeledSplit, hold_out_mask, train_and_test
 from vantage.errors import UserError
 from vantage.evaluate import FineTune, LinearCached
 from vantage.evaluate.protocols.finetune.finetune import share_of_each_class
@@ -26,7 +26,6 @@ from vantage.studies.benefit.ways import (
     RANDOM,
     SCRATCH,
     TUNED,
-    LabeledSplit,
     all_ways,
     train_classifier,
 )

@@ -162,12 +162,12 @@ def _open(
 
 def _test(images: ImageOptions, options: SweepOptions, computing: ComputeOptions, console: Console) -> "Source":
     """The test images: those of --test, or those that `Data.hold_out` excludes from training."""
-    from vantage.data.splits import split
+    from vantage.data.splits import train_and_test
     from vantage.training.run import Data
 
     if options.test:
         return computing.open(options.test, console)
-    return split(look_at(Data(images.data, computing.on_bad_image), console)[0], _HELD_OUT)[1]
+    return train_and_test(look_at(Data(images.data, computing.on_bad_image), console)[0], None)[1]
 
 
 def _changes(run: "Run", settings: list[str], options: SweepOptions) -> dict[str, Any]:

@@ -126,15 +126,15 @@ def open_masked(paths: str, classes: tuple[str, ...] = (), max_pixels: int = MAX
     return source if classes else source.with_classes(_class_numbers(source))
 
 
-def split_masked(source: MaskedImages, share: float = 0.2, seed: int = 0) -> tuple[MaskedImages, MaskedImages]:
-    """Training and test images: a `share` of all images, drawn with `seed`, is for testing.
+def split_masked(source: MaskedImages) -> tuple[MaskedImages, MaskedImages]:
+    """Training and test images: a fifth of all images, always the same ones, is for testing.
 
     Raises `DataError` for fewer than two images.
     """
     if len(source) < 2:
         raise DataError("a single image cannot be divided into training and test images: name more, or --test")
-    order = torch.randperm(len(source), generator=torch.Generator().manual_seed(draws.mix(seed, 0x3A5C)))
-    test_count = min(max(1, round(share * len(source))), len(source) - 1)
+    order = torch.randperm(len(source), generator=torch.Generator().manual_seed(draws.mix(0, 0x3A5C)))
+    test_count = max(1, round(0.2 * len(source)))
     return source.subset(order[test_count:].sort().values), source.subset(order[:test_count].sort().values)
 
 

@@ -182,9 +182,7 @@ def marks_of(source: Source) -> Int8[Tensor, "n c"]:
     marks = marks_in(source)
     if marks is None:
         label = labels_of(source)
-        marks = torch.full(
-            (len(label), max(len(source.classes), (int(label.max()) if len(label) else -1) + 1)), -1, dtype=torch.int8
-        )
+        marks = torch.full((len(label), class_count(label, source)), -1, dtype=torch.int8)
         has_label = label >= 0
         marks[has_label, label[has_label]] = 1
     return marks
@@ -194,6 +192,12 @@ def labels_of(source: Source) -> Int[Tensor, "n"]:
     """Every image's label, −1 if it has none."""
     labels = (source.label(number) for number in range(len(source)))
     return torch.tensor([-1 if label is None else label for label in labels], dtype=torch.int64)
+
+
+def class_count(label: Int[Tensor, "n"], *sources: Source) -> int:
+    """How many classes there are: those that the sources name, or more if a label exceeds them."""
+    largest = int(label.max()) if len(label) else -1
+    return max([largest + 1, *(len(source.classes) for source in sources)])
 
 
 def cache_key(source: Source) -> str:

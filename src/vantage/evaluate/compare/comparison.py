@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 
 from vantage.composition.changes import SettingChange, changes
 from vantage.data.sources.source import Source
@@ -14,6 +14,7 @@ from vantage.evaluate.compare.trials import Trials, title
 from vantage.evaluate.result import Outcome
 from vantage.evaluate.task import EvaluationProtocol, Task, task_of
 from vantage.measures.significance import FEWEST_TESTED, Difference, difference, holm
+from vantage.storage.tables import Mean
 
 __all__ = ["LEVEL", "ComparisonCell", "Column", "Comparison", "ComparisonRow", "compare", "compare_by"]
 
@@ -38,17 +39,16 @@ class ComparisonCell:
     @property
     def deviation(self) -> float | None:
         """Sample standard deviation over the runs, or over the trials of a single run; None for a single number."""
-        return stdev(self._spread) if self._spread else None
+        return Mean.of(self._repetitions).deviation
 
     @property
     def over(self) -> str:
         """What the deviation is over: "seeds", "trials", or nothing ("")."""
-        return "" if not self._spread else "seeds" if len(self.values) > 1 else "trials"
+        return "" if len(self._repetitions) < 2 else "seeds" if len(self.values) > 1 else "trials"
 
     @property
-    def _spread(self) -> tuple[float, ...]:
-        numbers = self.trials[0] if self.trials and len(self.values) == 1 else self.values
-        return numbers if len(numbers) > 1 else ()
+    def _repetitions(self) -> tuple[float, ...]:
+        return self.trials[0] if self.trials and len(self.values) == 1 else self.values
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """A comparison as text: Markdown and LaTeX for people, CSV for programs."""
 
 from vantage.evaluate.compare.comparison import LEVEL, Column, Comparison, ComparisonCell, ComparisonRow
-from vantage.storage.tables import Table, csv_text, mean_and_deviation
+from vantage.storage.tables import Mean, Table, csv_text
 
 __all__ = ["as_csv", "as_latex", "as_markdown", "notes"]
 
@@ -104,7 +104,7 @@ def _numbers(cell: ComparisonCell | None) -> tuple[list[object], list[str]]:
 
 
 def _words(cell: ComparisonCell | None) -> str:
-    return "–" if cell is None else mean_and_deviation(cell.mean, cell.deviation, 2)
+    return "–" if cell is None else Mean(cell.mean, cell.deviation).words(2)
 
 
 def _seeds(row: ComparisonRow) -> str:

@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
 from vantage.storage.figures import color, panels
-from vantage.storage.tables import Row, align, mean_and_deviation
+from vantage.storage.tables import Mean, Row, align
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,18 +20,18 @@ class EstimateCurve:
     name: str
     """Name of the curve, such as the pairs that are estimated on."""
 
-    mean: tuple[float, ...]
-    """Mean estimate in nats for each percentile."""
-
-    deviation: tuple[float, ...]
-    """Standard deviation over the repetitions; 0 for a single one."""
+    points: tuple[Mean, ...]
+    """Estimate in nats for each percentile, over the repetitions."""
 
     @classmethod
     def of(cls, name: str, estimates: Sequence[Sequence[float]]) -> "EstimateCurve":
         """The curve from the estimates of each repetition, in the order of the percentiles."""
-        columns = list(zip(*estimates, strict=True))
-        mean = tuple(fmean(column) for column in columns)
-        return cls(name, mean, tuple(stdev(column) if len(column) > 1 else 0.0 for column in columns))
+        return cls(name, tuple(map(Mean.of, zip(*estimates, strict=True))))
+
+    @property
+    def mean(self) -> tuple[float, ...]:
+        """Mean estimate in nats for each percentile."""
+        return tuple(one.mean for one in self.points)
 
 
 @dataclass(frozen=True)
@@ -57,8 +56,8 @@ class EstimateCurves:
         for index, lower in enumerate(self.lower):
             row: dict[str, str | int | float | None] = {"w_l": lower}
             for curve in self.curves:
-                row[curve.name] = curve.mean[index]
-                row[f"{curve.name} ±"] = curve.deviation[index]
+                row[curve.name] = curve.points[index].mean
+                row[f"{curve.name} ±"] = curve.points[index].bar
             rows.append(row)
         return rows
 
@@ -66,10 +65,7 @@ class EstimateCurves:
         """The table as text, in nats."""
         rows: list[Row] = []
         for index, lower in enumerate(self.lower):
-            cells = {
-                curve.name: mean_and_deviation(curve.mean[index], curve.deviation[index], 5, "+")
-                for curve in self.curves
-            }
+            cells = {curve.name: curve.points[index].words(5, "+") for curve in self.curves}
             rows.append({"w_l": f"{lower:g}" if lower else "0 (NCE)", **cells})
         return [f"{self.title}, in nats (exact: {self.information:.6f})", *align(rows)]
 
@@ -80,8 +76,8 @@ class EstimateCurves:
         panel.axhline(self.information, color="black", linewidth=1, linestyle="--", label="exact")
         for number, curve in enumerate(self.curves):
             panel.errorbar(
-                self.lower, curve.mean, curve.deviation, color=color(number), marker="o", markersize=4, capsize=3,
-                linewidth=1.4, label=curve.name,
+                self.lower, curve.mean, [one.bar for one in curve.points], color=color(number), marker="o",
+                markersize=4, capsize=3, linewidth=1.4, label=curve.name,
             )  # fmt: skip
         panel.set_xlim(-3, 100)
         panel.set_title(self.title, fontsize=9)

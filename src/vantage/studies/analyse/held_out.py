@@ -8,11 +8,10 @@ log(K + 1).
 b: pairs   d: width of the vectors   n: images
 """
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from statistics import fmean, stdev
+from statistics import fmean
 
 import torch
 from jaxtyping import Float, Int
@@ -25,7 +24,8 @@ from vantage.data.threads import prefetch
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.frozen.networks import TrainedNetworks
-from vantage.measures.information import nce
+from vantage.measures.information import bound, nce
+from vantage.storage.tables import Mean
 from vantage.studies.analyse.augmentation import draw_numbers
 
 __all__ = ["BranchInformation", "HeldOutInformation", "Pairing", "nce_of_pairs", "pairing"]
@@ -63,12 +63,12 @@ class BranchInformation:
     @property
     def deviation(self) -> float:
         """Standard deviation over the draws; 0 for a single one."""
-        return stdev(self.estimates) if len(self.estimates) > 1 else 0.0
+        return Mean.of(self.estimates).bar
 
     @property
     def bound(self) -> float:
         """log(K + 1) in nats, which no estimate exceeds."""
-        return math.log(self.negatives + 1)
+        return bound(self.negatives)
 
 
 @dataclass(frozen=True)

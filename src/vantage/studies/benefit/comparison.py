@@ -16,7 +16,7 @@ from torch import Tensor
 from vantage.curation import find_leaks, write_findings
 from vantage.data.sources.names import text_of
 from vantage.data.sources.source import Source
-from vantage.data.splits import check_classes, train_and_test, with_labels
+from vantage.data.splits import LabeledSplit, train_and_test
 from vantage.durations import clock, duration
 from vantage.encoding import Work
 from vantage.errors import UserError
@@ -31,7 +31,7 @@ from vantage.studies.benefit.figure import write_benefit
 from vantage.studies.benefit.plan import BenefitPlan, Budget
 from vantage.studies.benefit.result import BenefitResult, ClassifierResult, SplitImages, pack_bits
 from vantage.studies.benefit.timing import Job, estimate_seconds, fit_budget, measure_unit_times
-from vantage.studies.benefit.ways import LabeledSplit, all_ways, can_choose, train_classifier
+from vantage.studies.benefit.ways import all_ways, can_choose, train_classifier
 from vantage.training.folder.writer import only_writer
 
 __all__ = ["check", "measure_benefit"]
@@ -103,8 +103,7 @@ class _Comparison:
         self.others = encoders_by_name(run, others)
         self.ways = all_ways(self.encoder, self.others, network)
         train, test_source, self.split = train_and_test(images, test)
-        self.data = LabeledSplit(*with_labels(train), *with_labels(test_source))
-        check_classes(self.data.label, self.data.test_label, test_source.classes, self.progress)
+        self.data = LabeledSplit.of(train, test_source, self.progress)
         self.jobs = self._jobs()
         self.previous = read_json(folder / _FILE)
         self.leaks = find_leaks(self.encoder, self.data.train, self.data.test, work)

@@ -5,7 +5,7 @@ m: test images
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from vantage.measures.significance import quantile
-from vantage.storage.tables import Table, csv_of, mean_and_deviation
+from vantage.storage.tables import Mean, Table, csv_of
 from vantage.studies.benefit.plan import Budget
 from vantage.studies.benefit.ways import SCRATCH, TUNED
 
@@ -159,8 +159,7 @@ class BenefitResult:
         """A row for each number of labels: mean ± standard deviation of each way, and pretraining's gap to scratch."""
         rows = []
         for labels in self.labels:
-            spreads = [self.top1(way, labels) for way in self.ways]
-            cells = [mean_and_deviation(fmean(one), stdev(one), 1) for one in spreads]
+            cells = [Mean.of(self.top1(way, labels)).words(1) for way in self.ways]
             gap = self.gap(TUNED, SCRATCH, labels).words
             rows.append((f"{labels:,}", f"{100 * self.share(labels):g} %", *cells, gap))
         return Table(("labels", "share", *self.ways, "fine-tuned − scratch"), tuple(rows), left=())

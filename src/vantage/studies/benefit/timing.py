@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from vantage.data.sources.source import SourceSubset, spread
+from vantage.data.splits import LabeledSplit
 from vantage.encoding import Work, encode_all
 from vantage.errors import UserError
 from vantage.evaluate.protocols.finetune.tuning import TuningSchedule, tune
@@ -15,7 +16,7 @@ from vantage.frozen.encoder import FrozenEncoder
 from vantage.progress import QuietProgress
 from vantage.storage.files import temporary_folder
 from vantage.studies.benefit.plan import BenefitPlan, Budget
-from vantage.studies.benefit.ways import LabeledSplit, Way
+from vantage.studies.benefit.ways import Way
 
 __all__ = ["Job", "UnitTimes", "estimate_seconds", "fit_budget", "measure_unit_times"]
 

@@ -1,6 +1,6 @@
 """Ways to make a classifier from a number of labels, with and without pretraining.
 
-n: training images   k: images in a subset   m: test images   t: guesses for each image
+k: images in a subset   m: test images   t: guesses for each image
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,8 +11,8 @@ from typing import Any
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from vantage.data.sources.source import Source, SourceSubset
-from vantage.data.splits import hold_out_mask
+from vantage.data.sources.source import SourceSubset
+from vantage.data.splits import LabeledSplit, hold_out_mask
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate.protocols.finetune.rate_choice import HELD_OUT, top1_held_out
@@ -22,7 +22,7 @@ from vantage.frozen.labeled_features import LabeledFeatures, labeled_features
 from vantage.studies.benefit.plan import Budget
 
 __all__ = [
-    "FROZEN", "PIXELS", "RANDOM", "SCRATCH", "TUNED", "LabeledSplit", "Way", "can_choose", "is_pretrained", "all_ways",
+    "FROZEN", "PIXELS", "RANDOM", "SCRATCH", "TUNED", "Way", "can_choose", "is_pretrained", "all_ways",
     "train_classifier",
 ]  # fmt: skip
 
@@ -82,25 +82,6 @@ def is_pretrained(name: str) -> bool:
 def can_choose(label: Int[Tensor, "k"]) -> bool:
     """Whether images can be held out: whether some class has at least two."""
     return bool((label.unique(return_counts=True)[1] > 1).any())
-
-
-@dataclass(frozen=True)
-class LabeledSplit:
-    """Labeled images to train classifiers on, and to score them on."""
-
-    train: Source
-    """Images to train on."""
-    label: Int[Tensor, "n"]
-    """Their classes."""
-    test: Source
-    """Images to score on."""
-    test_label: Int[Tensor, "m"]
-    """Their classes, which are used only for scoring."""
-
-    @property
-    def classes(self) -> int:
-        """How many classes there are."""
-        return max(len(self.test.classes), int(self.label.max()) + 1, int(self.test_label.max()) + 1)
 
 
 def train_classifier(

@@ -17,7 +17,7 @@ from vantage.data.sources.arrays import Arrays
 from vantage.data.splits import RenumberedSource, split
 from vantage.errors import UserError
 from vantage.storage.cache import hash_of
-from vantage.training.images import training_part
+from vantage.training.images import held_out_part, training_part
 from vantage.training.run import Data
 
 __all__ = ["SETS", "ConcatenatedSource", "ImageSets", "Split"]
@@ -102,8 +102,7 @@ class ImageSets:
         """The images of one cell. Raises `UserError` for a set whose path is not known."""
         whole, test = self._parts(name)
         train = training_part(whole, data)
-        held_out_part = split(whole, data.hold_out)[1] if data.hold_out else None
-        return Split(whole, train, test if held_out_part is None else ConcatenatedSource(held_out_part, test))
+        return Split(whole, train, ConcatenatedSource(held_out_part(whole, data), test) if data.hold_out else test)
 
     def _parts(self, name: str) -> tuple[Source, Source]:
         if name not in self._sources:

@@ -1,12 +1,11 @@
 """Table 4 of InfoMin as a report: our errors beside the paper's, row by row."""
 
 from collections.abc import Mapping, Sequence
-from statistics import fmean, stdev
 from types import MappingProxyType
 from typing import Any
 
 from vantage.errors import UserError
-from vantage.storage.tables import mean_and_deviation
+from vantage.storage.tables import Mean
 from vantage.studies.moving_mnist.rows import INFORMATION
 from vantage.studies.reproduce.paper_table import Report
 
@@ -47,26 +46,19 @@ def _row(name: str, measures: Sequence[Mapping[str, float]]) -> tuple[str, ...]:
     for number, task in enumerate(_TASKS):
         digits = 2 if task == "location" else 1
         paper = PUBLISHED.get(name)
-        cells += [_spread([one[task] for one in measures], digits), f"{paper[number]:g}" if paper else "–"]
+        cells += [Mean.of([one[task] for one in measures]).words(digits), f"{paper[number]:g}" if paper else "–"]
     information = [one[INFORMATION] for one in measures if INFORMATION in one]
-    return (*cells, _spread(information, 2) if information else "–")
+    return (*cells, Mean.of(information).words(2) if information else "–")
 
 
 def _numbers(name: str, measures: Sequence[Mapping[str, float]]) -> dict[str, Any]:
     row: dict[str, Any] = {"views share": name, "seeds": len(measures)}
     for number, (task, words) in enumerate(_TASKS.items()):
-        values = [one[task] for one in measures]
-        row |= {words: round(fmean(values), 3), f"{words}, deviation": round(_deviation(values), 3)}
+        error = Mean.of([one[task] for one in measures])
+        row |= {words: round(error.mean, 3), f"{words}, deviation": round(error.bar, 3)}
         row[f"{words}, paper"] = PUBLISHED[name][number] if name in PUBLISHED else None
     information = [one[INFORMATION] for one in measures if INFORMATION in one]
-    row[INFORMATION] = round(fmean(information), 4) if information else None
-    row[f"{INFORMATION}, deviation"] = round(_deviation(information), 4) if information else None
+    shared = Mean.of(information) if information else None
+    row[INFORMATION] = round(shared.mean, 4) if shared else None
+    row[f"{INFORMATION}, deviation"] = round(shared.bar, 4) if shared else None
     return row
-
-
-def _spread(values: Sequence[float], digits: int) -> str:
-    return mean_and_deviation(fmean(values), stdev(values) if len(values) > 1 else None, digits)
-
-
-def _deviation(values: Sequence[float]) -> float:
-    return stdev(values) if len(values) > 1 else 0.0

@@ -50,7 +50,7 @@ def sweep_figure(result: SweepResult) -> "Figure":
     if _has_numbers(result):
         third.plot([x.mean for x in information], [y.mean for y in accuracies], "-", color=color(2), alpha=0.5)
     for x, y in zip(information, accuracies, strict=True):
-        _bars(third, [x.mean], [x.deviation], [y], color(2), "")
+        _bars(third, [x.mean], [x.bar], [y], color(2), "")
     third.margins(0.15)
     counts = sorted({len(result.of(label)) for label in result.labels})  # some runs may still be missing
     seeds = f"{' or '.join(map(str, counts))} seed{'s' * (counts[-1] > 1)}"
@@ -73,7 +73,7 @@ def write_sweep(result: SweepResult, folder: Path) -> list[Path]:
 
 def _bars(panel: Any, across: list[float], spread: list[float] | None, means: list[Any], tint: str, line: str) -> None:
     panel.errorbar(
-        across, [m.mean for m in means], [m.deviation for m in means], spread, fmt="o" + line, color=tint,
+        across, [m.mean for m in means], [m.bar for m in means], spread, fmt="o" + line, color=tint,
         markersize=5, capsize=3, linewidth=1.2,
     )  # fmt: skip
 

@@ -1,38 +1,13 @@
 """The results of a sweep: means over seeds, as a table and as CSV."""
 
-import math
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from statistics import fmean, stdev
 from typing import Any
 
-from vantage.storage.tables import Row, Table, csv_of, mean_and_deviation
+from vantage.measures.information import bound
+from vantage.storage.tables import Mean, Row, Table, csv_of
 from vantage.studies.sweep.rows import RANDOM, RAW, SweepRow
 
-__all__ = ["Mean", "SweepResult"]
-
-
-@dataclass(frozen=True)
-class Mean:
-    """Mean and standard deviation over seeds."""
-
-    mean: float
-    """Mean of the values."""
-
-    deviation: float
-    """Standard deviation of the values; 0 for a single one."""
-
-    seeds: int
-    """Number of seeds."""
-
-    @classmethod
-    def of(cls, values: Sequence[float]) -> "Mean":
-        """The mean of one number for each seed."""
-        return cls(fmean(values), stdev(values) if len(values) > 1 else 0.0, len(values))
-
-    def words(self, digits: int) -> str:
-        """The mean as text, such as 12.3 ± 0.4; without a deviation for a single seed."""
-        return mean_and_deviation(self.mean, self.deviation if self.seeds > 1 else None, digits)
+__all__ = ["SweepResult"]
 
 
 @dataclass(frozen=True)
@@ -63,7 +38,7 @@ class SweepResult:
     @property
     def bound(self) -> float:
         """log(K + 1), in nats."""
-        return math.log(self.negatives + 1)
+        return bound(self.negatives)
 
     @property
     def protocols(self) -> list[str]:
@@ -93,43 +68,52 @@ class SweepResult:
 
         If all values share one evaluation view, they share their baselines.
         """
-        baselines = [row for row in self.baselines if row.encoder == name]
-        rows = [row for row in baselines if row.label == label] or (baselines if self.one_view else [])
+        rows = self._baseline_rows(name, label)
         return Mean.of([row.accuracy[protocol] for row in rows]) if rows else None
+
+    def _baseline_rows(self, name: str, label: str) -> list[SweepRow]:
+        baselines = [row for row in self.baselines if row.encoder == name]
+        return [row for row in baselines if row.label == label] or (baselines if self.one_view else [])
 
     @property
     def one_view(self) -> bool:
         """Whether all values share one evaluation view."""
         return len({row.label for row in self.baselines}) == 1
 
-    def table(self) -> list[Row]:
-        """A row for each value, then one for each baseline: means and deviations over seeds."""
-        rows: list[Row] = []
+    @property
+    def _heads(self) -> list[str]:
+        return ["I_NCE (nats)", *(f"{protocol} (%)" for protocol in self.protocols)]
+
+    def _means(self) -> list[tuple[str, int, list[Mean | None]]]:
+        """For each value, then for each baseline: its name, the number of seeds, and a mean for each head."""
+        lines: list[tuple[str, int, list[Mean | None]]] = []
         for label in self.labels:
-            row: dict[str, str | int | float | None] = {"value": label, "seeds": len(self.of(label))}
-            row |= _columns("I_NCE (nats)", self.i_nce(label))
-            for protocol in self.protocols:
-                row |= _columns(f"{protocol} (%)", self.accuracy(label, protocol))
-            rows.append(row)
+            accuracies = [self.accuracy(label, protocol) for protocol in self.protocols]
+            lines.append((label, len(self.of(label)), [self.i_nce(label), *accuracies]))
         for name in (RAW, RANDOM):
             for label in dict.fromkeys(row.label for row in self.baselines):
                 value = name if self.one_view else f"{name}, as {label}"
-                means = {protocol: self.baseline(name, label, protocol) for protocol in self.protocols}
-                seeds = next((mean.seeds for mean in means.values() if mean), 0)
-                row = {"value": value, "seeds": seeds, **_columns("I_NCE (nats)", None)}
-                for protocol, mean in means.items():
-                    row |= _columns(f"{protocol} (%)", mean)
-                rows.append(row)
+                means = [self.baseline(name, label, protocol) for protocol in self.protocols]
+                lines.append((value, len(self._baseline_rows(name, label)), [None, *means]))
+        return lines
+
+    def table(self) -> list[Row]:
+        """A row for each value, then one for each baseline: means and deviations over seeds."""
+        rows: list[Row] = []
+        for value, seeds, means in self._means():
+            row: dict[str, str | int | float | None] = {"value": value, "seeds": seeds}
+            for head, mean in zip(self._heads, means, strict=True):
+                row |= {head: mean.mean if mean else None, f"{head} ±": mean.bar if mean else None}
+            rows.append(row)
         return rows
 
     def summary(self) -> Table:
         """The same rows with mean ± standard deviation in one cell."""
-        heads = ["I_NCE (nats)", *(f"{protocol} (%)" for protocol in self.protocols)]
         rows = []
-        for row in self.table():
-            cells = [_spread(row, head, 3 if place == 0 else 1) for place, head in enumerate(heads)]
-            rows.append((str(row["value"]), str(row["seeds"]), *cells))
-        return Table(("value", "seeds", *heads), tuple(rows))
+        for value, seeds, means in self._means():
+            cells = [mean.words(1 if place else 3) if mean else "–" for place, mean in enumerate(means)]
+            rows.append((value, str(seeds), *cells))
+        return Table(("value", "seeds", *self._heads), tuple(rows))
 
     def lines(self) -> list[str]:
         """The table for a terminal, with its caption."""
@@ -149,17 +133,6 @@ class SweepResult:
     def csv(self) -> str:
         """Every row, with all digits."""
         return csv_of([_flat(row) for row in (*self.rows, *self.baselines)])
-
-
-def _columns(head: str, mean: Mean | None) -> dict[str, str | int | float | None]:
-    return {head: mean.mean if mean else None, f"{head} ±": mean.deviation if mean else None}
-
-
-def _spread(row: Row, head: str, digits: int) -> str:
-    mean, deviation, seeds = row[head], row[f"{head} ±"], row["seeds"]
-    if not (isinstance(mean, float) and isinstance(deviation, float) and isinstance(seeds, int)):
-        return "–"
-    return Mean(mean, deviation, seeds).words(digits)
 
 
 def _flat(row: SweepRow) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from vantage import draws
 from vantage.data import Source, SourceSubset, labels_of
+from vantage.data.sources.source import class_count
 from vantage.data.splits import hold_out_mask
 from vantage.errors import UserError
 from vantage.studies.view_learning.game import LabeledBatch
@@ -96,13 +97,12 @@ def images_of(learning: ViewLearning, source: Source, device: torch.device) -> L
         parts |= {"labeled": ~is_held_out & (label >= 0), "held_out_labeled": is_held_out & (label >= 0)}
     salts = {"every": _ORDER, "labeled": _LABELED, "held_out": _HELD_OUT, "held_out_labeled": _HELD_OUT}
     streams = {name: _stream(learning, source, label, rows, salts[name], device) for name, rows in parts.items()}
-    classes = max(len(source.classes), int(label.max()) + 1)
     return LearningImages(
         streams["every"],
         streams.get("labeled"),
         streams["held_out"],
         streams.get("held_out_labeled"),
-        classes if needs_labels else 0,
+        class_count(label, source) if needs_labels else 0,
     )
 
 

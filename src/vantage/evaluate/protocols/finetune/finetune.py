@@ -7,7 +7,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import fmean, stdev
 from typing import Any, ClassVar
 
 import torch
@@ -16,7 +15,7 @@ from torch import Tensor
 
 from vantage import draws
 from vantage.data.sources.source import Source, SourceSubset, cache_key
-from vantage.data.splits import check_classes, with_labels
+from vantage.data.splits import LabeledSplit
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate.protocols.finetune.tuning import TuningSchedule, tune
@@ -26,6 +25,7 @@ from vantage.measures.accuracy import accuracy
 from vantage.processes.sharing import true_on_all
 from vantage.storage.cache import hash_of
 from vantage.storage.results import CachedResults
+from vantage.storage.tables import Mean
 
 __all__ = ["FineTune", "mean_and_spread", "images_named_in", "share_of_each_class"]
 
@@ -93,10 +93,8 @@ class FineTune:
     def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Train a copy on images of `train`, evaluate on `test`. A stopped training run continues after the last epoch
         in the cache, and ends as if it had never been stopped; finished samples are read from the cache."""
-        train, label = with_labels(train)
-        test, test_label = with_labels(test)
-        check_classes(label, test_label, test.classes, work.progress)
-        classes, digest = max(len(train.classes), len(test.classes), int(label.max()) + 1), encoder.digest()
+        images = LabeledSplit.of(train, test, work.progress)
+        (train, label, test, test_label), classes, digest = images, images.classes, encoder.digest()
         file = work.cache / "finetune" / f"{self._key(encoder, train, label, test, test_label, work)}.json"
         results = CachedResults(file)
         for sample in range(self.samples):
@@ -207,7 +205,6 @@ def _bytes(names: str) -> bytes:
 
 def mean_and_spread(samples: list[dict[str, float]]) -> Mapping[str, float]:
     """The mean of each measure over samples and, of several samples, the standard deviation."""
-    mean = {name: fmean(one[name] for one in samples) for name in samples[0]}
-    if len(samples) == 1:
-        return mean
-    return mean | {f"{name} sd": stdev(one[name] for one in samples) for name in samples[0]}
+    means = {name: Mean.of([one[name] for one in samples]) for name in samples[0]}
+    spreads = {f"{name} sd": one.deviation for name, one in means.items() if one.deviation is not None}
+    return {name: one.mean for name, one in means.items()} | spreads

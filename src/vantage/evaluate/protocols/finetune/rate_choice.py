@@ -11,7 +11,7 @@ from torch import Tensor
 
 from vantage import draws
 from vantage.data.sources.source import Source, SourceSubset
-from vantage.data.splits import check_classes, hold_out_mask, with_labels
+from vantage.data.splits import LabeledSplit, hold_out_mask
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate.protocols.finetune.finetune import FineTune, mean_and_spread
@@ -76,8 +76,7 @@ class FineTuneChosen:
     def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Choose and train on images of `train`, evaluate on `test`. The cache keeps every finished training
         run, so a stopped evaluation continues."""
-        train, label = with_labels(train)
-        check_classes(label, with_labels(test)[1], test.classes)
+        train, label, _, _ = LabeledSplit.of(train, test)
         outcomes: list[Outcome] = []
         rates: list[float] = []
         top1: list[list[float]] = []

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from vantage import processes
 from vantage.data.sources.source import Source
-from vantage.data.splits import check_classes, hold_out_mask, with_labels
+from vantage.data.splits import LabeledSplit, hold_out_mask
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate.result import Outcome
@@ -68,13 +68,13 @@ class LinearCached:
 
     def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Fit on `train`, score on `test`."""
-        check_classes(with_labels(train)[1], with_labels(test)[1], test.classes, work.progress)
-        bank, queries = labeled_features(encoder, train, work), labeled_features(encoder, test, work)
-        classes = max(bank.classes, queries.classes)
-        guess, choice = self.guesses(bank, queries.vector, classes, work)
+        images = LabeledSplit.of(train, test, work.progress)
+        bank, queries = (labeled_features(encoder, source, work) for source in (images.train, images.test))
+        guess, choice = self.guesses(bank, queries.vector, images.classes, work)
         solver = _SOLVER | {"max_eval": _evaluations(self.iterations)}
         how = {"solver": solver, "held_out_to_choose": _HELD_OUT, "features_of_less_deviation_are_left_out": _FLAT}
-        return Outcome(accuracy(guess, queries.label, classes).measures(), bank.count, queries.count, choice, how=how)
+        measures = accuracy(guess, queries.label, images.classes).measures()
+        return Outcome(measures, bank.count, queries.count, choice, how=how)
 
     def guesses(
         self, bank: LabeledFeatures, query: Float[Tensor, "q d"], classes: int, work: Work

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from vantage import processes
 from vantage.data.sources.source import Source, SourceSubset, cache_key
-from vantage.data.splits import check_classes, hold_out_mask, with_labels
+from vantage.data.splits import LabeledSplit, hold_out_mask
 from vantage.encoders.backbones.depths import Depth
 from vantage.encoding import Work, encode
 from vantage.errors import UserError
@@ -118,10 +118,8 @@ def train_and_guess(
     """
     device, digest = work.resolved_device(), encoder.digest()
     encoder.backbone.to(device, memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
-    train, label = with_labels(train)
-    test, test_label = with_labels(test)
-    check_classes(label, test_label, test.classes, work.progress)
-    classes = max(len(train.classes), len(test.classes), int(label.max()) + 1)
+    sets = LabeledSplit.of(train, test, work.progress)
+    (train, label, test, test_label), classes = sets, sets.classes
     candidates = plan.learning_rates if len(plan.learning_rates) * len(depths) > 1 else ()
     mask = hold_out_mask(label, plan.held_out, plan.seed) if candidates else torch.zeros(len(label), dtype=torch.bool)
     whole = Classifiers(plan, depths, classes, plan.learning_rates, device)

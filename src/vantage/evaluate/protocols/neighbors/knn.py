@@ -12,12 +12,12 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from vantage.data.sources.source import Source
-from vantage.data.splits import check_classes, with_labels
+from vantage.data.splits import LabeledSplit
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate.result import Outcome
 from vantage.frozen.encoder import FrozenEncoder
-from vantage.frozen.labeled_features import LabeledFeatures, labeled_features
+from vantage.frozen.labeled_features import labeled_features
 from vantage.measures.accuracy import accuracy
 from vantage.measures.neighbors import nearest, vote
 from vantage.processes.sharing import gather_rows, own_slice
@@ -52,9 +52,10 @@ class KNN:
 
     def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Classify each test image by its nearest training images."""
-        self._check(_check_labels(train, test, work))
-        bank, query = labeled_features(encoder, train, work), labeled_features(encoder, test, work)
-        own_queries, classes = query.vector[own_slice(query.count)], _classes(bank, query)
+        images = LabeledSplit.of(train, test, work.progress)
+        self._check(len(images.label))
+        bank, query = (labeled_features(encoder, source, work) for source in (images.train, images.test))
+        own_queries, classes = query.vector[own_slice(query.count)], images.classes
         guess = gather_rows(self.predict(bank.vector, bank.label, own_queries, classes), query.count)
         return Outcome(accuracy(guess, query.label, classes).measures(), bank.count, query.count, {})
 
@@ -87,10 +88,10 @@ class NearestNeighbor:
 
     def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Classify each test image by its nearest training image."""
-        _check_labels(train, test, work)
-        bank, query = labeled_features(encoder, train, work), labeled_features(encoder, test, work)
+        images = LabeledSplit.of(train, test, work.progress)
+        bank, query = (labeled_features(encoder, source, work) for source in (images.train, images.test))
         guess = gather_rows(self.predict(bank.vector, bank.label, query.vector[own_slice(query.count)]), query.count)
-        share = accuracy(guess[:, None], query.label, _classes(bank, query))
+        share = accuracy(guess[:, None], query.label, images.classes)
         return Outcome(share.measures(), bank.count, query.count, {})
 
     def predict(
@@ -99,14 +100,3 @@ class NearestNeighbor:
         """Label of the training image with the highest cosine."""
         labels = [label[rows[:, 0]] for _, rows in nearest(bank, query, 1)]
         return torch.cat(labels) if labels else label.new_empty(0)
-
-
-def _classes(bank: LabeledFeatures, query: LabeledFeatures) -> int:
-    return max(bank.classes, query.classes)
-
-
-def _check_labels(train: Source, test: Source, work: Work) -> int:
-    """The number of labeled training images. Raises `UserError` for unsuitable sets, before any image is decoded."""
-    label = with_labels(train)[1]
-    check_classes(label, with_labels(test)[1], test.classes, work.progress)
-    return len(label)

@@ -10,9 +10,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from vantage import draws
-from vantage.data.sources.source import Source, SourceSubset, labels_of
-from vantage.data.splits import check_classes, split, with_labels
+from vantage.data.sources.source import Source, labels_of
+from vantage.data.splits import LabeledSplit
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate.result import Outcome
@@ -21,7 +20,7 @@ from vantage.frozen.labeled_features import finite_features
 from vantage.measures.neighbors import nearest
 from vantage.processes.sharing import gather_rows, own_slice
 
-__all__ = ["NearestRows", "Retrieval", "neighbors", "queries"]
+__all__ = ["NearestRows", "Retrieval", "neighbors"]
 
 
 class NearestRows(NamedTuple):
@@ -58,9 +57,7 @@ class Retrieval:
 
     def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Look every test image up among the training images."""
-        train, label = with_labels(train)
-        test, test_label = with_labels(test)
-        check_classes(label, test_label, test.classes, work.progress)
+        train, label, test, test_label = LabeledSplit.of(train, test, work.progress)
         right = neighbors(encoder, train, test, self.k, work).right
         assert right is not None
         precision = 100.0 * right.double().mean(1)
@@ -92,20 +89,6 @@ def neighbors(encoder: FrozenEncoder, train: Source, test: Source, k: int, work:
     if bool((label >= 0).any()) and bool((test_label >= 0).any()):
         right = (label[number] == test_label[:, None]) & (test_label >= 0)[:, None]
     return NearestRows(number, cosine, right)
-
-
-def queries(source: Source, share: float = 0.2, seed: int = 0) -> tuple[Source, Source]:
-    """One source divided in two: images to search, and images to look up. A labeled source is divided as by
-    `vantage.data.splits.split`; otherwise `share` of all images, drawn with `seed`, are looked up. Raises
-    `UserError` for too few images."""
-    if bool((labels_of(source) >= 0).any()):
-        return split(source, share, seed)
-    generator = torch.Generator().manual_seed(draws.mix(seed, 0x5917))
-    order = torch.randperm(len(source), generator=generator)
-    count = max(1, round(share * len(source)))
-    if len(source) < 2:
-        raise UserError(f"retrieval: {len(source)} images are too few to look one up among others; give more images")
-    return SourceSubset(source, order[count:].sort().values), SourceSubset(source, order[:count].sort().values)
 
 
 def _by_class(precision: Float[Tensor, "q"], label: Int[Tensor, "q"], classes: tuple[str, ...]) -> dict[str, float]:

@@ -5,13 +5,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from vantage.errors import UserError
 from vantage.storage.figures import color, panels, set_titles
 from vantage.storage.strangers import check_file, check_run_folder
-from vantage.storage.tables import Table, mean_and_deviation
+from vantage.storage.tables import Mean, Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -60,11 +60,10 @@ class Shots:
         panel = axes[0, 0]
         for number, curve in enumerate(self.curves):
             shots = sorted(curve.samples)
-            mean = [fmean(curve.samples[k]) for k in shots]
-            spread = [stdev(curve.samples[k]) if len(curve.samples[k]) > 1 else 0.0 for k in shots]
+            means = [Mean.of(curve.samples[k]) for k in shots]
             panel.errorbar(
-                shots, mean, spread, color=color(number), marker="o", markersize=3.5, linewidth=1.4, capsize=2,
-                label=curve.name,
+                shots, [one.mean for one in means], [one.bar for one in means], color=color(number), marker="o",
+                markersize=3.5, linewidth=1.4, capsize=2, label=curve.name,
             )  # fmt: skip
         shots = sorted({k for curve in self.curves for k in curve.samples})
         panel.set_xscale("log", base=2)
@@ -165,7 +164,7 @@ def _samples(outcome: Mapping[str, Any]) -> dict[int, tuple[float, ...]]:
 
 
 def _cell(values: Sequence[float]) -> str:
-    return mean_and_deviation(fmean(values), stdev(values) if len(values) > 1 else None, 1) if values else "–"
+    return Mean.of(values).words(1) if values else "–"
 
 
 def _mean(curve: ShotsCurve, shots: Sequence[int]) -> str:

@@ -34,15 +34,13 @@ def open_annotated(path: str | Path, max_pixels: int = MAX_PIXELS) -> AnnotatedS
     return _open_one(name, max_pixels)
 
 
-def split_annotated(
-    source: AnnotatedSource, share: float = 0.2, seed: int = 0
-) -> tuple[AnnotatedSource, AnnotatedSource]:
-    """Training and test images of one source: `share` of all images is for testing, drawn with `seed`. Raises
-    `UserError` if that leaves one side without images."""
-    count = round(share * len(source))
-    if not 0 < count < len(source):
-        raise UserError(f"{len(source)} images are too few to hold out {share:.0%} of them: name test images")
-    order = torch.randperm(len(source), generator=torch.Generator().manual_seed(draws.mix(seed, _HELD_OUT)))
+def split_annotated(source: AnnotatedSource) -> tuple[AnnotatedSource, AnnotatedSource]:
+    """Training and test images of one source: a fifth of all images, always the same ones, is for testing. Raises
+    `UserError` for fewer than three images."""
+    count = round(0.2 * len(source))
+    if not count:
+        raise UserError(f"{len(source)} images are too few to hold out 20% of them: name test images")
+    order = torch.randperm(len(source), generator=torch.Generator().manual_seed(draws.mix(0, _HELD_OUT)))
     return SelectedImages(source, order[count:].sort().values), SelectedImages(source, order[:count].sort().values)
 
 
