@@ -24,9 +24,9 @@ from vantage.studies.benefit.verdict import markdown
 from vantage.studies.lab import Cell, Claim, Entry, LabFolder, Untrained, WorkOrder, judge_claims, numbers_in, smoke
 from vantage.studies.lab.judging.predicates import Beats
 from vantage.studies.lab.making.maker import arm_chain
+from vantage.studies.lab.making.results import collect, complete_seeds, outdated, read_results, write_collected
 from vantage.studies.lab.measures.vectors import ProtocolAccuracy
 from vantage.studies.lab.page.page import page
-from vantage.studies.lab.page.results import collect, complete_seeds, outdated, read_results, write_collected
 from vantage.studies.lab.two_cores import base
 from vantage.studies.moving_mnist.rows import INFORMATION
 from vantage.studies.reproduce import InfoMinTable4

@@ -17,6 +17,7 @@ from vantage.frozen.encoder import load, random_encoder
 from vantage.frozen.networks import untrained_networks
 from vantage.recipes import moco_v2
 from vantage.records import Keys
+from vantage.studies.lab.contracts import Subject
 from vantage.studies.lab.measures import vectors as measures
 from vantage.studies.lab.measures.by_epoch import ByEpoch
 from vantage.studies.lab.measures.vectors import (
@@ -24,7 +25,6 @@ from vantage.studies.lab.measures.vectors import (
     FalseByBand,
     JointKeys,
     ProtocolAccuracy,
-    Subject,
 )
 from vantage.studies.lab.sets import Split
 from vantage.studies.lab.two_cores import base

@@ -11,8 +11,8 @@ from vantage.memory import InBatch, Queue
 from vantage.negatives import OtherImages
 from vantage.positives import OtherViews
 from vantage.schedules import CosineByStep, StepDecay
+from vantage.studies.lab.contracts import Measure
 from vantage.studies.lab.entry import Arm, Cell, Gate, Untrained
-from vantage.studies.lab.experiments.contracts import Measure
 from vantage.studies.lab.measures.vectors import ProtocolAccuracy
 from vantage.training.run import Data, Hardware, Monitoring, Run
 

@@ -22,8 +22,8 @@ from vantage.recipes import (
     moco_v2,
     simclr,
 )
+from vantage.studies.lab.contracts import Measure
 from vantage.studies.lab.entry import Arm, Cell
-from vantage.studies.lab.experiments.contracts import Measure
 from vantage.studies.lab.measures.vectors import ProtocolAccuracy
 from vantage.studies.lab.two_cores import two_core_run
 from vantage.training.optimizers import SGD

@@ -9,9 +9,9 @@ from vantage.studies.lab.entry import Arm, Cell, Claim, Entry, Reason, paper
 from vantage.studies.lab.experiments.learned_views import RAW, LearnedViewsCell, contrast
 from vantage.studies.lab.experiments.moving_digits import MovingDigits
 from vantage.studies.lab.judging.predicates import Above, Beats, Close, Predicate
-from vantage.studies.lab.judging.verdicts import SPREAD
-from vantage.studies.lab.page.panel import Panel
+from vantage.studies.lab.panel import Panel
 from vantage.studies.lab.two_cores import floors, gate
+from vantage.studies.lab.verdicts import SPREAD
 from vantage.views import RGB
 
 __all__ = ["ENTRIES", "LEARNED_ROWS", "LEARNING", "LINEAR", "SHARED", "SPREADS", "TABLE_5"]

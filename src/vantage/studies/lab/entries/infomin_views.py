@@ -9,8 +9,8 @@ from vantage.studies.lab.entry import Claim, Entry
 from vantage.studies.lab.experiments.learned_views import RAW
 from vantage.studies.lab.judging.predicates import Beats
 from vantage.studies.lab.judging.shapes import Correlation, Gains
-from vantage.studies.lab.judging.verdicts import SPREAD
-from vantage.studies.lab.page.panel import Panel
+from vantage.studies.lab.panel import Panel
+from vantage.studies.lab.verdicts import SPREAD
 
 __all__ = ["ENTRIES"]
 

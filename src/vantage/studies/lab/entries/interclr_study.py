@@ -26,7 +26,7 @@ from vantage.studies.lab.judging.shapes import Correlation, Gains, InteriorPeak
 from vantage.studies.lab.measures.by_epoch import ByEpoch
 from vantage.studies.lab.measures.class_structure import ClassSimilarity, ClusterAgreement
 from vantage.studies.lab.measures.vectors import FalseByBand, ProtocolAccuracy
-from vantage.studies.lab.page.panel import Panel
+from vantage.studies.lab.panel import Panel
 
 __all__ = ["ENTRIES"]
 

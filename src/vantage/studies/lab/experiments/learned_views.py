@@ -14,7 +14,8 @@ from vantage.frozen.encoder import load
 from vantage.frozen.networks import trained_networks
 from vantage.progress import QuietProgress
 from vantage.recipes import cmc_softmax
-from vantage.studies.lab.measures.vectors import ProtocolAccuracy, Subject
+from vantage.studies.lab.contracts import Subject
+from vantage.studies.lab.measures.vectors import ProtocolAccuracy
 from vantage.studies.lab.measures.view_information import ViewInformation
 from vantage.studies.lab.sets import Split
 from vantage.studies.lab.two_cores import halves_in_batch, two_core_run

@@ -16,11 +16,11 @@ from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.planning.words import duration
 from vantage.progress import Progress, QuietProgress
+from vantage.studies.lab.contracts import HasCost
 from vantage.studies.lab.entry import Arm, Entry
-from vantage.studies.lab.experiments.contracts import HasCost
 from vantage.studies.lab.making.maker import Maker, Piece, arm_chain
+from vantage.studies.lab.making.results import complete_seeds
 from vantage.studies.lab.making.store import LabFolder
-from vantage.studies.lab.page.results import complete_seeds
 from vantage.studies.lab.sets import ImageSets
 from vantage.training.run import Run
 
@@ -65,7 +65,7 @@ class WorkOrder:
     """The device to compute on."""
 
     results: Path | None = None
-    """Folder of collected numbers (`vantage.studies.lab.page.results`); seeds that are complete there are not rerun."""
+    """Folder of collected numbers (see `results.py`); seeds that are complete there are not rerun."""
 
     def maker(self, progress: Progress | None = None) -> Maker:
         """A maker for this order, with its image sets. Raises `UserError` if the device is not available, or if the lab
