@@ -66,9 +66,9 @@ def with_temperature(run: Run, temperature: float) -> Run:
     return replace(run, branches=branches)
 
 
-def base(run: Run, epochs: int = 4, images: str = "tiny-imagenet-50") -> Arm:
+def base(run: Run, epochs: int = 4) -> Arm:
     """A warm base: trained from scratch at a constant learning rate."""
-    return Arm(two_core_run(run, epochs), images)
+    return Arm(two_core_run(run, epochs))
 
 
 def branch(run: Run, start: Arm, epochs: int = 1) -> Arm:
