@@ -133,7 +133,7 @@ def estimate_workload(maker: Maker, pieces: Sequence[Piece], speed: float | None
             if not maker.lab.is_trained(key):
                 runs[key] = (arm, len(maker.split(arm).train))
     views = {key: arm.run.epochs * (images - images % arm.run.batch_size) for key, (arm, images) in runs.items()}
-    speed = speed or (measure_speed() if pieces else 1.0)
+    speed = speed or (passes_per_second() if pieces else 1.0)
     work = sum(views[key] * forward_passes(arm.run) for key, (arm, _) in runs.items())
     work += sum(_measuring_passes(piece.measure or piece.cell.experiment) for piece in pieces)
     return Workload(len(pieces), len(runs), sum(views.values()), work / speed)
@@ -154,7 +154,7 @@ def time_per_seed(entry: Entry) -> str:
     return duration((work + judging) / _QUIET_SPEED)
 
 
-def measure_speed(seconds: float = 1.0) -> float:
+def passes_per_second(seconds: float = 1.0) -> float:
     """Forward passes per second of 32-pixel images through four convolutions in training, on this machine under its
     current load."""
     network = Convolutions().build().train()

@@ -10,11 +10,11 @@ from vantage.studies.lab.contracts import Measure, Subject
 from vantage.studies.lab.measures.vectors import ProtocolAccuracy
 from vantage.training.kept_epochs import kept_epochs
 
-__all__ = ["ByEpoch"]
+__all__ = ["EachKeptEpoch"]
 
 
 @dataclass(frozen=True)
-class ByEpoch:
+class EachKeptEpoch:
     """Another measure, of each kept epoch (`Monitoring.keep_every`)."""
 
     measure: Measure = field(default_factory=ProtocolAccuracy)
