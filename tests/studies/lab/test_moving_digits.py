@@ -10,8 +10,7 @@ from vantage.encoding import Work
 from vantage.schedules import CosineByStep
 from vantage.studies.lab.experiments.moving_digits import CHANCE, MovingDigits
 from vantage.studies.lab.sets import Split
-from vantage.studies.moving_mnist import ClipTraining, LinearHeads, Scene
-from vantage.studies.reproduce import InfoMinTable4
+from vantage.studies.moving_mnist import ClipTraining, InfoMinTable4, LinearHeads, Scene
 from vantage.training.optimizers import AdamW
 
 SMALL = MovingDigits("digit", steps=2, frames=128, test_frames=64, information_clips=64, epochs=1)
