@@ -12,7 +12,7 @@ from vantage.data import Arrays
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.studies.benefit import BenefitPlan, measure_benefit
-from vantage.studies.reproduce import InfoMinTable4, reproduce
+from vantage.studies.moving_mnist import InfoMinTable4, reproduce
 from vantage.studies.sweep import CropBound, Study, run_study
 from vantage.studies.view_learning import learn, unsupervised
 from vantage.training.folder import writer

@@ -24,14 +24,13 @@ from vantage.studies.benefit.verdict import markdown
 from vantage.studies.lab import Cell, Claim, Entry, LabFolder, Untrained, WorkOrder, judge_claims, numbers_in, smoke
 from vantage.studies.lab.judging.predicates import Beats
 from vantage.studies.lab.making.maker import arm_chain
+from vantage.studies.lab.making.results import collect, complete_seeds, outdated, read_results, write_collected
 from vantage.studies.lab.measures.vectors import ProtocolAccuracy
 from vantage.studies.lab.page.page import page
-from vantage.studies.lab.page.results import collect, complete_seeds, outdated, read_results, write_collected
 from vantage.studies.lab.two_cores import base
-from vantage.studies.moving_mnist.rows import INFORMATION
-from vantage.studies.reproduce import InfoMinTable4
-from vantage.studies.reproduce.infomin_table_4_report import table_4_report
-from vantage.studies.reproduce.paper_table import RowMeasures, stored_measures
+from vantage.studies.moving_mnist import InfoMinTable4, RowMeasures
+from vantage.studies.moving_mnist.rows import INFORMATION, stored_measures
+from vantage.studies.moving_mnist.table_4_report import table_4_report
 
 __all__ = ["of_studies"]
 

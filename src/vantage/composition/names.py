@@ -27,7 +27,6 @@ STUDIES = (
     "vantage.evaluate.protocols.detection",
     "vantage.studies.view_learning",
     "vantage.studies.moving_mnist",
-    "vantage.studies.reproduce",
     "vantage.studies.sweep",
 )
 """Packages with parts that `vantage` itself does not export."""
@@ -47,9 +46,7 @@ RENAMED_PARTS = {
     "Neighbours": "Neighbors",
     "Normalise": "Normalize",
     "NormalisedMLP": "NormalizedMLP",
-    "Place": "DataPath",
     "Point": "SweepPoint",
-    "Reproduced": "Reproduction",
     "Resized": "ResizeResult",
     "Shared": {"vantage.studies.moving_mnist.shared": "SharedFactors"},
     "SoftNeighbours": "SoftNeighbors",

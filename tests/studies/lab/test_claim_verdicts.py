@@ -8,9 +8,9 @@ from vantage.errors import UserError
 from vantage.studies.lab import ENTRIES, LEVELS, Cell, Claim, Entry, Gate, Reason, judge_claims, numbers_in
 from vantage.studies.lab.entry import paper
 from vantage.studies.lab.judging.predicates import Beats, Close
-from vantage.studies.lab.judging.verdicts import Numbers, numbers_of
+from vantage.studies.lab.making.results import FOLDER
 from vantage.studies.lab.page.claim_words import verdict_in_words
-from vantage.studies.lab.page.results import FOLDER
+from vantage.studies.lab.verdicts import Numbers, numbers_of
 
 GATE = Gate("base", ("raw",), "kNN")
 ENTRY = Entry(

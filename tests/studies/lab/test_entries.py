@@ -25,12 +25,12 @@ from vantage.studies.lab import (
     page,
     smoke,
 )
-from vantage.studies.lab.judging.verdicts import VERDICTS
 from vantage.studies.lab.levels import LEVELS, one_gpu
 from vantage.studies.lab.making.maker import arm_chain, composition
+from vantage.studies.lab.making.results import outdated, read_results, write_collected
 from vantage.studies.lab.measures.mosaics import MIOU
 from vantage.studies.lab.page.page import scale_of
-from vantage.studies.lab.page.results import outdated, read_results, write_collected
+from vantage.studies.lab.verdicts import VERDICTS
 from vantage.training.run import Run
 
 RESULTS = "benchmarks/results/claims"

@@ -17,14 +17,14 @@ from vantage.frozen.encoder import load, random_encoder
 from vantage.frozen.networks import untrained_networks
 from vantage.recipes import moco_v2
 from vantage.records import Keys
+from vantage.studies.lab.contracts import Subject
 from vantage.studies.lab.measures import vectors as measures
-from vantage.studies.lab.measures.by_epoch import ByEpoch
+from vantage.studies.lab.measures.each_kept_epoch import EachKeptEpoch
 from vantage.studies.lab.measures.vectors import (
     AugmentationSimilarity,
     FalseByBand,
     JointKeys,
     ProtocolAccuracy,
-    Subject,
 )
 from vantage.studies.lab.sets import Split
 from vantage.studies.lab.two_cores import base
@@ -136,8 +136,8 @@ def test_a_measure_by_epoch_is_taken_of_every_kept_epoch(tmp_path: Path, monkeyp
     run = small_run("moco_v2", write_images(tmp_path / "images.npz"), epochs=4)
     train(replace(run, monitoring=Monitoring(keep_every=2)), tmp_path / "run")
     subject = replace(subject_of(tmp_path), encoder=load(tmp_path / "run"), folder=tmp_path / "run")
-    numbers = ByEpoch(Step())(subject)
+    numbers = EachKeptEpoch(Step())(subject)
     assert steps == [steps[0], 2 * steps[0]]
     assert numbers == {"step, epoch 2": steps[0], "step, epoch 4": steps[1], "step, all epochs": sum(steps) / 2}
     with pytest.raises(UserError, match="random encoder kept no epochs: set monitoring.keep_every"):
-        ByEpoch()(subject_of(tmp_path))
+        EachKeptEpoch()(subject_of(tmp_path))

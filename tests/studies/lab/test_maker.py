@@ -15,9 +15,9 @@ from vantage.studies.lab import Cell, Claim, Entry, Untrained, WorkOrder, collec
 from vantage.studies.lab.experiments.toys import NegativeSpread
 from vantage.studies.lab.judging.predicates import Beats
 from vantage.studies.lab.making.maker import composition
+from vantage.studies.lab.making.results import complete_seeds, numbers_in, read_results, write_collected
 from vantage.studies.lab.making.workload import estimate_workload, forward_passes
 from vantage.studies.lab.measures.vectors import ProtocolAccuracy
-from vantage.studies.lab.page.results import complete_seeds, numbers_in, read_results, write_collected
 from vantage.studies.lab.two_cores import base, branch
 
 pytestmark = pytest.mark.slow

@@ -10,10 +10,8 @@ from vantage.encoding import Work
 from vantage.schedules import CosineByStep
 from vantage.studies.lab.experiments.moving_digits import CHANCE, MovingDigits
 from vantage.studies.lab.sets import Split
-from vantage.studies.moving_mnist import ClipTraining, LinearHeads, Scene
-from vantage.studies.moving_mnist.rows import INFORMATION
-from vantage.studies.reproduce import InfoMinTable4
-from vantage.studies.reproduce.paper_table import RowMeasures, stored_measures
+from vantage.studies.moving_mnist import ClipTraining, InfoMinTable4, LinearHeads, Scene
+from vantage.studies.moving_mnist.rows import INFORMATION, RowMeasures, stored_measures
 from vantage.training.optimizers import AdamW
 
 SMALL = MovingDigits("digit", steps=2, frames=128, test_frames=64, information_clips=64, epochs=1)

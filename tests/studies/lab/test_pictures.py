@@ -10,12 +10,12 @@ from vantage.errors import UserError
 from vantage.measures.significance import interval
 from vantage.studies.lab import ENTRIES, Cell, Claim, Entry, Gate
 from vantage.studies.lab.entry import paper
-from vantage.studies.lab.judging.verdicts import Numbers
 from vantage.studies.lab.page.annotations import in_two_lines
 from vantage.studies.lab.page.figure import arrange, draw, figure_of, in_words
 from vantage.studies.lab.page.page import PICTURES, picture_boxes
-from vantage.studies.lab.page.panel import Panel
 from vantage.studies.lab.page.points import PAPER, Box, boxes
+from vantage.studies.lab.panel import Panel
+from vantage.studies.lab.verdicts import Numbers
 
 WEIGHTS = {"λ 0": 0.0, "λ .5": 0.5, "λ 1": 1.0}
 ENTRY = Entry(

@@ -76,7 +76,7 @@ def _options(group: Any) -> list[Option]:
             annotation, word = get_args(annotation)
         default = f.default if group is kind else getattr(group, f.name)
         if f.init and _is_plain(annotation):
-            text = word.help or words.get(f.name, "")
+            text = words.get(f.name, "")
             options.append(Option(f.name, annotation, default, text if group is kind else first_sentence(text), word))
     return options
 

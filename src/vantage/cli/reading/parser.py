@@ -25,9 +25,6 @@ class Word:
     repeated: bool = False
     """Whether its flag may be repeated, each time with one value."""
 
-    help: str = ""
-    """Its help, if there is no string under the field."""
-
 
 @dataclass(frozen=True)
 class Option:

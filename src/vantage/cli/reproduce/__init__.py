@@ -1,8 +1,8 @@
 """The verb `reproduce`: reproduce tables and figures of papers."""
 
-from dataclasses import dataclass, fields, make_dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from vantage.cli.printing.console import Console
 from vantage.cli.reading.arguments import Command, Repeated, Word, read, wants_help
@@ -10,14 +10,25 @@ from vantage.cli.reading.options import ComputeOptions
 from vantage.cli.reading.out_files import check_folder
 from vantage.composition.assignments import assign
 from vantage.composition.fields import settings_in
-from vantage.composition.suggest import did_you_mean
 
 __all__ = ["reproduce"]
 
 
 @dataclass(frozen=True)
-class ReproduceOptions:
-    """The options of every entry, except its images."""
+class Table4Options:
+    """The options of InfoMin's Table 4 besides its settings: the user's own images, and where the table goes."""
+
+    digits: Annotated[str, Word("PATH")]
+    """Labeled training digits, 28 by 28 pixels, light on black, such as mnist.npz#train."""
+
+    test_digits: Annotated[str, Word("PATH")]
+    """Labeled test digits, such as mnist.npz#test."""
+
+    backgrounds: Annotated[str, Word("PATH")]
+    """Labeled training photographs (the paper: STL-10)."""
+
+    test_backgrounds: Annotated[str, Word("PATH")]
+    """Labeled test photographs of the same classes."""
 
     out: Annotated[str, Word("FOLDER")]
     """Folder for the table (.md, .csv, .json), the picture (.png) and the finished rows, which are not recomputed."""
@@ -35,39 +46,35 @@ def reproduce(words: list[str], console: Console) -> int:
     runs, and paper prints the commands at the paper's scale. infomin-table-4 can also be reproduced separately, at any
     scale, with your own digits and backgrounds: vantage reproduce infomin-table-4 --digits …
     """
-    from vantage.cli.reproduce.lab import LabOptions as InTheLab
+    if words[:1] == ["infomin-table-4"] and _is_outside_the_lab(words):
+        return _reproduce_table_4(words[1:], console)
     from vantage.cli.reproduce.lab import run_lab
 
-    if not words or words[0].startswith("-"):
-        return run_lab(words, console, reproduce.__doc__ or "")
-    from vantage.studies.reproduce import ENTRIES
-
-    alone: dict[str, Any] = {kind.name: kind for kind in ENTRIES}
-    if words[0] in alone and _is_alone(alone[words[0]], words, InTheLab):
-        return _reproduce(alone[words[0]], words[1:], console)
     return run_lab(words, console, reproduce.__doc__ or "")
 
 
-def _is_alone(kind: Any, words: list[str], lab: type) -> bool:
-    """Whether the words ask for an entry's help, or give it the user's own images, by a flag (perhaps mistyped)."""
-    own, others = ([f"--{each.name.replace('_', '-')}" for each in names] for names in (kind.paths, fields(lab)))
-    flags = {word.partition("=")[0].replace("_", "-") for word in words if word.startswith("--")}
-    return wants_help(words) or any(did_you_mean(flag, own) for flag in flags - {*others})
+def _is_outside_the_lab(words: list[str]) -> bool:
+    """Whether the words ask for the table's own help, or have a flag for digits or backgrounds, which the lab has not,
+    however it is mistyped."""
+    flags = [word.partition("=")[0] for word in words if word.startswith("--")]
+    return wants_help(words) or any("digit" in flag or "background" in flag for flag in flags)
 
 
-def _reproduce(kind: Any, words: list[str], console: Console) -> int:
-    from vantage.studies.reproduce import reproduce as run
+def _reproduce_table_4(words: list[str], console: Console) -> int:
+    from vantage.studies.moving_mnist import InfoMinTable4
+    from vantage.studies.moving_mnist import reproduce as run
 
-    images = make_dataclass("Paths", [(path.name, Annotated[str, Word("PATH", help=path.help)]) for path in kind.paths])
-    command = Command(f"reproduce {kind.name}", kind.__doc__ or "", lambda: [one.path for one in settings_in(kind())])
-    paths, options, entry, computing = read(command, words, images, ReproduceOptions, kind(), ComputeOptions)
-    entry = assign(entry, options.set, name=kind.name)
+    about, table = InfoMinTable4.__doc__ or "", InfoMinTable4()
+    command = Command(f"reproduce {table.name}", about, lambda: [one.path for one in settings_in(table)])
+    options, table, computing = read(command, words, Table4Options, table, ComputeOptions)
+    table = assign(table, options.set, name=table.name)
     folder = check_folder(Path(options.out))
     work = computing.work(console)
-    sources = {one.name: computing.open(getattr(paths, one.name), console) for one in kind.paths}
-    outcome = run(entry, sources, folder, work)
-    console.results(outcome.report.title, outcome.report.rows, outcome.report.columns)
-    for note in outcome.report.notes:
+    names = ("digits", "test_digits", "backgrounds", "test_backgrounds")
+    sources = {name: computing.open(getattr(options, name), console) for name in names}
+    report, files = run(table, sources, folder, work)
+    console.results(report.title, report.rows, report.columns)
+    for note in report.notes:
         console.note(note)
-    console.note(f"saved in {', '.join(str(file) for file in outcome.files)}")
+    console.note(f"saved in {', '.join(map(str, files))}")
     return 0

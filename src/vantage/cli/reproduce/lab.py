@@ -14,7 +14,7 @@ from vantage.storage.strangers import check_content
 
 if TYPE_CHECKING:
     from vantage.studies.lab import Entry, Level, WorkOrder
-    from vantage.studies.lab.judging.verdicts import ClaimVerdict
+    from vantage.studies.lab.verdicts import ClaimVerdict
 
 __all__ = ["run_lab"]
 

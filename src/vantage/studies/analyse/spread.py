@@ -155,12 +155,11 @@ def estimates_by_count(
     lower: float,
     negatives: tuple[int, ...],
     times: int,
-    temperature: float = 1.0,
 ) -> list[Float[Tensor, "b r"]]:
     """Estimates for each pair and each number of negatives, which are drawn `times` times from the pool above w_ℓ.
 
     Smaller sets of negatives are the first elements of larger ones, so that different numbers of negatives are compared
-    on the same draw. The critic is q·k/τ, and `positive` holds its values at the pairs.
+    on the same draw. The critic is q·k, and `positive` holds its values at the pairs.
     """
     most = max(negatives)
     rules = (*percentiles(lower), Sample(times * most))
@@ -168,7 +167,7 @@ def estimates_by_count(
     tiles: list[list[Tensor]] = [[] for _ in negatives]
     for start in range(0, len(query), rows):
         part = slice(start, start + rows)
-        logits = negatives_of(query.rows(part), pool, rules, 0).logits(temperature).view(-1, times, most)
+        logits = negatives_of(query.rows(part), pool, rules, 0).logits(1.0).view(-1, times, most)
         for count, tile in zip(negatives, tiles, strict=True):
             flat = logits[:, :, :count].reshape(-1, count)
             tile.append(nce(positive[part].repeat_interleave(times), flat).view(-1, times))

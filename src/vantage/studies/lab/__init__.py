@@ -8,11 +8,13 @@ from vantage.studies.lab.entry import Entry as Entry
 from vantage.studies.lab.entry import Gate as Gate
 from vantage.studies.lab.entry import Reason as Reason
 from vantage.studies.lab.entry import Untrained as Untrained
-from vantage.studies.lab.judging.verdicts import ClaimVerdict as ClaimVerdict
-from vantage.studies.lab.judging.verdicts import judge_claims as judge_claims
 from vantage.studies.lab.levels import LEVELS as LEVELS
 from vantage.studies.lab.levels import Level as Level
 from vantage.studies.lab.making.maker import Maker as Maker
+from vantage.studies.lab.making.results import collect as collect
+from vantage.studies.lab.making.results import numbers_in as numbers_in
+from vantage.studies.lab.making.results import outdated as outdated
+from vantage.studies.lab.making.results import write_collected as write_collected
 from vantage.studies.lab.making.store import LabFolder as LabFolder
 from vantage.studies.lab.making.workload import WorkOrder as WorkOrder
 from vantage.studies.lab.making.workload import estimate_workload as estimate_workload
@@ -23,12 +25,10 @@ from vantage.studies.lab.page.claim_words import ours_in_words as ours_in_words
 from vantage.studies.lab.page.page import completion as completion
 from vantage.studies.lab.page.page import page as page
 from vantage.studies.lab.page.page import publish as publish
-from vantage.studies.lab.page.results import collect as collect
-from vantage.studies.lab.page.results import numbers_in as numbers_in
-from vantage.studies.lab.page.results import outdated as outdated
-from vantage.studies.lab.page.results import write_collected as write_collected
 from vantage.studies.lab.sets import ImageSets as ImageSets
 from vantage.studies.lab.smoke import smoke as smoke
+from vantage.studies.lab.verdicts import ClaimVerdict as ClaimVerdict
+from vantage.studies.lab.verdicts import judge_claims as judge_claims
 
 __all__ = ["ENTRIES", "LEVELS"]
 __all__ += [name for name, part in globals().items() if getattr(part, "__module__", "").startswith(f"{__name__}.")]  # pyright: ignore

@@ -6,9 +6,9 @@ from typing import Any, TypeVar
 
 from vantage.composition.fitting import parts_of
 from vantage.errors import UserError
-from vantage.studies.lab.experiments.contracts import Measure, OnSets, Toy
+from vantage.studies.lab.contracts import Measure, OnSets, Toy
 from vantage.studies.lab.judging.predicates import Predicate
-from vantage.studies.lab.page.panel import Panel
+from vantage.studies.lab.panel import Panel
 from vantage.training.run import Run
 
 __all__ = ["Arm", "Cell", "Claim", "Entry", "Gate", "Reason", "Untrained", "paper", "with_runs"]

@@ -7,8 +7,8 @@ from vantage.composition.fitting import everywhere
 from vantage.encoders import Convolutions
 from vantage.evaluate import LowShotChosen
 from vantage.memory import Queue
+from vantage.studies.lab.contracts import Measure
 from vantage.studies.lab.entry import Arm, Cell, Entry, Untrained, with_runs
-from vantage.studies.lab.experiments.contracts import Measure
 from vantage.training.run import Data, Hardware, Run
 from vantage.views.patches import Patches
 

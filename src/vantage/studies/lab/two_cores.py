@@ -11,8 +11,8 @@ from vantage.memory import InBatch, Queue
 from vantage.negatives import OtherImages
 from vantage.positives import OtherViews
 from vantage.schedules import CosineByStep, StepDecay
+from vantage.studies.lab.contracts import Measure
 from vantage.studies.lab.entry import Arm, Cell, Gate, Untrained
-from vantage.studies.lab.experiments.contracts import Measure
 from vantage.studies.lab.measures.vectors import ProtocolAccuracy
 from vantage.training.run import Data, Hardware, Monitoring, Run
 
@@ -66,9 +66,9 @@ def with_temperature(run: Run, temperature: float) -> Run:
     return replace(run, branches=branches)
 
 
-def base(run: Run, epochs: int = 4, images: str = "tiny-imagenet-50") -> Arm:
+def base(run: Run, epochs: int = 4) -> Arm:
     """A warm base: trained from scratch at a constant learning rate."""
-    return Arm(two_core_run(run, epochs), images)
+    return Arm(two_core_run(run, epochs))
 
 
 def branch(run: Run, start: Arm, epochs: int = 1) -> Arm:

@@ -24,6 +24,7 @@ from vantage.studies.moving_mnist.networks import FrameEncoder as FrameEncoder
 from vantage.studies.moving_mnist.networks import FrameNetwork as FrameNetwork
 from vantage.studies.moving_mnist.rows import Bench as Bench
 from vantage.studies.moving_mnist.rows import ContrastiveRow as ContrastiveRow
+from vantage.studies.moving_mnist.rows import RowMeasures as RowMeasures
 from vantage.studies.moving_mnist.rows import SupervisedRow as SupervisedRow
 from vantage.studies.moving_mnist.rows import TableRow as TableRow
 from vantage.studies.moving_mnist.rows import UntrainedRow as UntrainedRow
@@ -31,6 +32,10 @@ from vantage.studies.moving_mnist.rows import chance as chance
 from vantage.studies.moving_mnist.shared_factors import COMBINATIONS as COMBINATIONS
 from vantage.studies.moving_mnist.shared_factors import SharedFactors as SharedFactors
 from vantage.studies.moving_mnist.show import picture as picture
+from vantage.studies.moving_mnist.table_4 import InfoMinTable4 as InfoMinTable4
+from vantage.studies.moving_mnist.table_4 import reproduce as reproduce
+from vantage.studies.moving_mnist.table_4_report import PUBLISHED as PUBLISHED
+from vantage.studies.moving_mnist.table_4_report import Report as Report
 from vantage.studies.moving_mnist.tasks import TASKS as TASKS
 from vantage.studies.moving_mnist.tasks import BackgroundClass as BackgroundClass
 from vantage.studies.moving_mnist.tasks import DigitClass as DigitClass
@@ -38,5 +43,5 @@ from vantage.studies.moving_mnist.tasks import FrameTask as FrameTask
 from vantage.studies.moving_mnist.tasks import Location as Location
 from vantage.studies.moving_mnist.training import ClipTraining as ClipTraining
 
-__all__ = ["COMBINATIONS", "TASKS"]
+__all__ = ["COMBINATIONS", "PUBLISHED", "TASKS"]
 __all__ += [name for name, part in globals().items() if getattr(part, "__module__", "").startswith(f"{__name__}.")]  # pyright: ignore

@@ -1,20 +1,32 @@
 """The rows of a table about moving digits: networks trained in different ways, measured on the three tasks."""
 
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
+from vantage.storage.results import ResultsFile
 from vantage.studies.moving_mnist.clips import Clips
 from vantage.studies.moving_mnist.contrast import ClipContrast
 from vantage.studies.moving_mnist.evaluation import LinearHeads, SupervisedTraining
 from vantage.studies.moving_mnist.shared_factors import SharedFactors
 from vantage.studies.moving_mnist.tasks import TASKS, BackgroundClass, DigitClass, Location
 
-__all__ = ["INFORMATION", "Bench", "ContrastiveRow", "SupervisedRow", "TableRow", "UntrainedRow", "chance"]
+__all__ = [
+    "INFORMATION",
+    "Bench",
+    "ContrastiveRow",
+    "RowMeasures",
+    "SupervisedRow",
+    "TableRow",
+    "UntrainedRow",
+    "chance",
+    "stored_measures",
+]
 
 INFORMATION = "I_NCE (nats)"
 """A measure of contrastive rows, in addition to the tasks."""
@@ -150,6 +162,34 @@ class SupervisedRow:
 
             measures |= bench.supervised.measure(bench.train, bench.test, task, seed, on_step, bench.test_frames)
         return measures
+
+
+@dataclass(frozen=True)
+class RowMeasures:
+    """The numbers of one row of a table with one seed."""
+
+    row: str
+    """The row's name."""
+
+    seed: int
+    """The seed."""
+
+    measures: Mapping[str, float]
+    """Numbers by name."""
+
+    seconds: float
+    """Time to measure them."""
+
+
+def stored_measures(folder: Path, identity: Mapping[str, Any]) -> ResultsFile[RowMeasures]:
+    """The rows that a folder holds, by key. `identity` names the table, its settings and its images; raises `UserError`
+    if the folder holds rows of another one, or a damaged file."""
+    return ResultsFile(folder / "rows.json", identity, "reproduction", _parse_row, asdict)
+
+
+def _parse_row(row: dict[str, Any]) -> RowMeasures:
+    measures = {name: float(value) for name, value in row["measures"].items()}
+    return RowMeasures(str(row["row"]), int(row["seed"]), measures, float(row["seconds"]))
 
 
 def chance(bench: Bench) -> dict[str, float]:

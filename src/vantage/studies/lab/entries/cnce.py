@@ -28,7 +28,7 @@ from vantage.studies.lab.judging.predicates import Above, Beats, Close, Order, P
 from vantage.studies.lab.measures.mosaics import FROZEN_ARMS, MIOU, MosaicSegmentation
 from vantage.studies.lab.measures.transfer import TransferAccuracy
 from vantage.studies.lab.measures.vectors import ProtocolAccuracy
-from vantage.studies.lab.page.panel import Panel
+from vantage.studies.lab.panel import Panel
 from vantage.studies.lab.two_cores import gate
 
 __all__ = ["ENTRIES"]

@@ -21,7 +21,7 @@ from vantage.studies.lab.entry import Cell, Claim, Entry, paper
 from vantage.studies.lab.judging.predicates import Above, Beats
 from vantage.studies.lab.measures.class_structure import ClusterAgreement
 from vantage.studies.lab.measures.vectors import ProtocolAccuracy
-from vantage.studies.lab.page.panel import Panel
+from vantage.studies.lab.panel import Panel
 from vantage.studies.lab.two_cores import gate
 
 __all__ = ["TABLE_6"]

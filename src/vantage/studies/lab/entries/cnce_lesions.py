@@ -13,7 +13,7 @@ from vantage.studies.lab.entry import Arm, Cell, Claim, Entry, Reason
 from vantage.studies.lab.judging.predicates import Beats, Close, Order
 from vantage.studies.lab.judging.shapes import Gains
 from vantage.studies.lab.measures.vectors import FalseByBand, ProtocolAccuracy
-from vantage.studies.lab.page.panel import Panel
+from vantage.studies.lab.panel import Panel
 from vantage.studies.lab.two_cores import gate
 from vantage.training.run import Run
 

@@ -8,7 +8,7 @@ from vantage.studies.lab.entry import Cell, Claim, Entry, Reason
 from vantage.studies.lab.experiments.toys import NegativeSpread, TrainedCritics, above
 from vantage.studies.lab.judging.predicates import Above, Beats, Order
 from vantage.studies.lab.judging.shapes import Gains
-from vantage.studies.lab.page.panel import Panel
+from vantage.studies.lab.panel import Panel
 
 __all__ = ["ENTRIES"]
 

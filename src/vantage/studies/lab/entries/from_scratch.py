@@ -23,7 +23,6 @@ from vantage.recipes import (
     simclr,
 )
 from vantage.studies.lab.entry import Arm, Cell
-from vantage.studies.lab.experiments.contracts import Measure
 from vantage.studies.lab.measures.vectors import ProtocolAccuracy
 from vantage.studies.lab.two_cores import two_core_run
 from vantage.training.optimizers import SGD
@@ -89,11 +88,9 @@ WIDTHS = {"width × ½": _with_width(0.5), "width × 1": LENGTHS["InfoMin 200"],
 """InfoMin by the width of the network."""
 
 
-def with_arms(
-    cells: Iterable[Cell], arms: dict[str, Arm], measures: tuple[Measure, ...] = (ProtocolAccuracy(),)
-) -> tuple[Cell, ...]:
+def with_arms(cells: Iterable[Cell], arms: dict[str, Arm]) -> tuple[Cell, ...]:
     """A table's cells, with the arms of the methods that are trained here; arms that are not in the table come last."""
     table = {cell.name: cell for cell in cells}
     for name, arm in arms.items():
-        table[name] = replace(table.get(name, Cell(name)), experiment=arm, measures=measures)
+        table[name] = replace(table.get(name, Cell(name)), experiment=arm, measures=(ProtocolAccuracy(),))
     return tuple(table.values())

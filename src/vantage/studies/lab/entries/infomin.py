@@ -7,7 +7,7 @@ from vantage.studies.lab.entries.from_scratch import LENGTHS, METHODS, SCALE, ST
 from vantage.studies.lab.entry import Claim, Entry, Reason, paper
 from vantage.studies.lab.judging.predicates import Beats, Close, Order
 from vantage.studies.lab.judging.shapes import Gains
-from vantage.studies.lab.page.panel import Panel
+from vantage.studies.lab.panel import Panel
 from vantage.studies.lab.two_cores import floors, gate
 
 __all__ = ["ENTRIES"]

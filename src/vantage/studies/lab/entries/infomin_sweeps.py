@@ -5,6 +5,7 @@ numbers)."""
 
 from dataclasses import replace
 
+from vantage.studies.lab.contracts import Measure
 from vantage.studies.lab.entries.infomin_arms import (
     COLORS,
     CROPS,
@@ -17,11 +18,10 @@ from vantage.studies.lab.entries.infomin_arms import (
     floors_of,
 )
 from vantage.studies.lab.entry import Arm, Cell, Claim, Entry, Gate, Reason, Untrained
-from vantage.studies.lab.experiments.contracts import Measure
 from vantage.studies.lab.judging.predicates import Above, Beats, Close, Highest, Order, Predicate
 from vantage.studies.lab.judging.shapes import Correlation, Gains, InteriorPeak
 from vantage.studies.lab.measures.mosaics import MIOU, MosaicSegmentation
-from vantage.studies.lab.page.panel import Panel
+from vantage.studies.lab.panel import Panel
 
 __all__ = ["ENTRIES"]
 

@@ -6,15 +6,15 @@ about them. The figures that vary one thing are in `infomin_sweeps`."""
 from vantage.studies.lab.entries import infomin_sweeps
 from vantage.studies.lab.entries.infomin_sharing import LEARNED_ROWS, LEARNING, LINEAR, SHARED, SPREADS, TABLE_5
 from vantage.studies.lab.entry import Claim, Entry
-from vantage.studies.lab.experiments.learned_views import RAW
+from vantage.studies.lab.experiments.learned_views import RAW_VIEWS
 from vantage.studies.lab.judging.predicates import Beats
 from vantage.studies.lab.judging.shapes import Correlation, Gains
-from vantage.studies.lab.judging.verdicts import SPREAD
-from vantage.studies.lab.page.panel import Panel
+from vantage.studies.lab.panel import Panel
+from vantage.studies.lab.verdicts import SPREAD
 
 __all__ = ["ENTRIES"]
 
-_SEMI, _RAW = (tuple(f"{space}, {row}" for space in LEARNED_ROWS) for row in ("semi-supervised", RAW))
+_SEMI, _RAW = (tuple(f"{space}, {row}" for space in LEARNED_ROWS) for row in ("semi-supervised", RAW_VIEWS))
 _ONE_LEVEL = "flows are learned at one strength of each critic: no curve over I_NCE within a way of learning"
 _ONE_BACKBONE = "one small backbone"
 _SCALE = f"the cells of infomin-table-5: {TABLE_5.scale}"

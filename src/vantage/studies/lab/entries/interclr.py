@@ -10,7 +10,7 @@ from vantage.studies.lab.judging.predicates import Above, Beats
 from vantage.studies.lab.judging.shapes import Gains
 from vantage.studies.lab.measures.class_structure import NeighborClasses
 from vantage.studies.lab.measures.transfer import FewShotAccuracy, FineTunedAccuracy
-from vantage.studies.lab.page.panel import Panel
+from vantage.studies.lab.panel import Panel
 from vantage.studies.lab.two_cores import floors, gate
 
 __all__ = ["ENTRIES"]

@@ -23,10 +23,10 @@ from vantage.studies.lab.entries.interclr_arms import (
 from vantage.studies.lab.entry import Cell, Claim, Entry, Reason, paper
 from vantage.studies.lab.judging.predicates import Beats, Highest, Order
 from vantage.studies.lab.judging.shapes import Correlation, Gains, InteriorPeak
-from vantage.studies.lab.measures.by_epoch import ByEpoch
 from vantage.studies.lab.measures.class_structure import ClassSimilarity, ClusterAgreement
+from vantage.studies.lab.measures.each_kept_epoch import EachKeptEpoch
 from vantage.studies.lab.measures.vectors import FalseByBand, ProtocolAccuracy
-from vantage.studies.lab.page.panel import Panel
+from vantage.studies.lab.panel import Panel
 
 __all__ = ["ENTRIES"]
 
@@ -47,8 +47,8 @@ FIGURE_6A = Entry(
         Cell("online", _ONLINE, (ProtocolAccuracy(), ClusterAgreement())),
         Cell("offline", with_offline_labels(1), (ProtocolAccuracy(), ClusterAgreement())),
         Cell("never again", with_offline_labels(NEVER), (ProtocolAccuracy(), ClusterAgreement())),
-        Cell("online, longer", longer(_ONLINE), (ByEpoch(),)),
-        Cell("offline, longer", longer(with_offline_labels(1)), (ByEpoch(),)),
+        Cell("online, longer", longer(_ONLINE), (EachKeptEpoch(),)),
+        Cell("offline, longer", longer(with_offline_labels(1)), (EachKeptEpoch(),)),
     ),
     claims=(
         Claim("1", "at the end, online is above offline", "§5.2", (Beats("online", "offline"),), (), LINEAR, True),

@@ -11,7 +11,7 @@ from vantage.studies.lab.judging.predicates import Above, Beats, Order, Predicat
 from vantage.studies.lab.judging.shapes import Gains
 from vantage.studies.lab.measures.mosaics import FROZEN_ARMS, MIOU, MosaicSegmentation
 from vantage.studies.lab.measures.top_five import TOP_FIVE
-from vantage.studies.lab.page.panel import Panel
+from vantage.studies.lab.panel import Panel
 
 __all__ = ["ENTRIES"]
 

@@ -18,7 +18,7 @@ from vantage.studies.lab.entry import Cell, Claim, Entry
 from vantage.studies.lab.judging.predicates import Above, Beats, Close, Highest, Order
 from vantage.studies.lab.judging.shapes import InteriorPeak
 from vantage.studies.lab.measures.vectors import ProtocolAccuracy
-from vantage.studies.lab.page.panel import Panel
+from vantage.studies.lab.panel import Panel
 
 __all__ = ["ENTRIES"]
 

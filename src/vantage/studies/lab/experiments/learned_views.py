@@ -14,7 +14,8 @@ from vantage.frozen.encoder import load
 from vantage.frozen.networks import trained_networks
 from vantage.progress import QuietProgress
 from vantage.recipes import cmc_softmax
-from vantage.studies.lab.measures.vectors import ProtocolAccuracy, Subject
+from vantage.studies.lab.contracts import Subject
+from vantage.studies.lab.measures.vectors import ProtocolAccuracy
 from vantage.studies.lab.measures.view_information import ViewInformation
 from vantage.studies.lab.sets import Split
 from vantage.studies.lab.two_cores import halves_in_batch, two_core_run
@@ -23,9 +24,9 @@ from vantage.training.loop import train
 from vantage.training.run import Data, Run
 from vantage.views import RGB, ColorSpace, Flow, RealNVP, TwoSided, YDbDr, cmc_views
 
-__all__ = ["RAW", "LearnedViewsCell", "contrast"]
+__all__ = ["RAW_VIEWS", "LearnedViewsCell", "contrast"]
 
-RAW = "raw views"
+RAW_VIEWS = "raw views"
 """The row without learning: the unchanged channels of the color space."""
 
 _SPACES: dict[str, ColorSpace] = {"RGB": RGB(), "YDbDr": YDbDr()}
@@ -44,7 +45,7 @@ class LearnedViewsCell:
     """
 
     learning: str
-    """"unsupervised", "supervised", "semi-supervised", or `RAW`."""
+    """"unsupervised", "supervised", "semi-supervised", or `RAW_VIEWS`."""
 
     space: str = "RGB"
     """The color space that goes into the flow: "RGB" or "YDbDr"."""
@@ -83,14 +84,14 @@ class LearnedViewsCell:
     @property
     def passes(self) -> float:
         """Its approximate cost."""
-        return 3.0 * self.epochs * self.training_images + _PASSES_OF_A_STEP * self.steps * (self.learning != RAW)
+        return 3.0 * self.epochs * self.training_images + _PASSES_OF_A_STEP * self.steps * (self.learning != RAW_VIEWS)
 
     def measure_on(self, seed: int, splits: Sequence[Split], work: Work) -> dict[str, float]:
         """The accuracies of `ProtocolAccuracy`, and I_NCE of the views, estimated by the networks' own critic."""
         (split,) = splits
         with TemporaryDirectory() as folder:
             space = _SPACES[self.space]
-            if self.learning != RAW:
+            if self.learning != RAW_VIEWS:
                 space = self._learned_space(space, seed, split.train, Path(folder) / "views", work)
             run = replace(contrast(space, self.epochs), seed=seed, data=self.data)
             if not train(run, Path(folder) / "run", source=split.whole).finished:

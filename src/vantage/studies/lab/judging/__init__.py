@@ -1,1 +1,1 @@
-"""From the numbers of the cells to a verdict on each claim."""
+"""What can be said of the numbers of cells, and the statistics that test it."""

@@ -1,1 +1,1 @@
-"""How cells are trained, measured and stored, and how the work is shared between processes."""
+"""How cells are trained, measured, stored and collected, and how the work is shared between processes."""

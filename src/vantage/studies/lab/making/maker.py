@@ -15,10 +15,9 @@ from vantage.progress import Progress, QuietProgress
 from vantage.storage.cache import digest
 from vantage.storage.metrics import last_numbers
 from vantage.storage.provenance import hardware, versions
+from vantage.studies.lab.contracts import Measure, OfAnother, OfOtherSets, OnSets, Subject, Toy
 from vantage.studies.lab.entry import Arm, Cell, Entry, Untrained, versions_of
-from vantage.studies.lab.experiments.contracts import Measure, OfAnother, OfOtherSets, OnSets, Toy
 from vantage.studies.lab.making.store import LabFolder
-from vantage.studies.lab.measures.vectors import Subject
 from vantage.studies.lab.sets import ImageSets, Split
 from vantage.training import loop
 from vantage.training.run import Data

@@ -16,11 +16,11 @@ from vantage.encoders import Convolutions, Momentum, PerView
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.progress import Progress, QuietProgress
+from vantage.studies.lab.contracts import HasCost
 from vantage.studies.lab.entry import Arm, Entry
-from vantage.studies.lab.experiments.contracts import HasCost
 from vantage.studies.lab.making.maker import Maker, Piece, arm_chain
+from vantage.studies.lab.making.results import complete_seeds
 from vantage.studies.lab.making.store import LabFolder
-from vantage.studies.lab.page.results import complete_seeds
 from vantage.studies.lab.sets import ImageSets
 from vantage.training.run import Run
 
@@ -65,7 +65,7 @@ class WorkOrder:
     """The device to compute on."""
 
     results: Path | None = None
-    """Folder of collected numbers (`vantage.studies.lab.page.results`); seeds that are complete there are not rerun."""
+    """Folder of collected numbers (see `results.py`); seeds that are complete there are not rerun."""
 
     def maker(self, progress: Progress | None = None) -> Maker:
         """A maker for this order, with its image sets. Raises `UserError` if the device is not available, or if the lab
@@ -133,7 +133,7 @@ def estimate_workload(maker: Maker, pieces: Sequence[Piece], speed: float | None
             if not maker.lab.is_trained(key):
                 runs[key] = (arm, len(maker.split(arm).train))
     views = {key: arm.run.epochs * (images - images % arm.run.batch_size) for key, (arm, images) in runs.items()}
-    speed = speed or (measure_speed() if pieces else 1.0)
+    speed = speed or (passes_per_second() if pieces else 1.0)
     work = sum(views[key] * forward_passes(arm.run) for key, (arm, _) in runs.items())
     work += sum(_measuring_passes(piece.measure or piece.cell.experiment) for piece in pieces)
     return Workload(len(pieces), len(runs), sum(views.values()), work / speed)
@@ -154,7 +154,7 @@ def time_per_seed(entry: Entry) -> str:
     return duration((work + judging) / _QUIET_SPEED)
 
 
-def measure_speed(seconds: float = 1.0) -> float:
+def passes_per_second(seconds: float = 1.0) -> float:
     """Forward passes per second of 32-pixel images through four convolutions in training, on this machine under its
     current load."""
     network = Convolutions().build().train()

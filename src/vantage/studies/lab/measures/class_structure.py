@@ -17,7 +17,8 @@ from vantage.studies.analyse.augmentation import draw_numbers
 from vantage.studies.analyse.classes import class_structure
 from vantage.studies.analyse.labels import purity
 from vantage.studies.analyse.queries import queries
-from vantage.studies.lab.measures.vectors import Subject, augment
+from vantage.studies.lab.contracts import Subject
+from vantage.studies.lab.measures.vectors import augment
 
 __all__ = ["ClassSimilarity", "ClusterAgreement", "NeighborClasses"]
 

@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 
 from vantage.data.sources.mosaics import Mosaics
 from vantage.evaluate import Segmentation
-from vantage.studies.lab.measures.vectors import Subject
+from vantage.studies.lab.contracts import Subject
 from vantage.training.run import Data
 
 __all__ = ["FROZEN_ARMS", "MIOU", "MosaicSegmentation"]

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from vantage.errors import UserError
 from vantage.evaluate import LinearCached
-from vantage.studies.lab.measures.vectors import Subject
+from vantage.studies.lab.contracts import Subject
 
 __all__ = ["TOP_FIVE", "TopFive"]
 

@@ -7,7 +7,7 @@ import torch
 
 from vantage.data import SourceSubset
 from vantage.evaluate import FineTune, LinearCached, LowShotChosen
-from vantage.studies.lab.measures.vectors import Subject
+from vantage.studies.lab.contracts import Subject
 from vantage.training.run import Data
 
 __all__ = ["FewShotAccuracy", "FineTunedAccuracy", "TransferAccuracy"]

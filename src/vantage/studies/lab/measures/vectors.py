@@ -3,53 +3,21 @@
 n: images   a: augmentations of each   d: width of the vectors
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from vantage.data import labels_of
-from vantage.encoding import Work
 from vantage.evaluate import KNN, EvaluationProtocol, LinearCached
-from vantage.frozen.encoder import FrozenEncoder
-from vantage.frozen.networks import TrainedNetworks
 from vantage.measures.sphere import pair_potential, uniformity
 from vantage.studies.analyse.augmentation import augmented_vectors, draw_numbers
 from vantage.studies.analyse.queries import queries
 from vantage.studies.analyse.similarity import within_image
-from vantage.studies.lab.sets import Split
-from vantage.training.run import Data
+from vantage.studies.lab.contracts import Subject
 
-__all__ = ["ProtocolAccuracy", "FalseByBand", "JointKeys", "Subject", "AugmentationSimilarity", "augment"]
-
-
-@dataclass(frozen=True)
-class Subject:
-    """What a measure works on: a network and its images."""
-
-    encoder: FrozenEncoder
-    """The frozen encoder, or a baseline."""
-
-    networks: Callable[[], TrainedNetworks]
-    """Networks with their heads, loaded when a measure needs them. Raises `UserError` if there are none."""
-
-    split: Split
-    """Training and test images."""
-
-    seed: int
-    """The cell's seed, which decides the crops and the sample of images."""
-
-    work: Work
-    """The device and the threads to use."""
-
-    other: Callable[[str, Data], Split]
-    """Opens another set by its name, with a limit on its images. Raises `UserError` if its path is not known."""
-
-    folder: Path | None = None
-    """The folder of its run; None for a baseline."""
+__all__ = ["ProtocolAccuracy", "FalseByBand", "JointKeys", "AugmentationSimilarity", "augment"]
 
 
 @dataclass(frozen=True)

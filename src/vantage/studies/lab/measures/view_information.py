@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from vantage.studies.analyse.held_out import HeldOutInformation
-from vantage.studies.lab.measures.vectors import Subject
+from vantage.studies.lab.contracts import Subject
 
 __all__ = ["ViewInformation"]
 

@@ -1,1 +1,1 @@
-"""What people read: files of numbers, tables, pictures, and the page of claims."""
+"""What people read: tables, pictures, and the page of claims."""

@@ -5,7 +5,7 @@ from statistics import fmean
 
 from vantage.studies.lab.entry import Reason
 from vantage.studies.lab.judging.contrasts import ContrastResult
-from vantage.studies.lab.judging.verdicts import ClaimVerdict
+from vantage.studies.lab.verdicts import ClaimVerdict
 
 __all__ = ["ours_in_words", "paper_in_words", "verdict_in_words"]
 

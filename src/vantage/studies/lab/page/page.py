@@ -8,13 +8,13 @@ from pathlib import Path
 from vantage.storage.files import write_result
 from vantage.storage.tables import Table
 from vantage.studies.lab.entry import Arm, Entry, Untrained
-from vantage.studies.lab.judging.verdicts import VERDICTS, ClaimVerdict, Numbers, judge_claims
 from vantage.studies.lab.levels import LEVELS, Level
 from vantage.studies.lab.making.maker import arm_chain
+from vantage.studies.lab.making.results import numbers_in
 from vantage.studies.lab.page.claim_words import paper_in_words, verdict_in_words
 from vantage.studies.lab.page.figure import draw
 from vantage.studies.lab.page.points import Box, boxes
-from vantage.studies.lab.page.results import numbers_in
+from vantage.studies.lab.verdicts import VERDICTS, ClaimVerdict, Numbers, judge_claims
 
 __all__ = ["PICTURES", "page", "picture_boxes", "publish", "scale_of", "completion"]
 

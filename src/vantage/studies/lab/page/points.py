@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from vantage.studies.lab.entry import Entry
-from vantage.studies.lab.judging.verdicts import Numbers, numbers_of, paper_values
-from vantage.studies.lab.page.panel import Panel
+from vantage.studies.lab.panel import Panel
+from vantage.studies.lab.verdicts import Numbers, numbers_of, paper_values
 
 __all__ = ["PAPER", "Box", "Point", "boxes"]
 

@@ -1,10 +1,17 @@
 """What a cell can be besides a network (an experiment that measures itself), and what is measured on a network."""
 
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, runtime_checkable
 
+from vantage.encoding import Work
+from vantage.frozen.encoder import FrozenEncoder
+from vantage.frozen.networks import TrainedNetworks
+from vantage.studies.lab.sets import Split
 from vantage.training.run import Data
 
-__all__ = ["HasCost", "Measure", "OfAnother", "OfOtherSets", "OnSets", "Toy"]
+__all__ = ["HasCost", "Measure", "OfAnother", "OfOtherSets", "OnSets", "Subject", "Toy"]
 
 
 @runtime_checkable
@@ -56,9 +63,35 @@ class OnSets(HasCost, Protocol):
         """How many images of each set are used."""
         ...
 
-    def measure_on(self, seed: int, splits: Any, work: Any) -> dict[str, float]:
-        """The measured numbers by name, on a `vantage.studies.lab.sets.Split` of each set."""
+    def measure_on(self, seed: int, splits: Sequence[Split], work: Work) -> dict[str, float]:
+        """The measured numbers by name, on the images of each set."""
         ...
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a measure works on: a network and its images."""
+
+    encoder: FrozenEncoder
+    """The frozen encoder, or a baseline."""
+
+    networks: Callable[[], TrainedNetworks]
+    """Networks with their heads, loaded when a measure needs them. Raises `UserError` if there are none."""
+
+    split: Split
+    """Training and test images."""
+
+    seed: int
+    """The cell's seed, which decides the crops and the sample of images."""
+
+    work: Work
+    """The device and the threads to use."""
+
+    other: Callable[[str, Data], Split]
+    """Opens another set by its name, with a limit on its images. Raises `UserError` if its path is not known."""
+
+    folder: Path | None = None
+    """The folder of its run; None for a baseline."""
 
 
 @runtime_checkable
@@ -75,8 +108,8 @@ class Measure(Protocol):
         """Raised when the same settings mean something else."""
         ...
 
-    def __call__(self, subject: Any) -> dict[str, float]:
-        """The numbers by name for one `vantage.studies.lab.measures.vectors.Subject`."""
+    def __call__(self, subject: Subject) -> dict[str, float]:
+        """The numbers by name."""
         ...
 
 

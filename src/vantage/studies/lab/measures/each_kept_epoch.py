@@ -6,15 +6,15 @@ from functools import partial
 from vantage.errors import UserError
 from vantage.frozen.encoder import load
 from vantage.frozen.networks import trained_networks
-from vantage.studies.lab.experiments.contracts import Measure
-from vantage.studies.lab.measures.vectors import ProtocolAccuracy, Subject
+from vantage.studies.lab.contracts import Measure, Subject
+from vantage.studies.lab.measures.vectors import ProtocolAccuracy
 from vantage.training.folder.kept_epochs import kept_epochs
 
-__all__ = ["ByEpoch"]
+__all__ = ["EachKeptEpoch"]
 
 
 @dataclass(frozen=True)
-class ByEpoch:
+class EachKeptEpoch:
     """Another measure, of each kept epoch (`Monitoring.keep_every`)."""
 
     measure: Measure = field(default_factory=ProtocolAccuracy)

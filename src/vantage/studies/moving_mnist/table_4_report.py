@@ -1,15 +1,15 @@
 """Table 4 of InfoMin as a report: our errors beside the paper's, row by row."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 from vantage.errors import UserError
-from vantage.storage.tables import Mean
+from vantage.storage.tables import Mean, Table, csv_of
 from vantage.studies.moving_mnist.rows import INFORMATION
-from vantage.studies.reproduce.paper_table import Report
 
-__all__ = ["PUBLISHED", "table_4_report"]
+__all__ = ["PUBLISHED", "Report", "table_4_report"]
 
 _TASKS = {"digit": "digit error (%)", "background": "background error (%)", "location": "location error (pixels)"}
 
@@ -26,6 +26,35 @@ PUBLISHED: Mapping[str, tuple[float, float, float]] = MappingProxyType(
     }
 )
 """Digit error, background error (both in percent) and location error (in pixels) of each row of the paper's table."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """The table of results."""
+
+    title: str
+    """The title of the table."""
+
+    columns: tuple[str, ...]
+    """Names of the columns, starting with the column of row names."""
+
+    rows: tuple[tuple[str, ...], ...]
+    """The cells as printed."""
+
+    numbers: tuple[Mapping[str, Any], ...]
+    """The same rows as plain values: measures, deviations and the paper's values."""
+
+    notes: tuple[str, ...]
+    """Sentences below the table."""
+
+    def markdown(self) -> str:
+        """The table for documents."""
+        notes = "\n".join(f"- {note}" for note in self.notes)
+        return f"## {self.title}\n\n{Table(self.columns, self.rows).markdown()}\n\n{notes}\n"
+
+    def csv(self) -> str:
+        """The plain values for other programs, in CSV."""
+        return csv_of(self.numbers)
 
 
 def table_4_report(measures_by_row: Mapping[str, Sequence[Mapping[str, float]]], notes: tuple[str, ...]) -> Report:

@@ -3,11 +3,15 @@
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
+from vantage.composition.codec import encode
 from vantage.data.sources.source import Source
 from vantage.encoding import Work
 from vantage.errors import DataError, UserError
+from vantage.storage.files import result_file, write_json, write_text
+from vantage.storage.provenance import versions
 from vantage.storage.results import ResultsFile
 from vantage.studies.moving_mnist.clips import Clips, Scene
 from vantage.studies.moving_mnist.contrast import ClipContrast
@@ -23,21 +27,23 @@ from vantage.studies.moving_mnist.networks import ClipEncoder
 from vantage.studies.moving_mnist.rows import (
     Bench,
     ContrastiveRow,
+    RowMeasures,
     SupervisedRow,
     TableRow,
     UntrainedRow,
     chance,
+    stored_measures,
 )
 from vantage.studies.moving_mnist.shared_factors import COMBINATIONS
 from vantage.studies.moving_mnist.show import picture
+from vantage.studies.moving_mnist.table_4_report import Report, table_4_report
 from vantage.studies.moving_mnist.training import ClipTraining
-from vantage.studies.reproduce.infomin_table_4_report import table_4_report
-from vantage.studies.reproduce.paper_table import DataPath, Report, RowMeasures
+from vantage.training.folder.writer import only_writer
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["InfoMinTable4"]
+__all__ = ["InfoMinTable4", "reproduce"]
 
 _TEST = 0x7E57  # the seed of test clips
 
@@ -54,12 +60,6 @@ class InfoMinTable4:
     """
 
     name: ClassVar[str] = "infomin-table-4"
-    paths: ClassVar[tuple[DataPath, ...]] = (
-        DataPath("digits", "labeled training digits, 28 by 28 pixels, light on black, such as mnist.npz#train"),
-        DataPath("test_digits", "labeled test digits, such as mnist.npz#test"),
-        DataPath("backgrounds", "labeled training photographs (the paper: STL-10)"),
-        DataPath("test_backgrounds", "labeled test photographs of the same classes"),
-    )
 
     scene: Scene = Scene()
     """The clips."""
@@ -108,10 +108,6 @@ class InfoMinTable4:
         """The rows to train, in the order of the table."""
         return (*map(ContrastiveRow, COMBINATIONS), UntrainedRow(), SupervisedRow())
 
-    def free_settings(self) -> Mapping[str, Any]:
-        """The number of seeds: more seeds change nothing about earlier ones."""
-        return {"seeds": "any"}
-
     def check(self, sources: Mapping[str, Source]) -> None:
         """Raises `DataError` for images without labels, for too few classes, for a test set with other classes, and for
         digits of another size."""
@@ -156,15 +152,14 @@ class InfoMinTable4:
 
     def _image_sets(self, sources: Mapping[str, Source], work: Work) -> dict[str, ImageSet]:
         device, image_sets = work.resolved_device(), {}
-        work.progress.start("reading images", len(self.paths))
-        for number, path in enumerate(self.paths):
-            source = sources[path.name]
-            if "digits" in path.name:
+        work.progress.start("reading images", len(sources))
+        for number, (name, source) in enumerate(sources.items()):
+            if "digits" in name:
                 image_set = load_digits(source, self.digit_classes, work.num_workers)
             else:
                 image_set = load_backgrounds(source, self.background_side, self.background_classes, work.num_workers)
-            image_sets[path.name] = image_set.to(device)
-            work.progress.advance(number + 1, path.name.replace("_", " "))
+            image_sets[name] = image_set.to(device)
+            work.progress.advance(number + 1, name.replace("_", " "))
         work.progress.stop()
         return image_sets
 
@@ -193,6 +188,34 @@ class InfoMinTable4:
             f"I_NCE: on test clips, at most log {course.batch_size}.",
             "Chance: always the most common training class, always the middle.",
         )
+
+
+def reproduce(
+    table: InfoMinTable4, sources: Mapping[str, Source], folder: Path, work: Work | None = None
+) -> tuple[Report, tuple[Path, ...]]:
+    """Reproduce the table from `digits`, `test_digits`, `backgrounds` and `test_backgrounds`, and write it to a folder
+    as .md, .csv and .json, with a picture (.png). Returns the table and these files.
+
+    Rows that the folder holds from an earlier call with the same settings and images are not measured again. Raises
+    `UserError` if they were measured with other settings or images, or if the images do not fit.
+    """
+    table.check(sources)
+    with only_writer(folder, "reproducing in"):
+        settings, images = encode(table, "entry"), {name: source.fingerprint() for name, source in sources.items()}
+        free = {"seeds": "any"}  # more seeds change nothing about earlier ones
+        results = stored_measures(folder, {"entry": table.name, "settings": {**settings, **free}, "images": images})
+        report, image = table(sources, results, work or Work())
+        record = {
+            **{"entry": table.name, "title": report.title, "settings": settings, "images": images},
+            **{"versions": versions(), "rows": [dict(row) for row in report.numbers], "notes": list(report.notes)},
+        }
+        files = tuple(folder / f"{table.name}{ending}" for ending in (".md", ".csv", ".json", ".png"))
+        write_text(files[0], report.markdown())
+        write_text(files[1], report.csv())
+        write_json(files[2], record)
+        with result_file(files[3], "the picture") as file:
+            image.save(file, "PNG", optimize=True)
+    return report, files
 
 
 def _key(row: str, seed: int) -> str:

@@ -17,8 +17,8 @@ from vantage.storage.files import write_json
 from vantage.storage.provenance import hardware
 from vantage.storage.strangers import check_file
 from vantage.studies.lab.entry import Cell, Entry
-from vantage.studies.lab.judging.verdicts import Numbers
 from vantage.studies.lab.making.maker import Maker, arm_chain, composition, encode_measure
+from vantage.studies.lab.verdicts import Numbers
 
 __all__ = ["FOLDER", "collect", "complete_seeds", "numbers_in", "outdated", "read_results", "write_collected"]
 
