@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from vantage.errors import UserError
 from vantage.storage.near import near_path
+from vantage.storage.state import below
 
 __all__ = [
     "PICKLES",
@@ -85,7 +86,7 @@ def backbone_tensors(backbone: nn.Module, tensors: Mapping[str, Tensor], file: P
     """
     expected = backbone.state_dict()
     prefix = max(PREFIXES, key=lambda each: sum(f"{each}{name}" in tensors for name in expected))
-    candidates = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+    candidates = below(tensors, prefix)
     tops = {name for name in candidates if name not in expected and _is_on_top(name, backbone)}
     counters = {name: expected[name] for name in expected if name.endswith(_COUNTER) and name not in candidates}
     state = {name: value for name, value in candidates.items() if name not in tops} | counters

@@ -8,9 +8,19 @@ from typing import Any
 
 from vantage.measures.accuracy import error_of_difference
 
-__all__ = ["BASELINES", "LabeledResult", "as_good", "current_settings", "recorded_results"]
+__all__ = [
+    "BASELINES",
+    "RANDOM_ENCODER",
+    "RAW_PIXELS",
+    "LabeledResult",
+    "as_good",
+    "current_settings",
+    "recorded_results",
+]
 
-BASELINES = ("raw pixels", "random encoder")
+RAW_PIXELS, RANDOM_ENCODER = "raw pixels", "random encoder"
+"""What results call the two baselines."""
+BASELINES = (RAW_PIXELS, RANDOM_ENCODER)
 """Names of the baselines in records."""
 
 _CHANCE = 5.0

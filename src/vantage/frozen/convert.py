@@ -17,6 +17,7 @@ from vantage.encoders.weights import PREFIXES
 from vantage.errors import UserError
 from vantage.storage.files import reason, write_result
 from vantage.storage.near import near_path
+from vantage.storage.state import below
 
 __all__ = ["Conversion", "convert"]
 
@@ -55,7 +56,7 @@ def convert(file: Path, out: Path, key: str = "") -> Conversion:
         raise UserError(f"{out} exists already: remove it, or choose another name")
     tensors = _tensors(_load(file), file, key)
     prefix = next(each for each in PREFIXES if any(name.startswith(each) for name in tensors))
-    network = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+    network = below(tensors, prefix)
     plain = {name: value.detach().clone().contiguous() for name, value in network.items()}  # none share memory
     write_result(out, save(plain, {"format": "pt", "converted from": file.name}), "the weights")
     return Conversion(out, tuple(plain), prefix, tuple(name for name in tensors if not name.startswith(prefix)))

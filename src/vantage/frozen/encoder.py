@@ -17,7 +17,7 @@ from vantage.encoders.backbones.resnet import Backbone, width_of
 from vantage.encoders.encoder import Encoder
 from vantage.encoders.momentum import Momentum
 from vantage.encoders.roles import PerView, Role, RoleNetworks, Shared
-from vantage.errors import UserError
+from vantage.facts.results import RANDOM_ENCODER, RAW_PIXELS
 from vantage.frozen.outside import outside_weights
 from vantage.training.backbone import backbone_of, evaluation_view
 from vantage.training.folder import checkpoint, settings
@@ -79,9 +79,7 @@ def load(run_folder: Path, network: int | None = None) -> FrozenEncoder:
         weights.fill(networks)
         return _frozen(run, networks, network, weights.name, weights.file)
     run = settings.read(run_folder)
-    latest = checkpoint.latest(run_folder)
-    if latest is None:
-        raise UserError(f"{run_folder} holds no checkpoint yet: train first, or wait for the first checkpoint")
+    latest = checkpoint.newest(run_folder)
     checkpoint.check_fits(latest, run.encoders.build, _NETWORKS)
     networks = _build(run.encoders, run.seed)
     checkpoint.load_network(latest, networks, _NETWORKS)
@@ -91,14 +89,14 @@ def load(run_folder: Path, network: int | None = None) -> FrozenEncoder:
 def random_encoder(run: Run, seed: int = 0, network: int | None = None) -> FrozenEncoder:
     """The baseline of the same architecture and view, freshly initialized from `seed`. The difference from it shows
     what training added."""
-    return _frozen(run, _build(run.encoders, seed), network, "random encoder", None)
+    return _frozen(run, _build(run.encoders, seed), network, RANDOM_ENCODER, None)
 
 
 def raw_pixels(run: Run, network: int | None = None) -> FrozenEncoder:
     """The baseline without an encoder: the normalized pixels of the same view, averaged down to 32 x 32 if there
     are more."""
     view = evaluation_view(run, network)
-    return FrozenEncoder(Pixels(view.size, len(view.channels)).eval(), view, "raw pixels", run, None, None)
+    return FrozenEncoder(Pixels(view.size, len(view.channels)).eval(), view, RAW_PIXELS, run, None, None)
 
 
 def digest_of(module: nn.Module) -> str:

@@ -9,12 +9,14 @@ from vantage.branch import Branch
 from vantage.composition.fitting import everywhere
 from vantage.data.sources.source import Source
 from vantage.errors import UserError
+from vantage.facts.results import RANDOM_ENCODER
 from vantage.frozen.outside import outside_weights
 from vantage.learner import Learner
 from vantage.records import Keys
 from vantage.schedules import Adaptive, Constant
 from vantage.storage.metrics import read_metrics
-from vantage.storage.provenance import read_provenance
+from vantage.storage.provenance import first_images
+from vantage.storage.state import below
 from vantage.training.folder import checkpoint, settings
 from vantage.training.images import training_part
 from vantage.training.run import Run
@@ -134,11 +136,8 @@ def trained_networks(run_folder: Path) -> TrainedNetworks:
         weights.fill(learner.networks)
         return TrainedNetworks(weights.name, run, learner, run.batch_size, 0)
     run = settings.read(run_folder)
-    newest = checkpoint.latest(run_folder)
-    if newest is None:
-        raise UserError(f"{run_folder} holds no checkpoint yet: train first, or let it reach the first one")
-    records = read_provenance(run_folder)
-    data = records[0]["data"] if records else {"images": _count_images(newest, run), "fingerprint": ""}
+    newest = checkpoint.newest(run_folder)
+    data = first_images(run_folder) or {"images": _count_images(newest, run), "fingerprint": ""}
     images = int(data["images"])
     name, (learner, step) = Path(run_folder).absolute().name, _load_learner(run, images, newest)
     return TrainedNetworks(name, run, learner, images, step, Path(run_folder), newest, str(data["fingerprint"]))
@@ -151,7 +150,7 @@ def random_networks(like: TrainedNetworks, seed: int = 0) -> TrainedNetworks:
 
 def untrained_networks(run: Run, images: int, seed: int) -> TrainedNetworks:
     """The networks of a run on a number of images before its first step, initialized from `seed`."""
-    return TrainedNetworks("random encoder", run, _new_learner(run, images, seed), images, 0)
+    return TrainedNetworks(RANDOM_ENCODER, run, _new_learner(run, images, seed), images, 0)
 
 
 def _load_learner(run: Run, images: int, file: Path) -> tuple[Learner, int]:
@@ -159,8 +158,7 @@ def _load_learner(run: Run, images: int, file: Path) -> tuple[Learner, int]:
     checkpoint.check_fits(file, lambda: Learner(run.encoders, run.branches, images, run.seed), _LEARNER)
     tensors, facts = checkpoint.load(file)
     learner = _new_learner(run, images, run.seed)
-    state = {name.removeprefix(_LEARNER): tensor for name, tensor in tensors.items() if name.startswith(_LEARNER)}
-    checkpoint.fill(learner, state, file)
+    checkpoint.fill(learner, below(tensors, _LEARNER), file)
     return learner, int(facts["step"])
 
 

@@ -14,7 +14,7 @@ import torch
 
 from vantage.errors import UserError
 
-__all__ = ["command", "hardware", "provenance", "read_provenance", "versions"]
+__all__ = ["command", "first_images", "hardware", "provenance", "read_provenance", "versions"]
 
 _PACKAGES = ("vantage-ssl", "torch", "torchvision", "lightning-fabric", "numpy", "pillow", "scikit-learn", "timm")
 
@@ -33,6 +33,15 @@ def provenance(fingerprint: str, images: int) -> dict[str, Any]:
 def command() -> str:
     """The command line of this process, with the program's name but not its folder."""
     return " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])
+
+
+def first_images(folder: Path) -> dict[str, Any] | None:
+    """Number and fingerprint of the images that a run started on; `None` if there is no record of it.
+
+    Raises `UserError` if the record is damaged.
+    """
+    records = read_provenance(folder)
+    return records[0]["data"] if records else None
 
 
 def read_provenance(folder: Path) -> list[dict[str, Any]]:

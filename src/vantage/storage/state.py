@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from vantage.storage.cache import try_write
 
-__all__ = ["MINUTES", "StateFile", "State", "restore", "tensors_of"]
+__all__ = ["MINUTES", "State", "StateFile", "below", "restore", "tensors_of"]
 
 MINUTES = 1.0
 """Minutes between two states, unless a training says otherwise."""
@@ -25,6 +25,11 @@ _FITS: dict[str, Callable[[Any], bool]] = {
     "losses": lambda value: isinstance(value, list) and all(isinstance(loss, float) for loss in value),
 }
 """Whether a fact that a training needs is what it wrote."""
+
+
+def below(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """The tensors whose names begin with `prefix`, by the rest of their names."""
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
 class State(NamedTuple):

@@ -16,6 +16,7 @@ from vantage.encoders.normalization.grouped import set_accumulation
 from vantage.errors import UserError
 from vantage.learner import Fresh, Learner
 from vantage.processes.sharing import by_first
+from vantage.storage.state import below
 from vantage.training.computing.buckets import lay_out
 from vantage.training.computing.compiling import compile_learner
 from vantage.training.feed import open_feed
@@ -134,10 +135,7 @@ class Session:
     def _restore(self, path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
         _refuse_edited(facts, self.run)
         for name, module in (("learner", self.learner), ("monitor", self.monitor)):
-            prefix = f"{name}."
-            checkpoint.fill(
-                module, {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}, path
-            )
+            checkpoint.fill(module, below(tensors, f"{name}."), path)
         if processes.rank():  # what was saved are sums over all processes, which the first keeps
             self.monitor.reset()
         restore_optimizer(self.optimizer.optimizer, tensors, facts["optimizer"])

@@ -9,6 +9,7 @@ from vantage.encoding import Work
 from vantage.errors import TimeTooShort, UserError
 from vantage.estimators import InfoNCE
 from vantage.evaluate import KNN, LinearCached, evaluate
+from vantage.facts.results import BASELINES
 from vantage.planning import plan
 from vantage.planning.measured_rungs import SpeedMeasure
 from vantage.planning.speed import measure_speed
@@ -120,7 +121,7 @@ def demo(folder: Path, progress: Progress | None = None) -> DemoResult:
     progress = progress or QuietProgress()
     if not _train(folder, progress).finished:
         raise KeyboardInterrupt
-    columns: dict[str, list[float]] = {"raw pixels": [], "random encoder": [], "trained encoder": []}
+    columns: dict[str, list[float]] = {name: [] for name in (*BASELINES, "trained encoder")}
     for protocol in (KNN(k=20, temperature=0.1), LinearCached(l2=(1e-2,))):
         sources = Photographs("train"), Photographs("test")
         result = evaluate(folder, protocol, *sources, baselines=True, work=Work(progress=progress))

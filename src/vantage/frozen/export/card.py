@@ -99,7 +99,7 @@ def _results(results: Iterable[LabeledResult], digest: str) -> list[str]:
     results_here = [result for result in results if result.encoder == digest]
     if not results_here:
         return ["## Results", "No evaluation of this backbone is recorded in the run's folder."]
-    head = ("protocol", "settings", "measure", "run", "raw pixels", "random encoder", "test images")
+    head = ("protocol", "settings", "measure", "run", *BASELINES, "test images")
     rows = [
         (
             f"{result.protocol}, version {result.version}",

@@ -7,7 +7,7 @@ from vantage.data.sources.source import Source
 from vantage.errors import UserError
 from vantage.frozen.encoder import FrozenEncoder, load
 from vantage.frozen.outside import outside_weights
-from vantage.storage.provenance import read_provenance
+from vantage.storage.provenance import first_images
 from vantage.training.images import training_part
 
 __all__ = ["count_pretraining_images", "encoders_by_name"]
@@ -35,12 +35,12 @@ def encoders_by_name(run: Path, others: Sequence[Path]) -> dict[str, FrozenEncod
 def count_pretraining_images(run: Path, encoder: FrozenEncoder, images: Source, test: Source) -> int | None:
     """How many of the test images, which were held out of `images`, the run was pretrained on; None if unknown. A
     separate test set is not counted, since its names may coincide."""
-    records = [] if outside_weights(run) else read_provenance(run)
+    first = None if outside_weights(run) else first_images(run)
     try:
         training_images = training_part(images, encoder.run.data)
     except UserError:  # it was trained on more images than these
         return None
-    if not records or records[0]["data"].get("fingerprint") != training_images.fingerprint():
+    if first is None or first.get("fingerprint") != training_images.fingerprint():
         return None
     training_names = {training_images.name(number) for number in range(len(training_images))}
     return sum(test.name(number) in training_names for number in range(len(test)))

@@ -7,6 +7,7 @@ from vantage.branch import Branch
 from vantage.composition.fitting import everywhere
 from vantage.encoders import Convolutions, Encoder, LinearHead, PerView, ResNet
 from vantage.estimators import InfoNCE
+from vantage.facts.results import BASELINES, RANDOM_ENCODER, RAW_PIXELS
 from vantage.memory import InBatch, Queue
 from vantage.negatives import OtherImages
 from vantage.positives import OtherViews
@@ -22,7 +23,6 @@ IMAGES, BATCH, QUEUE = 7_500, 64, 2_048
 """Training images of a set (equally many of each class), batch size, and keys in a queue."""
 
 _HALF = (16, 32, 64, 128)
-_RAW, _RANDOM = "raw pixels", "random encoder"
 _RATE = 0.03
 """Constant learning rate of a base at that batch size: four times the papers' .03 per 256 images, since runs are
 short."""
@@ -79,9 +79,9 @@ def branch(run: Run, start: Arm, epochs: int = 1) -> Arm:
 def floors(arm: Arm, *more: Measure) -> tuple[Cell, Cell]:
     """Raw pixels and a random encoder for the images of an arm; the encoder may have more measures than accuracy."""
     raw, random = Untrained(arm, pixels=True), Untrained(arm)
-    return Cell(_RAW, raw, (ProtocolAccuracy(),)), Cell(_RANDOM, random, (ProtocolAccuracy(), *more))
+    return Cell(RAW_PIXELS, raw, (ProtocolAccuracy(),)), Cell(RANDOM_ENCODER, random, (ProtocolAccuracy(), *more))
 
 
 def gate(base: str) -> Gate:
     """The gate that a base passes if a linear classifier puts it above both floors."""
-    return Gate(base, (_RAW, _RANDOM), "linear-cached")
+    return Gate(base, BASELINES, "linear-cached")

@@ -23,6 +23,7 @@ from vantage.progress import Progress, QuietProgress
 from vantage.storage.files import write_json, write_text
 from vantage.storage.metrics import Metrics
 from vantage.storage.provenance import provenance, read_provenance
+from vantage.storage.state import below
 from vantage.storage.strangers import check_run_folder
 from vantage.studies.view_learning.game import Game, LabeledBatch, NotFinite
 from vantage.studies.view_learning.images import LearningImages, images_of
@@ -186,20 +187,16 @@ class _LearningRun:
     def restore(self, newest: Path) -> None:
         """Restore a checkpoint."""
         tensors, facts = checkpoint.load(newest)
-        checkpoint.fill(self.game.players, _below(tensors, "players"), newest)
+        checkpoint.fill(self.game.players, below(tensors, "players."), newest)
         with checkpoint.restoring(newest):
             for name, optimizer in self._optimizers():
-                slots.restore_optimizer(optimizer, _below(tensors, name), facts[name])
+                slots.restore_optimizer(optimizer, below(tensors, f"{name}."), facts[name])
             self.step, self.seconds = int(facts["step"]), float(facts["seconds"])
             self.means, self.best = Means.of(facts["means"]), float("inf" if facts["best"] is None else facts["best"])
 
     def _optimizers(self) -> list[tuple[str, torch.optim.Optimizer]]:
         optimizers = (("down", self.game.descent), ("up", self.game.ascent))
         return [(name, optimizer) for name, optimizer in optimizers if optimizer is not None]
-
-
-def _below(tensors: dict[str, Tensor], name: str) -> dict[str, Tensor]:
-    return {path.removeprefix(f"{name}."): value for path, value in tensors.items() if path.startswith(f"{name}.")}
 
 
 def _check_same_settings(previous: ViewLearning, learning: ViewLearning, folder: Path) -> None:

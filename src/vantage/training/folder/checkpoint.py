@@ -30,6 +30,7 @@ __all__ = [
     "digest_of",
     "fill",
     "latest",
+    "newest",
     "load",
     "load_network",
     "restoring",
@@ -78,6 +79,14 @@ def latest(run_folder: Path) -> Path | None:
     """The newest complete checkpoint of a run, or `None`."""
     checkpoints = complete_checkpoints(run_folder)
     return checkpoints[-1] if checkpoints else None
+
+
+def newest(run_folder: Path) -> Path:
+    """The newest complete checkpoint of a run. Raises `UserError` if there is none."""
+    path = latest(run_folder)
+    if path is None:
+        raise UserError(f"{run_folder} holds no checkpoint yet: train first, or let it reach the first one")
+    return path
 
 
 def complete_checkpoints(run_folder: Path) -> list[Path]:

@@ -11,7 +11,7 @@ from vantage.errors import UserError
 from vantage.machine.launchers import launcher
 from vantage.processes.sharing import same_on_all
 from vantage.storage.cache import digest
-from vantage.storage.provenance import read_provenance
+from vantage.storage.provenance import first_images
 from vantage.training.folder import settings
 from vantage.training.run import Data, Hardware, Run
 
@@ -46,8 +46,8 @@ def check_same_run(run: Run, folder: Path, data: dict[str, Any]) -> None:
     them stop."""
     before = settings.read(folder)
     refuse_conflicts(before, run)
-    records = read_provenance(folder)
-    if not records or records[0]["data"] == data:
+    first = first_images(folder)
+    if first is None or first == data:
         return
     for name in ("hold_out", "max_images"):
         old, new = getattr(before.data, name), getattr(run.data, name)
@@ -57,7 +57,7 @@ def check_same_run(run: Run, folder: Path, data: dict[str, Any]) -> None:
                 " was, or start a new run"
             )
     raise UserError(
-        f"the run in {folder} began on {records[0]['data']['images']:,} images, but the {data['images']:,} given "
+        f"the run in {folder} began on {first['images']:,} images, but the {data['images']:,} given "
         "now are not the same: give the same images again (--data PATH if they have moved, or `source` from Python)"
     )
 

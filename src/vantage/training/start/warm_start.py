@@ -26,7 +26,8 @@ from vantage.composition.codec import decode
 from vantage.encoders.weights import read_weights
 from vantage.errors import UserError
 from vantage.storage.files import digest_of_file
-from vantage.storage.provenance import read_provenance
+from vantage.storage.provenance import first_images, read_provenance
+from vantage.storage.state import below
 from vantage.training.folder import checkpoint, settings
 from vantage.training.run import Run
 
@@ -57,8 +58,7 @@ class WarmStart:
 
     def state(self, *path: str) -> dict[str, Tensor]:
         """The tensors under a path, by the rest of their names."""
-        prefix = "".join(f"{name}." for name in path)
-        return {name.removeprefix(prefix): value for name, value in self.tensors.items() if name.startswith(prefix)}
+        return below(self.tensors, "".join(f"{name}." for name in path))
 
 
 def read_start(path: Path | str) -> WarmStart:
@@ -72,15 +72,12 @@ def read_start(path: Path | str) -> WarmStart:
     at_checkpoint = path.parent.name == "checkpoint" and not (path / settings.FILE).exists()
     folder = path.parent.parent if at_checkpoint else path
     run_settings = settings.read(folder)
-    newest = path if at_checkpoint else checkpoint.latest(folder)
-    if newest is None or not newest.is_dir():
-        missing = f"{folder} holds no checkpoint yet" if newest is None else f"there is no checkpoint {newest}"
-        raise UserError(f"{missing}: let the run reach it, or start from another")
+    newest = path if at_checkpoint else checkpoint.newest(folder)
+    if not newest.is_dir():
+        raise UserError(f"there is no checkpoint {newest}: let the run reach it, or start from another")
     tensors, facts = checkpoint.load(newest)
     run = decode(facts["run"], Run) if "run" in facts else run_settings
-    records = read_provenance(folder)
-    images = records[0]["data"] if records else None
-    return WarmStart(newest, run, images, tensors, facts, checkpoint.digest_of(newest))
+    return WarmStart(newest, run, first_images(folder), tensors, facts, checkpoint.digest_of(newest))
 
 
 def recorded_start(folder: Path) -> WarmStart | None:
