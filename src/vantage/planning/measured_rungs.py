@@ -13,6 +13,7 @@ from vantage.data.splits import hold_out_mask
 from vantage.errors import UserError
 from vantage.machine.devices import uses_cuda
 from vantage.planning.ladder import Rung, rungs, suitable_size
+from vantage.planning.mirror import is_symmetric, without_flips
 from vantage.planning.sizing import PlanOptions, compose, fit_run, least_epochs
 from vantage.planning.speed import SHORT_LOOK, Speed
 from vantage.planning.squares import SizeLook, decoding_seconds, keep_squares, look_at_sizes
@@ -132,6 +133,7 @@ def measure_rungs(
         options.size,
         options.keep_network,
     )
+    mirror = options.keep_views or is_symmetric(source)
     share, measured, refusal = _hold_out_share(source), list[MeasuredRung](), UserError("there is no rung")
     for rung in ladder:
         if (
@@ -139,7 +141,9 @@ def measure_rungs(
         ):  # a more expensive rung is no faster than this one
             break
         try:
-            recipe_run = keep_squares(_recipe_run(options, rung, share), rung.size, source, look, seconds_left())
+            recipe_run = keep_squares(
+                _recipe_run(options, rung, share, mirror), rung.size, source, look, seconds_left()
+            )
             measured.append(_try(rung, recipe_run, source, options, measure, look))
         except UserError as problem:  # a path that the user set may exist on another rung
             refusal = problem
@@ -214,8 +218,9 @@ def _try(
     return MeasuredRung(rung, recipe_run, run, len(part), measure(run, part), decoding)
 
 
-def _recipe_run(options: PlanOptions, rung: Rung, share: float) -> Run:
+def _recipe_run(options: PlanOptions, rung: Rung, share: float, mirror: bool) -> Run:
     run = compose(options, rung)
+    run = run if mirror else without_flips(run)
     if "data.hold_out" in options.changes(run) or run.data.hold_out:
         return run
     return replace(run, data=replace(run.data, hold_out=share))

@@ -147,7 +147,8 @@ def plan(
     training steps, and the plan takes the most expensive pair that still sees enough images in the time
     (`vantage.planning.ladder`): small networks on a CPU, ResNets on a GPU. The minutes cover everything: the trials,
     decoding, training, and the evaluation at the end, as in `vantage pretrain`. Images of several sizes are decoded
-    once, and kept as squares, if there is time for it (`vantage.planning.squares`). The speed determines the number of
+    once, and kept as squares, if there is time for it (`vantage.planning.squares`). Without a `recipe`, views are not
+    mirrored if images and mirror images differ (`vantage.planning.mirror`). The speed determines the number of
     epochs (at most 1,000) and, if there is not enough time for the whole set, the number of images. These determine
     batch size, learning rate, warm-up, momentum, queue and clusters (`vantage.planning.sizing`). Without a `recipe`,
     the method is SimCLR up to 96 pixels and MoCo v2 above. If there are labels, a tenth of the images (at most about
@@ -167,7 +168,13 @@ def plan(
     method = recipe or default_recipe
     if backbone is not None:
         method = partial(_on, method, backbone)
-    options = PlanOptions(method, size, keep_network=backbone is not None, changes=lambda run: overrides)
+    options = PlanOptions(
+        method,
+        size,
+        keep_network=backbone is not None,
+        keep_views=recipe is not None,
+        changes=lambda run: overrides,
+    )
     return make_plan(source, minutes, options, measure=measure).run
 
 

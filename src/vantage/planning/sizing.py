@@ -80,6 +80,9 @@ class PlanOptions:
     keep_network: bool = False
     """Whether to keep the recipe's network."""
 
+    keep_views: bool = False
+    """Whether to keep the recipe's views, even if the images have no mirror symmetry."""
+
     keep_optimizer: bool = False
     """Whether to keep the recipe's optimizer, even for a short run."""
 

@@ -5,6 +5,7 @@ from vantage.composition.printing import in_a_line
 from vantage.encoders import Encoder
 from vantage.training.backbone import evaluation_view
 from vantage.training.run import Run
+from vantage.views.operations.flip import HorizontalFlip
 
 __all__ = ["choices", "describe_networks", "view_sides"]
 
@@ -14,9 +15,15 @@ def choices(run: Run) -> list[tuple[str, str]]:
     rate = getattr(run.learning_rate, "base", None)
     optimizer = f"{type(run.optimizer).__name__}{f' at {rate:.2g}' if rate else ''}"
     return [
-        ("network", f"{describe_networks(run)}, views of {view_sides(run)} px"),
+        ("network", f"{describe_networks(run)}, views of {view_sides(run)} px{_never_mirrored(run)}"),
         ("method", f"{run.recipe}, batch {run.batch_size:,}, {optimizer}"),
     ]
+
+
+def _never_mirrored(run: Run) -> str:
+    """A note if the views' flips are turned off."""
+    flips = [part.probability for part in parts_of(run.views) if isinstance(part, HorizontalFlip)]
+    return ", never mirrored" if flips and not any(flips) else ""
 
 
 def describe_networks(run: Run) -> str:

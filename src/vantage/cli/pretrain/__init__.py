@@ -163,9 +163,10 @@ def _train_planned(
     plan_options = PlanOptions(
         plan,
         options.size,
-        bool(options.backbone or options.init),
-        bool(options.optimizer),
-        lambda run: _changes(run, settings),
+        keep_network=bool(options.backbone or options.init),
+        keep_views=bool(options.recipe),
+        keep_optimizer=bool(options.optimizer),
+        changes=lambda run: _changes(run, settings),
     )
     data = without_hold_out(replace_at(plan(224), early).data)
     minutes = _MINUTES if options.minutes is None else options.minutes
