@@ -28,6 +28,7 @@ from vantage.training.images import open_images
 from vantage.training.run import Run
 from vantage.training.session import Session, check_belongs
 from vantage.training.signals import Signals, anywhere
+from vantage.training.start.doubts import doubts
 from vantage.training.start.first_rows import begin
 from vantage.training.start.warm_parts import take
 from vantage.training.start.warm_start import WarmStart, read_start, recorded_start
@@ -70,6 +71,8 @@ def train(
     the methods of `Source`, gives the images in place of `run.data.path`. Its fingerprint is recorded, so that `resume`
     can check that the images are the same. SIGINT and SIGTERM save a checkpoint and end the run early.
 
+    `progress` also gets a line for what is unlikely to be meant, such as views that no branch uses.
+
     `init` is a warm start: the folder of another run under any recipe, one of its checkpoints, or a file of weights.
     The networks start from it, and so do the optimizer and the memories as far as they fit
     (`vantage.training.start.warm_start`). The progress and `provenance.json` list what was taken. Steps count from 0,
@@ -81,9 +84,12 @@ def train(
     """
     folder = Path(folder)
     refuse_a_run(folder)
+    progress = progress or QuietProgress()
     start = None if init is None else read_start(init)
+    for line in doubts(run):
+        progress.line(line)
     with using_threads(run.hardware.threads):
-        return _train(run, folder, None, progress or QuietProgress(), source, start, resumed=False)
+        return _train(run, folder, None, progress, source, start, resumed=False)
 
 
 def resume(
