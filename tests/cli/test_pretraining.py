@@ -130,6 +130,25 @@ def test_what_was_fitted_and_what_was_given_is_reported(
     assert capsys.readouterr() == ("", "")
 
 
+def test_a_part_in_place_of_another_is_shown_with_all_its_fields(
+    training: TrainingStub, images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_of(
+        training,
+        "pretrain",
+        "moco_v1",
+        "--data",
+        images,
+        "--out",
+        tmp_path / "run",
+        "--set",
+        "branches.0.estimator=JCL()",
+    )
+    line = next(line for line in capsys.readouterr().err.splitlines() if "branches.0.estimator: " in line)
+    assert "recipe InfoNCE(temperature=0.07, margin=0.0), " in line
+    assert "this run JCL(temperature=0.2, strength=Constant(value=4.0)) (given)" in line
+
+
 def test_other_processes_of_a_run_say_nothing(
     training: TrainingStub,
     images: Path,

@@ -8,7 +8,7 @@ import pytest
 from vantage.composition.assignments import assign
 from vantage.errors import UserError
 from vantage.progress import QuietProgress
-from vantage.recipes import RECIPES, VARIANTS, jcl
+from vantage.recipes import RECIPES, VARIANTS, jcl, moco_v2
 from vantage.training.loop import train
 from vantage.training.run import Data
 from vantage.training.start.doubts import doubts
@@ -24,6 +24,16 @@ def test_views_that_no_branch_uses_are_noted():
     (line,) = doubts(run)
     assert line.startswith("no branch uses 4 of the 6 views made of each image (2, 3, 4, 5): name them")
     assert not list(doubts(assign(run, ["branches.0.pool=2,3", "branches.0.query=4", "branches.0.keys=0,1,5"])))
+
+
+@pytest.mark.parametrize("positives", ["OtherViews()", "FixedViews()", "Remembered()", "ClusterMate()"])
+def test_jcl_with_one_positive_is_noted_as_info_nce(positives: str):
+    run = assign(moco_v2(32), ["estimator=JCL(0.3)", f"positives={positives}"])
+    assert list(doubts(run)) == [
+        "branch 0 gives each query one positive, so JCL is InfoNCE(0.3), whatever its strength: name several views in"
+        " Branch.keys"
+    ]
+    assert not list(doubts(assign(run, ["positives=ClusterMates()"])))
 
 
 class Lines(QuietProgress):
