@@ -26,7 +26,7 @@ from vantage.schedules import Constant
             ["negatives=(OtherImages(), Ring())", "branches.0.negatives.1.drop=Constant(0.2)", "drop.value=.3"],
             {"branches.0.negatives": (OtherImages(), Ring(drop=Constant(0.3)))},
         ),
-        (["branches.0.memory.length=5", "branches.0.memory=Queue(7)"], {"branches.0.memory.length": 7}),
+        (["branches.0.memory=Queue(7)", "branches.0.memory.length=5"], {"branches.0.memory.length": 5}),
         (["batch-size=6", "accumulate=3"], {"batch_size": 6, "accumulate": 3}),
     ],
 )
@@ -57,10 +57,45 @@ def test_what_cannot_be_set(word: str, message: str) -> None:
         assign(moco_v2(32), [word], may_set=lambda path: path != "recipe", name="moco_v2")
 
 
-def test_a_part_that_is_set_later_takes_the_place_of_its_fields() -> None:
-    assert set(read_assignments(moco_v2(32), ["temperature=0.5", "branches.0.estimator=JCL()"])) == {
-        "branches.0.estimator"
-    }
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["temperature=0.5", "branches.0.estimator=JCL()"], "temperature is set, but branches.0.estimator after it"),
+        (["negatives=()", "estimator=JCL()", "branches=(Branch(Queue(9),OtherViews(),(),InfoNCE()),)"], "negatives is"),
+        (["epochs=3", "seed=1", "epochs=4"], "^epochs is set twice: leave one out$"),
+        (
+            ["temperature=.1", "branches.0.estimator.temperature=.1"],
+            "temperature is set twice, also as branches.0.esti",
+        ),
+        (["views.views.1.crop.size=20", "crop.size=24"], "views.views.1.crop.size is set, but crop.size after it"),
+        (["crop.size=24", "views.0.crop.size=20", "views.1.crop.size=20"], "crop.size is set twice, also as views.1"),
+        (
+            ["crop.scale.0=.3", "crop.scale=.2,1"],
+            "crop.scale.0 is set, but crop.scale after it replaces it: set crop.sc",
+        ),
+        (
+            ["estimator=JCL()", "strength.value=1", "strength=Constant(2)"],
+            "strength.value is set, but strength after it",
+        ),
+    ],
+)
+def test_what_a_later_text_replaces_is_refused(words: list[str], message: str) -> None:
+    with pytest.raises(UserError, match=message) as refusal:
+        read_assignments(moco_v2(32), words)
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["branches.0.estimator=JCL()", "temperature=0.5", "strength=Constant(1)", "strength.value=2"],
+        ["crop.size=24", "views.0.crop.size=20"],
+        ["crop.scale.0=.3", "crop.scale.1=.9"],
+        ["hardware=Hardware()", "hardware.threads=2", "hardware.devices=1"],
+    ],
+)
+def test_a_field_may_be_set_inside_of_what_was_set_before(words: list[str]) -> None:
+    assert read_assignments(moco_v2(32), words)
 
 
 def test_commas_within_brackets_and_quotes_separate_nothing() -> None:
