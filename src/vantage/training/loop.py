@@ -20,6 +20,7 @@ from vantage.storage.metrics import Metrics
 from vantage.storage.provenance import provenance, read_provenance
 from vantage.storage.strangers import check_run_folder
 from vantage.training.computing.launch import launch
+from vantage.training.ended import continues, last_step
 from vantage.training.folder import checkpoint, settings
 from vantage.training.folder.kept_epochs import keep_if_due, refuse_kept
 from vantage.training.folder.same_run import check_same_everywhere, check_same_run
@@ -99,16 +100,21 @@ def resume(
 
     `run` may differ from the stored settings only in `hardware`, `monitoring` and `data` (but not in
     `data.shuffle_window`); any other difference raises `UserError`. A run that was trained on a `source` needs it
-    again.
+    again, unless all its steps are done: nothing is then left for which its images would be read.
     """
     folder = Path(folder)
     refuse_kept(folder)
     check_run_folder(folder)
     newest = checkpoint.latest(folder)
     start = None if newest else recorded_start(folder)
-    run = run or settings.read(folder)
+    run, progress = run or settings.read(folder), progress or QuietProgress()
+    if newest and source is None and not run.data.path and (step := last_step(run, folder, newest)) is not None:
+        with only_writer(folder):
+            keep_if_due(run, folder, run.epochs)  # a killed process may have written the checkpoint only
+        progress.line(continues(step, step))
+        return TrainingOutcome(folder, step, finished=True)
     with using_threads(run.hardware.threads):
-        return _train(run, folder, newest, progress or QuietProgress(), source, start, resumed=True)
+        return _train(run, folder, newest, progress, source, start, resumed=True)
 
 
 def _train(
@@ -146,19 +152,11 @@ def _train(
         if start is not None:
             session.save(folder, step, clock)
         if resumed:
-            progress.line(_continues(step if newest else None, run.epochs * session.feed.steps))
+            progress.line(continues(step if newest else None, run.epochs * session.feed.steps))
         with Signals() as signals:
             step = _loop(session, folder, step, clock, progress, signals)
     progress.stop()
     return TrainingOutcome(folder, step, finished=step == run.epochs * session.feed.steps)
-
-
-def _continues(step: int | None, steps: int) -> str:
-    """The line that says where a resumed run continues; None stands for no checkpoint."""
-    if step == steps:
-        return f"all {steps:,} steps are done already"
-    at = "there is no checkpoint yet: starting at the first step" if step is None else f"continuing at step {step:,}"
-    return f"{at} of {steps:,}"
 
 
 def _must_stay(folder: Path) -> bool:
