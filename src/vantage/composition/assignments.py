@@ -3,10 +3,11 @@
 The end of a path is enough: `crop.size` sets the size of every crop. `crop.scale.0` is the first number of a scale.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args
 
-from vantage.composition.expression import read_value
+from vantage.composition.expression import read_value, takes_number
 from vantage.composition.fields import Setting, replace_at, settings_in
 from vantage.composition.names import RENAMED_FIELDS
 from vantage.composition.suggest import did_you_mean
@@ -65,7 +66,7 @@ def changes_in(
     changes: dict[str, Any] = {}
     for setting, position in _targets(_settings(value, earlier, may_set), path, name):
         if position is None:
-            new = read_value(text, setting.annotation, setting.path)
+            new = _read(text, setting)
         else:
             kinds = get_args(setting.annotation)
             kind = kinds[0 if kinds[-1] is Ellipsis else position]
@@ -78,6 +79,25 @@ def changes_in(
             below = setting.path.removeprefix(f"{above}.")
             changes[above] = replace_at(changes.get(above, earlier[above]), {below: new})
     return changes
+
+
+def _read(text: str, setting: Setting) -> Any:
+    """The new value of a setting. If it is a number in place of a part, the error names a number of the part there."""
+    try:
+        return read_value(text, setting.annotation, setting.path)
+    except UserError as problem:
+        names = [name for name, value in getattr(setting.value, "__dict__", {}).items() if type(value) in (int, float)]
+        if takes_number(setting.annotation) or not _is_number(text) or not names:
+            raise
+        own = f"{setting.path}.{names[0]}={text.strip()}"
+        raise UserError(f"{problem}; for a number of the {type(setting.value).__name__} there, write {own}") from None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 def split_values(text: str) -> tuple[str, ...]:
