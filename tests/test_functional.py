@@ -3,8 +3,10 @@
 b: images   m: negatives   d: width
 """
 
+import importlib.util
 import itertools
 from collections.abc import Callable
+from types import ModuleType
 
 import pytest
 import synthetic
@@ -153,3 +155,48 @@ def test_their_order_is_as_their_parts_have_it():
     )
     for one, other in itertools.pairwise(same):
         assert_close(one, other, rtol=0, atol=1e-12)
+
+
+@pytest.fixture(scope="module")
+def unchecked() -> ModuleType:
+    """The module as users import it. The tests' checks of annotations would refuse its arguments first."""
+    spec = importlib.util.spec_from_file_location("unchecked_functional", functional.__file__)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+OF_TWO_VIEWS = (
+    ((16,), (8, 16), None, r"z1 has the shape \(16,\): give \(images, width\)$"),
+    ((8, 16), (8, 1, 16), None, r"z2 has the shape \(8, 1, 16\): give \(images, width\)$"),
+    ((8, 16), (7, 16), None, "z1 has 8 rows, z2 has 7: row i of both shows the same image, so give equally many"),
+    ((8, 16), (8, 15), None, "the rows of z1 have 16 numbers, those of z2 15: give vectors of the same width"),
+    ((8, 16), (8, 16), (16,), r"negatives has the shape \(16,\): give \(negatives, width\)$"),
+    ((8, 16), (8, 16), (5, 4), "the rows of z1 have 16 numbers, those of negatives 4"),
+    ((8, 0), (8, 0), None, r"z1 has the shape \(8, 0\): give \(images, width\), none of them 0"),
+)
+OF_SEVERAL_KEYS = (
+    ((8, 16), (8, 16), None, r"give \(images, keys, width\); one key for each image is keys\[:, None\]"),
+    ((8, 16), (7, 2, 16), None, "z1 has 8 rows, keys has 7"),
+    ((8, 16), (8, 2, 15), None, "the rows of z1 have 16 numbers, those of keys 15"),
+    ((8, 16), (8, 0, 16), None, r"keys has the shape \(8, 0, 16\): give \(images, keys, width\), none of them 0"),
+    ((8, 16), (8, 2, 16), (5,), "negatives has the shape"),
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "query", "keys", "negatives", "message"),
+    [(name, *case) for name, *_ in CASES for case in OF_TWO_VIEWS] + [("jcl", *case) for case in OF_SEVERAL_KEYS],
+)
+def test_rows_that_do_not_fit_together_are_refused(
+    unchecked: ModuleType,
+    name: str,
+    query: tuple[int, ...],
+    keys: tuple[int, ...],
+    negatives: tuple[int, ...] | None,
+    message: str,
+):
+    far = None if negatives is None else torch.ones(negatives)
+    with pytest.raises(UserError, match=message):
+        getattr(unchecked, name)(torch.ones(query), torch.ones(keys), negatives=far)

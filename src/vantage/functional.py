@@ -9,7 +9,7 @@ float32, and autocast does not apply here.
 * With `negatives` (such as a queue) the rows of `z1` are the queries, those of `z2` their positives, and only the rows
   of `negatives` are negatives: MoCo.
 
-A batch of one image without `negatives` raises `UserError`.
+A batch of one image without `negatives` raises `UserError`, and so do rows that do not fit together.
 
 b: images   k: keys of an image   m: negatives   d: width
 """
@@ -29,6 +29,13 @@ from vantage.records import Keys
 from vantage.schedules import Constant
 
 __all__ = ["debiased", "hcl", "info_nce", "jcl", "margin", "ring"]
+
+_AXES = {
+    "z1": ("images", "width"),
+    "z2": ("images", "width"),
+    "keys": ("images", "keys", "width"),
+    "negatives": ("negatives", "width"),
+}
 
 
 def info_nce(
@@ -137,6 +144,7 @@ def jcl(
     >>> round(jcl(z1, keys, temperature=1.0).item(), 4)  # log(e + 9) - 1: equal keys have no spread
     1.4612
     """
+    _check_shapes({"z1": z1, "keys": keys, "negatives": negatives})
     if negatives is not None:
         negatives = _in_float(negatives)
         negatives = negatives / negatives.norm(dim=1, keepdim=True).clamp(min=1.0)
@@ -151,6 +159,7 @@ def _of_two_views(
     rules: tuple[Rule, ...] = (),
 ) -> Float[Tensor, ""]:
     """One direction against negatives from outside, or the mean of both directions within the batch."""
+    _check_shapes({"z1": z1, "z2": z2, "negatives": negatives})
     if negatives is not None:
         return _loss(z1, z2[:, None], estimator, normalize(_in_float(negatives), dim=1), rules, OtherViews())
     first = _loss(z1, z2[:, None], estimator, None, rules, OtherViews())
@@ -183,3 +192,24 @@ def _loss(
 def _in_float(rows: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
     """The rows in float32, or in float64 if they are."""
     return rows.to(torch.promote_types(rows.dtype, torch.float32))
+
+
+def _check_shapes(rows: dict[str, Float[Tensor, "..."] | None]) -> None:
+    """Raises `UserError` unless all tensors have their axes, and as many images and the same width as `z1`."""
+    queries = rows["z1"]
+    assert queries is not None
+    for name, each in rows.items():
+        if each is None:
+            continue
+        axes, shape = _AXES[name], tuple(each.shape)
+        if len(shape) != len(axes):
+            hint = "; one key for each image is keys[:, None]" if "keys" in axes else ""
+            raise UserError(f"{name} has the shape {shape}: give ({', '.join(axes)}){hint}")
+        if 0 in shape[1:]:
+            raise UserError(f"{name} has the shape {shape}: give ({', '.join(axes)}), none of them 0")
+        if axes[0] == "images" and shape[0] != len(queries):
+            found = f"z1 has {len(queries):,} rows, {name} has {shape[0]:,}"
+            raise UserError(f"{found}: row i of both shows the same image, so give equally many")
+        if shape[-1] != queries.shape[-1]:
+            found = f"the rows of z1 have {queries.shape[-1]:,} numbers, those of {name} {shape[-1]:,}"
+            raise UserError(f"{found}: give vectors of the same width")

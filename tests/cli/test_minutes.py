@@ -82,7 +82,7 @@ def test_a_recipe_is_sized_and_the_table_says_what_was_planned(call: Call, capsy
     message = capsys.readouterr().err
     assert run.recipe == "moco_v2" and run.branches[0].estimator.temperature == 0.3
     assert "method: moco_v2, batch 8, SGD" in message
-    assert "encoders.encoder.backbone: recipe ResNet(small=True), this run ResNet9(" in message
+    assert "encoders.encoder.backbone: recipe ResNet(depth=18, small=True, " in message
     assert "(planned for 1 minute)" in message and "this run 0.3 (given)" in message
 
 

@@ -47,7 +47,7 @@ def test_pretrain_fits_the_recipe_and_lets_the_user_win(training: TrainingStub, 
         ("--on-bad-image stop --num-workers 1", {"data.on_bad_image": "stop", "data.num_workers": 1}),
         ("--set optimizer.weight-decay=0.25", {"optimizer.weight_decay": 0.25}),
         ("--set negatives=(OtherImages(),Ring())", {"branches.0.negatives": (OtherImages(), Ring())}),
-        ("--set temperature=.3 --set branches.0.estimator=JCL()", {"branches.0.estimator": JCL()}),
+        ("--set branches.0.estimator=JCL() --set temperature=.3", {"branches.0.estimator": JCL(0.3)}),
         ("--size 64", {"views.views.0.crop.size": 64, "encoders.encoder.backbone.small": True}),
         ("--size 224", {"views.views.0.crop.size": 224, "encoders.encoder.backbone.depth": 50}),
         ("--backbone resnet50", {"encoders.encoder.backbone.depth": 50, "encoders.encoder.head.hidden": 2048}),
@@ -128,6 +128,25 @@ def test_what_was_fitted_and_what_was_given_is_reported(
     words[5] = tmp_path / "quiet"
     run_of(training, *words, "--quiet")
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_part_in_place_of_another_is_shown_with_all_its_fields(
+    training: TrainingStub, images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_of(
+        training,
+        "pretrain",
+        "moco_v1",
+        "--data",
+        images,
+        "--out",
+        tmp_path / "run",
+        "--set",
+        "branches.0.estimator=JCL()",
+    )
+    line = next(line for line in capsys.readouterr().err.splitlines() if "branches.0.estimator: " in line)
+    assert "recipe InfoNCE(temperature=0.07, margin=0.0), " in line
+    assert "this run JCL(temperature=0.2, strength=Constant(value=4.0)) (given)" in line
 
 
 def test_other_processes_of_a_run_say_nothing(

@@ -26,7 +26,10 @@ from vantage.schedules import Constant
             ["negatives=(OtherImages(), Ring())", "branches.0.negatives.1.drop=Constant(0.2)", "drop.value=.3"],
             {"branches.0.negatives": (OtherImages(), Ring(drop=Constant(0.3)))},
         ),
-        (["branches.0.memory.length=5", "branches.0.memory=Queue(7)"], {"branches.0.memory.length": 7}),
+        (["branches.0.memory=Queue(7)", "branches.0.memory.length=5"], {"branches.0.memory.length": 5}),
+        (["weight=0.3"], {"branches.0.weight.value": 0.3}),
+        (["encoders.momentum=0.9"], {"encoders.momentum.value": 0.9}),
+        (["weight=0.3", "weight.value=0.4"], {"branches.0.weight.value": 0.4}),
         (["batch-size=6", "accumulate=3"], {"batch_size": 6, "accumulate": 3}),
     ],
 )
@@ -47,6 +50,14 @@ def test_what_is_set(words: list[str], changes: dict[str, Any]) -> None:
         ("crop.scale.7=1", "no field 'crop.scale.7'"),
         ("epochs=five", "epochs: expected a whole number, found five"),
         ("crop.scale.0=a", r"views.views.0.crop.scale.0: expected a number, found a"),
+        (
+            "learning_rate=.3",
+            "found .3; for a number of the CosineByEpoch there, write learning_rate.base=.3$",
+        ),
+        ("memory=64", r"found 64; for a number of the Queue there, write branches.0.memory.length=64$"),
+        ("learning_rate=fast", "there is no part 'fast'$"),
+        ("encoders=0.3", r"expected Role \(Momentum, PerView, Shared\), found 0.3$"),
+        ("weight=inf", "it must be a finite number$"),
         ("recipe=x", "no field 'recipe'"),
         ("accumulate=3", "does not divide into 3"),
         ("branches=()", "a run without branches"),
@@ -57,10 +68,45 @@ def test_what_cannot_be_set(word: str, message: str) -> None:
         assign(moco_v2(32), [word], may_set=lambda path: path != "recipe", name="moco_v2")
 
 
-def test_a_part_that_is_set_later_takes_the_place_of_its_fields() -> None:
-    assert set(read_assignments(moco_v2(32), ["temperature=0.5", "branches.0.estimator=JCL()"])) == {
-        "branches.0.estimator"
-    }
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["temperature=0.5", "branches.0.estimator=JCL()"], "temperature is set, but branches.0.estimator after it"),
+        (["negatives=()", "estimator=JCL()", "branches=(Branch(Queue(9),OtherViews(),(),InfoNCE()),)"], "negatives is"),
+        (["epochs=3", "seed=1", "epochs=4"], "^epochs is set twice: leave one out$"),
+        (
+            ["temperature=.1", "branches.0.estimator.temperature=.1"],
+            "temperature is set twice, also as branches.0.esti",
+        ),
+        (["views.views.1.crop.size=20", "crop.size=24"], "views.views.1.crop.size is set, but crop.size after it"),
+        (["crop.size=24", "views.0.crop.size=20", "views.1.crop.size=20"], "crop.size is set twice, also as views.1"),
+        (
+            ["crop.scale.0=.3", "crop.scale=.2,1"],
+            "crop.scale.0 is set, but crop.scale after it replaces it: set crop.sc",
+        ),
+        (
+            ["estimator=JCL()", "strength.value=1", "strength=Constant(2)"],
+            "strength.value is set, but strength after it",
+        ),
+    ],
+)
+def test_what_a_later_text_replaces_is_refused(words: list[str], message: str) -> None:
+    with pytest.raises(UserError, match=message) as refusal:
+        read_assignments(moco_v2(32), words)
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["branches.0.estimator=JCL()", "temperature=0.5", "strength=Constant(1)", "strength.value=2"],
+        ["crop.size=24", "views.0.crop.size=20"],
+        ["crop.scale.0=.3", "crop.scale.1=.9"],
+        ["hardware=Hardware()", "hardware.threads=2", "hardware.devices=1"],
+    ],
+)
+def test_a_field_may_be_set_inside_of_what_was_set_before(words: list[str]) -> None:
+    assert read_assignments(moco_v2(32), words)
 
 
 def test_commas_within_brackets_and_quotes_separate_nothing() -> None:

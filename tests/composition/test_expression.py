@@ -1,6 +1,7 @@
 """Values as people write them: what is read, what is refused in one line, and that nothing is ever evaluated."""
 
-from typing import Any, Literal
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal, get_args, get_type_hints
 
 import pytest
 from hypothesis import given
@@ -8,15 +9,16 @@ from hypothesis import strategies as st
 
 import vantage
 from vantage.composition.conformance import conforms
-from vantage.composition.expression import describe, read_value
+from vantage.composition.expression import describe, read_value, takes_number
 from vantage.composition.fields import settings_in
+from vantage.composition.kinds import _parts, part_from_number
 from vantage.composition.printing import as_python
 from vantage.encoders import Backbone, ResNet, Timm
 from vantage.errors import UserError
 from vantage.estimators import Estimator, InfoNCE
 from vantage.negatives import OtherImages, Ring, Rule
 from vantage.recipes import RECIPES
-from vantage.schedules import Constant, Schedule
+from vantage.schedules import ByEpoch, Constant, LearningRate, Schedule
 from vantage.training.optimizers import SGD, Optimizer
 
 COSTS = Literal["interclr", "vissl"] | tuple[float, ...]
@@ -50,6 +52,12 @@ COSTS = Literal["interclr", "vissl"] | tuple[float, ...]
         (COSTS, "vissl", "vissl"),
         (COSTS, "1,2.5", (1.0, 2.5)),
         (Schedule, "Constant(0.5)", Constant(0.5)),
+        (Schedule, "0.5", Constant(0.5)),
+        (Schedule, "-1", Constant(-1.0)),
+        (Any, "0.5", 0.5),
+        (Schedule | None, "0.5", Constant(0.5)),
+        (Schedule, "ByEpoch(2)", ByEpoch(Constant(2.0))),
+        (tuple[Rule, ...], "Ring(0.1, drop=0)", (Ring(Constant(0.1), Constant(0.0)),)),
         (Estimator, "InfoNCE", InfoNCE()),
         (Estimator, "InfoNCE(0.1, margin=-0.5)", InfoNCE(0.1, margin=-0.5)),
         (tuple[Rule, ...], "(OtherImages(), Ring(drop=Constant(0.2)))", (OtherImages(), Ring(drop=Constant(0.2)))),
@@ -89,7 +97,13 @@ def test_what_is_read(annotation: Any, text: str, value: Any) -> None:
         (Estimator, "InfoNCE(-1)", "path: .*temperature"),
         (Estimator, "Ring()", r"path: expected Estimator \(.*InfoNCE.*\), found the part Ring"),
         (Estimator, "Constant(0.1)", "expected Estimator"),
-        (Schedule, "CosineByEpoch(0.1)", r"expected Schedule \(.*, found the part CosineByEpoch"),
+        (Schedule, "CosineByEpoch(0.1)", r"expected a number or Schedule \(.*, found the part CosineByEpoch"),
+        (Schedule, "True", "expected a number or Schedule"),
+        (Schedule, "'0.1'", "expected a number or Schedule"),
+        (Schedule, "0.1, 0.2", "expected a number or Schedule"),
+        (Schedule, "inf", "path: Constant: value is inf; it must be a finite number"),
+        (Schedule, "1" + 30 * "0", "does not fit in 64 bits"),
+        (LearningRate, "0.1", r"path: expected LearningRate \(CosineByEpoch, CosineByStep, StepDecay\), found 0.1"),
         (Optimizer, "Queue(3)", r"expected Optimizer \(AdamW, LARS, SGD\), found the part Queue"),
         (Backbone, "Timm()", "Timm needs name"),
         (Backbone, "ResNet(19)", "path.depth: expected 18, 34, 50, 101 or 152, found 19"),
@@ -170,7 +184,22 @@ def test_what_a_field_takes_is_said_in_words() -> None:
     assert describe(int | None) == "a whole number or None"
     assert describe(Literal["", "meta-dataset"]) == "meta-dataset"
     assert describe(Optimizer) == "Optimizer (AdamW, LARS, SGD)"
+    assert describe(Schedule).startswith("a number or Schedule (Adaptive, ")
     assert describe(tuple[float, float]) == "2 numbers"
+
+
+def test_a_number_stands_for_a_part_only_where_schedules_are_taken():
+    kinds = {kind for part in _parts().values() for kind in types_in(get_type_hints(part).values())}
+    assert {kind for kind in kinds if part_from_number(kind)} == {Schedule}
+    assert part_from_number(object) is None
+    assert takes_number(Schedule) and takes_number(float | None) and not takes_number(LearningRate | str)
+
+
+def types_in(annotations: Iterable[Any]) -> Iterator[type]:
+    for annotation in annotations:
+        if isinstance(annotation, type) and not get_args(annotation):
+            yield annotation
+        yield from types_in(get_args(annotation))
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.__name__)

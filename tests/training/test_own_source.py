@@ -1,6 +1,7 @@
 """A run on images that come from an object of the user's own."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from vantage.composition.codec import allowing
 from vantage.data import check_source, loading, open_source
 from vantage.errors import DataError, UnreadableImage, UserError
 from vantage.training.folder import checkpoint
+from vantage.training.folder.kept_epochs import kept_epochs
 from vantage.training.images import open_images
 from vantage.training.loop import resume, train
 from vantage.training.run import Data, Run
@@ -87,11 +89,36 @@ def test_it_takes_the_place_of_the_path(tmp_path: Path) -> None:
 
 def test_resuming_checks_that_the_images_are_the_same(tmp_path: Path) -> None:
     train(own_run(), tmp_path / "run", source=Squares())
+    with allowing("tiny"), pytest.raises(UserError, match="give the same images again"):
+        resume(tmp_path / "run", source=Squares(1))
+
+
+def test_a_finished_run_needs_its_images_no_more(tmp_path: Path) -> None:
+    run, folder = own_run(), tmp_path / "run"
+    run = replace(run, monitoring=replace(run.monitoring, keep_every=2))
+    outcome = train(run, folder, source=Squares())
+    shutil.rmtree(folder / "epochs")  # as if the process had been killed after its last checkpoint
+    before = len(json.loads((folder / "provenance.json").read_text()))
     with allowing("tiny"):
-        with pytest.raises(UserError, match="give the same images again"):
-            resume(tmp_path / "run", source=Squares(1))
-        with pytest.raises(UserError, match="no images were named: .*or `source` from Python"):
-            resume(tmp_path / "run")
+        assert resume(folder) == resume(folder, run) == outcome and outcome.finished
+        assert list(kept_epochs(folder)) == [2]
+        assert len(json.loads((folder / "provenance.json").read_text())) == before
+        with pytest.raises(UserError, match="seed is 0 in the run, 1 was asked for"):
+            resume(folder, replace(run, seed=1))
+        newest = checkpoint.latest(folder)
+        assert newest is not None
+        tensors = (newest / "tensors.safetensors").read_bytes()
+        (newest / "tensors.safetensors").write_bytes(tensors[:-1] + bytes([tensors[-1] ^ 1]))
+        with pytest.raises(UserError, match="tensors.safetensors has been altered"):
+            resume(folder)
+
+
+@pytest.mark.parametrize("lost", ["checkpoint/step-000000012/facts.json", "provenance.json"])
+def test_a_run_that_may_have_steps_left_needs_them(lost: str, tmp_path: Path) -> None:
+    train(own_run(), tmp_path / "run", source=Squares())
+    (tmp_path / "run" / lost).unlink()
+    with allowing("tiny"), pytest.raises(UserError, match="no images were named: .*or `source` from Python"):
+        resume(tmp_path / "run")
 
 
 class Partial:

@@ -61,7 +61,9 @@ def _by_paper(every: "Iterable[Callable[[int], Run]]") -> "dict[str, list[Callab
 def _show(recipe: "Callable[[int], Run]", size: int, console: Console) -> None:
     run = recipe(size)
     console.result(f"{inspect.getdoc(recipe) or recipe.__name__}\n\n{as_python(run)}\n")
-    console.result(f"Fields that --set PATH=VALUE may change, with their values at {size} pixels:\n")
+    console.result(
+        f"Fields that --set PATH=VALUE may change, with their values at {size} pixels (0.3 stands for Constant(0.3)):\n"
+    )
     for setting in settings_in(run):
         if setting.path != "recipe":
             value = in_a_line(setting.value)

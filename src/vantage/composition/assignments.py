@@ -3,10 +3,11 @@
 The end of a path is enough: `crop.size` sets the size of every crop. `crop.scale.0` is the first number of a scale.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args
 
-from vantage.composition.expression import read_value
+from vantage.composition.expression import read_value, takes_number
 from vantage.composition.fields import Setting, replace_at, settings_in
 from vantage.composition.names import RENAMED_FIELDS
 from vantage.composition.suggest import did_you_mean
@@ -31,14 +32,19 @@ def read_assignments(
     later text may set a field of a part that an earlier one chose.
 
     `may_set` decides which paths may be set; `name` is what messages call the composition. Raises `UserError` for a
-    path that does not exist and for a value that does not fit its field.
+    path that does not exist, for a value that does not fit its field, and for a text of which later ones leave nothing.
     """
     changes: dict[str, Any] = {}
+    still_set: list[tuple[str, set[str]]] = []  # what each text set that no later one has replaced
     for text in texts:
         path, equals, new = text.partition("=")
         path = path.strip().replace("-", "_")
         if not equals or not path:
             raise UserError(f"{text!r} sets nothing: write PATH=VALUE, such as branches.0.estimator.temperature=0.1")
+        targets = _targets(_settings(value, changes, may_set), path, name)
+        full_paths = {setting.path if n is None else f"{setting.path}.{n}" for setting, n in targets}
+        still_set = [(each, _left(each, of_each, path, full_paths)) for each, of_each in still_set]
+        still_set.append((path, full_paths))
         for full, change in changes_in(value, path, new, changes, may_set, name).items():
             outside = {one: other for one, other in changes.items() if not one.startswith(f"{full}.")}
             changes = outside | {full: change}
@@ -57,11 +63,10 @@ def changes_in(
 
     For the other arguments, and the errors raised, see `read_assignments`.
     """
-    settings = {setting.path: setting for setting in settings_in(value, changes=earlier) if may_set(setting.path)}
     changes: dict[str, Any] = {}
-    for setting, position in _targets(settings, path, name):
+    for setting, position in _targets(_settings(value, earlier, may_set), path, name):
         if position is None:
-            new = read_value(text, setting.annotation, setting.path)
+            new = _read(text, setting)
         else:
             kinds = get_args(setting.annotation)
             kind = kinds[0 if kinds[-1] is Ellipsis else position]
@@ -76,6 +81,25 @@ def changes_in(
     return changes
 
 
+def _read(text: str, setting: Setting) -> Any:
+    """The new value of a setting. If it is a number in place of a part, the error names a number of the part there."""
+    try:
+        return read_value(text, setting.annotation, setting.path)
+    except UserError as problem:
+        names = [name for name, value in getattr(setting.value, "__dict__", {}).items() if type(value) in (int, float)]
+        if takes_number(setting.annotation) or not _is_number(text) or not names:
+            raise
+        own = f"{setting.path}.{names[0]}={text.strip()}"
+        raise UserError(f"{problem}; for a number of the {type(setting.value).__name__} there, write {own}") from None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
 def split_values(text: str) -> tuple[str, ...]:
     """The values of `VALUE,VALUE,…`. Commas within brackets and quotes do not separate."""
     values, depth, start, quote = [], 0, 0, ""
@@ -87,6 +111,20 @@ def split_values(text: str) -> tuple[str, ...]:
             values.append(text[start:position].strip())
             start = position + 1
     return tuple(value for value in values if value)
+
+
+def _settings(value: Any, earlier: Mapping[str, Any], may_set: Callable[[str], bool]) -> dict[str, Setting]:
+    return {setting.path: setting for setting in settings_in(value, changes=earlier) if may_set(setting.path)}
+
+
+def _left(earlier: str, paths: set[str], later: str, replaced: set[str]) -> set[str]:
+    """The full paths of an earlier text that a later one does not replace. Raises `UserError` if it replaces all."""
+    left = {path for path in paths if not any(f"{path}.".startswith(f"{full}.") for full in replaced)}
+    if left:
+        return left
+    if paths == replaced:
+        raise UserError(f"{earlier} is set twice{'' if earlier == later else f', also as {later}'}: leave one out")
+    raise UserError(f"{earlier} is set, but {later} after it replaces it: set {later} first, or leave one out")
 
 
 def _targets(settings: Mapping[str, Setting], path: str, name: str) -> list[tuple[Setting, int | None]]:

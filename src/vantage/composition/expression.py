@@ -1,7 +1,8 @@
 """Values as people write them: a literal, or a part with its settings, such as `Sample(count=4_095)`.
 
 The text is parsed with Python's grammar, and values are read from the syntax tree; nothing is evaluated. A text may
-hold numbers, text, None, True, False, tuples, and calls of parts by their names.
+hold numbers, text, None, True, False, tuples, and calls of parts by their names. A number in place of a schedule stands
+for `Constant` of it.
 """
 
 import ast
@@ -12,19 +13,18 @@ from dataclasses import MISSING, fields
 from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
 from vantage.composition.conformance import conforms
-from vantage.composition.kinds import find_part, parts_that_fit
+from vantage.composition.kinds import find_part, part_from_number, parts_that_fit
+from vantage.composition.literals import NOTHING, items_of, plain_value, source_of, word_value
 from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
 
-__all__ = ["describe", "read_value", "takes_several"]
+__all__ = ["describe", "read_value", "takes_number", "takes_several"]
 
 LONGEST, DEEPEST, LARGEST = 20_000, 20, 2**63 - 1
 """Limits on a text's length in characters, on the nesting of brackets, and on whole numbers."""
 
 _PLAIN = {int: "a whole number", float: "a number", bool: "True or False", str: "text", types.NoneType: "None"}
 _MANY = {int: "whole numbers", float: "numbers", str: "words", bool: "True or False for each"}
-_WORDS = {"None": None, "True": True, "False": False, "true": True, "false": False}
-_NUMBERS = {"inf": float("inf"), "nan": float("nan")}
 
 
 def read_value(text: str, annotation: Any, path: str) -> Any:
@@ -47,6 +47,11 @@ def takes_several(annotation: Any) -> bool:
     return any(get_origin(kind) is tuple for kind in _alternatives(annotation))
 
 
+def takes_number(annotation: Any) -> bool:
+    """Whether a value may be a number, or a part that a number stands for."""
+    return any(_matches(ast.Constant(0), kind) for kind in _alternatives(annotation))
+
+
 def describe(annotation: Any) -> str:
     """What a field takes, in words."""
     *before, last = [words for kind in _alternatives(annotation) for words in _describe(kind)]
@@ -63,6 +68,8 @@ def _describe(kind: Any) -> Iterator[str]:
     elif kind in _PLAIN:
         yield _PLAIN[kind]
     elif isinstance(kind, type):
+        if part_from_number(kind):
+            yield _PLAIN[float]
         near = parts_that_fit(kind)
         more = ", …" if len(near) > 6 else ""
         yield f"{kind.__name__} ({', '.join(near[:6])}{more})" if near and near != [kind.__name__] else kind.__name__
@@ -116,44 +123,53 @@ def _read(node: ast.expr, annotation: Any, path: str, text: str = "") -> Any:
     for choice in _alternatives(annotation):
         if _matches(node, choice):
             return _read_as(node, choice, path, annotation)
-    return _refuse(text or _source(node), annotation, path)
+    return _refuse(text or source_of(node), annotation, path)
 
 
 def _matches(node: ast.expr, kind: Any) -> bool:
     """Whether a node has a form that the annotation accepts."""
     if get_origin(kind) is Literal:
-        return _word(node) in get_args(kind)
+        return word_value(node) in get_args(kind)
     if get_origin(kind) is tuple:
         kinds = get_args(kind)
-        items = _items(node)
+        items = items_of(node)
         if kinds[-1] is Ellipsis:
             return all(any(_matches(item, one) for one in _alternatives(kinds[0])) for item in items)
         return len(items) == len(kinds)
     if kind is str:
-        return isinstance(_word(node), str)
+        return isinstance(word_value(node), str)
     if kind in _PLAIN:
-        return type(_plain(node)) in ((int, float) if kind is float else (kind,))
-    return _is_part(node) or kind is Any
+        return type(plain_value(node)) in ((int, float) if kind is float else (kind,))
+    return _is_part(node) or kind is Any or _part_from(node, kind) is not None
 
 
 def _is_part(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call | ast.Name | ast.Attribute) and _plain(node) is _nothing
+    return isinstance(node, ast.Call | ast.Name | ast.Attribute) and plain_value(node) is NOTHING
+
+
+def _part_from(node: ast.expr, kind: Any) -> ast.Call | None:
+    """The call of the part that a number stands for, or None."""
+    if not isinstance(kind, type) or type(plain_value(node)) not in (int, float):
+        return None
+    name = part_from_number(kind)
+    return ast.Call(ast.Name(name), [node], []) if name else None
 
 
 def _read_as(node: ast.expr, kind: Any, path: str, annotation: Any) -> Any:
     if get_origin(kind) is tuple:
-        arguments, items = get_args(kind), _items(node)
+        arguments, items = get_args(kind), items_of(node)
         kinds = arguments[:1] * len(items) if arguments[-1] is Ellipsis else arguments
         pairs = enumerate(zip(items, kinds, strict=True))
         return tuple(_read(item, each, f"{path}.{number}") for number, (item, each) in pairs)
     if get_origin(kind) is Literal or kind is str:
-        return _word(node)
+        return word_value(node)
     if kind in _PLAIN:
-        plain: Any = _plain(node)
+        plain: Any = plain_value(node)
         if isinstance(plain, int) and abs(plain) > LARGEST:
             raise UserError(f"{path}: {str(plain)[:20]}… does not fit in 64 bits")
         return float(plain) if kind is float else plain
-    return _part(node, annotation, path) if _is_part(node) else _plain(node)
+    part = node if _is_part(node) else _part_from(node, kind)
+    return plain_value(node) if part is None else _part(part, annotation, path)
 
 
 def _part(node: ast.expr, annotation: Any, path: str) -> Any:
@@ -200,47 +216,9 @@ def _name(node: ast.expr, annotation: Any, path: str) -> str:
         names.insert(0, at.attr)
         at = at.value
     if not isinstance(at, ast.Name) or len(names) > 9:
-        _refuse(_source(node), annotation, path)
+        _refuse(source_of(node), annotation, path)
     *module, name = (at.id, *names)
     return f"{'.'.join(module)}:{name}" if module else name
-
-
-class _Nothing:
-    """Stands for a node that is not a plain value."""
-
-
-_nothing = _Nothing()
-
-
-def _plain(node: ast.expr) -> Any:
-    """The number, boolean, text or None that a node stands for, or `_nothing`."""
-    match node:
-        case ast.Constant(bool() | int() | float() | str() | None as value):
-            return value
-        case ast.Name(name) if name in _WORDS:
-            return _WORDS[name]
-        case ast.Name(name) if name in _NUMBERS:
-            return _NUMBERS[name]
-        case ast.UnaryOp(ast.USub(), ast.Constant() | ast.Name() as inside) if type(_plain(inside)) in (int, float):
-            return -_plain(inside)
-    return _nothing
-
-
-def _word(node: ast.expr) -> Any:
-    """The plain value of a node; a word without quotes is text."""
-    return node.id if isinstance(node, ast.Name) and node.id not in _WORDS | _NUMBERS else _plain(node)
-
-
-def _items(node: ast.expr) -> list[ast.expr]:
-    """The items of a tuple; a single value counts as a tuple of one."""
-    return list(node.elts) if isinstance(node, ast.Tuple | ast.List) else [node]
-
-
-def _source(node: ast.expr) -> str:
-    try:
-        return ast.unparse(node)
-    except (RecursionError, ValueError):
-        return "…"
 
 
 def _refuse(text: str, annotation: Any, path: str) -> NoReturn:

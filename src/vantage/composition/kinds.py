@@ -2,6 +2,7 @@
 
 import importlib
 from functools import cache
+from typing import Any
 
 from vantage.composition.codec import allowed_part
 from vantage.composition.conformance import conforms
@@ -9,7 +10,7 @@ from vantage.composition.names import external_part, is_part, part_named
 from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
 
-__all__ = ["find_part", "parts_that_fit"]
+__all__ = ["find_part", "part_from_number", "parts_that_fit"]
 
 
 def find_part(name: str, path: str) -> type:
@@ -33,3 +34,11 @@ def _parts() -> dict[str, type]:
 def parts_that_fit(annotation: type) -> list[str]:
     """Names of the public parts that fit a field."""
     return [name for name, kind in _parts().items() if conforms(kind, annotation)]
+
+
+def part_from_number(annotation: type) -> str | None:
+    """Name of the public part that a plain number stands for in a field: of those that fit, the one that says so by
+    `from_number`. Its only required field is that number. None for a field that takes anything."""
+    if annotation in (Any, object):
+        return None
+    return next((name for name in parts_that_fit(annotation) if getattr(_parts()[name], "from_number", False)), None)

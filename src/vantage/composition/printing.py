@@ -3,7 +3,7 @@
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
 
-__all__ = ["as_python", "in_a_line"]
+__all__ = ["as_python", "in_a_line", "in_full"]
 
 
 def as_python(value: Any, width: int = 100, indent: int = 0) -> str:
@@ -35,6 +35,14 @@ def in_a_line(value: Any) -> str:
             f"{_name(type(value))}({', '.join(f'{name}={in_a_line(inside)}' for name, inside in _non_defaults(value))})"
         )
     return repr(value)
+
+
+def in_full(value: Any) -> str:
+    """The expression on one line, with all fields of the part itself; the parts in it are as in `in_a_line`."""
+    if not is_dataclass(value) or isinstance(value, type):
+        return in_a_line(value)
+    pairs = [(f.name, getattr(value, f.name)) for f in fields(value) if f.init]
+    return f"{_name(type(value))}({', '.join(f'{name}={in_a_line(inside)}' for name, inside in pairs)})"
 
 
 def _non_defaults(value: Any) -> list[tuple[str, Any]]:

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 from vantage.schedules.checks import at_least, between, finite, growing, half_cosine, require
 
@@ -20,7 +20,10 @@ class Schedule(Protocol):
 
 @dataclass(frozen=True)
 class Constant:
-    """The same number at every step."""
+    """The same number at every step. In `--set`, a plain number stands for it: `weight=0.3`."""
+
+    from_number: ClassVar[bool] = True
+    """Whether a plain number stands for this part, where people write one for a field that takes it."""
 
     value: float
     """The number."""

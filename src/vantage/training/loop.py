@@ -20,6 +20,7 @@ from vantage.storage.metrics import Metrics
 from vantage.storage.provenance import provenance, read_provenance
 from vantage.storage.strangers import check_run_folder
 from vantage.training.computing.launch import launch
+from vantage.training.ended import continues, last_step
 from vantage.training.folder import checkpoint, settings
 from vantage.training.folder.kept_epochs import keep_if_due, refuse_kept
 from vantage.training.folder.same_run import check_same_everywhere, check_same_run
@@ -28,6 +29,7 @@ from vantage.training.images import open_images
 from vantage.training.run import Run
 from vantage.training.session import Session, check_belongs
 from vantage.training.signals import Signals, anywhere
+from vantage.training.start.doubts import doubts
 from vantage.training.start.first_rows import begin
 from vantage.training.start.warm_parts import take
 from vantage.training.start.warm_start import WarmStart, read_start, recorded_start
@@ -70,6 +72,8 @@ def train(
     the methods of `Source`, gives the images in place of `run.data.path`. Its fingerprint is recorded, so that `resume`
     can check that the images are the same. SIGINT and SIGTERM save a checkpoint and end the run early.
 
+    `progress` also gets a line for what is unlikely to be meant, such as views that no branch uses.
+
     `init` is a warm start: the folder of another run under any recipe, one of its checkpoints, or a file of weights.
     The networks start from it, and so do the optimizer and the memories as far as they fit
     (`vantage.training.start.warm_start`). The progress and `provenance.json` list what was taken. Steps count from 0,
@@ -81,9 +85,12 @@ def train(
     """
     folder = Path(folder)
     refuse_a_run(folder)
+    progress = progress or QuietProgress()
     start = None if init is None else read_start(init)
+    for line in doubts(run):
+        progress.line(line)
     with using_threads(run.hardware.threads):
-        return _train(run, folder, None, progress or QuietProgress(), source, start, resumed=False)
+        return _train(run, folder, None, progress, source, start, resumed=False)
 
 
 def resume(
@@ -93,16 +100,21 @@ def resume(
 
     `run` may differ from the stored settings only in `hardware`, `monitoring` and `data` (but not in
     `data.shuffle_window`); any other difference raises `UserError`. A run that was trained on a `source` needs it
-    again.
+    again, unless all its steps are done: nothing is then left for which its images would be read.
     """
     folder = Path(folder)
     refuse_kept(folder)
     check_run_folder(folder)
     newest = checkpoint.latest(folder)
     start = None if newest else recorded_start(folder)
-    run = run or settings.read(folder)
+    run, progress = run or settings.read(folder), progress or QuietProgress()
+    if newest and source is None and not run.data.path and (step := last_step(run, folder, newest)) is not None:
+        with only_writer(folder):
+            keep_if_due(run, folder, run.epochs)  # a killed process may have written the checkpoint only
+        progress.line(continues(step, step))
+        return TrainingOutcome(folder, step, finished=True)
     with using_threads(run.hardware.threads):
-        return _train(run, folder, newest, progress or QuietProgress(), source, start, resumed=True)
+        return _train(run, folder, newest, progress, source, start, resumed=True)
 
 
 def _train(
@@ -140,19 +152,11 @@ def _train(
         if start is not None:
             session.save(folder, step, clock)
         if resumed:
-            progress.line(_continues(step if newest else None, run.epochs * session.feed.steps))
+            progress.line(continues(step if newest else None, run.epochs * session.feed.steps))
         with Signals() as signals:
             step = _loop(session, folder, step, clock, progress, signals)
     progress.stop()
     return TrainingOutcome(folder, step, finished=step == run.epochs * session.feed.steps)
-
-
-def _continues(step: int | None, steps: int) -> str:
-    """The line that says where a resumed run continues; None stands for no checkpoint."""
-    if step == steps:
-        return f"all {steps:,} steps are done already"
-    at = "there is no checkpoint yet: starting at the first step" if step is None else f"continuing at step {step:,}"
-    return f"{at} of {steps:,}"
 
 
 def _must_stay(folder: Path) -> bool:

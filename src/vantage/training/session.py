@@ -31,7 +31,7 @@ from vantage.views.operations.share import ShareGenerator
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
-__all__ = ["Session", "check_belongs"]
+__all__ = ["Session", "check_belongs", "refuse_edited"]
 
 _VIEWS, _NETWORKS = 2, 3  # what a seed is for
 
@@ -133,7 +133,7 @@ class Session:
             return facts["step"], float(facts["seconds"])
 
     def _restore(self, path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-        _refuse_edited(facts, self.run)
+        refuse_edited(facts, self.run)
         for name, module in (("learner", self.learner), ("monitor", self.monitor)):
             checkpoint.fill(module, below(tensors, f"{name}."), path)
         if processes.rank():  # what was saved are sums over all processes, which the first keeps
@@ -148,11 +148,11 @@ def check_belongs(path: Path, run: Run, images: int) -> None:
         checkpoint.check_fits(path, lambda: Learner(run.encoders, run.branches, images, run.seed), "learner.")
     except UserError:
         with checkpoint.restoring(path):
-            _refuse_edited(checkpoint.load(path)[1], run)
+            refuse_edited(checkpoint.load(path)[1], run)
         raise
 
 
-def _refuse_edited(facts: dict[str, Any], run: Run) -> None:
+def refuse_edited(facts: dict[str, Any], run: Run) -> None:
     """Raises `UserError` if `settings.json` was edited after a checkpoint with these facts was written."""
     if "run" in facts:
         refuse_conflicts(settings.read_run(facts["run"], facts.get("schema", 1)), run)

@@ -1,9 +1,11 @@
 """Show what a run changes in its recipe, and why."""
 
 from collections.abc import Collection
+from dataclasses import is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from vantage.cli.printing.console import WHY, Console
+from vantage.composition.printing import in_full
 
 if TYPE_CHECKING:
     from vantage.training.run import Run
@@ -21,8 +23,8 @@ def show_differences(
     otherwise: str = "follows what was given",
 ) -> None:
     """Print the differences from the recipe with their reasons. `choices` are the paths set by options; `otherwise` is
-    the reason for all changes that are neither chosen nor fitted to the images."""
-    from vantage.cli.printing.summary import short
+    the reason for all changes that are neither chosen nor fitted to the images. A part that takes the place of another
+    is shown with all its fields, since its defaults need not be what the other had."""
     from vantage.composition.fields import differences
 
     option_paths, fitted_paths = (
@@ -36,9 +38,15 @@ def show_differences(
             reason = "fitted to the images"
         else:
             reason = otherwise
-        rows.append((path, short(before), short(after), reason))
+        rows.append((path, _shown(before), _shown(after), reason))
     if rows:
         console.notes("changed from the recipe", rows, ("field", "recipe", "this run", WHY))
+
+
+def _shown(value: Any) -> str:
+    from vantage.cli.printing.summary import short
+
+    return in_full(value) if is_dataclass(value) else short(value)
 
 
 def _at(value: Any, path: str) -> Any:

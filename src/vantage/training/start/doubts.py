@@ -1,0 +1,36 @@
+"""What is unlikely to be meant in the settings of a run. It is noted before training, and nothing is refused."""
+
+from collections.abc import Iterator
+
+from vantage.branch import Branch
+from vantage.estimators import JCL
+from vantage.positives import ClusterMate, FixedViews, OtherMate, OtherViews, Remembered
+from vantage.training.run import Run
+
+__all__ = ["doubts"]
+
+
+def doubts(run: Run) -> Iterator[str]:
+    """A line for each doubt about a run."""
+    yield from _unused_views(run)
+    for number, branch in enumerate(run.branches):
+        if isinstance(branch.estimator, JCL) and _has_one_positive(branch):
+            yield (
+                f"branch {number} gives each query one positive, so JCL is InfoNCE({branch.estimator.temperature:g}),"
+                " whatever its strength: name several views in Branch.keys"
+            )
+
+
+def _unused_views(run: Run) -> Iterator[str]:
+    """Views that are made of every image although no branch encodes them."""
+    used = {view for branch in run.branches for view in (branch.query, *branch.keys, *branch.pool_views)}
+    unused = [str(view) for view in range(run.views.count) if view not in used]
+    if unused:
+        these = f"{len(unused)} of the {run.views.count} views made of each image ({', '.join(unused)})"
+        yield f"no branch uses {these}: name them in Branch.keys, or make fewer views"
+
+
+def _has_one_positive(branch: Branch) -> bool:
+    if isinstance(branch.positives, OtherViews | FixedViews):
+        return len(branch.keys) == 1
+    return isinstance(branch.positives, Remembered | ClusterMate | OtherMate)

@@ -1,0 +1,51 @@
+"""What is unlikely to be meant in a run's settings is noted before training; no recipe has anything of the kind."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from vantage.composition.assignments import assign
+from vantage.errors import UserError
+from vantage.progress import QuietProgress
+from vantage.recipes import RECIPES, VARIANTS, jcl, moco_v2
+from vantage.training.loop import train
+from vantage.training.run import Data
+from vantage.training.start.doubts import doubts
+
+
+@pytest.mark.parametrize("recipe", [*RECIPES, *VARIANTS], ids=lambda recipe: recipe.__name__)
+def test_a_recipe_raises_no_doubt(recipe):
+    assert [*doubts(recipe(32)), *doubts(recipe(224))] == []
+
+
+def test_views_that_no_branch_uses_are_noted():
+    run = assign(jcl(32), ["branches=Branch(Queue(64),OtherViews(),(),InfoNCE(0.2))"])
+    (line,) = doubts(run)
+    assert line.startswith("no branch uses 4 of the 6 views made of each image (2, 3, 4, 5): name them")
+    assert not list(doubts(assign(run, ["branches.0.pool=2,3", "branches.0.query=4", "branches.0.keys=0,1,5"])))
+
+
+@pytest.mark.parametrize("positives", ["OtherViews()", "FixedViews()", "Remembered()", "ClusterMate()"])
+def test_jcl_with_one_positive_is_noted_as_info_nce(positives: str):
+    run = assign(moco_v2(32), ["estimator=JCL(0.3)", f"positives={positives}"])
+    assert list(doubts(run)) == [
+        "branch 0 gives each query one positive, so JCL is InfoNCE(0.3), whatever its strength: name several views in"
+        " Branch.keys"
+    ]
+    assert not list(doubts(assign(run, ["positives=ClusterMates()"])))
+
+
+class Lines(QuietProgress):
+    def __init__(self):
+        self.lines: list[str] = []
+
+    def line(self, text: str) -> None:
+        self.lines.append(text)
+
+
+def test_they_are_lines_of_the_progress(tmp_path: Path):
+    run, progress = assign(jcl(32), ["branches.0.keys=1,2"]), Lines()
+    with pytest.raises(UserError, match="nowhere"):
+        train(replace(run, data=Data(str(tmp_path / "nowhere"))), tmp_path / "run", progress)
+    assert progress.lines == list(doubts(run)) != []
