@@ -176,9 +176,7 @@ class Run:
         _at_least(1, "", epochs=self.epochs, batch_size=self.batch_size, accumulate=self.accumulate)
         follows = any(isinstance(part, Adaptive) and part.needs_accuracy for part in parts_of(self.branches))
         if follows and not self.monitoring.knn_every:
-            raise UserError(
-                "a schedule of this run follows the kNN accuracy, which is not measured: set monitoring.knn_every"
-            )
+            raise UserError("a schedule follows the kNN accuracy, which is not measured: set monitoring.knn_every")
         if self.batch_size % self.parts:
             raise UserError(
                 f"a batch of {self.batch_size} images does not divide into {self.parts} equal parts "
@@ -192,7 +190,7 @@ class Run:
         return self.accumulate * self.hardware.processes
 
     def steps_per_epoch(self, images: int) -> int:
-        """Optimizer steps in an epoch of this many images, without an incomplete batch; 0 if there is none."""
+        """Whole batches in this many images."""
         return images // self.batch_size
 
     def fit(self, images: int, batch_size: int | None = None) -> "Run":
