@@ -17,6 +17,7 @@ SHORT = "--backbone convolutions --size 16 --batch-size 16 --epochs 1 --precisio
 
 PACKAGE = Path("src") / "vantage"
 PARTS = {
+    "positive_rule": ("positives/near_images.py", "positives/__init__.py", "NearImages"),
     "estimator": ("estimators/smoothed.py", "estimators/__init__.py", "Smoothed"),
     "view_operation": ("views/operations/cover.py", "views/__init__.py", "Cover"),
     "protocol": ("evaluate/protocols/class_means.py", "evaluate/protocols/labeled.py", "ClassMeans"),
@@ -24,6 +25,7 @@ PARTS = {
 }
 """The file of each tutorial, the index of its folder, and its name."""
 KNOWS = {
+    "positive_rule": ("-c", "import vantage; vantage.NearImages(floor=0.5)"),
     "estimator": ("-c", "import vantage; vantage.Smoothed(share=0.1)"),
     "view_operation": ("-c", "import vantage; vantage.Cover()"),
     "protocol": ("-m", "vantage.cli", "evaluate", "class-means", "--help"),

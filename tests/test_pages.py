@@ -54,6 +54,10 @@ SMALL = ("--epochs=1", "--size=16", "--batch-size=16", "--precision=32-true")
 """What makes a `vantage pretrain` of a page short; its network is small too."""
 
 
+SWEPT = ("--epochs=1", "--size=16", "--batch-size=16", "--backbone=convolutions", "--images=24")
+"""What makes a sweep of a page short; its seeds stay."""
+
+
 FEW = "--shares 100 --seeds 0 1 --epochs 1 --learning-rates 0.05"
 """Makes the `vantage benefit` of a page short; replaces its minutes."""
 
@@ -82,6 +86,8 @@ def with_small_settings(words: list[str], backbone: str) -> list[str]:
     """The words of a `vantage` command, with settings of a short training instead of the page's."""
     if words[0] == "benefit":
         return [*words[: words.index("--minutes")], *FEW.split()]
+    if words[:2] == ["analyse", "views"]:
+        return [*words, *SWEPT]
     if words[0] != "pretrain":  # on one process
         return words[: words.index("--devices")] if "--devices" in words else words
     small = (*SMALL, f"--backbone={backbone}")

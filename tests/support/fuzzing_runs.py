@@ -184,7 +184,7 @@ def _kept_rows(folder: Path) -> dict[str, Target]:
     optimizer.step()
     StateFile(folder / "state.safetensors").write(tensors_of({"network": network}, optimizer), {"epoch": 2})
     CachedResults(folder / "results.json").add("a", {"b": [1.0]})
-    about = {"sweep": "s", "values": [1, 2], "protocols": [["knn", 1, {}]]}
+    about = {"sweep": "s", "values": [1, 2], "information": {}, "protocols": [["knn", 1, {}]]}
     rows = stored_rows(folder / "sweep", about)
     rows.add("k", SweepRow("c" * 16, "moco_v2", "1", 1.0, 0, {"knn": 50.0}, 2.0, 0.1, ({"bound": 3.0},), 3.0, 1.0, 9.0))
 

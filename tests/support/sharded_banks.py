@@ -15,9 +15,11 @@ from vantage.errors import UserError
 from vantage.estimators import NCE
 from vantage.memory import Bank, ClusteredBank, ReclusteredBank
 from vantage.negatives import Ball, Distinct, Easiest, Hardest, OtherClusters, OtherImages, Ring, Sample, Subset
-from vantage.positives import NearMates, Neighbors, OtherMate
+from vantage.positives import NearMates, Neighbors, OtherMate, Remembered
+from vantage.positives.nearest import nearest_rows
+from vantage.positives.positives import of_rows
 from vantage.recipes import RECIPES, instance_discrimination, local_aggregation
-from vantage.records import Keys, Scores
+from vantage.records import Keys, Pool, Scores
 from vantage.schedules import Constant
 from vantage.training.run import Run
 
@@ -47,6 +49,7 @@ def cases() -> dict[str, Run]:
         "no neighbors": replace(bank, positives=Neighbors(ring=Ring())),
         "neighbors": replace(bank, positives=Neighbors(ring=_WIDE), negatives=(_WIDE,)),
         "a user's rule": replace(bank, negatives=(OtherImages(), _NotTooNear())),
+        "a user's positives": replace(bank, positives=_NearImages()),
         "all near": replace(near, positives=NearMates(24)),
     }
     branch_runs = {name: replace(own, branches=(branch,)) for name, branch in others.items()}
@@ -104,6 +107,20 @@ class _NotTooNear:
     def on_shard(self, scores: Scores, query: Keys, first: int, step: int) -> Scores:
         """The same, which needs no other rows."""
         return scores.only(scores.cosine.detach() <= 0.2)
+
+
+@dataclass(frozen=True)
+class _NearImages:
+    """A user's own positives that work on shards: `extend/positive_rule.md` has them."""
+
+    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Pool, step: int) -> Scores:
+        """The own row, and those of the nearest rows that are near enough."""
+        own = Remembered()(query, keys, pool, step)
+        row = nearest_rows(query, pool, 4)
+        near = of_rows(query, pool, row)
+        near = near.only((near.cosine.detach() >= 0.2) & (row != own.key))
+        both = ((own.cosine, near.cosine), (own.key, near.key), (own.keep, near.keep))
+        return Scores(*(torch.cat(pair, dim=1) for pair in both))
 
 
 class _Own:

@@ -168,13 +168,8 @@ def plan(
     method = recipe or default_recipe
     if backbone is not None:
         method = partial(_on, method, backbone)
-    options = PlanOptions(
-        method,
-        size,
-        keep_network=backbone is not None,
-        keep_views=recipe is not None,
-        changes=lambda run: overrides,
-    )
+    kept = {"keep_network": backbone is not None, "keep_views": recipe is not None}
+    options = PlanOptions(method, size, **kept, changes=lambda run: overrides)
     return make_plan(source, minutes, options, measure=measure).run
 
 

@@ -97,6 +97,23 @@ def test_a_query_without_negatives_is_left_out() -> None:
     assert (half.mean, half.row()["queries"]) == (50.0, 2) and half.error == pytest.approx(50.0)
 
 
+class CountedSource(SourceSubset):
+    """All images of a source; notes which are decoded."""
+
+    def __init__(self, source: Source, decoded: list[int]) -> None:
+        super().__init__(source, range(len(source)))
+        self.decoded = decoded
+
+    def image(self, number: int) -> Tensor:
+        """One image."""
+        self.decoded.append(number)
+        return super().image(number)
+
+    def fingerprint(self) -> str:
+        """That of the images."""
+        return self.source.fingerprint()
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Source]:
     return run_of("interclr", tmp_path_factory.mktemp("interclr"))
@@ -120,6 +137,26 @@ def test_the_rules_of_a_run_stand_beside_the_others(run: tuple[Path, Source]) ->
     assert "not counted" in findings.lines()[-1]
 
 
+def test_fewer_keys_are_drawn_from_the_images_and_queries_from_them(run: tuple[Path, Source]) -> None:
+    """With the classes and clusters of the images that were drawn."""
+    one = trained_networks(run[0])
+    encoded: list[int] = []
+    few = FalseNegatives(images=20, keys=30, drawn=8, random_encoder=False)
+    rows = few([one], CountedSource(run[1], encoded), work()).table()
+    assert len(set(encoded)) == 30 and len(encoded) == 20 + 30
+    assert rows[0]["negatives"] == 29 and rows[0]["queries"] == 20
+    assert few([one], run[1], work()).table() == rows
+    assert replace(few, seed=1)([one], run[1], work()).table() != rows
+    assert replace(few, keys=0)([one], run[1], work()).table() == replace(few, keys=99)([one], run[1], work()).table()
+    label = torch.empty_like(one.pool(0).clusters[:, 0])
+    label[one.pool(0).image] = one.pool(0).clusters[:, 0]
+    mates = [int((label[sorted(set(encoded))] == label[number]).sum()) - 1 for number in encoded[:20]]
+    own = next(row for row in rows if row["rule"] == "own cluster")
+    assert own["negatives"] == pytest.approx(sum(mates) / 20)
+    every = FalseNegatives(images=48, keys=30, drawn=8, random_encoder=False)([one], run[1], work())
+    assert len(every.chosen[0].same) == 30
+
+
 def test_two_views_with_a_network_each(tmp_path: Path) -> None:
     folder, source = run_of("cmc_softmax", tmp_path, epochs=1)
     findings = FalseNegatives(images=10, drawn=8, random_encoder=False)([trained_networks(folder)], source, work())
@@ -135,7 +172,9 @@ def test_clusters_of_other_images_are_refused_and_so_are_images_without_classes(
         FalseNegatives()([one], without_labels, work())
 
 
-@pytest.mark.parametrize(("field", "value"), [("images", 0), ("drawn", 0), ("clusters", -1), ("share", 0.0)])
+@pytest.mark.parametrize(
+    ("field", "value"), [("images", 0), ("keys", -1), ("drawn", 0), ("clusters", -1), ("share", 0.0)]
+)
 def test_settings_that_make_no_sense_are_refused(field: str, value: float) -> None:
     with pytest.raises(UserError, match=f"{field} is {value}"):
         FalseNegatives(**{field: value})

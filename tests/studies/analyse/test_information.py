@@ -6,6 +6,7 @@ The numbers in the names are those of the project's list of identities.
 import math
 from dataclasses import replace
 from functools import cache
+from statistics import fmean
 
 import pytest
 import torch
@@ -153,15 +154,19 @@ def test_11_no_critic_reaches_the_published_value_on_pairs_it_was_not_trained_on
 
 @pytest.mark.slow
 def test_11_published_estimates() -> None:
-    """Seen on training pairs with seeds 0 and 1: .0247 and .0083 in the mean, deviations .0026 and .0011; the paper has
-    .0135 and .0124, and .0022 at the next percentile, from which the tolerance still tells w_ℓ = 10 apart. After 30 of
-    the 100 epochs that estimate hardly moves: .0069, then .0075."""
+    """At w_ℓ = 10 the paper's .0124 is not reached, on training pairs either.
+
+    Seen there after 30 of the 100 epochs with seeds 0 to 4: .0069, .0060, .0098, .0046, .0069; after 100 epochs .0086
+    in the mean of six seeds, from .0074 to .0117. The tolerance is two deviations of a single seed; it excludes the
+    paper's value, and its .0022 at w_ℓ = 25.
+    """
     toy = TrainedToy(lower=(0.0,), seeds=1)
     held_out, training = (curve.mean[0] for curve in toy().curves)
-    held_out_10, training_10 = (curve.mean[0] for curve in replace(toy, lower=(10.0,), epochs=30)().curves)
-    assert held_out > held_out_10 + 0.005 and training > training_10 + 0.005
-    assert training_10 == pytest.approx(PUBLISHED.mean[1], abs=0.007)
-    assert 0.4 * most(10.0) < held_out_10 < most(10.0) + 0.0005  # with ten times the pairs both are about .006
+    short = replace(toy, epochs=30)
+    pairs_10, held_out_10 = zip(*(short.estimates(10.0, seed) for seed in range(3)), strict=True)
+    assert fmean(pairs_10) == pytest.approx(0.0075, abs=0.004)
+    assert held_out > fmean(held_out_10) + 0.005 and training > fmean(pairs_10) + 0.005
+    assert 0.4 * most(10.0) < max(held_out_10) < most(10.0) + 0.001  # with ten times the pairs about .006
     assert held_out < toy.gaussian.information < training  # only held-out pairs obey the bound
 
 

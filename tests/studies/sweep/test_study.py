@@ -21,6 +21,7 @@ from vantage.data import open_source
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate import KNN
+from vantage.facts.results import RANDOM_ENCODER, RAW_PIXELS
 from vantage.frozen.encoder import random_encoder, raw_pixels
 from vantage.frozen.networks import trained_networks
 from vantage.progress import QuietProgress
@@ -35,7 +36,7 @@ from vantage.studies.sweep import (
     write_sweep,
 )
 from vantage.studies.sweep.nested_progress import NestedProgress
-from vantage.studies.sweep.rows import RANDOM, RAW, SweepRow, key_of
+from vantage.studies.sweep.rows import SweepRow, key_of
 from vantage.training import loop
 
 STEPS = IMAGES // 8  # of an epoch
@@ -96,7 +97,11 @@ def test_a_row_is_what_its_run_measures(whole: tuple[SweepResult, Path], images_
 
 def test_baselines_are_judged_as_the_runs_are(whole: tuple[SweepResult, Path], images_path: str) -> None:
     result, folder = whole
-    assert [(row.encoder, row.seed) for row in result.baselines] == [(RAW, 0), (RANDOM, 0), (RANDOM, 1)]
+    assert [(row.encoder, row.seed) for row in result.baselines] == [
+        (RAW_PIXELS, 0),
+        (RANDOM_ENCODER, 0),
+        (RANDOM_ENCODER, 1),
+    ]
     run, train = study_of(images_path).base, open_source(images_path)
     work = Work("cpu", num_workers=1, cache=folder.parent / "other")
     for encoder, row in zip(
@@ -113,7 +118,7 @@ def test_tables_hold_the_means_of_the_rows(whole: tuple[SweepResult, Path]) -> N
     assert first["I_NCE (nats)"] == pytest.approx(fmean(row.i_nce or 0.0 for row in mine))
     assert first["I_NCE (nats) ±"] == pytest.approx(stdev(row.i_nce or 0.0 for row in mine))
     assert first["knn (%)"] == pytest.approx(fmean(row.accuracy["knn"] for row in mine))
-    assert [row["value"] for row in result.table()] == ["0.2", "0.6", RAW, RANDOM]
+    assert [row["value"] for row in result.table()] == ["0.2", "0.6", RAW_PIXELS, RANDOM_ENCODER]
     cell = f"{first['I_NCE (nats)']:.3f} ± {first['I_NCE (nats) ±']:.3f}"
     assert f"| 0.2 | 2 | {cell} |" in " ".join(result.markdown().split())
     assert any(cell in line for line in result.lines())
@@ -154,7 +159,10 @@ def test_finished_rows_are_skipped(
     assert (again.rows, again.baselines) == (result.rows, result.baselines)
     fewer = result_of(replace(study_of(images_path, CropBound((0.6,))), seeds=(1,)), folder)
     assert fewer.rows == (result.rows[3],)
-    assert [(row.encoder, row.seed, row.label) for row in fewer.baselines] == [(RAW, 0, "0.6"), (RANDOM, 1, "0.6")]
+    assert [(row.encoder, row.seed, row.label) for row in fewer.baselines] == [
+        (RAW_PIXELS, 0, "0.6"),
+        (RANDOM_ENCODER, 1, "0.6"),
+    ]
 
 
 def test_values_and_seeds_can_be_added(
@@ -212,11 +220,11 @@ def test_spaces_have_baselines_of_their_own(images_path: str, tmp_path: Path) ->
     study = study_of(images_path, ColorSpaces(("Lab", "RGB")), "cmc_softmax")
     result = result_of(replace(study, seeds=(0,), protocols=(KNN(k=3),)), tmp_path / "sweep")
     assert [(row.encoder, row.label) for row in result.baselines] == [
-        (RAW, "Lab"), (RANDOM, "Lab"), (RAW, "RGB"), (RANDOM, "RGB"),
+        (RAW_PIXELS, "Lab"), (RANDOM_ENCODER, "Lab"), (RAW_PIXELS, "RGB"), (RANDOM_ENCODER, "RGB"),
     ]  # fmt: skip
     assert not result.one_view
     assert [row["value"] for row in result.table()][2:] == [
-        f"{n}, as {v}" for n in (RAW, RANDOM) for v in ("Lab", "RGB")
+        f"{n}, as {v}" for n in (RAW_PIXELS, RANDOM_ENCODER) for v in ("Lab", "RGB")
     ]
     assert len(result.rows[0].branches) == 2
     sweep_figure(result)
@@ -260,4 +268,4 @@ def test_a_part_moves_the_bar_of_the_whole() -> None:
     part.advance(7, "loss")
     part.stop()
     assert whole.lines == [34, 37]
-    assert isinstance(SweepRow("k", RAW, "0.2", 0.2, 0, {}), SweepRow)
+    assert isinstance(SweepRow("k", RAW_PIXELS, "0.2", 0.2, 0, {}), SweepRow)

@@ -122,10 +122,44 @@ def test_several_values_of_set_are_a_sweep(images_path: str, tmp_path: Path) -> 
     assert [row["label"] for row in record["rows"]] == ["0.3, 0.2", "0.5, 0.4"]
 
 
+def test_fields_that_vary_together_can_become_a_grid(
+    images_path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is planned is said before training; finished runs are kept; without I_NCE there is one picture."""
+    out = tmp_path / "sweep"
+    words = ("analyse", "views", "temperature=0.2,0.4", "weight_decay=0.001,0.1", "--data", images_path)
+    more = ("--out", str(out), "--no-baselines", "--no-information", *SMALL, *CPU[:4], *CPU[6:])
+    assert main((*words, *more)) == 0
+    notes = capsys.readouterr().err
+    assert "2 points × 1 seed: temperature, weight_decay = 0.2, 0.001; 0.4, 0.1\n" in notes
+    assert main((*words, "--grid", *more)) == 0
+    output = capsys.readouterr()
+    assert "4 points × 1 seed: temperature, weight_decay = 0.2, 0.001; 0.2, 0.1; 0.4, 0.001; 0.4, 0.1" in output.err
+    assert "2 of 4 runs are done already" in output.err
+    rows = [line.split()[:3] for line in output.out.splitlines()[2:]]
+    assert rows == [[t, w, "1"] for t in ("0.2,", "0.4,") for w in ("0.001", "0.1")]
+    assert "I_NCE" not in output.out
+    record = json.loads((out / "sweep.json").read_text())
+    assert record["settings"] == {"paths": ["temperature", "weight_decay"]} and record["information"] is None
+    assert all(row["i_nce"] is None and row["branches"] == [] for row in record["rows"])
+    assert {path.name for path in out.iterdir()} == {
+        "sweep.json", "runs", "field.md", "field.csv", "field.png", "field.svg",
+    }  # fmt: skip
+    assert main((*words, *more[:3], *SMALL, *CPU)) == 2
+    assert "holds another sweep: information is None there" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         ((), "analyse views needs a sweep first"),
+        (("crop", "--data", "DATA", "--out", "o", "--grid"), "crop is a sweep of its own: leave --grid out"),
+        (("epochs=1,2", "--data", "DATA", "--out", "o", "--grid"), "only epochs was given"),
+        (("--data", "DATA", "--out", "o", "--set", "epochs=1,2", "crop.size=8,9,10"), "combination with --grid"),
+        (
+            ("crop", "--data", "DATA", "--out", "o", "--no-information", "--set", "information.draws=1"),
+            "so information.draws=1 has no use",
+        ),
         (("crpo",), "there is no sweep 'crpo'; did you mean crop?"),
         (("crop", "--out", "o"), "needs --data"),
         (("crop", "--data", "DATA"), "needs --out"),
@@ -165,10 +199,21 @@ def test_mistakes_are_reported(
 
 def test_help_names_sweeps_and_their_fields(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(("analyse", "views", "--help")) == 0
-    assert "crop, jitter, distance, blur, color, ladder, operations" in capsys.readouterr().out
+    about = " ".join(capsys.readouterr().out.split())
+    assert "crop, jitter, distance, blur, color, ladder, operations" in about
+    assert "is two points, (10, 16) and (20, 32). With --grid it is all four combinations." in about
     assert main(("analyse", "views", "distance", "--help")) == 0
     output = " ".join(capsys.readouterr().out.replace("│", " ").split())
-    for word in ("--patch", "--values", "--set information.negatives=100", "--seeds", "--backbone", "in pixels"):
+    for word in (
+        "--patch",
+        "--values",
+        "--set information.negatives=100",
+        "--seeds",
+        "--backbone",
+        "in pixels",
+        "--[no-]grid",
+        "--[no-]information",
+    ):
         assert word in output
     assert main(("analyse", "--help")) == 0
     assert "vantage analyse views SWEEP" in " ".join(capsys.readouterr().out.split())

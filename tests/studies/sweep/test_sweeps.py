@@ -176,6 +176,20 @@ def test_several_fields_move_together_value_by_value() -> None:
     assert (second.label, sweep.axis) == ("JCL(0.2), 200", "estimator, epochs")
 
 
+def test_a_grid_has_every_combination_and_the_last_field_varies_fastest() -> None:
+    base = vantage.moco_v2(64)
+    sweep = parse_fields("temperature=0.1,0.3", "epochs=10,20,30", grid=True)
+    points = sweep.points(base)
+    assert [(point.run.branches[0].estimator.temperature, point.run.epochs) for point in points] == [  # pyright: ignore
+        (t, e) for t in (0.1, 0.3) for e in (10, 20, 30)
+    ]
+    assert [point.label for point in points][:2] == ["0.1, 10", "0.1, 20"]
+    assert {point.number for point in points} == {None}  # no line may connect them
+    assert sweep.axis == "temperature, epochs"
+    together = parse_fields("temperature=0.1,0.3", "epochs=10,30")
+    assert {point.run for point in together.points(base)} < {point.run for point in points}
+
+
 CASES: list[tuple[Callable[[], object], str]] = [
     (lambda: CropBound((0.0,)).points(vantage.moco_v2(64)), r"crop cannot be 0: a crop's scale"),
     (lambda: CropBound(()).points(vantage.moco_v2(64)), "give at least one"),
@@ -199,6 +213,9 @@ CASES: list[tuple[Callable[[], object], str]] = [
         "estimator: expected Estimator .*found the part Ring",
     ),
     (lambda: parse_fields("epochs=1,2", "crop.size=8"), "the same number of values, but epochs has 2, crop.size has 1"),
+    (lambda: parse_fields("epochs=1,2", "crop.size=8"), "ask for every combination with --grid"),
+    (lambda: parse_fields("epochs=1,2", grid=True), "a grid combines several fields, but only epochs was given"),
+    (lambda: parse_fields("epochs=1,1", "crop.size=8", grid=True), "the values of epochs are .* each only once"),
     (lambda: parse_fields("seed=1,2").points(vantage.moco_v2(64)), "no field 'seed'"),
 ]
 

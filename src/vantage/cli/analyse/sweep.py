@@ -1,13 +1,14 @@
 """`vantage analyse views`: a sweep over the views, or over any field of a run."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
+from vantage.cli.analyse.sweep_options import SweepOptions, information_settings
 from vantage.cli.printing.console import INTERRUPTED, Console, paragraphs
-from vantage.cli.reading.arguments import Command, Repeated, Word, read, wants_help
+from vantage.cli.reading.arguments import Command, read, wants_help
 from vantage.cli.reading.images import absolute, look_at
 from vantage.cli.reading.options import ComputeOptions, ImageOptions, ViewOptions, assignments
 from vantage.cli.reading.out_files import check_folder
@@ -29,54 +30,15 @@ _HELD_OUT = 0.2  # of each class, if no test set is named; the same as in `evalu
 _NEVER_VARY = ("recipe", "seed", "epochs", "data")
 
 
-@dataclass(frozen=True)
-class SweepOptions:
-    """The options of `analyse views`."""
-
-    out: Annotated[str, Word("FOLDER")]
-    """Folder for rows, tables, pictures and runs; a sweep that it already holds is continued."""
-
-    test: Annotated[str, Word("PATH")] = ""
-    """Labeled images to measure I_NCE and accuracy on; if omitted, a fifth of each class is held out for this."""
-
-    recipe: Annotated[str, Word("RECIPE")] = ""
-    """Recipe to vary, or MODULE:NAME of your own; if omitted, one that suits the sweep."""
-
-    backbone: str = ""
-    """Another backbone, named as for pretrain; convolutions takes a few seconds per epoch for 3,000 images of 32 px on
-    one core."""
-
-    seeds: tuple[int, ...] = (0, 1, 2)
-    """Seeds; every value is trained once with each."""
-
-    epochs: int = 20
-    """Passes of every run over its images; with the recipes' numbers, a sweep would take weeks."""
-
-    batch_size: int | None = None
-    """Images per step; if omitted, fitted to the images."""
-
-    images: int = 0
-    """Train on this many images, equally many from each class; 0: all."""
-
-    baselines: bool = True
-    """Evaluate raw pixels and random encoders too."""
-
-    discard: bool = False
-    """Remove each run's folder after measuring it."""
-
-    set: Repeated = ()
-    """A field of every run, as for pretrain, or of the I_NCE estimate: --set information.negatives=100. Without SWEEP,
-    several values are a sweep: --set epochs=10,20 crop.size=16,32."""
-
-
 def sweep(words: list[str], console: Console) -> int:
     """Vary the views of a recipe, train each value under a budget, and plot accuracy against the information that the
     views share: vantage analyse views SWEEP --data PATH --out FOLDER [--test PATH] [--values …].
 
     Sweeps: SWEEPS; or any field by its path or the end of its path, such as crop.scale.0=0.05,0.2,0.8; or parts, such
-    as 'estimator=InfoNCE(0.1),JCL(0.2)'. Several fields can change together: epochs=10,20 crop.size=16,32, or in place
-    of SWEEP --set epochs=10,20 crop.size=16,32. Finished runs are kept, so the same command continues after an
-    interruption, and can add values and seeds.
+    as 'estimator=InfoNCE(0.1),JCL(0.2)'. Several fields change together, value by value: epochs=10,20 crop.size=16,32
+    is two points, (10, 16) and (20, 32). With --grid it is all four combinations. Fields can also follow --set, in
+    place of SWEEP: --set epochs=10,20 crop.size=16,32. Finished runs are kept, so the same command continues after an
+    interruption, and can add values and seeds. From three seeds on, the table has differences to the first value.
     """
     words, sweeps = _sweep_first(words), _sweeps()
     about = (sweep.__doc__ or "").replace("SWEEPS", ", ".join(sweeps))
@@ -93,7 +55,7 @@ def sweep(words: list[str], console: Console) -> int:
     choice = own[0] if own else choice
     check_folder(Path(options.out))
     plan = partial(with_named_parts, find_recipe(options.recipe or choice.recipe), backbone=options.backbone)
-    information = [text.partition(".")[2] for text in options.set if text.startswith("information.")]
+    information = information_settings(options)
     run_settings = [text for text in options.set if not text.startswith("information.")]
     first = plan(224 if images.size is None else images.size)
     _changes(first, run_settings, options)  # report a mistake before the images are read
@@ -124,6 +86,7 @@ def _run(plan: "Study", source: "Source", test: "Source", out: Path, work: "Work
     from vantage.studies.sweep import run_study, write_sweep
 
     console.notes("every run", summary(plan.base, len(source)))
+    console.note(_plan(plan))
     result = run_study(plan, source, test, out, work, console.progress())
     if result.rows:
         for line in result.lines():
@@ -140,9 +103,16 @@ def _study(sweep: "Sweep", run: "Run", options: SweepOptions, information: list[
     from vantage.studies.analyse.held_out import HeldOutInformation
     from vantage.studies.sweep import Study
 
-    estimate = assign(HeldOutInformation(), information, name="information")
+    estimate = assign(HeldOutInformation(), information, name="information") if options.information else None
     protocols = (LinearCached(), KNN(k=min(20, images)))
     return Study(sweep, run, options.seeds, estimate, protocols, options.baselines, options.discard)
+
+
+def _plan(study: "Study") -> str:
+    """How many runs a sweep trains, and its points."""
+    labels, seeds = [point.label for point in study.sweep.points(study.base)], len(study.seeds)
+    counts = " × ".join(f"{n} {word}{'s' * (n > 1)}" for n, word in ((len(labels), "point"), (seeds, "seed")))
+    return f"{counts}: {study.sweep.axis} = {'; '.join(labels)}"
 
 
 def _open(
@@ -187,11 +157,14 @@ def _sweep(words: list[str], sweeps: "dict[str, Callable[[], Sweep]]") -> "tuple
     from vantage.studies.sweep import parse_fields
 
     count = next((n for n, word in enumerate(words) if "=" not in word or word.startswith("-")), len(words))
+    grid = "--grid" in words
     if count:
-        return parse_fields(*words[:count]), words[count:]
+        return parse_fields(*words[:count], grid=grid), words[count:]
     if words[0] not in sweeps:
         near = did_you_mean(words[0], sweeps)
         raise UserError(f"there is no sweep {words[0]!r}{near} (sweeps: {', '.join(sweeps)}, or PATH=VALUE,VALUE)")
+    if grid:
+        raise UserError(f"--grid combines several fields, and {words[0]} is a sweep of its own: leave --grid out")
     return sweeps[words[0]](), words[1:]
 
 

@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from vantage import draws
-from vantage.data.sources.source import Source, labels_of
+from vantage.data.sources.source import Source, SourceSubset, labels_of
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.frozen.networks import TrainedNetworks, random_networks
@@ -44,7 +44,8 @@ class FalseNegatives:
     """Share of negatives that are of the query's class, by the rule that chose them. Training never sees classes.
 
     Queries are augmented images and keys are one augmentation of every image, both made by the views of the branch and
-    passed through the encoder and its head. The rules are: all keys; `Sample`; `Ring`, `Ball` and `Hardest` at a share;
+    passed through the encoder and its head. Every run encodes all keys, and so does the random encoder; this takes most
+    of the time, and `keys` makes it less. The rules are: all keys; `Sample`; `Ring`, `Ball` and `Hardest` at a share;
     InterCLR's random, semi-hard, hard and semi-easy draws from other clusters (Xie et al., arXiv 2008.11702, §3.2);
     `OwnCluster` (Cave); and each branch's own rules in their current state, on the same keys in place of its memory.
     Rules rank and draw as in training, where the query's own row may take part; keys of the query's own image are not
@@ -56,7 +57,12 @@ class FalseNegatives:
     features_suffice: ClassVar[bool] = True
 
     images: int = 1_024
-    """Number of images that queries are made from, drawn without replacement; all if there are fewer."""
+    """Number of images that queries are made from, drawn without replacement from the keys' images; all if there are
+    fewer. Every image is encoded as a key all the same, for every run and the random encoder: see `keys`."""
+
+    keys: int = 0
+    """Number of images that are keys, drawn without replacement; 0: all images. With fewer keys, ranks and shares are
+    those among these keys."""
 
     share: float = 0.1
     """Share of the keys that Ring, Ball, Hardest, semi-hard and semi-easy keep, 0 to 1; for Ring, also the share that
@@ -75,7 +81,7 @@ class FalseNegatives:
     """Seed of the sample of images, of their augmentations, and of k-means."""
 
     def __post_init__(self) -> None:
-        for field, least in (("images", 1), ("drawn", 1), ("clusters", 0)):
+        for field, least in (("images", 1), ("keys", 0), ("drawn", 1), ("clusters", 0)):
             if getattr(self, field) < least:
                 raise UserError(f"{field} is {getattr(self, field)}: give at least {least}")
         if not 0 < self.share <= 1:
@@ -83,10 +89,12 @@ class FalseNegatives:
 
     def __call__(self, runs: Sequence[TrainedNetworks], source: Source, work: Work) -> "FalseNegativeTable":
         """The shares of each run. Raises `UserError` if no image has a class, otherwise as `augmented_vectors`."""
-        true = labels_of(source)
+        kept = draw_numbers(len(source), self.keys or len(source), draws.mix(self.seed, 2))
+        key_images = SourceSubset(source, kept)
+        true = labels_of(key_images)
         labeled = (true >= 0).nonzero().squeeze(1)
         if not len(labeled):
-            raise UserError(f"none of the {len(source)} images has a class to compare with: put classes in folders")
+            raise UserError(f"none of the {len(kept)} images has a class to compare with: put classes in folders")
         image = labeled[draw_numbers(len(labeled), self.images, self.seed)]
         rows: list[RuleNegatives] = []
         for model in (*runs, *([random_networks(runs[0], self.seed)] if self.random_encoder else ())):
@@ -94,13 +102,13 @@ class FalseNegatives:
             for number, branch in enumerate(model.branches):
                 views = (branch.query, branch.pool_views[0])
                 if views not in pairs:
-                    pairs[views] = self._queries_and_keys(model, source, image, views, work)
+                    pairs[views] = self._queries_and_keys(model, key_images, image, views, work)
                 query, keys = pairs[views]
                 if number == 0:
-                    keys = replace(keys, cluster=self._clusters(model, source, keys.vector))
+                    keys = replace(keys, cluster=self._clusters(model, source, kept, keys.vector))
                     rows += [_rule_negatives(model, name, query, keys, rules, true) for name, rules in self.rules()]
                 if model.folder is not None:  # the rules of a run, not of a baseline
-                    keys = replace(keys, cluster=_memory_clusters(model, source, number))
+                    keys = replace(keys, cluster=_memory_clusters(model, source, kept, number))
                     rows.append(
                         _rule_negatives(model, _own_rules_name(model, number), query, keys, branch.negatives, true)
                     )
@@ -126,15 +134,18 @@ class FalseNegatives:
     def _queries_and_keys(
         self, model: TrainedNetworks, source: Source, image: Int[Tensor, "b"], views: tuple[int, int], work: Work
     ) -> tuple[Keys, Keys]:
-        """Queries from one view, and keys from a draw of the other view for every image: row i is image i."""
+        """Queries from one view, and keys from a draw of the other view for every image: row i is image i of the
+        source."""
         query = queries(model, source, image, views[0], self.seed, work)
         every = torch.arange(len(source))
         return query, queries(model, source, every, views[1], draws.mix(self.seed, 1), work)
 
-    def _clusters(self, model: TrainedNetworks, source: Source, vector: Float[Tensor, "m d"]) -> Int[Tensor, "m c"]:
+    def _clusters(
+        self, model: TrainedNetworks, source: Source, kept: Int[Tensor, "m"], vector: Float[Tensor, "m d"]
+    ) -> Int[Tensor, "m c"]:
         """The clusters of the run's first memory that has any; otherwise those of k-means."""
         for number in range(len(model.branches)):
-            if (label := _memory_clusters(model, source, number)) is not None:
+            if (label := _memory_clusters(model, source, kept, number)) is not None:
                 return label
         clusters = min(self.clusters or max(2, len(vector) // 128), len(vector))
         return kmeans(vector, clusters, self.seed, 20)[0][:, None]
@@ -163,13 +174,15 @@ def _rule_negatives(
     return RuleNegatives(model.name, name, float(count.mean()), share.cpu())
 
 
-def _memory_clusters(model: TrainedNetworks, source: Source, branch: int) -> Int[Tensor, "m c"] | None:
-    """The clusters of these images in a branch's memory; None if it has none."""
+def _memory_clusters(
+    model: TrainedNetworks, source: Source, kept: Int[Tensor, "m"], branch: int
+) -> Int[Tensor, "m c"] | None:
+    """The clusters of the kept images in a branch's memory; None if it has none."""
     pool = model.pool(branch)
     if model.folder is None or pool.cluster is None:
         return None
     model.check_images(source)
-    return torch.empty_like(pool.cluster).index_copy_(0, pool.image, pool.cluster)
+    return torch.empty_like(pool.cluster).index_copy_(0, pool.image, pool.cluster)[kept.to(pool.cluster.device)]
 
 
 def _own_rules_name(model: TrainedNetworks, number: int) -> str:

@@ -5,8 +5,9 @@ from functools import partial
 from typing import Any
 
 from vantage.composition.codec import encode
+from vantage.facts.results import RANDOM_ENCODER, RAW_PIXELS
 from vantage.frozen.encoder import FrozenEncoder, random_encoder, raw_pixels
-from vantage.studies.sweep.rows import RANDOM, RAW, SweepRow, key_of
+from vantage.studies.sweep.rows import SweepRow, key_of
 from vantage.studies.sweep.sweeps import SweepPoint
 from vantage.training.backbone import evaluation_view
 from vantage.views import EvaluationView
@@ -25,8 +26,11 @@ def baselines(
     for point in points:
         first.setdefault(evaluation_view(point.run), point)
     for view, point in first.items():
-        key = key_of((RAW, repr(view)), *judged_by)
-        yield SweepRow(key, RAW, point.label, point.number, 0, {}), partial(raw_pixels, point.run)
+        key = key_of((RAW_PIXELS, repr(view)), *judged_by)
+        yield SweepRow(key, RAW_PIXELS, point.label, point.number, 0, {}), partial(raw_pixels, point.run)
         for seed in seeds:
-            key = key_of((RANDOM, repr(view), encode(point.run.encoders), seed), *judged_by)
-            yield SweepRow(key, RANDOM, point.label, point.number, seed, {}), partial(random_encoder, point.run, seed)
+            key = key_of((RANDOM_ENCODER, repr(view), encode(point.run.encoders), seed), *judged_by)
+            yield (
+                SweepRow(key, RANDOM_ENCODER, point.label, point.number, seed, {}),
+                partial(random_encoder, point.run, seed),
+            )

@@ -1,6 +1,7 @@
 """A sweep over any fields of a run, named by their paths."""
 
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, ClassVar
 
 from vantage.composition.assignments import changes_in, split_values
@@ -42,7 +43,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Fields:
-    """Several fields that vary together."""
+    """Several fields that vary together. A point has a value of each, so the points may also be a grid."""
 
     name: ClassVar[str] = "field"
     recipe: ClassVar[str] = "moco_v2"
@@ -64,10 +65,13 @@ class Fields:
         return tuple(_point(self.paths, base, texts) for texts in self.values)
 
 
-def parse_fields(*words: str) -> Field | Fields:
-    """The sweep that one or more words `PATH=VALUE,VALUE,…` describe; several fields vary together, value by value.
-    Commas within brackets do not separate values. Raises `UserError` if a path or its values are missing, or if fields
-    have different numbers of values."""
+def parse_fields(*words: str, grid: bool = False) -> Field | Fields:
+    """The sweep that one or more words `PATH=VALUE,VALUE,…` describe; several fields vary together, value by value, or
+    as a grid: every combination of their values, in which the last field varies fastest.
+
+    Commas within brackets do not separate values. Raises `UserError` if a path or its values are missing, if fields
+    that are no grid have different numbers of values, or if a grid has only one field.
+    """
     fields = [(path.strip(), split_values(text)) for path, _, text in (word.partition("=") for word in words)]
     for word, (path, values) in zip(words, fields, strict=True):
         if not path or not values:
@@ -75,11 +79,20 @@ def parse_fields(*words: str) -> Field | Fields:
                 f"{word!r} names no field and values: write PATH=VALUE,VALUE, such as crop.scale.0=0.1,0.2,0.4"
             )
     paths, values = zip(*fields, strict=True)
+    if grid and len(fields) == 1:
+        raise UserError(f"a grid combines several fields, but only {paths[0]} was given: add PATH=VALUE,VALUE")
     if len(fields) == 1:
         return Field(paths[0], values[0])
+    if grid:
+        for path, own in fields:
+            _check(path, own)
+        return Fields(paths, tuple(product(*values)))
     if len(set(map(len, values))) > 1:
         counts = ", ".join(f"{path} has {len(own)}" for path, own in fields)
-        raise UserError(f"fields that vary together need the same number of values, but {counts}")
+        raise UserError(
+            f"fields that vary together need the same number of values, but {counts}: give as many of each, or ask for"
+            " every combination with --grid"
+        )
     return Fields(paths, tuple(zip(*values, strict=True)))
 
 
@@ -97,7 +110,7 @@ def _point(paths: tuple[str, ...], base: Run, texts: tuple[str, ...]) -> SweepPo
         run = replace_at(base, changes)
     except UserError as problem:
         raise UserError(f"{pairs}: {problem}") from problem
-    return SweepPoint(", ".join(texts), run, _number(texts[0]))
+    return SweepPoint(", ".join(texts), run, _number(texts[0]) if len(texts) == 1 else None)
 
 
 def _can_vary(path: str) -> bool:
@@ -105,7 +118,7 @@ def _can_vary(path: str) -> bool:
 
 
 def _number(text: str) -> float | None:
-    """The position along an axis, for values that are numbers."""
+    """The position of a value along its axis, if it is a number."""
     try:
         return float(text)
     except ValueError:

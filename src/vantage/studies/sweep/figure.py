@@ -3,10 +3,11 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vantage.facts.results import RANDOM_ENCODER, RAW_PIXELS
 from vantage.storage.figures import color, panels, picture, scale_axis, set_titles
 from vantage.storage.files import write_result
+from vantage.storage.tables import Mean
 from vantage.studies.sweep.result import SweepResult
-from vantage.studies.sweep.rows import RANDOM, RAW
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -15,47 +16,32 @@ __all__ = ["sweep_figure", "write_sweep"]
 
 # Offsets and alignments of labels, used in turn so that neighbors do not collide.
 _CORNERS = ((-6, 5, "right"), (6, 5, "left"), (6, -12, "left"), (-6, -12, "right"))
-_STYLES = {RAW: ":", RANDOM: "--"}
+_STYLES = {RAW_PIXELS: ":", RANDOM_ENCODER: "--"}
 
 
 def sweep_figure(result: SweepResult) -> "Figure":
-    """The figure, in three panels: small points are seeds, large points their means, bars their standard deviations."""
-    figure, axes = panels(1, 3, width=4.4, height=3.6)
-    first, second, third = axes[0]
+    """The figure, in three panels: small points are seeds, large points their means, bars their standard deviations.
+    Without I_NCE there is only the first panel, accuracy."""
+    figure, axes = panels(1, 3 if result.measures_information else 1, width=4.4, height=3.6)
+    first, *others = axes[0]
     protocol = result.protocols[0]
     positions = _positions(result)
     accuracies = [result.accuracy(label, protocol) for label in result.labels]
-    information = [result.i_nce(label) for label in result.labels]
-    for panel, means, values in (
-        (first, accuracies, [[row.accuracy[protocol] for row in result.of(label)] for label in result.labels]),
-        (second, information, [[row.i_nce for row in result.of(label)] for label in result.labels]),
-    ):
-        tint = color(0 if panel is first else 1)
-        for at, seeds in zip(positions, values, strict=True):
-            panel.plot([at] * len(seeds), seeds, ".", color=tint, alpha=0.35, markersize=5)
-        line = "-" if _has_numbers(result) else ""
-        _bars(panel, positions, None, means, tint, line)
-        _ticks(panel, result, positions)
+    seeds = [[row.accuracy[protocol] for row in result.of(label)] for label in result.labels]
+    _points(first, result, positions, accuracies, seeds, color(0))
     _baselines(first, result, protocol, positions)
     set_titles(first, "accuracy", result.axis, f"{protocol} accuracy (%)")
-    bound = f"what the views share (K = {result.negatives:,}: at most {result.bound:.2f} nats)"
-    set_titles(second, bound, result.axis, "I_NCE on held-out images (nats)")
-    for label in result.labels:
-        rows = result.of(label)
-        third.plot([r.i_nce for r in rows], [r.accuracy[protocol] for r in rows], ".", color=color(2), alpha=0.35)
-    by_information = sorted(zip(information, accuracies, result.labels, strict=True), key=lambda each: each[0].mean)
-    for number, (x, y, label) in enumerate(by_information):
-        across, up, side = _CORNERS[number % len(_CORNERS)]
-        third.annotate(label, (x.mean, y.mean), (across, up), textcoords="offset points", fontsize=8, ha=side)
-    if _has_numbers(result):
-        third.plot([x.mean for x in information], [y.mean for y in accuracies], "-", color=color(2), alpha=0.5)
-    for x, y in zip(information, accuracies, strict=True):
-        _bars(third, [x.mean], [x.bar], [y], color(2), "")
-    third.margins(0.15)
+    if others:
+        second, third = others
+        information = [result.i_nce(label) for label in result.labels]
+        shared = [[row.i_nce for row in result.of(label)] for label in result.labels]
+        _points(second, result, positions, information, shared, color(1))
+        bound = f"what the views share (K = {result.negatives:,}: at most {result.bound:.2f} nats)"
+        set_titles(second, bound, result.axis, "I_NCE on held-out images (nats)")
+        _against_each_other(third, result, protocol, information, accuracies)
     counts = sorted({len(result.of(label)) for label in result.labels})  # some runs may still be missing
-    seeds = f"{' or '.join(map(str, counts))} seed{'s' * (counts[-1] > 1)}"
-    set_titles(third, "one against the other", "I_NCE on held-out images (nats)", f"{protocol} accuracy (%)")
-    figure.suptitle(f"{result.axis}: {seeds}, mean ± standard deviation", fontsize=9)
+    number = f"{' or '.join(map(str, counts))} seed{'s' * (counts[-1] > 1)}"
+    figure.suptitle(f"{result.axis}: {number}, mean ± standard deviation", fontsize=9)
     return figure
 
 
@@ -71,7 +57,36 @@ def write_sweep(result: SweepResult, folder: Path) -> list[Path]:
     return [folder / f"{result.name}.{kind}" for kind in contents]
 
 
-def _bars(panel: Any, across: list[float], spread: list[float] | None, means: list[Any], tint: str, line: str) -> None:
+def _points(
+    panel: Any, result: SweepResult, positions: list[float], means: list[Mean], values: list[list[Any]], tint: str
+) -> None:
+    """What was measured with each seed, and its means, at the position of each value."""
+    for at, seeds in zip(positions, values, strict=True):
+        panel.plot([at] * len(seeds), seeds, ".", color=tint, alpha=0.35, markersize=5)
+    _bars(panel, positions, None, means, tint, "-" if _has_numbers(result) else "")
+    _ticks(panel, result, positions)
+
+
+def _against_each_other(
+    panel: Any, result: SweepResult, protocol: str, information: list[Mean], accuracies: list[Mean]
+) -> None:
+    """Accuracy against I_NCE, with a label at each mean."""
+    for label in result.labels:
+        rows = result.of(label)
+        panel.plot([r.i_nce for r in rows], [r.accuracy[protocol] for r in rows], ".", color=color(2), alpha=0.35)
+    by_information = sorted(zip(information, accuracies, result.labels, strict=True), key=lambda each: each[0].mean)
+    for number, (x, y, label) in enumerate(by_information):
+        across, up, side = _CORNERS[number % len(_CORNERS)]
+        panel.annotate(label, (x.mean, y.mean), (across, up), textcoords="offset points", fontsize=8, ha=side)
+    if _has_numbers(result):
+        panel.plot([x.mean for x in information], [y.mean for y in accuracies], "-", color=color(2), alpha=0.5)
+    for x, y in zip(information, accuracies, strict=True):
+        _bars(panel, [x.mean], [x.bar], [y], color(2), "")
+    panel.margins(0.15)
+    set_titles(panel, "one against the other", "I_NCE on held-out images (nats)", f"{protocol} accuracy (%)")
+
+
+def _bars(panel: Any, across: list[float], spread: list[float] | None, means: list[Mean], tint: str, line: str) -> None:
     panel.errorbar(
         across, [m.mean for m in means], [m.bar for m in means], spread, fmt="o" + line, color=tint,
         markersize=5, capsize=3, linewidth=1.2,
@@ -110,7 +125,7 @@ def _baselines(panel: Any, result: SweepResult, protocol: str, positions: list[f
         if result.one_view:
             panel.axhline(heights[0][1], color="black", linestyle=style, linewidth=1, label=name)
         else:
-            marker = "_" if name == RAW else "x"
+            marker = "_" if name == RAW_PIXELS else "x"
             panel.plot(*zip(*heights, strict=True), marker, color="black", markersize=7, label=name)
     if panel.get_legend_handles_labels()[0]:
         panel.legend(fontsize=7, frameon=False)

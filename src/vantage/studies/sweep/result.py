@@ -1,13 +1,18 @@
 """The results of a sweep: means over seeds, as a table and as CSV."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from vantage.facts.results import RANDOM_ENCODER, RAW_PIXELS
 from vantage.measures.information import bound
 from vantage.storage.tables import Mean, Row, Table, csv_of
-from vantage.studies.sweep.rows import RANDOM, RAW, SweepRow
+from vantage.studies.sweep.paired import PairedDifference
+from vantage.studies.sweep.rows import SweepRow
 
 __all__ = ["SweepResult"]
+
+_I_NCE = "I_NCE (nats)"
 
 
 @dataclass(frozen=True)
@@ -30,10 +35,10 @@ class SweepResult:
     """Whether all values and seeds are complete."""
 
     negatives: int
-    """K, the number of negatives in I_NCE."""
+    """K, the number of negatives in I_NCE; 0 if it was not measured."""
 
     images: int
-    """Number of held-out images."""
+    """Number of held-out images; if I_NCE was measured, on how many of them."""
 
     @property
     def bound(self) -> float:
@@ -58,6 +63,24 @@ class SweepResult:
         """I_NCE of a value over seeds, in nats."""
         return Mean.of([row.i_nce for row in self.of(label) if row.i_nce is not None])
 
+    @property
+    def measures_information(self) -> bool:
+        """Whether I_NCE was measured."""
+        return self.negatives > 0
+
+    def difference(self, label: str, protocol: str) -> PairedDifference | None:
+        """How the accuracy of a value differs from that of the first value, seed by seed, in points; None for the first
+        value itself, and for fewer than three seeds in common."""
+        if label == self.labels[0]:
+            return None
+        own, first = ({row.seed: row.accuracy[protocol] for row in self.of(one)} for one in (label, self.labels[0]))
+        return PairedDifference.of(own, first)
+
+    @property
+    def has_differences(self) -> bool:
+        """Whether any value has enough seeds to be compared with the first."""
+        return any(self.difference(label, self.protocols[0]) for label in self.labels)
+
     def accuracy(self, label: str, protocol: str) -> Mean:
         """Accuracy of a value over seeds, in percent."""
         return Mean.of([row.accuracy[protocol] for row in self.of(label)])
@@ -80,40 +103,49 @@ class SweepResult:
         """Whether all values share one evaluation view."""
         return len({row.label for row in self.baselines}) == 1
 
-    @property
-    def _heads(self) -> list[str]:
-        return ["I_NCE (nats)", *(f"{protocol} (%)" for protocol in self.protocols)]
-
-    def _means(self) -> list[tuple[str, int, list[Mean | None]]]:
-        """For each value, then for each baseline: its name, the number of seeds, and a mean for each head."""
-        lines: list[tuple[str, int, list[Mean | None]]] = []
+    def table(self) -> list[Row]:
+        """A row for each value, then one for each baseline: means and deviations over seeds, and from three seeds on
+        the differences to the first value with their 95 % intervals."""
+        rows: list[Row] = []
         for label in self.labels:
-            accuracies = [self.accuracy(label, protocol) for protocol in self.protocols]
-            lines.append((label, len(self.of(label)), [self.i_nce(label), *accuracies]))
-        for name in (RAW, RANDOM):
+            means = {protocol: self.accuracy(label, protocol) for protocol in self.protocols}
+            gaps = {protocol: self.difference(label, protocol) for protocol in self.protocols}
+            shared = self.i_nce(label) if self.measures_information else None
+            rows.append(self._row(label, len(self.of(label)), shared, means, gaps))
+        for name in (RAW_PIXELS, RANDOM_ENCODER):
             for label in dict.fromkeys(row.label for row in self.baselines):
                 value = name if self.one_view else f"{name}, as {label}"
-                means = [self.baseline(name, label, protocol) for protocol in self.protocols]
-                lines.append((value, len(self._baseline_rows(name, label)), [None, *means]))
-        return lines
-
-    def table(self) -> list[Row]:
-        """A row for each value, then one for each baseline: means and deviations over seeds."""
-        rows: list[Row] = []
-        for value, seeds, means in self._means():
-            row: dict[str, str | int | float | None] = {"value": value, "seeds": seeds}
-            for head, mean in zip(self._heads, means, strict=True):
-                row |= {head: mean.mean if mean else None, f"{head} ±": mean.bar if mean else None}
-            rows.append(row)
+                means = {protocol: self.baseline(name, label, protocol) for protocol in self.protocols}
+                seeds = len(self._baseline_rows(name, label))
+                rows.append(self._row(value, seeds, None, means, {}))
         return rows
 
+    def _row(
+        self,
+        value: str,
+        seeds: int,
+        shared: Mean | None,
+        means: Mapping[str, Mean | None],
+        gaps: Mapping[str, PairedDifference | None],
+    ) -> Row:
+        row: dict[str, str | int | float | None] = {"value": value, "seeds": seeds}
+        if self.measures_information:
+            row |= _columns(_I_NCE, shared)
+        for protocol, mean in means.items():
+            row |= _columns(f"{protocol} (%)", mean)
+        for protocol in self.protocols if self.has_differences else ():
+            row |= _gap_columns(protocol, gaps.get(protocol))
+        return row
+
     def summary(self) -> Table:
-        """The same rows with mean ± standard deviation in one cell."""
+        """The same rows with mean ± standard deviation in one cell, and mean [interval] of a difference."""
+        heads = [*([_I_NCE] if self.measures_information else []), *(f"{protocol} (%)" for protocol in self.protocols)]
+        against = [_against(protocol) for protocol in self.protocols if self.has_differences]
         rows = []
-        for value, seeds, means in self._means():
-            cells = [mean.words(1 if place else 3) if mean else "–" for place, mean in enumerate(means)]
-            rows.append((value, str(seeds), *cells))
-        return Table(("value", "seeds", *self._heads), tuple(rows))
+        for row in self.table():
+            cells = [_spread(row, head, 3 if head == _I_NCE else 1) for head in heads]
+            rows.append((str(row["value"]), str(row["seeds"]), *cells, *(_gap_in_words(row, head) for head in against)))
+        return Table(("value", "seeds", *heads, *against), tuple(rows))
 
     def lines(self) -> list[str]:
         """The table for a terminal, with its caption."""
@@ -121,10 +153,15 @@ class SweepResult:
 
     def caption(self) -> str:
         """A sentence about what the numbers mean."""
-        return (
-            f"mean ± standard deviation over seeds; I_NCE on {self.images:,} held-out images with K ="
-            f" {self.negatives:,} negatives is at most log(K + 1) = {self.bound:.2f} nats"
-        )
+        parts = ["mean ± standard deviation over seeds"]
+        if self.has_differences:
+            parts.append("− first: difference to the first value, mean over paired seeds [95 % interval]")
+        if self.measures_information:
+            parts.append(
+                f"I_NCE on {self.images:,} held-out images with K = {self.negatives:,} negatives is at most"
+                f" log(K + 1) = {self.bound:.2f} nats"
+            )
+        return "; ".join(parts)
 
     def markdown(self) -> str:
         """The table in Markdown."""
@@ -133,6 +170,35 @@ class SweepResult:
     def csv(self) -> str:
         """Every row, with all digits."""
         return csv_of([_flat(row) for row in (*self.rows, *self.baselines)])
+
+
+def _columns(head: str, mean: Mean | None) -> dict[str, str | int | float | None]:
+    return {head: mean.mean if mean else None, f"{head} ±": mean.bar if mean else None}
+
+
+def _against(protocol: str) -> str:
+    return f"{protocol} − first (%)"
+
+
+def _gap_columns(protocol: str, gap: PairedDifference | None) -> dict[str, str | int | float | None]:
+    head = _against(protocol)
+    if gap is None:
+        return {head: None, f"{head} low": None, f"{head} high": None}
+    return {head: gap.mean, f"{head} low": gap.low, f"{head} high": gap.high}
+
+
+def _gap_in_words(row: Row, head: str) -> str:
+    mean, low, high = row[head], row[f"{head} low"], row[f"{head} high"]
+    if not (isinstance(mean, float) and isinstance(low, float) and isinstance(high, float)):
+        return "–"
+    return PairedDifference(mean, low, high).words(1)
+
+
+def _spread(row: Row, head: str, digits: int) -> str:
+    mean, deviation, seeds = row[head], row[f"{head} ±"], row["seeds"]
+    if not (isinstance(mean, float) and isinstance(deviation, float) and isinstance(seeds, int)):
+        return "–"
+    return Mean(mean, deviation if seeds > 1 else None).words(digits)
 
 
 def _flat(row: SweepRow) -> dict[str, Any]:

@@ -7,17 +7,14 @@ from typing import Any
 
 from vantage.composition.codec import encode
 from vantage.errors import UserError
+from vantage.facts.results import RANDOM_ENCODER, RAW_PIXELS
 from vantage.storage.cache import digest
 from vantage.storage.results import ResultsFile
 from vantage.studies.analyse.held_out import BranchInformation
 from vantage.training.run import Run
 
-__all__ = ["RANDOM", "RAW", "SweepRow", "key_of", "stored_rows", "information_fields"]
+__all__ = ["SweepRow", "key_of", "stored_rows", "information_fields"]
 
-RAW = "raw pixels"
-"""Name of the baseline that has no encoder."""
-RANDOM = "random encoder"
-"""Name of the baseline that is not trained."""
 _FILE = "sweep.json"
 _IGNORED_FIELDS = ("data", "hardware", "monitoring")  # not part of a result; images are identified by their fingerprint
 
@@ -45,7 +42,7 @@ class SweepRow:
     """First measure of each protocol on the test images, in percent."""
 
     i_nce: float | None = None
-    """I_NCE on the held-out images, averaged over the branches, in nats; None for baselines."""
+    """I_NCE on the held-out images, averaged over the branches, in nats; None for baselines, and if not measured."""
 
     i_nce_deviation: float | None = None
     """Standard deviation of I_NCE over the draws of views and negatives."""
@@ -61,6 +58,12 @@ class SweepRow:
 
     seconds: float | None = None
     """Training time."""
+
+    def words(self) -> str:
+        """The measurements of a run in a line."""
+        accuracies = [f"{protocol} {value:.1f} %" for protocol, value in self.accuracy.items()]
+        shared = [] if self.i_nce is None else [f"I_NCE {self.i_nce:.3f} of at most {self.bound:.2f} nats"]
+        return ", ".join(shared + accuracies)
 
 
 def information_fields(branches: Sequence[BranchInformation]) -> dict[str, Any]:
@@ -97,6 +100,9 @@ def stored_rows(folder: Path, identity: Mapping[str, Any]) -> ResultsFile[SweepR
     protocols = {name for name, *_ in identity["protocols"]}
     if any(rows[key].accuracy.keys() != protocols for key in rows):
         raise UserError(f"{folder / _FILE} is damaged (a row has other protocols than the sweep): name another folder")
+    trained = [rows[key] for key in rows if rows[key].encoder not in (RAW_PIXELS, RANDOM_ENCODER)]
+    if any((row.i_nce is None) != (identity["information"] is None) for row in trained):
+        raise UserError(f"{folder / _FILE} is damaged (I_NCE is missing, or was not asked for): name another folder")
     return rows
 
 
@@ -108,7 +114,8 @@ def _parse_row(row: dict[str, Any]) -> SweepRow:
         and type(whole.seed) is int
         and all(isinstance(value, float | int) for value in whole.accuracy.values())
         and all(isinstance(value, float | int | None) for value in optional)
-        and (whole.encoder in (RAW, RANDOM) or None not in _numbers(whole))
+        and (whole.encoder in (RAW_PIXELS, RANDOM_ENCODER) or None not in (whole.loss, whole.seconds))
+        and len({value is None for value in _numbers(whole)[:3]}) == 1
         and all(isinstance(branch, dict) for branch in whole.branches)
     ):
         raise ValueError(f"a row is malformed: {str(row)[:200]!r}")

@@ -6,11 +6,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from vantage.composition.codec import encode
 from vantage.data.sources.source import Source
-from vantage.data.splits import RenumberedSource, check_apart, with_labels
 from vantage.encoding import Work
 from vantage.errors import UserError, WriteError
 from vantage.evaluate import KNN, EvaluationProtocol, LinearCached
@@ -20,20 +17,18 @@ from vantage.progress import Progress, QuietProgress
 from vantage.storage.metrics import last_numbers
 from vantage.studies.analyse.held_out import HeldOutInformation
 from vantage.studies.sweep.baselines import baselines
+from vantage.studies.sweep.checks import check_test_images, try_point
 from vantage.studies.sweep.nested_progress import NestedProgress
 from vantage.studies.sweep.result import SweepResult
 from vantage.studies.sweep.rows import SweepRow, information_fields, key_of, stored_rows
 from vantage.studies.sweep.sweeps import Sweep, SweepPoint
 from vantage.training import loop
-from vantage.training.backbone import evaluation_view
 from vantage.training.folder.writer import only_writer
 from vantage.training.run import Run
-from vantage.training.start.try_parts import try_branches, try_networks
 
 __all__ = ["Study", "run_study"]
 
 _IGNORED_FIELDS = ("data", "hardware", "monitoring", "seed")  # of the base, in the identity of a sweep
-_TRIAL_IMAGES = 16  # images that views are tried on before anything is trained
 
 
 @dataclass(frozen=True)
@@ -49,8 +44,8 @@ class Study:
     seeds: tuple[int, ...] = (0, 1, 2)
     """Seeds; each value is trained once with each."""
 
-    information: HeldOutInformation = HeldOutInformation()
-    """How I_NCE is estimated."""
+    information: HeldOutInformation | None = HeldOutInformation()
+    """How I_NCE is estimated; `None`: it is not, which saves the time that it takes after every run."""
 
     protocols: tuple[EvaluationProtocol, ...] = field(default_factory=lambda: (LinearCached(), KNN(k=20)))
     """How accuracy is measured; the first protocol is plotted."""
@@ -90,13 +85,14 @@ class _StudyRun:
 
     def __init__(self, plan: Study, train: Source, test: Source, folder: Path, work: Work, progress: Progress) -> None:
         self.plan, self.folder, self.progress = plan, folder, progress
-        self.train, self.test = train, _check_test_images(train, test)
+        self.train, self.test = train, check_test_images(train, test)
         self.work = replace(work, progress=QuietProgress())
         self.points = plan.sweep.points(plan.base)
-        plan.information.negative_count(len(test))
+        self.information = None if plan.information is None else asdict(plan.information)
+        self.negatives = 0 if plan.information is None else plan.information.negative_count(len(test))
         self.protocols = [[protocol.name, protocol.version, asdict(protocol)] for protocol in plan.protocols]  # pyright: ignore
         for point in self.points:
-            _try(point, train)
+            try_point(point, train)
         self.rows = stored_rows(folder, self._identity())
 
     def _identity(self) -> dict[str, Any]:
@@ -110,7 +106,7 @@ class _StudyRun:
             "axis": plan.sweep.axis,
             "train": {"images": len(self.train), "fingerprint": self.train.fingerprint()},
             "test": {"images": len(self.test), "fingerprint": self.test.fingerprint()},
-            "information": asdict(plan.information),
+            "information": self.information,
             "protocols": self.protocols,
             "base": base,
         }
@@ -166,18 +162,21 @@ class _StudyRun:
         if not outcome.finished:
             return False
         self.progress.advance(steps_before + steps, f"{name}  measuring")
-        branches = self.plan.information(trained_networks(run_folder), self.test, self.work)
         loss, seconds = last_numbers(run_folder, "loss", "seconds")
         row = SweepRow(
             self._row_key(point, seed), run.recipe, point.label, point.number, seed, self._accuracy(load(run_folder)),
-            **information_fields(branches), loss=loss, seconds=seconds,
+            **self._shared(run_folder), loss=loss, seconds=seconds,
         )  # fmt: skip
         self.rows.add(row.key, row)
-        accuracies = ", ".join(f"{protocol} {value:.1f} %" for protocol, value in row.accuracy.items())
-        self.progress.line(f"{name}: I_NCE {row.i_nce:.3f} of at most {row.bound:.2f} nats, {accuracies}")
+        self.progress.line(f"{name}: {row.words()}")
         if self.plan.discard:
             shutil.rmtree(run_folder)
         return True
+
+    def _shared(self, run_folder: Path) -> dict[str, Any]:
+        if self.plan.information is None:
+            return {}
+        return information_fields(self.plan.information(trained_networks(run_folder), self.test, self.work))
 
     def _baselines(self) -> list[tuple[SweepRow, Callable[[], FrozenEncoder]]]:
         if not self.plan.baselines:
@@ -200,42 +199,20 @@ class _StudyRun:
         return key_of(run, self.train.fingerprint())
 
     def _row_key(self, point: SweepPoint, seed: int) -> str:
-        return key_of(replace(point.run, seed=seed), self._images(), asdict(self.plan.information), self.protocols)
+        return key_of(replace(point.run, seed=seed), self._images(), self.information, self.protocols)
 
     def _result(self, finished: bool) -> SweepResult:
         """The rows of this study, in order."""
-        keys = [(self._row_key(point, seed), point.label) for point in self.points for seed in self.plan.seeds]
-        rows = [replace(self.rows[key], label=label) for key, label in keys if key in self.rows]
+        keys = [(self._row_key(point, seed), point) for point in self.points for seed in self.plan.seeds]
+        rows = [replace(self.rows[key], label=p.label, number=p.number) for key, p in keys if key in self.rows]
         baselines = [
             replace(self.rows[row.key], label=row.label) for row, _ in self._baselines() if row.key in self.rows
         ]
+        most = len(self.test) if self.plan.information is None else self.plan.information.images
         return SweepResult(
             self.plan.sweep.name, self.plan.sweep.axis, tuple(rows), tuple(baselines), finished,
-            self.plan.information.negative_count(len(self.test)), min(len(self.test), self.plan.information.images),
+            self.negatives, min(len(self.test), most),
         )  # fmt: skip
-
-
-def _check_test_images(train: Source, test: Source) -> Source:
-    """The test images, with the class numbers of the training images."""
-    with_labels(train)
-    with_labels(test)
-    check_apart(train, test)
-    return RenumberedSource(test, train.classes)
-
-
-def _try(point: SweepPoint, train: Source) -> None:
-    """Raises `UserError` that names the value if its views or branches do not fit the images."""
-    step = max(1, len(train) // _TRIAL_IMAGES)
-    try:
-        generator = torch.Generator().manual_seed(0)
-        for number in range(0, len(train), step):
-            crops = point.run.views.crop(train.image(number), generator)
-            point.run.views.finish(tuple(crop[None] for crop in crops), generator)
-        evaluation_view(point.run)
-        try_branches(point.run, len(train))
-        try_networks(point.run, train)
-    except UserError as problem:
-        raise UserError(f"the value {point.label} does not fit: {problem}") from problem
 
 
 def _folder_name(label: str) -> str:

@@ -1,0 +1,38 @@
+"""What is checked before a sweep trains anything."""
+
+import torch
+
+from vantage.data.sources.source import Source
+from vantage.data.splits import RenumberedSource, check_apart, with_labels
+from vantage.errors import UserError
+from vantage.studies.sweep.sweeps import SweepPoint
+from vantage.training.backbone import evaluation_view
+from vantage.training.start.try_parts import try_branches, try_networks
+
+__all__ = ["check_test_images", "try_point"]
+
+_TRIAL_IMAGES = 16  # images that views are tried on before anything is trained
+
+
+def check_test_images(train: Source, test: Source) -> Source:
+    """The test images, with the class numbers of the training images. Raises `UserError` if labels are missing, or if
+    test images are training images."""
+    with_labels(train)
+    with_labels(test)
+    check_apart(train, test)
+    return RenumberedSource(test, train.classes)
+
+
+def try_point(point: SweepPoint, train: Source) -> None:
+    """Raises `UserError` that names the value if its views or branches do not fit the images."""
+    step = max(1, len(train) // _TRIAL_IMAGES)
+    try:
+        generator = torch.Generator().manual_seed(0)
+        for number in range(0, len(train), step):
+            crops = point.run.views.crop(train.image(number), generator)
+            point.run.views.finish(tuple(crop[None] for crop in crops), generator)
+        evaluation_view(point.run)
+        try_branches(point.run, len(train))
+        try_networks(point.run, train)
+    except UserError as problem:
+        raise UserError(f"the value {point.label} does not fit: {problem}") from problem
