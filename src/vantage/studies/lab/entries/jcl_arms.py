@@ -13,11 +13,9 @@ from vantage.studies.lab.two_cores import base, branch, floors, gate, with_tempe
 from vantage.training.run import Run
 from vantage.views import moco_v2_views
 
-__all__ = ["ARMS", "ERROR", "FLOORS", "GATE", "LINEAR", "TWICE", "at_temperature", "with_keys", "with_strength"]
+__all__ = ["ARMS", "AT_EQUAL_COST", "ERROR", "FLOORS", "GATE", "LINEAR", "at_temperature", "with_keys", "with_strength"]
 
 LINEAR, ERROR = "linear-cached", "gap of the bound"
-TWICE = "MoCo v2, twice the images"
-"""An image costs JCL eight forward and backward passes, and MoCo v2 four: this arm costs as much as JCL."""
 _MEASURES = (ProtocolAccuracy(), AugmentationSimilarity())
 
 
@@ -43,10 +41,15 @@ ARMS = (
     Cell("MoCo v2", _MOCO, (*_MEASURES, JointKeys(), TopFive()), {"top-1": 67.6, "top-5": 88.0}),
     Cell("JCL", _JCL, (*_MEASURES, JointKeys(), TopFive()), {"top-1": 68.7, "top-5": 89.0}),
     Cell("JCL, λ 0", branch(_jcl(0.0), _BASE), _MEASURES),
-    Cell(TWICE, branch(with_temperature(moco_v2(32), 0.2), _BASE, epochs=2), (ProtocolAccuracy(),)),
     Cell("five keys, Eq. 3", branch(_shuffle_images(jcl_vanilla(32)), _BASE), _MEASURES),
 )
 """The arms of Table 1 that are run here, MoCo v2 first."""
+AT_EQUAL_COST = Cell(
+    "MoCo v2, twice the images",
+    branch(with_temperature(moco_v2(32), 0.2), _BASE, epochs=2),
+    (ProtocolAccuracy(),),
+)
+"""An image costs 3 + M′ forward passes, since a backward pass costs two: eight for JCL, four for MoCo v2."""
 GATE = gate("base")
 """The base must be above raw pixels and a random encoder."""
 
