@@ -6,10 +6,12 @@ what is in `fixtures/runs` and `fixtures/settings.json` stays as it is.
 
 import json
 import lzma
+import math
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +54,8 @@ def _images(to: Path) -> str:
     return str(shutil.copyfile(FIXTURES / "runs" / "images.npz", to / "moved.npz"))
 
 
-def _numbers(run: Path, name: str) -> list[float]:
-    return [json.loads(line)[name] for line in (run / "metrics.jsonl").read_text().splitlines()]
+def _numbers(run: Path, name: str, first: int = 0) -> list[float]:
+    return [json.loads(line)[name] for line in (run / "metrics.jsonl").read_text().splitlines()[first:]]
 
 
 @contextmanager
@@ -83,6 +85,9 @@ def test_an_earlier_run_is_resumed(name: str, tmp_path: Path) -> None:
     assert outcome.finished and outcome.step == 18
     assert losses == pytest.approx(reference["losses"].tolist(), rel=0, abs=1e-5)
     assert _numbers(run, "loss") == pytest.approx(reference["epoch_losses"].tolist(), rel=0, abs=1e-5)
+    if len(stored_run.branches) > 1:  # the checkpoint, in the middle of an epoch, has no losses of branches
+        sums = [_numbers(run, f"loss.{number}", first=1) for number in range(len(stored_run.branches))]
+        assert all(map(math.isfinite, chain(*sums)))
     assert _numbers(run, "rank") == pytest.approx(reference["epoch_ranks"].tolist(), rel=0, abs=1e-3)
     features = vantage.embed(vantage.load(run), vantage.open_source(_images(tmp_path)), Work("cpu"))
     np.testing.assert_allclose(features.vector.numpy(), reference["embedding_at_the_end"], rtol=0, atol=1e-4)

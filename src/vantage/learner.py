@@ -1,6 +1,6 @@
 """Everything that changes during a run, and one training step.
 
-b: images here   w: processes   v: views   d: width
+b: images here   w: processes   v: views   k: branches   d: width
 """
 
 from typing import NamedTuple
@@ -85,6 +85,9 @@ class Step(NamedTuple):
     nearest: Float[Tensor, "b"]
     """Largest cosine of each of these queries with a fresh key of another image; −1 if there is none."""
 
+    losses: Float[Tensor, "k"]
+    """Loss of each branch before its weight, without gradient, for monitoring."""
+
 
 class Learner(nn.Module):
     """The encoders, a store for each branch, and the estimators that keep state. Its `state_dict` is that of the run.
@@ -158,7 +161,8 @@ class Learner(nn.Module):
             nearest = self._nearest(query, image, fresh)
         first = contrasts[0].positive
         cosine = first.cosine.detach().masked_fill(~first.keep, 0.0).sum(1) / first.keep.sum(1).clamp(min=1)
-        return Step(loss, fresh, query, cosine, nearest)
+        losses = torch.stack([contrast.loss.detach() for contrast in contrasts])
+        return Step(loss, fresh, query, cosine, nearest, losses)
 
     def _now(self) -> tuple[Branch, ...]:
         """The branches, with adaptive numbers replaced by their current values."""

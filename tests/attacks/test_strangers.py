@@ -34,6 +34,8 @@ VERBS = (
     f"find duplicates run {DATA} --out x.csv",
     f"analyse labels run {DATA}",
     f"benefit run {DATA}",
+    "recipes run",
+    f"views show run {DATA}",
 )
 
 

@@ -12,8 +12,10 @@ from stubbed_training import TrainingStub, run_of
 
 from vantage import Run
 from vantage.cli import main
+from vantage.composition.printing import as_python
 from vantage.recipes import moco_v2
 from vantage.schedules import CosineByEpoch, CosineByStep
+from vantage.training.folder import settings
 from vantage.training.optimizers import AdamW
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -81,6 +83,37 @@ def test_a_recipe_of_ones_own_needs_its_module_named(
     assert run_of(training, f"--import={__name__}", "resume", tmp_path / "run") == run
     assert main([*words[:1], f"{__name__}:no_recipe", *words[2:], "--import", __name__]) == 2
     assert "is not a recipe" in capsys.readouterr().err
+
+
+def test_a_run_is_shown_like_a_recipe_but_not_trained_like_one(
+    images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, folder = own_recipe(32), tmp_path / "runs" / "own1"
+    settings.write(run, folder)
+    assert main(["recipes", str(folder)]) == 2
+    assert "is not part of Vantage" in capsys.readouterr().err
+    assert main(["recipes", str(folder), "--import", __name__]) == 0
+    output = capsys.readouterr().out
+    assert f"The run in {folder}." in output and as_python(run) in output
+    assert "\nbranches.0.negatives.0.share=1.0\n    Share that is kept.\n" in output
+    assert main(["recipes", str(tmp_path / "runs" / "own2")]) == 2
+    assert f"holds no run: there is no such folder; did you mean {folder}?" in capsys.readouterr().err
+    assert main(["pretrain", str(folder), "--data", str(images)]) == 2
+    assert f"is a run, not a recipe: its values are fitted to its images. vantage pretrain RECIPE --init {folder}" in (
+        capsys.readouterr().err
+    )
+
+
+def test_a_name_that_is_both_means_the_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    settings.write(own_recipe(32), tmp_path / "simclr")
+    assert main(["recipes", "simclr"]) == 0
+    assert main(["recipes", "./simclr"]) == 2, "the run, whose parts need --import"
+
+
+def test_an_unknown_recipe_is_reported_in_a_short_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["recipes", "zzz"]) == 2
+    assert capsys.readouterr().err == "vantage: there is no recipe 'zzz' (vantage recipes lists them all)\n"
 
 
 def test_pretrain_builds_a_recipe_once_for_each_size(

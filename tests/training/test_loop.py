@@ -131,6 +131,15 @@ def test_the_folder_says_what_was_run(images_path: str, tmp_path: Path):
         train(run, tmp_path / "run")
 
 
+def test_the_losses_of_several_branches_are_recorded(images_path: str, tmp_path: Path):
+    run = small_run("cmc_softmax", images_path, epochs=2)
+    train(run, tmp_path / "run")
+    weights = [branch.weight(0) for branch in run.branches]
+    for row in rows(tmp_path / "run"):
+        losses = [row[f"loss.{number}"] for number in range(len(weights))]
+        assert row["loss"] == pytest.approx(sum(w * loss for w, loss in zip(weights, losses, strict=True)))
+
+
 def test_accumulated_parts_give_the_gradient_of_their_mean(images_path: str, tmp_path: Path):
     """`test_session.py` compares the gradients; here a run with accumulated parts writes the same state."""
     run = in_groups(small_run("instance_discrimination", images_path, epochs=1), 2)

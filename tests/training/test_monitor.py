@@ -1,6 +1,7 @@
 """What a run reports about itself."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import synthetic
@@ -8,7 +9,10 @@ import torch
 from torch.nn.functional import normalize
 from torch.testing import assert_close
 
+from vantage.estimators import InfoNCE
 from vantage.measures import effective_rank
+from vantage.recipes import RECIPES, cmc, simclr
+from vantage.training.watching.branches import epoch_lines, kept_losses
 from vantage.training.watching.monitor import Monitor, warning
 
 
@@ -84,6 +88,53 @@ def test_sums_are_saved_and_reset():
     one.reset()
     one.add(torch.tensor(7.0), batches[1][0], torch.ones(5), batches[1][1])
     assert one.read()["loss"] == 7.0
+
+
+def test_losses_of_branches_are_means_that_are_saved_and_reset():
+    vector = synthetic.vectors(5, 4, 0)
+    monitor, later = Monitor(4, branches=3), Monitor(4, branches=3)
+    monitor.add_branches(torch.tensor([1.0, 2.0, 4.0]))
+    later.load_state_dict(monitor.state_dict())
+    later.add(torch.tensor(9.0), vector, torch.ones(5), torch.zeros(5))
+    later.add_branches(torch.tensor([3.0, 2.0, 5.0]))
+    numbers = later.read()
+    assert [numbers[f"loss.{branch}"] for branch in range(3)] == [2.0, 2.0, 4.5] and numbers["loss"] == 9.0
+    later.reset()
+    later.add(torch.tensor(9.0), vector, torch.ones(5), torch.zeros(5))
+    later.add_branches(torch.tensor([7.0, 8.0, 9.0]))
+    assert later.read()["loss.1"] == 8.0
+    assert not [name for name in facts_of(vector, vector) if name.startswith("loss.")]
+
+
+@pytest.mark.parametrize(
+    ("recipe", "count"),
+    [("moco_v2", 0), ("simclr", 0), ("cmc", 2), ("interclr_moco", 2), ("everything", 3), ("moco_v2_multi_crop", 7)],
+)
+def test_losses_of_branches_are_kept_unless_the_first_is_the_whole_story(recipe: str, count: int):
+    run = next(each for each in RECIPES if each.__name__ == recipe)(32)
+    assert kept_losses(run) == count
+
+
+def test_two_directions_between_two_networks_are_not_the_same():
+    run = simclr(32)
+    assert kept_losses(replace(run, encoders=cmc(32).encoders)) == 2
+    other = replace(run.branches[1], estimator=InfoNCE(0.9))
+    assert kept_losses(replace(run, branches=(run.branches[0], other))) == 2
+
+
+@pytest.mark.parametrize("branches", [0, 2, 3, 7])
+def test_the_line_of_an_epoch_says_which_branch_it_is_of(branches: int):
+    numbers = {"loss": 12.345, "accuracy": 1.0, "alignment": 0.25, "uniformity": -3.41, "rank": 98.0}
+    losses = {f"loss.{branch}": 5.125 + branch for branch in range(branches)}
+    lines = epoch_lines(100, numbers | losses)
+    rest = "accuracy 100%, alignment 0.25, uniformity -3.41, rank 98"
+    assert max(map(len, lines)) <= 80
+    if not branches:
+        assert lines == [f"epoch 100: loss 12.345, {rest}"]
+        return
+    assert lines[-1] == f"  branch 0: {rest}" and " ".join(" ".join(lines[:-1]).split()) == (
+        f"epoch 100: loss 12.345 (branches, unweighted: {', '.join(f'{value:.3f}' for value in losses.values())})"
+    )
 
 
 def test_a_batch_of_one_image_does_not_break():

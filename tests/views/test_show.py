@@ -1,7 +1,7 @@
 """Pictures of views, and the command that makes them."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,9 @@ from torch.testing import assert_close
 import vantage
 from vantage.cli import main
 from vantage.errors import UserError
-from vantage.views import IMAGENET, EvaluationView, Patches, cmc_views, frequency_views, pirl_views
+from vantage.recipes import simclr
+from vantage.training.folder import settings
+from vantage.views import IMAGENET, EvaluationView, Patches, Views, cmc_views, frequency_views, pirl_views
 from vantage.views.show import panels, picture
 
 
@@ -84,6 +86,22 @@ class Own:
         return EvaluationView(8, 8, IMAGENET)
 
 
+@dataclass(frozen=True)
+class HalfBlack:
+    """A user's own operation, which says nothing about sizes."""
+
+    share: float = 0.5
+    """Share of the rows that are hidden."""
+
+    def draw(self, count: int, generator: torch.Generator) -> torch.Tensor:
+        return torch.zeros(count, 0)
+
+    def apply(self, images: torch.Tensor, parameters: torch.Tensor) -> torch.Tensor:
+        images = images.clone()
+        images[:, :, : round(images.shape[2] * self.share)] = 0
+        return images
+
+
 def test_custom_views_are_stretched():
     (column,) = panels(Own(), views_of(Own()))
     assert column.images.min() == 0 and column.images.max() == 1
@@ -132,6 +150,45 @@ def test_the_command_writes_the_picture(tmp_path: Path, capsys: pytest.CaptureFi
 def test_mistakes_are_reported(words: str, message: str, capsys: pytest.CaptureFixture[str]):
     assert main(words.split()) == 2
     assert re.search(message, capsys.readouterr().err)
+
+
+@pytest.fixture
+def own_run(tmp_path: Path) -> Path:
+    """The folder of a run whose views of 16 pixels hide half of each image, by an operation of a user's own."""
+    run = simclr(16)
+    assert isinstance(run.views, Views)
+    views = tuple(replace(view, operations=(*view.operations, HalfBlack())) for view in run.views.views)
+    settings.write(replace(run, views=Views(views)), tmp_path / "own")
+    return tmp_path / "own"
+
+
+def test_a_run_is_shown_with_its_own_views_and_size(own_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    data, out = write_images(tmp_path / "images.npz"), tmp_path / "views.png"
+    words = ["views", "show", str(own_run), "--data", data, "--out", str(out), "--images", "1", "--times", "1"]
+    assert main(words) == 2 and "is not part of Vantage" in capsys.readouterr().err
+    words += ["--import", __name__]
+    assert main(words) == 0
+    assert "px wide" not in capsys.readouterr().err  # its views have a size, which does not follow the images
+    view = pixels(out)[22 : 22 + 128, 4 + 132 + 10 :][:, :128]
+    blocks = view.reshape(16, 8, 16, 8, 3)
+    assert (blocks == blocks[:, :1, :, :1]).all(), "each of 16 x 16 pixels is enlarged"
+    assert len(np.unique(view[:64].reshape(-1, 3), axis=0)) == 1 < len(np.unique(view[64:].reshape(-1, 3), axis=0))
+    assert main([*words, "--set", "operations.4.share=0"]) == 0
+    assert len(np.unique(pixels(out)[22 : 22 + 64, 146 : 146 + 128].reshape(-1, 3), axis=0)) > 1
+
+
+def test_the_views_of_a_run_are_made_smaller_where_they_mean_the_same(
+    own_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    data, out = write_images(tmp_path / "images.npz"), tmp_path / "views.png"
+    settings.write(simclr(16), tmp_path / "plain")
+    words = ["--data", data, "--out", str(out), "--images", "1", "--import", __name__, "--size"]
+    assert main(["views", "show", str(tmp_path / "plain"), *words, "8"]) == 0
+    for run, size in ((tmp_path / "plain", "64"), (tmp_path / "plain", "0"), (own_run, "8")):
+        assert main(["views", "show", str(run), *words, size]) == 2
+        assert f"16 px wide, and cannot be made {size} px wide" in capsys.readouterr().err
+    assert main(["views", "show", str(tmp_path / "plian"), *words[:-1]]) == 2
+    assert f"did you mean {tmp_path / 'plain'}?" in capsys.readouterr().err
 
 
 def test_help_names_the_fields(capsys: pytest.CaptureFixture[str]):

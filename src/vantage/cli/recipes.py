@@ -1,4 +1,4 @@
-"""The verb `recipes`: list the recipes, or show one in full."""
+"""The verb `recipes`: list the recipes, or show one, or a run, in full."""
 
 import inspect
 import re
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from vantage.cli.printing.console import Console
 from vantage.cli.reading.arguments import Command, Word, read
-from vantage.cli.reading.recipe_options import find_recipe
+from vantage.cli.reading.recipe_options import find_recipe, run_named
 from vantage.composition.fields import settings_in
 from vantage.composition.printing import as_python, in_a_line
 
@@ -23,18 +23,22 @@ __all__ = ["recipes"]
 class RecipeOptions:
     """The options of `recipes`."""
 
-    name: Annotated[str, Word("NAME", positional=True)] = ""
-    """A recipe to show in full; if omitted, all are listed, one on each line."""
+    name: Annotated[str, Word("NAME|RUN", positional=True)] = ""
+    """A recipe, or folder of a run, to show in full; if omitted, all recipes are listed, one on each line."""
 
-    size: int = 224
-    """Side of a view in pixels; up to 96, recipes use their variants for small images."""
+    size: int | None = None
+    """Side of a view in pixels; up to 96, recipes use their variants for small images. If omitted, 224, or that of the
+    run."""
 
 
 def recipes(words: list[str], console: Console) -> int:
-    """List the recipes, or show one in full: vantage recipes [NAME] [--size PIXELS]."""
+    """List the recipes, or show one in full: vantage recipes [NAME] [--size PIXELS].
+
+    For NAME, the folder of a run shows what the run is made of; parts from your own module need --import.
+    """
     (options,) = read(Command("recipes", recipes.__doc__ or ""), words, RecipeOptions)
     if options.name:
-        _show(find_recipe(options.name), options.size, console)
+        _show(options.name, options.size, console)
         return 0
     from vantage.recipes import RECIPES, VARIANTS
 
@@ -58,12 +62,19 @@ def _by_paper(every: "Iterable[Callable[[int], Run]]") -> "dict[str, list[Callab
     return papers
 
 
-def _show(recipe: "Callable[[int], Run]", size: int, console: Console) -> None:
-    run = recipe(size)
-    console.result(f"{inspect.getdoc(recipe) or recipe.__name__}\n\n{as_python(run)}\n")
-    console.result(
-        f"Fields that --set PATH=VALUE may change, with their values at {size} pixels (0.3 stands for Constant(0.3)):\n"
-    )
+def _show(name: str, size: int | None, console: Console) -> None:
+    if run := run_named(name, size):
+        about = f"The run in {name}."
+        fields = (
+            "Its fields, with their values (0.3 stands for Constant(0.3)). --set PATH=VALUE may change those of views"
+        )
+        fields += " in\nvantage views show, and those of hardware, monitoring and data in vantage resume:"
+    else:
+        size, recipe = 224 if size is None else size, find_recipe(name)
+        run, about = recipe(size), inspect.getdoc(recipe) or recipe.__name__
+        fields = f"Fields that --set PATH=VALUE may change, with their values at {size} pixels"
+        fields += " (0.3 stands for Constant(0.3)):"
+    console.result(f"{about}\n\n{as_python(run)}\n\n{fields}\n")
     for setting in settings_in(run):
         if setting.path != "recipe":
             value = in_a_line(setting.value)

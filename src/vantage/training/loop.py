@@ -33,6 +33,7 @@ from vantage.training.start.doubts import doubts
 from vantage.training.start.first_rows import begin
 from vantage.training.start.warm_parts import take
 from vantage.training.start.warm_start import WarmStart, read_start, recorded_start
+from vantage.training.watching.branches import epoch_lines
 from vantage.training.watching.monitor import warning
 from vantage.training.watching.pace import Pace
 from vantage.training.watching.probe import check_labels, knn_so_far
@@ -224,10 +225,8 @@ def _end_epoch(
         progress.line(f"epoch {epoch + 1}: kNN {row['knn']:.1f} % on labeled training images")
     row |= {f"adapted.{number}": value for number, value in enumerate(session.learner.adaptive_values())}
     by_first(lambda: metrics and metrics.write(row))
-    progress.line(
-        f"epoch {epoch + 1}: loss {numbers['loss']:.3f}, accuracy {numbers['accuracy']:.0%}, "
-        f"alignment {numbers['alignment']:.2f}, uniformity {numbers['uniformity']:.2f}, rank {numbers['rank']:.0f}"
-    )
+    for line in epoch_lines(epoch + 1, numbers):
+        progress.line(line)
     if collapse:
         progress.warn(collapse)
 

@@ -25,6 +25,7 @@ from vantage.training.folder.same_run import refuse_conflicts
 from vantage.training.folder.slots import optimizer_state, restore_optimizer
 from vantage.training.run import Run
 from vantage.training.start.try_parts import try_branches, try_networks
+from vantage.training.watching.branches import kept_losses
 from vantage.training.watching.monitor import Monitor
 from vantage.views.operations.share import ShareGenerator
 
@@ -57,7 +58,7 @@ class Session:
         self.model, self.optimizer = fabric.setup(self.learner, optimizer)
         lay_out(self.model._forward_module)
         self.optimizer.zero_grad(set_to_none=True)
-        self.monitor = Monitor(self.learner.networks.width).to(fabric.device)
+        self.monitor = Monitor(self.learner.networks.width, kept_losses(run)).to(fabric.device)
         self.feed = open_feed(run, source, processes.rank(), processes.count(), fabric.device, progress)
         self.generator = ShareGenerator()
 
@@ -83,6 +84,7 @@ class Session:
             losses.append(result.loss.detach())
             fresh.append(Fresh(*result.fresh))
             self.monitor.add(result.loss.detach(), result.query, result.positive, result.nearest)
+            self.monitor.add_branches(result.losses)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self.learner.after_step(fresh, step)
@@ -134,8 +136,9 @@ class Session:
 
     def _restore(self, path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
         refuse_edited(facts, self.run)
-        for name, module in (("learner", self.learner), ("monitor", self.monitor)):
-            checkpoint.fill(module, below(tensors, f"{name}."), path)
+        later = {name: getattr(self.monitor, name) for name in Monitor.LATER}
+        checkpoint.fill(self.learner, below(tensors, "learner."), path)
+        checkpoint.fill(self.monitor, {**later, **below(tensors, "monitor.")}, path)
         if processes.rank():  # what was saved are sums over all processes, which the first keeps
             self.monitor.reset()
         restore_optimizer(self.optimizer.optimizer, tensors, facts["optimizer"])

@@ -1,9 +1,12 @@
-"""Find a recipe by its name, and change it by options: another backbone, other values, a size that suits the images."""
+"""Find a recipe by its name, or the run in a folder, and change it by options: another backbone, other values, a size
+that suits the images."""
 
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import wraps
 from inspect import signature
+from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, cast
 
@@ -11,19 +14,27 @@ from vantage.cli.printing.console import Console
 from vantage.composition.codec import allowed_object
 from vantage.composition.fields import settings_in
 from vantage.composition.names import external_part
-from vantage.composition.suggest import no_such
+from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
 
 if TYPE_CHECKING:
     from vantage.data import Source
     from vantage.training.run import Run
 
-__all__ = ["find_recipe", "note_statistics", "with_learned_views", "settable", "view_size", "with_named_parts"]
+__all__ = [
+    "find_recipe",
+    "note_statistics",
+    "run_named",
+    "settable",
+    "view_size",
+    "with_learned_views",
+    "with_named_parts",
+]
 
 
 def find_recipe(name: str) -> "Callable[[int], Run]":
     """The recipe of this name; for MODULE:FUNCTION, that function in an imported module."""
-    from vantage.recipes import RECIPES, VARIANTS
+    from vantage.training.folder.settings import FILE
     from vantage.training.run import Run
 
     if own := external_part(name):
@@ -31,11 +42,60 @@ def find_recipe(name: str) -> "Callable[[int], Run]":
         if not callable(function) or not isinstance(function(224), Run):
             raise UserError(f"{name} is not a recipe: a recipe takes the size of the views and returns a Run")
         return cast("Callable[[int], Run]", function)
-    recipes_by_name = {recipe.__name__: recipe for recipe in (*RECIPES, *VARIANTS)}
-    plain = name.replace("-", "_").lower()
-    if plain not in recipes_by_name:
-        raise no_such("recipe", plain, recipes_by_name)
-    return recipes_by_name[plain]
+    recipes_by_name, plain = _recipes_by_name(), _plain(name)
+    if plain in recipes_by_name:
+        return recipes_by_name[plain]
+    if os.path.lexists(Path(name, FILE)):
+        folder = quote(name)
+        raise UserError(
+            f"{name} is a run, not a recipe: its values are fitted to its images. vantage pretrain RECIPE --init"
+            f" {folder} starts from what it learned; vantage recipes {folder} prints its composition, for a recipe of"
+            " your own"
+        )
+    raise UserError(
+        f"there is no recipe {name!r}{did_you_mean(plain, recipes_by_name)} (vantage recipes lists them all)"
+    )
+
+
+def run_named(name: str, size: int | None) -> "Run | None":
+    """The run in the folder of this name, with views of its own size or, if given, of `size` pixels; `None` if the name
+    is not that of a folder. A recipe's name means the recipe, even if there is such a folder.
+
+    Raises `UserError` if a path holds no run, or if its views cannot be made at this size.
+    """
+    from vantage.training.folder import settings
+
+    is_path = os.sep in name or os.path.lexists(Path(name, settings.FILE))
+    if not is_path or _plain(name) in _recipes_by_name():
+        return None
+    run = settings.read(Path(name))
+    return run if size is None else _at_size(run, size, name)
+
+
+def _at_size(run: "Run", size: int, name: str) -> "Run":
+    """The run with views of `size` pixels, made as a run with progressive resizing makes its small views."""
+    from vantage.views import ProgressiveResizing
+
+    own = run.views.evaluation(0).size
+    if size == own:
+        return run
+    views = ProgressiveResizing((size,), (1.0,)).maker(run.views, 0.0) if 0 < size < own else run.views
+    if views.evaluation(0).size != size:
+        raise UserError(
+            f"the views of {name} are {own} px wide, and cannot be made {size} px wide: views of a run can only be made"
+            " smaller, if none of their operations has lengths in pixels; omit --size"
+        )
+    return replace(run, views=views)
+
+
+def _recipes_by_name() -> "dict[str, Callable[[int], Run]]":
+    from vantage.recipes import RECIPES, VARIANTS
+
+    return {recipe.__name__: recipe for recipe in (*RECIPES, *VARIANTS)}
+
+
+def _plain(name: str) -> str:
+    return name.replace("-", "_").lower()
 
 
 def with_named_parts(recipe: "Callable[[int], Run]", size: int, *, backbone: str = "", optimizer: str = "") -> "Run":
@@ -64,13 +124,14 @@ def with_named_parts(recipe: "Callable[[int], Run]", size: int, *, backbone: str
 
 
 def settable(words: list[str]) -> Iterable[str]:
-    """The paths that `--set` may change, if the first word is a recipe."""
+    """The paths that `--set` may change, if the first word is a recipe or the folder of a run."""
     from vantage.planning.sizing import default_recipe
 
     name = next(iter(words), "")
     try:
-        recipe = find_recipe(name) if name and not name.startswith("-") else default_recipe
-        return [setting.path for setting in settings_in(recipe(224))]
+        is_named = name and not name.startswith("-")
+        run = run_named(name, None) or find_recipe(name)(224) if is_named else default_recipe(224)
+        return [setting.path for setting in settings_in(run)]
     except UserError:
         return []
 

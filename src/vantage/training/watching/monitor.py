@@ -1,6 +1,6 @@
 """What a run reports about itself every epoch, without labels, and whether it is collapsing.
 
-b: queries on this process   d: width
+b: queries on this process   k: branches   d: width
 """
 
 import torch
@@ -23,14 +23,20 @@ class Monitor(nn.Module):
     batches: Tensor
     total: Tensor
     outer: Tensor
+    branches: Tensor
+    """Sum of each branch's loss, if they are kept; then the number of batches that were added."""
+    LATER = ("branches",)
+    """Buffers that checkpoints of earlier versions lack; for these, an epoch counts from the checkpoint."""
     NAMES = ("loss", "accuracy", "alignment", "pairs")
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, branches: int = 0) -> None:
+        """`branches` is how many branches' losses are kept (`kept_losses`)."""
         super().__init__()
         self.register_buffer("sums", torch.zeros(len(self.NAMES), dtype=torch.float64))
         self.register_buffer("batches", torch.zeros(2, dtype=torch.float64))
         self.register_buffer("total", torch.zeros(width, dtype=torch.float64))
         self.register_buffer("outer", torch.zeros(width, width, dtype=torch.float64))
+        self.register_buffer("branches", torch.zeros(branches + 1, dtype=torch.float64))
 
     def reset(self) -> None:
         """Start a new epoch."""
@@ -57,11 +63,19 @@ class Monitor(nn.Module):
         self.total += query.double().sum(0)
         self.outer += (query.T @ query).double()
 
+    @torch.no_grad()
+    def add_branches(self, losses: Float[Tensor, "k"]) -> None:
+        """Add the losses of a batch's branches, if they are kept."""
+        if len(self.branches) > 1:
+            self.branches[:-1] += losses.double().to(self.branches.device) / processes.count()
+            self.branches[-1] += 1.0 / processes.count()
+
     def read(self) -> dict[str, float]:
         """The epoch's numbers, over all processes.
 
         loss: mean; accuracy: share of queries closer to their positive than to any key of another image in
-        the same step; alignment, uniformity, rank and deviation: of the queries, see `vantage.measures.sphere`.
+        the same step; alignment, uniformity, rank and deviation: of the queries, see `vantage.measures.sphere`. All but
+        the loss are of the first branch. loss.0, loss.1, …: mean of each branch, before its weight, if they are kept.
         """
         sums, batches, total, outer = (processes.total(getattr(self, n)) for n in ("sums", "batches", "total", "outer"))
         mean = dict(zip(self.NAMES, (sums / batches[0]).tolist(), strict=True))
@@ -72,7 +86,12 @@ class Monitor(nn.Module):
             "uniformity": uniformity(mean["pairs"]),
             "rank": effective_rank(outer),
             "deviation": deviation(total, outer, batches[1]),
+            **{f"loss.{number}": loss for number, loss in enumerate(self._branch_means())},
         }
+
+    def _branch_means(self) -> list[float]:
+        sums = processes.total(self.branches)
+        return (sums[:-1] / sums[-1]).tolist()
 
 
 def smallest_rank(width: int) -> float:

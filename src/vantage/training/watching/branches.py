@@ -1,0 +1,43 @@
+"""What a run of several contrasts reports of each: how many losses are kept, and the lines after an epoch."""
+
+import textwrap
+from collections.abc import Mapping
+from dataclasses import replace
+
+from vantage.branch import Branch
+from vantage.encoders import PerView
+from vantage.training.run import Run
+
+__all__ = ["epoch_lines", "kept_losses"]
+
+_COLUMNS = 80
+
+
+def kept_losses(run: Run) -> int:
+    """How many branches have losses worth keeping: all of them, or none if the first is the whole story. That is so of
+    a single branch, and of one that only swaps its views, such as SimCLR's two directions."""
+    first, *others = run.branches
+    if all(_swaps(first, other) for other in others) and not isinstance(run.encoders, PerView):
+        return 0
+    return len(run.branches) if others else 0
+
+
+def _swaps(one: Branch, other: Branch) -> bool:
+    """Whether two branches have equal parts and the same views, but perhaps query with another one."""
+    same_views = {one.query, *one.keys} == {other.query, *other.keys} and set(one.pool_views) == set(other.pool_views)
+    return same_views and replace(other, query=one.query, keys=one.keys, pool=one.pool) == one
+
+
+def epoch_lines(epoch: int, numbers: Mapping[str, float]) -> list[str]:
+    """The numbers of an epoch (`Monitor.read`), in lines of at most 80 columns. Where losses of branches are among
+    them, the other numbers are said to be of the first branch."""
+    loss = f"epoch {epoch}: loss {numbers['loss']:.3f}"
+    rest = (
+        f"accuracy {numbers['accuracy']:.0%}, alignment {numbers['alignment']:.2f},"
+        f" uniformity {numbers['uniformity']:.2f}, rank {numbers['rank']:.0f}"
+    )
+    losses = ", ".join(f"{value:.3f}" for name, value in numbers.items() if name.startswith("loss."))
+    if not losses:
+        return [f"{loss}, {rest}"]
+    text = f"{loss} (branches, unweighted: {losses})"
+    return [*textwrap.wrap(text, _COLUMNS, subsequent_indent="  "), f"  branch 0: {rest}"]
