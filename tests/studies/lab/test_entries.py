@@ -22,6 +22,7 @@ from vantage.studies.lab import (
     make_all,
     missing_pieces,
     numbers_in,
+    origins_of_runs,
     page,
     smoke,
 )
@@ -145,7 +146,8 @@ def test_toys_are_not_made_on_a_gpu() -> None:
 
 def test_scale_and_state_are_named() -> None:
     entry = entry_of("jcl-table-1")
-    assert "7,500 training images at 32 px; 29,952 images of warm base, 7,488 of each branch" in scale_of(entry)
+    words = "7,500 training images at 32 px; 29,952 images of warm base, 7,488 or 14,976 of each branch"
+    assert words in scale_of(entry)
     assert (
         completion(entry, {}) == "0 seeds complete"
         and completion(entry_of("infomin-table-2"), {}) == "not asked at this level"
@@ -159,7 +161,18 @@ def test_scale_and_state_are_named() -> None:
 def test_the_command_line_lists_shows_and_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reproduce", "jcl-table-1", "--show"]) == 0
     output = capsys.readouterr().out
-    assert "JCL is above MoCo v2 (§4.2)" in output and "vantage pretrain jcl" in output
+    for part in (
+        "1: JCL is above MoCo v2 (§4.2); paper: JCL − MoCo v2 (top-1): +1.1",
+        "JCL: paper: top-1 68.7, top-5 89; here: moco_v2 for 4 epochs, then jcl for 1 epoch",
+        "vantage reproduce jcl-table-1 --level two-cores --data tiny-imagenet-50=PATH",
+        "vantage pretrain jcl",
+        "vantage pretrain moco_v2",
+        "results: docs/claims.md#jcl-table-1",
+    ):
+        assert part in output
+    assert main(["reproduce", "jcl-table-2", "--level", "paper"]) == 0
+    output = capsys.readouterr().out
+    assert "# runs/jcl is trained by the commands of jcl-table-1" in output and "here: " not in output
     lab = ["--out", str(tmp_path / "lab")]
     assert main(["reproduce", "jcl-table-1", *lab, "--missing"]) == 2
     assert "give --data tiny-imagenet-50=PATH" in capsys.readouterr().err
@@ -185,6 +198,21 @@ def test_the_list_shows_the_state_of_a_level_by_the_results_that_are_named(
     assert f"; {state}; " in capsys.readouterr().out.splitlines()[0] and not state.startswith("0")
 
 
+def test_the_list_says_where_published_results_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "--out", str(tmp_path / "lab")]) == 0
+    assert "published results are on the page docs/claims.md" in capsys.readouterr().err.splitlines()[-1]
+    assert main(["reproduce", "--results", RESULTS]) == 0 and not capsys.readouterr().err
+    assert main(["reproduce", "--level", "smoke", "--out", str(tmp_path / "lab")]) == 0
+    assert "a seed" not in capsys.readouterr().out
+
+
+def test_every_run_of_a_command_is_trained_by_some_command() -> None:
+    for entry in ENTRIES:
+        words = {word for line in entry.commands for word in line.split() if word.startswith("runs/")}
+        trained = {line.partition(" --out ")[2].split()[0] for line in entry.commands if " pretrain " in line}
+        assert words - trained == set(origins_of_runs(entry, ENTRIES)), entry.name
+
+
 @pytest.mark.slow
 def test_a_toy_is_made_and_judged_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["reproduce", "cnce-appendix-c", "--level", "smoke", "--seeds", "0..1", "--out", str(tmp_path)]
@@ -194,7 +222,9 @@ def test_a_toy_is_made_and_judged_from_the_command_line(tmp_path: Path, capsys: 
     output = capsys.readouterr()
     assert "to be done: 0 training runs of 0 images in all and 2 measurements" in output.err
     assert "CNCE's bias is at least as large as NCE's" in output.out
-    assert "undecided" in output.out  # two seeds decide nothing
+    assert "claims are not judged" in output.out and "4 differences computed, 2 seeds" in output.out
+    assert not any(word in output.out for word in ("verdict", "undecided", "supported", "refuted"))
+    assert "results of smoke are not on it" in output.err
     assert (tmp_path / "smoke-results" / "cnce-appendix-c.json").exists() and (tmp_path / "claims.md").exists()
     assert main([*words, "--quiet"]) == 0 and "to be done" not in capsys.readouterr().err
 
@@ -248,4 +278,4 @@ def test_every_cell_of_every_entry_can_be_made(tmp_path: Path) -> None:
 
 def test_arms_of_an_entry_share_their_base() -> None:
     arms = [cell.experiment for cell in entry_of("jcl-table-1").runnable_cells if isinstance(cell.experiment, Arm)]
-    assert len({repr(arm.start) for arm in arms if arm.start}) == 1 and len(arms) == 5
+    assert len({repr(arm.start) for arm in arms if arm.start}) == 1 and len(arms) == 6
