@@ -78,6 +78,14 @@ def test_a_precondition_that_is_not_shown_decides_nothing() -> None:
         assert last.verdict == "undecided" and "its precondition is not shown: ours − raw" in last.reason
 
 
+def test_what_has_no_t_test_is_shown_without_one() -> None:
+    rows = {name: {"kNN": dict.fromkeys(range(5), value)} for name, value in {"ours": 3.0, "theirs": 3.0}.items()}
+    first = judge_claims(replace(ENTRY, gate=None), rows)[0]
+    assert verdict_in_words(first).startswith("undecided: ours − theirs: +0, equal in all seeds, n 5 (kNN")
+    alone = judge_claims(ENTRY, numbers(8.0, 5.0, seeds=1))[0]
+    assert "n 1 (kNN); the gate (base above raw) has 1 of at least 5 pairs" in verdict_in_words(alone)
+
+
 def test_four_seeds_decide_nothing() -> None:
     few = judge_claims(replace(ENTRY, gate=None), numbers(8.0, 5.0, seeds=4))
     assert [one.verdict for one in few[:2]] == ["undecided", "undecided"] and "4 of at least 5" in few[0].reason

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from vantage.cli import main
 from vantage.composition.fitting import everywhere, parts_of
 from vantage.encoders import Convolutions, ResNet9
 from vantage.memory import Queue
@@ -145,7 +144,8 @@ def test_toys_are_not_made_on_a_gpu() -> None:
 
 def test_scale_and_state_are_named() -> None:
     entry = entry_of("jcl-table-1")
-    assert "7,500 training images at 32 px; 29,952 images of warm base, 7,488 of each branch" in scale_of(entry)
+    words = "7,500 training images at 32 px; 29,952 images of warm base, 7,488 or 14,976 of each branch"
+    assert words in scale_of(entry)
     assert (
         completion(entry, {}) == "0 seeds complete"
         and completion(entry_of("infomin-table-2"), {}) == "not asked at this level"
@@ -155,74 +155,9 @@ def test_scale_and_state_are_named() -> None:
     assert completion(entry, numbers) == "2 seeds complete; still to run: JCL"
 
 
-@pytest.mark.slow
-def test_the_command_line_lists_shows_and_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["reproduce", "jcl-table-1", "--show"]) == 0
-    output = capsys.readouterr().out
-    assert "JCL is above MoCo v2 (§4.2)" in output and "vantage pretrain jcl" in output
-    lab = ["--out", str(tmp_path / "lab")]
-    assert main(["reproduce", "jcl-table-1", *lab, "--missing"]) == 2
-    assert "give --data tiny-imagenet-50=PATH" in capsys.readouterr().err
-    for words, problem in (
-        (["jcl-tabel-1"], "did you mean jcl-table-1"),
-        (["jcl-table-1", "--data", "x"], "write NAME=PATH"),
-        (["jcl-table-1", "--data", "imagenet=x"], "no set 'imagenet'"),
-        (["jcl-table-1", "--seeds", "5..1"], "write FIRST..LAST"),
-        (["jcl-table-1", "--jobs", "0"], "at least 1"),
-    ):
-        assert main(["reproduce", *words, *lab]) == 2
-        assert problem in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("level", ["two-cores", "one-gpu"])
-def test_the_list_shows_the_state_of_a_level_by_the_results_that_are_named(
-    level: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    entry = next(each for each in LEVELS if each.name == level).entry(entry_of("jcl-table-1"))
-    folder = next(each for each in LEVELS if each.name == level).folder(Path(RESULTS))
-    state = completion(entry, numbers_in(folder, entry))
-    assert main(["reproduce", "--level", level, "--results", RESULTS]) == 0
-    assert f"; {state}; " in capsys.readouterr().out.splitlines()[0] and not state.startswith("0")
-
-
-@pytest.mark.slow
-def test_a_toy_is_made_and_judged_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["reproduce", "cnce-appendix-c", "--level", "smoke", "--seeds", "0..1", "--out", str(tmp_path)]
-    assert main([*words, "--missing"]) == 0
-    assert "optimal critic: seed 0, toy" in capsys.readouterr().out
-    assert main([*words, "--page", str(tmp_path / "claims.md")]) == 0
-    output = capsys.readouterr()
-    assert "to be done: 0 training runs of 0 images in all and 2 measurements" in output.err
-    assert "CNCE's bias is at least as large as NCE's" in output.out
-    assert "undecided" in output.out  # two seeds decide nothing
-    assert (tmp_path / "smoke-results" / "cnce-appendix-c.json").exists() and (tmp_path / "claims.md").exists()
-    assert main([*words, "--quiet"]) == 0 and "to be done" not in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_two_processes_share_an_entry(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["reproduce", "cnce-appendix-c", "--level", "smoke", "--seeds", "0..3", "--jobs", "2"]
-    assert main([*words, "--out", str(tmp_path)]) == 0
-    assert "with 2 processes" in capsys.readouterr().err
-    assert main([*words, "--out", str(tmp_path), "--missing"]) == 0 and not capsys.readouterr().out.strip()
-
-
 def test_an_entry_can_be_sent_to_a_process() -> None:
     for entry in ENTRIES:
         assert pickle.loads(pickle.dumps(entry)) == entry
-
-
-@pytest.mark.slow
-def test_commands_of_the_papers_scale_are_read(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = {line for entry in ENTRIES for line in entry.commands if "-toy" not in line}  # toys need no images
-    assert lines
-    for line in sorted(lines):
-        program, *words = line.split()
-        assert program == "vantage" and main(words) == 2, line  # the images are not here
-        message = capsys.readouterr().err
-        assert any(part in message for part in ("does not exist", "no run", "holds no", "is not a folder")), (
-            f"{line}: {message}"
-        )
 
 
 ON_MOSAICS = {"infomin-figure-4", "jcl-table-2", "cnce-table-4"}
@@ -248,4 +183,4 @@ def test_every_cell_of_every_entry_can_be_made(tmp_path: Path) -> None:
 
 def test_arms_of_an_entry_share_their_base() -> None:
     arms = [cell.experiment for cell in entry_of("jcl-table-1").runnable_cells if isinstance(cell.experiment, Arm)]
-    assert len({repr(arm.start) for arm in arms if arm.start}) == 1 and len(arms) == 5
+    assert len({repr(arm.start) for arm in arms if arm.start}) == 1 and len(arms) == 6

@@ -50,7 +50,7 @@ def test_mosaics_are_not_divided_into_training_and_test_images() -> None:
 
 
 def test_its_cost_is_part_of_the_time(tmp_path: Path) -> None:
-    """A measurement costs what the measure says; others cost about as much as a linear classifier."""
+    """A measurement costs what the measure says; at the smoke level, all cost a little for opening files besides."""
     cell = entry_of("jcl-table-2").cell("random")
     assert isinstance(cell.experiment, Untrained)
     measures = (MosaicSegmentation(), ProtocolAccuracy())
@@ -58,7 +58,8 @@ def test_its_cost_is_part_of_the_time(tmp_path: Path) -> None:
     maker = WorkOrder((entry,), (0,), tmp_path, (), True, "cpu").maker()
     mosaics, accuracy = (estimate_workload(maker, [one], 1.0).seconds for one in maker.pieces(entry, (0,)))
     small = entry.cells[0].measures[0]
-    assert isinstance(small, MosaicSegmentation) and mosaics == small.passes and accuracy == 20_000
+    assert isinstance(small, MosaicSegmentation) and mosaics > accuracy + small.passes
+    assert accuracy > 0 and mosaics < 20_000
     sets = maker.dependencies(maker.pieces_of(entry.cells[0], 0)[0])["others"]
     split = maker.sets.split("cifar-10", Data())
     assert sets == [list(split.fingerprints)]  # the numbers depend on these images too

@@ -8,13 +8,13 @@ from vantage.cli.printing.console import Console
 from vantage.cli.reading.arguments import Command, Word, read
 from vantage.cli.reading.options import check_device
 from vantage.cli.reading.out_files import check_folder
+from vantage.cli.reproduce.showing import list_entries, print_claims, print_runs, show_entry
 from vantage.composition.suggest import no_such
 from vantage.errors import UserError
 from vantage.storage.strangers import check_content
 
 if TYPE_CHECKING:
     from vantage.studies.lab import Entry, Level, WorkOrder
-    from vantage.studies.lab.verdicts import ClaimVerdict
 
 __all__ = ["run_lab"]
 
@@ -28,8 +28,8 @@ class LabOptions:
     entry. If omitted, entries are listed with their state."""
 
     level: Literal["smoke", "two-cores", "one-gpu", "paper"] = "two-cores"
-    """smoke: a minute, on photographs that need no file; two-cores: hours; one-gpu: a larger network for thirty times
-    as many images; paper: only print the commands at the paper's scale."""
+    """smoke: a minute each, on photographs that need no file, and no claim is judged; two-cores: hours; one-gpu: a
+    larger network for thirty times as many images; paper: only print the commands at the paper's scale."""
 
     data: Annotated[tuple[str, ...], Word("NAME=PATH", repeated=True)] = ()
     """Path of an image set, such as tiny-imagenet-50=tiny-imagenet-50.tar.gz. May be repeated."""
@@ -50,7 +50,7 @@ class LabOptions:
     """Only collect the finished results, even while other processes are working."""
 
     show: bool = False
-    """Only print the claims and the paper's commands."""
+    """Only print the claims, the paper's values, how cells are trained, and the paper's commands."""
 
     take_in: Annotated[str, Word("LAB")] = ""
     """First import the cells of a lab from elsewhere."""
@@ -77,7 +77,8 @@ def run_lab(words: list[str], console: Console, about: str) -> int:
         return 0
     entries = _select_entries(options.names)
     if options.show or options.level == "paper":
-        _show(entries, console)
+        for entry in _scaled(entries, options):
+            show_entry(entry, options.level, console)
         return 0
     order = _order(entries, options)
     if options.take_in:
@@ -90,25 +91,21 @@ def run_lab(words: list[str], console: Console, about: str) -> int:
         from vantage.studies.lab import ENTRIES, publish
 
         publish(ENTRIES, _results(options), Path(options.page))
-        console.note(f"the page is {options.page}")
+        smoke = "; results of smoke are not on it" if options.level == "smoke" else ""
+        console.note(f"the page is {options.page}{smoke}")
     return 0 if complete else 130
 
 
 def _list(options: LabOptions, console: Console) -> None:
     """List all entries with their time, and their state at the level according to the collected numbers."""
-    from vantage.studies.lab import ENTRIES, completion, numbers_in, time_per_seed
+    from vantage.studies.lab import ENTRIES, time_per_seed
 
-    folder = _numbers(options)
-    rows = [
-        (
-            entry.name,
-            f"{entry.place}: {entry.summary}",
-            completion(entry, numbers_in(folder, entry)),
-            f"{time_per_seed(entry)} a seed" if entry.runnable_cells else "",
-        )
-        for entry in map(_level(options).entry, ENTRIES)
-    ]
-    console.results("", rows)
+    small = options.level == "smoke"
+
+    def time(entry: "Entry") -> str:
+        return f"{time_per_seed(entry)} a seed" if entry.runnable_cells and not small else ""
+
+    list_entries(_scaled(ENTRIES, options), _numbers(options), console, time, published=bool(options.results))
 
 
 def _make(order: "WorkOrder", options: LabOptions, console: Console) -> bool:
@@ -133,7 +130,8 @@ def _make(order: "WorkOrder", options: LabOptions, console: Console) -> bool:
     for path in write_collected(maker, order.entries, order.seeds, _numbers(options), options.level):
         console.note(f"numbers are in {path}")
     for entry in order.entries:
-        _print(entry, judge_claims(entry, numbers_in(_numbers(options), entry)), console)
+        verdicts = judge_claims(entry, numbers_in(_numbers(options), entry))
+        (print_runs if options.level == "smoke" else print_claims)(entry, verdicts, console)
     return complete
 
 
@@ -147,32 +145,22 @@ def _tell_outdated(entries: "tuple[Entry, ...]", folder: Path, console: Console)
             console.note(f"{entry.name}: {numbers[0]}{more} left out, since the cell or its measure has changed")
 
 
-def _print(entry: "Entry", verdicts: "tuple[ClaimVerdict, ...]", console: Console) -> None:
-    from vantage.studies.lab import ours_in_words
-
-    rows = [(f"{one.claim.name}. {one.claim.text}", ours_in_words(one), one.verdict) for one in verdicts]
-    console.results(f"{entry.name}: {entry.summary}", rows, ("claim", "here", "verdict"))
-
-
-def _show(entries: "tuple[Entry, ...]", console: Console) -> None:
-    """Print the claims, and the commands at the paper's scale."""
-    for entry in entries:
-        console.results(entry.name, [(claim.name, f"{claim.text} ({claim.place})") for claim in entry.claims])
-        for line in entry.commands or ("# no command: see the page of claims",):
-            console.result(line)
-
-
 def _order(entries: "tuple[Entry, ...]", options: LabOptions) -> "WorkOrder":
-    from vantage.studies.lab import WorkOrder, smoke
+    from vantage.studies.lab import WorkOrder
 
-    small = options.level == "smoke"
     data = tuple(_name_and_path(word) for word in options.data)
     folder = check_folder(Path(options.out))
     if options.jobs < 1:
         raise UserError(f"--jobs {options.jobs}: give at least 1")
-    scaled_entries = tuple(map(smoke if small else _level(options).entry, entries))
-    results = _numbers(options) if options.results else None
-    return WorkOrder(scaled_entries, _seeds(options.seeds), folder, data, small, options.device, results)
+    small, results = options.level == "smoke", _numbers(options) if options.results else None
+    return WorkOrder(_scaled(entries, options), _seeds(options.seeds), folder, data, small, options.device, results)
+
+
+def _scaled(entries: "tuple[Entry, ...]", options: LabOptions) -> "tuple[Entry, ...]":
+    """The entries at the level."""
+    from vantage.studies.lab import smoke
+
+    return tuple(map(smoke if options.level == "smoke" else _level(options).entry, entries))
 
 
 def _results(options: LabOptions) -> Path:

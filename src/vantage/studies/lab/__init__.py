@@ -11,6 +11,7 @@ from vantage.studies.lab.entry import Untrained as Untrained
 from vantage.studies.lab.levels import LEVELS as LEVELS
 from vantage.studies.lab.levels import Level as Level
 from vantage.studies.lab.making.maker import Maker as Maker
+from vantage.studies.lab.making.results import FOLDER as FOLDER
 from vantage.studies.lab.making.results import collect as collect
 from vantage.studies.lab.making.results import numbers_in as numbers_in
 from vantage.studies.lab.making.results import outdated as outdated
@@ -21,7 +22,13 @@ from vantage.studies.lab.making.workload import estimate_workload as estimate_wo
 from vantage.studies.lab.making.workload import make_all as make_all
 from vantage.studies.lab.making.workload import missing_pieces as missing_pieces
 from vantage.studies.lab.making.workload import time_per_seed as time_per_seed
+from vantage.studies.lab.page.cell_words import image_sets as image_sets
+from vantage.studies.lab.page.cell_words import origins_of_runs as origins_of_runs
+from vantage.studies.lab.page.cell_words import paper_row as paper_row
+from vantage.studies.lab.page.cell_words import training_in_words as training_in_words
 from vantage.studies.lab.page.claim_words import ours_in_words as ours_in_words
+from vantage.studies.lab.page.claim_words import paper_in_words as paper_in_words
+from vantage.studies.lab.page.claim_words import runs_in_words as runs_in_words
 from vantage.studies.lab.page.page import completion as completion
 from vantage.studies.lab.page.page import page as page
 from vantage.studies.lab.page.page import publish as publish
@@ -30,5 +37,5 @@ from vantage.studies.lab.smoke import smoke as smoke
 from vantage.studies.lab.verdicts import ClaimVerdict as ClaimVerdict
 from vantage.studies.lab.verdicts import judge_claims as judge_claims
 
-__all__ = ["ENTRIES", "LEVELS"]
+__all__ = ["ENTRIES", "FOLDER", "LEVELS"]
 __all__ += [name for name, part in globals().items() if getattr(part, "__module__", "").startswith(f"{__name__}.")]  # pyright: ignore

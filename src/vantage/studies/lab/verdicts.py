@@ -140,7 +140,7 @@ def _gate_reason(gate: Gate, numbers: Numbers) -> str:
             return f"the gate is not measured: {gate.base} against {floor}"
         gaps = [a - b for a, b in zip(base, low, strict=True)]
         if len(gaps) < FEWEST:
-            return f"{len(gaps)} of at least {FEWEST} pairs for the gate"
+            return f"the gate ({gate.base} above {floor}) has {len(gaps)} of at least {FEWEST} pairs"
         if interval(gaps)[0] <= 0:
             return f"gate: {gate.base} is not above {floor} ({fmean(gaps):+.2f} points of {gate.measure})"
     return ""

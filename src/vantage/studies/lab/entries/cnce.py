@@ -68,6 +68,8 @@ _TABLE_1 = paper(
     ("LA", 83.9, 61.4, 63.0, 48.0),
 )
 _PAIRS = (("IRing", "IR"), ("CMCRing", "CMC"), ("MoCoRing", "MoCo"))
+_RECIPES = ("ring_ir", "cnce_ir", "ring_moco", "cnce_moco", "ring_cmc", "cnce_cmc", "cnce_la")
+"""The recipes of the tables' rows."""
 _NO_LA = "local aggregation is not among these cells: it is a branch of IR, and claim a of cnce-table-6 asks this"
 
 
@@ -117,8 +119,9 @@ TABLE_1 = Entry(
             (Above("MoCo @ softmax, 0 to 1 %", 1.0), Above("IR @ softmax, 0 to 1 %", 1.0)), (), FALSE),
     ),
     commands=(
-        "vantage pretrain ring_ir --data CIFAR10#train --size 224 --out runs/ring_ir",
-        "vantage evaluate linear-ring runs/ring_ir --data CIFAR10#train --test CIFAR10#test",
+        *(f"vantage pretrain {recipe} --data CIFAR10#train --size 224 --out runs/{recipe}" for recipe in _RECIPES),
+        *(f"vantage evaluate linear-ring runs/{recipe} --data CIFAR10#train --test CIFAR10#test"
+            for recipe in _RECIPES),
     ),
     gate=gate("MoCo base"),
     panels=(
@@ -173,10 +176,8 @@ TABLE_3 = Entry(
             tuple(Beats(f"{a} @ {one}", f"{b} @ {one}", -0.5) for a, b in _PAIRS for one in _HERE), (), "transfer",
             True),
     ),
-    commands=(
-        "vantage evaluate transfer runs/ring_ir --by linear-ring --suite meta-dataset --root SETS",
-        "vantage evaluate transfer runs/cnce_ir --by linear-ring --suite meta-dataset --root SETS",
-    ),
+    commands=tuple(f"vantage evaluate transfer runs/{recipe} --by linear-ring --suite meta-dataset --root SETS"
+        for recipe in _RECIPES),
     gate=gate("IR base"),
     panels=(
         Panel("transfer", {"": tuple(_TRANSFER_ARMS)}, y_label="mean of three sets, top-1 (%)", paper_columns=("mean",),
@@ -215,8 +216,8 @@ TABLE_4 = Entry(
         Claim("a", "every pretraining here is above the random encoder: mean IoU of a decoder for mosaics", "ours",
             tuple(Beats(name, "random encoder") for name in _FROZEN), (), MIOU),
     ),
-    commands=("vantage evaluate instances runs/ring_ir --data COCO --set network_on.frozen_stages=5"
-        " --set network_on.new_norm=False",),
+    commands=tuple(f"vantage evaluate instances runs/{recipe} --data COCO --set network_on.frozen_stages=5"
+        " --set network_on.new_norm=False" for recipe in ("ring_ir", "cnce_ir", "ring_moco", "cnce_moco", "cnce_la")),
     scale=FROZEN_ARMS,
     panels=(Panel(MIOU, {"": ("random encoder", *_FROZEN)}, paper_columns=("mask",), paper_label="COCO, AP of masks"),
     ),

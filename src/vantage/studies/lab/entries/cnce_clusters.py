@@ -94,7 +94,8 @@ TABLE_6 = Entry(
     ),
     commands=tuple(
         f"vantage pretrain {recipe} --data CIFAR10#train --size 224 --out runs/{recipe}"
-        for recipe in ("cnce_la", "cave_ir", "cave_cmc", "ring_ir_clusters", "ring_cmc_clusters")
+        for recipe in ("cnce_la", "cnce_ir", "ring_ir", "cave_ir", "ring_ir_clusters", "cnce_cmc", "ring_cmc",
+            "cave_cmc", "ring_cmc_clusters")
     ),
     gate=gate("IR base"),
     panels=(

@@ -31,6 +31,9 @@ _TABLE_1 = paper(
 _METHODS = {"InstDis": METHODS["NPID"], **{name: METHODS[name] for name in ("LA", "CMC", "MoCo", "SimCLR 1000")},
     **{name: arm for name, arm in LENGTHS.items() if name.startswith("InfoMin")}}
 
+_RECIPES = ("infomin", "instance_discrimination_nce", "local_aggregation", "cmc", "moco_v1", "pirl")
+_LONG = "vantage pretrain infomin --data IMAGENET#train --size 224 --epochs 800 --out runs/infomin_800"
+_SIMCLR = "vantage pretrain simclr_1000 --data IMAGENET#train --size 224 --out runs/simclr_1000"
 _WHY_BELOW = (
     Reason("probably its strong views: figure 12 shows that the strongest views are not learned in so short a run"),
     Reason("the network and the budget as such: CMC learns more from as many images", Beats("CMC", "InfoMin 200"),
@@ -62,8 +65,11 @@ TABLE_1 = Entry(
     panels=(Panel(LINEAR, {"": tuple(_METHODS)}, paper_columns=("top-1",), paper_label="ImageNet, top-1 (%)"),),
     scale=f"{SCALE}; strong views learn late",
     commands=(
-        "vantage pretrain infomin --data IMAGENET#train --size 224 --epochs 200 --out runs/infomin",
-        "vantage evaluate linear-pycontrast runs/infomin --data IMAGENET#train --test IMAGENET#val",
+        *(f"vantage pretrain {recipe} --data IMAGENET#train --size 224 --epochs 200 --out runs/{recipe}"
+            for recipe in _RECIPES),
+        _LONG, _SIMCLR,
+        *(f"vantage evaluate linear-pycontrast runs/{recipe} --data IMAGENET#train --test IMAGENET#val"
+            for recipe in (*_RECIPES, "infomin_800", "simclr_1000")),
     ),
 )
 
@@ -144,6 +150,10 @@ TABLE_6 = Entry(
             for n in (100, 200, 800)),
         *(f"vantage pretrain infomin --data IMAGENET#train --size 224 --backbone {name} --epochs {n} --out runs/{name}"
             for name, n in (("resnet101", 300), ("resnet152", 200))),
+        _SIMCLR,
+        "vantage pretrain moco_v2 --data IMAGENET#train --size 224 --epochs 200 --out runs/moco_v2",
+        "vantage pretrain moco_v2 --data IMAGENET#train --size 224 --epochs 800 --out runs/moco_v2_800",
+        "vantage pretrain moco_v1 --data IMAGENET#train --size 224 --epochs 200 --out runs/moco_v1",
     ),
     scale=SCALE,
 )

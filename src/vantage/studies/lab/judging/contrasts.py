@@ -77,6 +77,9 @@ class ContrastResult:
     verdict: str
     """supported, refuted or undecided."""
 
+    constant: bool = False
+    """Whether all of several pairs have the same value, so that no t test is possible."""
+
 
 def sign_flip(values: Sequence[float]) -> float | None:
     """Exact two-sided p: the share of the 2ⁿ sign patterns whose mean is at least as far from 0 as the observed one.
@@ -100,7 +103,8 @@ def judge_contrasts(contrasts: Sequence[SeedContrast]) -> list[ContrastResult]:
         verdict = ("supported" if favors_claim else "refuted") if enough_pairs and p < LEVEL else "undecided"
         low, high = interval(one.values)
         mean = fmean(one.values) if one.values else math.nan
-        results.append(ContrastResult(one.name, len(one.values), mean, low, high, p, _flips(one), verdict))
+        constant = len(one.values) > 1 and _has_no_spread(one.values)
+        results.append(ContrastResult(one.name, len(one.values), mean, low, high, p, _flips(one), verdict, constant))
     return results
 
 
@@ -114,7 +118,7 @@ def _t_test(contrast: SeedContrast) -> tuple[float | None, bool]:
     if len(contrast.values) < 2:
         return None, False
     mean, error = fmean(contrast.values), stdev(contrast.values) / math.sqrt(len(contrast.values))
-    if error <= 1e-12 * max(1.0, abs(mean)):
+    if _has_no_spread(contrast.values):
         return (sign_flip(contrast.values), mean > 0) if contrast.bounded and mean else (None, False)
     free = len(contrast.values) - 1.0
     if not contrast.delta:
@@ -122,6 +126,11 @@ def _t_test(contrast: SeedContrast) -> tuple[float | None, bool]:
     beyond = (abs(mean) - contrast.delta) / error
     outside = two_sided(beyond, free)
     return (outside, False) if beyond > 0 else (outside / 2, True)  # the farther bound has the smaller p
+
+
+def _has_no_spread(values: Sequence[float]) -> bool:
+    """Whether two values or more are equal but for rounding."""
+    return stdev(values) / math.sqrt(len(values)) <= 1e-12 * max(1.0, abs(fmean(values)))
 
 
 def _flips(contrast: SeedContrast) -> float | None:

@@ -40,6 +40,9 @@ _QUIET_SPEED = 2_500.0
 """Forward passes per second, including views, on one otherwise idle core at 2.5 GHz."""
 _JUDGING_PASSES = 20_000.0
 """Approximate cost of measuring a cell, in forward passes: features of a small set and a classifier."""
+_SMOKE_RUN, _SMOKE_JUDGING, _SMOKE_OWN = 2_500.0, 1_500.0, 5_000.0
+"""Approximate cost, at the smoke level, of starting a training run, of measuring a cell, and of a measure that
+says its cost, besides that cost, in forward passes. Images are so few that they cost less than opening files and loading networks."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +128,9 @@ def forward_passes(run: Run) -> float:
 
 def estimate_workload(maker: Maker, pieces: Sequence[Piece], speed: float | None = None) -> Workload:
     """The cost of some pieces: the forward passes of unfinished training runs at `speed` per second (if omitted, it is
-    measured now, which takes about a second), and that of every measurement: what it says itself, or a fixed amount."""
+    measured now, which takes about a second), and that of every measurement: what it says itself, or a fixed amount. At
+    the smoke level, each run and measurement has a cost of its own besides."""
+    small = maker.sets.smoke
     runs: dict[str, tuple[Arm, int]] = {}
     for piece in pieces:
         for arm in arm_chain(piece.cell.experiment):
@@ -134,14 +139,17 @@ def estimate_workload(maker: Maker, pieces: Sequence[Piece], speed: float | None
                 runs[key] = (arm, len(maker.split(arm).train))
     views = {key: arm.run.epochs * (images - images % arm.run.batch_size) for key, (arm, images) in runs.items()}
     speed = speed or (passes_per_second() if pieces else 1.0)
-    work = sum(views[key] * forward_passes(arm.run) for key, (arm, _) in runs.items())
-    work += sum(_measuring_passes(piece.measure or piece.cell.experiment) for piece in pieces)
+    work = sum(views[key] * forward_passes(arm.run) + small * _SMOKE_RUN for key, (arm, _) in runs.items())
+    work += sum(_measuring_passes(piece.measure or piece.cell.experiment, small) for piece in pieces)
     return Workload(len(pieces), len(runs), sum(views.values()), work / speed)
 
 
-def _measuring_passes(measured: Any) -> float:
+def _measuring_passes(measured: Any, small: bool = False) -> float:
     """The cost of a measure, or of an experiment that measures itself, without the training of runs."""
-    return measured.passes if isinstance(measured, HasCost) else _JUDGING_PASSES
+    own = measured.passes if isinstance(measured, HasCost) else None
+    if small:
+        return _SMOKE_JUDGING if own is None else _SMOKE_OWN + own
+    return _JUDGING_PASSES if own is None else own
 
 
 def time_per_seed(entry: Entry) -> str:

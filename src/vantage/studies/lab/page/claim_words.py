@@ -7,7 +7,7 @@ from vantage.studies.lab.entry import Reason
 from vantage.studies.lab.judging.contrasts import ContrastResult
 from vantage.studies.lab.verdicts import ClaimVerdict
 
-__all__ = ["ours_in_words", "paper_in_words", "verdict_in_words"]
+__all__ = ["ours_in_words", "paper_in_words", "runs_in_words", "verdict_in_words"]
 
 _MOST = 3
 """How many contrasts of the paper's numbers fit on a line; of our own only the least certain one is shown."""
@@ -36,6 +36,14 @@ def paper_in_words(one: ClaimVerdict) -> str:
     )
 
 
+def runs_in_words(one: ClaimVerdict) -> str:
+    """What was computed for a claim, without the numbers: for the smoke level, which judges nothing."""
+    if not one.results:
+        return one.verdict
+    differences, seeds = len(one.results), min(each.n for each in one.results)
+    return f"{differences} difference{'s' * (differences > 1)} computed, {seeds} seed{'s' * (seeds > 1)}"
+
+
 def _reason(reason: tuple[Reason, ContrastResult | None]) -> str:
     what, shown = reason
     words = f"{'ruled out' if what.ruled_out else 'why'}: {what.text}"
@@ -53,11 +61,15 @@ def ours_in_words(one: ClaimVerdict) -> str:
 
 
 def _words(one: ContrastResult) -> str:
+    """A difference and its test. With one pair or equal ones there is no t test; sign flips may then still give a p."""
     flips = "" if one.flips is None else f", flips {one.flips:.2g}"
-    return f"{one.name}: {_mean_and_interval(one)}, n {one.n}, p {one.p:.2g}{flips}"
+    tested = f", p {one.p:.2g}{flips}" if one.p < 1 or (one.n > 1 and not one.constant) else ""
+    return f"{one.name}: {_mean_and_interval(one)}, n {one.n}{tested}"
 
 
 def _mean_and_interval(one: ContrastResult) -> str:
+    if one.constant:
+        return f"{_format_signed(one.mean)}, equal in all seeds"
     between = "" if math.isinf(one.low) else f" [{_format_signed(one.low)}, {_format_signed(one.high)}]"
     return f"{_format_signed(one.mean)}{between}"
 

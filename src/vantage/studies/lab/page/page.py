@@ -29,8 +29,12 @@ entry's cells. The same question is asked at a small scale, which is stated for 
 entries on one GPU with a larger network trained for longer. A verdict applies to that scale, not to the paper's.
 
 * A difference is paired by seed: the same base checkpoint, order of images and test images. "Ours" is its mean with
-  the 95 % t interval; the verdict uses p after Holm's correction over the entry. Exact sign flips are given as well;
-  with five seeds they cannot be below .0625.
+  the 95 % t interval in brackets. *n* is the number of pairs. *p* is that of a paired t test after Holm's correction
+  over all differences of the entry. *flips* is the exact p of sign flips; with five seeds it cannot be below .0625.
+  Intervals and flips are not corrected, so an interval may miss 0 although p is above .05.
+* Many claims are about several differences. One of them is shown, *the least certain of k*: a refuted one if there is
+  any, otherwise an undecided one if there is any, and among these the one with the largest p. *equal in all seeds*: the
+  differences have no spread, so there is no t test.
 * *supported* and *refuted* need at least five pairs, and p below .05 for or against the claim; everything else is
   *undecided*. "Within ±δ" is tested by two one-sided tests. Claims about accuracy are undecided unless the base is
   above raw pixels and above its random encoder (the gate).
