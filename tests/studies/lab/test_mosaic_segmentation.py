@@ -58,8 +58,8 @@ def test_its_cost_is_part_of_the_time(tmp_path: Path) -> None:
     maker = WorkOrder((entry,), (0,), tmp_path, (), True, "cpu").maker()
     mosaics, accuracy = (estimate_workload(maker, [one], 1.0).seconds for one in maker.pieces(entry, (0,)))
     small = entry.cells[0].measures[0]
-    assert isinstance(small, MosaicSegmentation) and mosaics == small.passes + accuracy
-    assert 0 < accuracy < 20_000
+    assert isinstance(small, MosaicSegmentation) and mosaics > accuracy + small.passes
+    assert accuracy > 0 and mosaics < 20_000
     sets = maker.dependencies(maker.pieces_of(entry.cells[0], 0)[0])["others"]
     split = maker.sets.split("cifar-10", Data())
     assert sets == [list(split.fingerprints)]  # the numbers depend on these images too

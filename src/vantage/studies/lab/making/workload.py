@@ -40,9 +40,9 @@ _QUIET_SPEED = 2_500.0
 """Forward passes per second, including views, on one otherwise idle core at 2.5 GHz."""
 _JUDGING_PASSES = 20_000.0
 """Approximate cost of measuring a cell, in forward passes: features of a small set and a classifier."""
-_SMOKE_RUN, _SMOKE_JUDGING = 2_500.0, 1_500.0
-"""Approximate cost of starting a training run and of measuring a cell at the smoke level, in forward passes. Its images
-are so few that they cost less than opening files and loading networks."""
+_SMOKE_RUN, _SMOKE_JUDGING, _SMOKE_OWN = 2_500.0, 1_500.0, 5_000.0
+"""Approximate cost at the smoke level, in forward passes: of starting a training run; of measuring a cell; and of a
+measure that says its cost, besides that cost. Images are so few that they cost less than opening files."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def _measuring_passes(measured: Any, small: bool = False) -> float:
     """The cost of a measure, or of an experiment that measures itself, without the training of runs."""
     own = measured.passes if isinstance(measured, HasCost) else None
     if small:
-        return (own or 0.0) + _SMOKE_JUDGING
+        return _SMOKE_JUDGING if own is None else _SMOKE_OWN + own
     return _JUDGING_PASSES if own is None else own
 
 
