@@ -41,8 +41,8 @@ _QUIET_SPEED = 2_500.0
 _JUDGING_PASSES = 20_000.0
 """Approximate cost of measuring a cell, in forward passes: features of a small set and a classifier."""
 _SMOKE_RUN, _SMOKE_JUDGING, _SMOKE_OWN = 2_500.0, 1_500.0, 5_000.0
-"""Approximate cost, at the smoke level, of starting a training run, of measuring a cell, and of a measure that
-says its cost, besides that cost, in forward passes. Images are so few that they cost less than opening files and loading networks."""
+"""Approximate cost at the smoke level, in forward passes: of starting a training run; of measuring a cell; and of a
+measure that says its cost, besides that cost. Images are so few that they cost less than opening files."""
 
 
 @dataclass(frozen=True)
