@@ -8,7 +8,7 @@ from vantage.errors import UserError
 from vantage.studies.lab import ENTRIES, LEVELS, Cell, Claim, Entry, Gate, Reason, judge_claims, numbers_in
 from vantage.studies.lab.entry import paper
 from vantage.studies.lab.judging.predicates import Beats, Close
-from vantage.studies.lab.making.results import FOLDER
+from vantage.studies.lab.making.results import PUBLISHED_RESULTS
 from vantage.studies.lab.page.claim_words import verdict_in_words
 from vantage.studies.lab.verdicts import Numbers, numbers_of
 
@@ -142,7 +142,7 @@ def test_reasons_are_about_cells_of_the_entry() -> None:
 def test_refuted_claims_say_why_or_what_was_ruled_out(repository: Path) -> None:
     for level in LEVELS:
         for entry in map(level.entry, ENTRIES):
-            rulings = judge_claims(entry, numbers_in(level.folder(repository / FOLDER), entry))
+            rulings = judge_claims(entry, numbers_in(level.folder(repository / PUBLISHED_RESULTS), entry))
             for one in (one for one in rulings if one.verdict == "refuted"):
                 assert one.reasons, f"{entry.name}, {one.claim.name}: look for the reason, and write what was ruled out"
 

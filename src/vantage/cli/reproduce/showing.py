@@ -21,7 +21,7 @@ def list_entries(
 ) -> None:
     """List entries with their time, and their state according to the numbers in a folder. Unless these are the
     published ones, say where those are."""
-    from vantage.studies.lab import FOLDER, completion, numbers_in
+    from vantage.studies.lab import PUBLISHED_RESULTS, completion, numbers_in
 
     rows = [
         (entry.name, f"{entry.place}: {entry.summary}", completion(entry, numbers_in(folder, entry)), time(entry))
@@ -31,7 +31,7 @@ def list_entries(
     if not published:
         console.note(
             f"seeds are counted in {folder}; published results are on the page {_PAGE} of the repository: give"
-            f" --results {FOLDER} there to count theirs"
+            f" --results {PUBLISHED_RESULTS} there to count theirs"
         )
 
 

@@ -11,7 +11,7 @@ from vantage.studies.lab.entry import Untrained as Untrained
 from vantage.studies.lab.levels import LEVELS as LEVELS
 from vantage.studies.lab.levels import Level as Level
 from vantage.studies.lab.making.maker import Maker as Maker
-from vantage.studies.lab.making.results import FOLDER as FOLDER
+from vantage.studies.lab.making.results import PUBLISHED_RESULTS as PUBLISHED_RESULTS
 from vantage.studies.lab.making.results import collect as collect
 from vantage.studies.lab.making.results import numbers_in as numbers_in
 from vantage.studies.lab.making.results import outdated as outdated
@@ -37,5 +37,5 @@ from vantage.studies.lab.smoke import smoke as smoke
 from vantage.studies.lab.verdicts import ClaimVerdict as ClaimVerdict
 from vantage.studies.lab.verdicts import judge_claims as judge_claims
 
-__all__ = ["ENTRIES", "FOLDER", "LEVELS"]
+__all__ = ["ENTRIES", "LEVELS", "PUBLISHED_RESULTS"]
 __all__ += [name for name, part in globals().items() if getattr(part, "__module__", "").startswith(f"{__name__}.")]  # pyright: ignore

@@ -20,9 +20,17 @@ from vantage.studies.lab.entry import Cell, Entry
 from vantage.studies.lab.making.maker import Maker, arm_chain, composition, encode_measure
 from vantage.studies.lab.verdicts import Numbers
 
-__all__ = ["FOLDER", "collect", "complete_seeds", "numbers_in", "outdated", "read_results", "write_collected"]
+__all__ = [
+    "PUBLISHED_RESULTS",
+    "collect",
+    "complete_seeds",
+    "numbers_in",
+    "outdated",
+    "read_results",
+    "write_collected",
+]
 
-FOLDER = Path("benchmarks/results/claims")
+PUBLISHED_RESULTS = Path("benchmarks/results/claims")
 """Where the repository stores these files."""
 
 _MOST = float(1 << 63)
