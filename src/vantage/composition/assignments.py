@@ -13,7 +13,7 @@ from vantage.composition.names import RENAMED_FIELDS
 from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
 
-__all__ = ["assign", "changes_in", "read_assignments", "split_values"]
+__all__ = ["assign", "read_assignments", "split_values"]
 
 _EARLIER = {old: new for fields in RENAMED_FIELDS.values() for old, new in fields.items() if new is not None}
 """Current names of fields, by their names in earlier versions."""
@@ -41,30 +41,21 @@ def read_assignments(
         path = path.strip().replace("-", "_")
         if not equals or not path:
             raise UserError(f"{text!r} sets nothing: write PATH=VALUE, such as branches.0.estimator.temperature=0.1")
-        targets = _targets(_settings(value, changes, may_set), path, name)
+        settings = {one.path: one for one in settings_in(value, changes=changes) if may_set(one.path)}
+        targets = _targets(settings, path, name)
         full_paths = {setting.path if n is None else f"{setting.path}.{n}" for setting, n in targets}
         still_set = [(each, _left(each, of_each, path, full_paths)) for each, of_each in still_set]
         still_set.append((path, full_paths))
-        for full, change in changes_in(value, path, new, changes, may_set, name).items():
+        for full, change in _changes(targets, new, changes).items():
             outside = {one: other for one, other in changes.items() if not one.startswith(f"{full}.")}
             changes = outside | {full: change}
     return changes
 
 
-def changes_in(
-    value: Any,
-    path: str,
-    text: str,
-    earlier: Mapping[str, Any] = {},
-    may_set: Callable[[str], bool] = lambda path: True,
-    name: str = "",
-) -> dict[str, Any]:
-    """New values by full path, from one path and the text of its value, after the changes in `earlier`.
-
-    For the other arguments, and the errors raised, see `read_assignments`.
-    """
+def _changes(targets: list[tuple[Setting, int | None]], text: str, earlier: Mapping[str, Any]) -> dict[str, Any]:
+    """New values by full path, from the settings that a text sets, after the changes in `earlier`."""
     changes: dict[str, Any] = {}
-    for setting, position in _targets(_settings(value, earlier, may_set), path, name):
+    for setting, position in targets:
         if position is None:
             new = _read(text, setting)
         else:
@@ -111,10 +102,6 @@ def split_values(text: str) -> tuple[str, ...]:
             values.append(text[start:position].strip())
             start = position + 1
     return tuple(value for value in values if value)
-
-
-def _settings(value: Any, earlier: Mapping[str, Any], may_set: Callable[[str], bool]) -> dict[str, Setting]:
-    return {setting.path: setting for setting in settings_in(value, changes=earlier) if may_set(setting.path)}
 
 
 def _left(earlier: str, paths: set[str], later: str, replaced: set[str]) -> set[str]:

@@ -29,9 +29,10 @@ class Rule(Protocol):
 
 @runtime_checkable
 class ShardRule(Protocol):
-    """A rule that compares the pairs of a query with each other, and can do so over all processes of a sharded bank.
+    """A rule that can select from the rows of one process of a sharded bank.
 
-    A `PairRule`, a `BlindRule` that comes first and a `PoolRule` that comes first need no `on_shard`.
+    A `PairRule`, a `BlindRule` that comes first and a `PoolRule` that comes first need no `on_shard`; any other rule
+    does, whether it looks at each cosine by itself or compares those of a query.
     """
 
     def on_shard(self, scores: Scores, query: Keys, first: int, step: int) -> Scores:

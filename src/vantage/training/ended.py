@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from vantage.storage.provenance import read_provenance
+from vantage.storage.provenance import first_images
 from vantage.training.folder import checkpoint, settings
 from vantage.training.folder.same_run import refuse_conflicts
 from vantage.training.run import Run
@@ -26,13 +26,12 @@ def last_step(run: Run, folder: Path, newest: Path) -> int | None:
     Raises `UserError` if `run` is not the one in the folder, or if the checkpoint is damaged or not of this run.
     """
     refuse_conflicts(settings.read(folder), run)
-    records = read_provenance(folder)
-    if not records:
+    first = first_images(folder)
+    if first is None:
         return None
-    images = records[0]["data"]["images"]
-    check_belongs(newest, run, images)
+    check_belongs(newest, run, first["images"])
     facts = checkpoint.load(newest)[1]
     with checkpoint.restoring(newest):
         refuse_edited(facts, run)
-    steps = run.epochs * run.steps_per_epoch(images)
+    steps = run.epochs * run.steps_per_epoch(first["images"])
     return steps if facts["step"] == steps else None

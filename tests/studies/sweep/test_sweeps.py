@@ -206,6 +206,10 @@ CASES: list[tuple[Callable[[], object], str]] = [
     (lambda: parse_fields("crop.scale.0").points(vantage.moco_v2(64)), "names no field and values"),
     (lambda: parse_fields("crop.scael=0.1").points(vantage.moco_v2(64)), "no field 'crop.scael'; did you mean"),
     (lambda: parse_fields("crop.scale.0=2").points(vantage.moco_v2(64)), r"crop.scale.0 cannot be 2: a crop's scale"),
+    (
+        lambda: parse_fields("temperature=0.1", "estimator=InfoNCE(0.2)").points(vantage.moco_v2(64)),
+        "temperature is set, but estimator after it replaces it",
+    ),
     (lambda: parse_fields("crop.size=a").points(vantage.moco_v2(64)), "expected a whole number, found a"),
     (lambda: parse_fields("crop.size=1,1").points(vantage.moco_v2(64)), "each only once"),
     (

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, ClassVar
 
-from vantage.composition.assignments import changes_in, split_values
+from vantage.composition.assignments import read_assignments, split_values
 from vantage.composition.fields import replace_at
 from vantage.errors import UserError
 from vantage.studies.sweep.sweeps import SweepPoint
@@ -103,11 +103,9 @@ def _check(axis: str, values: tuple[Any, ...]) -> None:
 
 def _point(paths: tuple[str, ...], base: Run, texts: tuple[str, ...]) -> SweepPoint:
     pairs = " and ".join(f"{path} cannot be {text}" for path, text in zip(paths, texts, strict=True))
-    changes: dict[str, Any] = {}
+    assignments = [f"{path}={text}" for path, text in zip(paths, texts, strict=True)]
     try:
-        for path, text in zip(paths, texts, strict=True):
-            changes |= changes_in(base, path, text, changes, _can_vary, base.recipe)
-        run = replace_at(base, changes)
+        run = replace_at(base, read_assignments(base, assignments, _can_vary, base.recipe))
     except UserError as problem:
         raise UserError(f"{pairs}: {problem}") from problem
     return SweepPoint(", ".join(texts), run, _number(texts[0]) if len(texts) == 1 else None)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from vantage.facts.results import RANDOM_ENCODER, RAW_PIXELS
 from vantage.measures.information import bound
@@ -13,6 +13,16 @@ from vantage.studies.sweep.rows import SweepRow
 __all__ = ["SweepResult"]
 
 _I_NCE = "I_NCE (nats)"
+
+
+class _Entry(NamedTuple):
+    """What a table says of a value or of a baseline."""
+
+    value: str
+    seeds: int
+    shared: Mean | None
+    means: Mapping[str, Mean | None]
+    gaps: Mapping[str, PairedDifference | None]
 
 
 @dataclass(frozen=True)
@@ -103,49 +113,47 @@ class SweepResult:
         """Whether all values share one evaluation view."""
         return len({row.label for row in self.baselines}) == 1
 
-    def table(self) -> list[Row]:
-        """A row for each value, then one for each baseline: means and deviations over seeds, and from three seeds on
-        the differences to the first value with their 95 % intervals."""
-        rows: list[Row] = []
+    def _entries(self) -> list[_Entry]:
+        """One for each value, then one for each baseline."""
+        entries: list[_Entry] = []
         for label in self.labels:
             means = {protocol: self.accuracy(label, protocol) for protocol in self.protocols}
             gaps = {protocol: self.difference(label, protocol) for protocol in self.protocols}
             shared = self.i_nce(label) if self.measures_information else None
-            rows.append(self._row(label, len(self.of(label)), shared, means, gaps))
+            entries.append(_Entry(label, len(self.of(label)), shared, means, gaps))
         for name in (RAW_PIXELS, RANDOM_ENCODER):
             for label in dict.fromkeys(row.label for row in self.baselines):
                 value = name if self.one_view else f"{name}, as {label}"
                 means = {protocol: self.baseline(name, label, protocol) for protocol in self.protocols}
-                seeds = len(self._baseline_rows(name, label))
-                rows.append(self._row(value, seeds, None, means, {}))
-        return rows
+                entries.append(_Entry(value, len(self._baseline_rows(name, label)), None, means, {}))
+        return entries
 
-    def _row(
-        self,
-        value: str,
-        seeds: int,
-        shared: Mean | None,
-        means: Mapping[str, Mean | None],
-        gaps: Mapping[str, PairedDifference | None],
-    ) -> Row:
-        row: dict[str, str | int | float | None] = {"value": value, "seeds": seeds}
-        if self.measures_information:
-            row |= _columns(_I_NCE, shared)
-        for protocol, mean in means.items():
-            row |= _columns(f"{protocol} (%)", mean)
-        for protocol in self.protocols if self.has_differences else ():
-            row |= _gap_columns(protocol, gaps.get(protocol))
-        return row
+    def table(self) -> list[Row]:
+        """A row for each value, then one for each baseline: means and deviations over seeds, and from three seeds on
+        the differences to the first value with their 95 % intervals."""
+        rows: list[Row] = []
+        for entry in self._entries():
+            row: dict[str, str | int | float | None] = {"value": entry.value, "seeds": entry.seeds}
+            if self.measures_information:
+                row |= _columns(_I_NCE, entry.shared)
+            for protocol, mean in entry.means.items():
+                row |= _columns(_percent(protocol), mean)
+            for protocol in self.protocols if self.has_differences else ():
+                row |= _gap_columns(_against(protocol), entry.gaps.get(protocol))
+            rows.append(row)
+        return rows
 
     def summary(self) -> Table:
         """The same rows with mean ± standard deviation in one cell, and mean [interval] of a difference."""
-        heads = [*([_I_NCE] if self.measures_information else []), *(f"{protocol} (%)" for protocol in self.protocols)]
-        against = [_against(protocol) for protocol in self.protocols if self.has_differences]
+        compared = self.protocols if self.has_differences else []
+        heads = [_I_NCE] * self.measures_information + [*map(_percent, self.protocols), *map(_against, compared)]
         rows = []
-        for row in self.table():
-            cells = [_spread(row, head, 3 if head == _I_NCE else 1) for head in heads]
-            rows.append((str(row["value"]), str(row["seeds"]), *cells, *(_gap_in_words(row, head) for head in against)))
-        return Table(("value", "seeds", *heads, *against), tuple(rows))
+        for entry in self._entries():
+            cells = [_words(entry.shared, 3)] * self.measures_information
+            cells += [_words(entry.means[protocol], 1) for protocol in self.protocols]
+            cells += [_words(entry.gaps.get(protocol), 1) for protocol in compared]
+            rows.append((entry.value, str(entry.seeds), *cells))
+        return Table(("value", "seeds", *heads), tuple(rows))
 
     def lines(self) -> list[str]:
         """The table for a terminal, with its caption."""
@@ -176,29 +184,22 @@ def _columns(head: str, mean: Mean | None) -> dict[str, str | int | float | None
     return {head: mean.mean if mean else None, f"{head} ±": mean.bar if mean else None}
 
 
-def _against(protocol: str) -> str:
-    return f"{protocol} − first (%)"
-
-
-def _gap_columns(protocol: str, gap: PairedDifference | None) -> dict[str, str | int | float | None]:
-    head = _against(protocol)
+def _gap_columns(head: str, gap: PairedDifference | None) -> dict[str, str | int | float | None]:
     if gap is None:
         return {head: None, f"{head} low": None, f"{head} high": None}
     return {head: gap.mean, f"{head} low": gap.low, f"{head} high": gap.high}
 
 
-def _gap_in_words(row: Row, head: str) -> str:
-    mean, low, high = row[head], row[f"{head} low"], row[f"{head} high"]
-    if not (isinstance(mean, float) and isinstance(low, float) and isinstance(high, float)):
-        return "–"
-    return PairedDifference(mean, low, high).words(1)
+def _percent(protocol: str) -> str:
+    return f"{protocol} (%)"
 
 
-def _spread(row: Row, head: str, digits: int) -> str:
-    mean, deviation, seeds = row[head], row[f"{head} ±"], row["seeds"]
-    if not (isinstance(mean, float) and isinstance(deviation, float) and isinstance(seeds, int)):
-        return "–"
-    return Mean(mean, deviation if seeds > 1 else None).words(digits)
+def _against(protocol: str) -> str:
+    return f"{protocol} − first (%)"
+
+
+def _words(number: Mean | PairedDifference | None, digits: int) -> str:
+    return number.words(digits) if number else "–"
 
 
 def _flat(row: SweepRow) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from vantage.studies.lab.sets import ImageSets, Split
 from vantage.training import loop
 from vantage.training.run import Data
 
-__all__ = ["Maker", "Piece", "arm_chain", "composition", "encode_measure"]
+__all__ = ["Maker", "Piece", "arm_chain", "arm_of", "composition", "encode_measure"]
 
 _IGNORED_FIELDS = ("data", "hardware", "monitoring", "seed")
 """Settings of a run that are not part of its identity. The fingerprint of its images is, and so are the epochs kept."""
@@ -47,6 +47,11 @@ def arm_chain(experiment: Any) -> tuple[Arm, ...]:
     if not isinstance(experiment, Arm):
         return ()
     return (*(arm_chain(experiment.start) if experiment.start else ()), experiment)
+
+
+def arm_of(experiment: Any) -> Any:
+    """The experiment itself; for a baseline, the arm that it is a baseline of."""
+    return experiment.arm if isinstance(experiment, Untrained) else experiment
 
 
 def composition(experiment: Any) -> dict[str, Any]:
@@ -125,7 +130,7 @@ class Maker:
             parts = (self._split(name, experiment.data) for name in experiment.sets)
             return dependencies | {"sets": [list(each.fingerprints) for each in parts]}
         assert piece.measure is not None and isinstance(experiment, Arm | Untrained)
-        split = self.split(experiment if isinstance(experiment, Arm) else experiment.arm)
+        split = self.split(arm_of(experiment))
         train, test = split.fingerprints
         dependencies |= encode_measure(piece.measure) | {"train": train, "test": test}
         measure = piece.measure.measure if isinstance(piece.measure, OfAnother) else piece.measure

@@ -5,7 +5,7 @@ from typing import Any
 
 from vantage.studies.lab.contracts import OfOtherSets, OnSets
 from vantage.studies.lab.entry import Arm, Cell, Entry, Untrained
-from vantage.studies.lab.making.maker import arm_chain
+from vantage.studies.lab.making.maker import arm_chain, arm_of
 
 __all__ = ["image_sets", "origins_of_runs", "paper_row", "training_in_words"]
 
@@ -35,9 +35,8 @@ def image_sets(entry: Entry) -> tuple[str, ...]:
     """Names of the image sets that an entry needs at its level."""
     names: list[str] = []
     for cell in entry.runnable_cells:
-        experiment = cell.experiment.arm if isinstance(cell.experiment, Untrained) else cell.experiment
-        names += [arm.images for arm in arm_chain(experiment)]
-        names += experiment.sets if isinstance(experiment, OnSets) else ()
+        names += [arm.images for arm in arm_chain(arm_of(cell.experiment))]
+        names += cell.experiment.sets if isinstance(cell.experiment, OnSets) else ()
         names += [name for measure in cell.measures if isinstance(measure, OfOtherSets) for name in measure.others]
     return tuple(dict.fromkeys(names))
 

@@ -9,7 +9,7 @@ from vantage.storage.files import write_result
 from vantage.storage.tables import Table
 from vantage.studies.lab.entry import Arm, Entry, Untrained
 from vantage.studies.lab.levels import LEVELS, Level
-from vantage.studies.lab.making.maker import arm_chain
+from vantage.studies.lab.making.maker import arm_chain, arm_of
 from vantage.studies.lab.making.results import numbers_in
 from vantage.studies.lab.page.claim_words import paper_in_words, verdict_in_words
 from vantage.studies.lab.page.figure import draw
@@ -100,7 +100,7 @@ def _results_by_level(entry: Entry, folder: Path) -> tuple[_LevelResults, ...]:
 
 def scale_of(entry: Entry) -> str:
     """The scale of an entry at its level, in words."""
-    arms = [arm for cell in entry.runnable_cells for arm in arm_chain(_arm(cell.experiment))]
+    arms = [arm for cell in entry.runnable_cells for arm in arm_chain(arm_of(cell.experiment))]
     if not arms:
         return ""
     bases = sorted({_views(arm) for arm in arms if arm.start is None})
@@ -125,10 +125,6 @@ def completion(entry: Entry, numbers: Numbers) -> str:
     complete = f"{min(here)} seed{'s' * (min(here) != 1)} complete"
     partly = f", {max(here)} begun" if max(here) > min(here) else ""
     return complete + partly + (f"; still to run: {'; '.join(later)}" if later else "")
-
-
-def _arm(experiment: object) -> object:
-    return experiment.arm if isinstance(experiment, Untrained) else experiment
 
 
 def _views(arm: Arm) -> int:
