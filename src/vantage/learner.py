@@ -15,9 +15,9 @@ from vantage.encoders.roles import Role
 from vantage.errors import UserError
 from vantage.estimators import EstimatorChoice, TableEstimator
 from vantage.memory import Store, StoreOf
-from vantage.records import Keys
+from vantage.records import Keys, Scores
 from vantage.schedules import Adaptive, AdaptiveState, Constant
-from vantage.step import Answers, Drawn, Fresh, Step, mean_of_parts, mean_share
+from vantage.step import Answers, Drawn, Fresh, Step, Watched, mean_of_parts, mean_share
 
 __all__ = ["Fresh", "Learner", "Step"]
 
@@ -61,6 +61,7 @@ class Learner(nn.Module):
         self.adapted = nn.ModuleList(choice.build() for choice in self.adaptive)
         self.seed = seed
         self.query_views = sorted({branch.query for branch in branches})
+        self.watched = sorted(min(n for n, b in enumerate(branches) if b.query == view) for view in self.query_views)
         self.key_views = sorted({view for branch in branches for view in (*branch.keys, *branch.pool_views)})
 
     @property
@@ -93,12 +94,9 @@ class Learner(nn.Module):
             shares = torch.stack([contrast.share for contrast in contrasts])
             share = mean_share(shares, weights)
             fresh = Fresh({n: vector.detach() for n, vector in vectors.items()}, answers.image, loss.detach(), share)
-            query = queries[self.branches[0].query].detach()
-            nearest = self._nearest(query, image, fresh)
-        first = contrasts[0].positive
-        cosine = first.cosine.detach().masked_fill(~first.keep, 0.0).sum(1) / first.keep.sum(1).clamp(min=1)
+            watched = {n: self._watch(branches[n], queries, contrasts[n].positive, image, fresh) for n in self.watched}
         losses = torch.stack([contrast.loss.detach() for contrast in contrasts])
-        return Step(loss, fresh, query, cosine, nearest, losses, shares)
+        return Step(loss, fresh, watched, losses, shares)
 
     def _now(self) -> tuple[Branch, ...]:
         """The branches, with adaptive numbers replaced by their current values."""
@@ -111,11 +109,12 @@ class Learner(nn.Module):
         """The values of adaptive numbers, in the order of the branches."""
         return [float(state.value) for state in self.adapted if isinstance(state, AdaptiveState)]
 
-    def _nearest(self, query: Tensor, image: Tensor, fresh: Fresh) -> Tensor:
-        """The largest cosine of each query with a fresh key of another image."""
-        branch = self.branches[0]
-        answer = fresh.vectors[(branch.keys or branch.pool_views)[0]]
-        return (query @ answer.T).masked_fill(image[:, None] == fresh.image, -1.0).amax(1)
+    @staticmethod
+    def _watch(branch: Branch, queries: dict[int, Tensor], positive: Scores, image: Tensor, fresh: Fresh) -> Watched:
+        query, key = queries[branch.query].detach(), fresh.vectors[(branch.keys or branch.pool_views)[0]]
+        cosine = positive.cosine.detach().masked_fill(~positive.keep, 0.0).sum(1) / positive.keep.sum(1).clamp(min=1)
+        nearest = (query @ key.T).masked_fill(image[:, None] == fresh.image, -1.0).amax(1)
+        return Watched(query, cosine, nearest)
 
     def _contrast(
         self,

@@ -13,7 +13,7 @@ from torch import Tensor
 from vantage.branch import Branch
 from vantage.records import Keys
 
-__all__ = ["Answers", "Drawn", "Fresh", "Step", "mean_of_parts", "mean_share"]
+__all__ = ["Answers", "Drawn", "Fresh", "Step", "Watched", "mean_of_parts", "mean_share"]
 
 
 class Answers(NamedTuple):
@@ -64,6 +64,19 @@ class Drawn(NamedTuple):
     """Seed that all queries share."""
 
 
+class Watched(NamedTuple):
+    """What is watched of a branch's queries while a run trains, without gradient."""
+
+    query: Float[Tensor, "b d"]
+    """Their vectors."""
+
+    positive: Float[Tensor, "b"]
+    """Mean cosine of each query with its positives."""
+
+    nearest: Float[Tensor, "b"]
+    """Largest cosine of each query with a fresh key of another image; −1 if there is none."""
+
+
 class Step(NamedTuple):
     """The results of one forward pass, as plain tensors so that any wrapper can pass them on."""
 
@@ -73,14 +86,8 @@ class Step(NamedTuple):
     fresh: Fresh
     """The keys to remember after the step."""
 
-    query: Float[Tensor, "b d"]
-    """Vectors of the first branch's queries, without gradient, for monitoring."""
-
-    positive: Float[Tensor, "b"]
-    """Mean cosine of each of these queries with its positives."""
-
-    nearest: Float[Tensor, "b"]
-    """Largest cosine of each of these queries with a fresh key of another image; −1 if there is none."""
+    watched: dict[int, Watched]
+    """What is watched of the queries, by branch: of each branch that is the first to query with its view."""
 
     losses: Float[Tensor, "k"]
     """Loss of each branch before its weight, without gradient, for monitoring."""

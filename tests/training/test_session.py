@@ -65,7 +65,7 @@ def assert_same(ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> None:
     assert [name for name, tensor in ours.items() if not torch.equal(tensor, theirs[name])] == []
 
 
-@pytest.mark.parametrize("recipe", ["moco_v2", "interclr", "instance_discrimination_nce"])
+@pytest.mark.parametrize("recipe", ["moco_v2", "interclr", "instance_discrimination_nce", "cmc"])
 def test_what_is_saved_comes_back_and_goes_on_alike(recipe: str, images_path: str, tmp_path: Path):
     run = small_run(recipe, images_path)
     one = session(run)

@@ -27,8 +27,7 @@ from vantage.training.folder.same_run import refuse_conflicts
 from vantage.training.folder.slots import optimizer_state, restore_optimizer
 from vantage.training.run import Run
 from vantage.training.start.try_parts import try_branches, try_networks
-from vantage.training.watching.branches import kept_losses
-from vantage.training.watching.monitor import Monitor
+from vantage.training.watching.branches import monitor_of
 from vantage.views.operations.share import ShareGenerator
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ class Session:
         self.model, self.optimizer = fabric.setup(self.learner, optimizer)
         lay_out(self.model._forward_module)
         self.optimizer.zero_grad(set_to_none=True)
-        self.monitor = Monitor(self.learner.networks.width, kept_losses(run)).to(fabric.device)
+        self.monitor = monitor_of(run, self.learner).to(fabric.device)
         self.feed = open_feed(run, source, processes.rank(), processes.count(), fabric.device, progress)
         self.generator = ShareGenerator()
 
@@ -95,8 +94,8 @@ class Session:
         loss = mean_of_parts([result.loss for result in results], [result.fresh.share for result in results])
         losses = mean_of_parts([result.losses for result in results], [result.shares for result in results])
         for result in results:
-            self.monitor.add(loss, result.query, result.positive, result.nearest)
-            self.monitor.add_branches(losses)
+            self.monitor.add(loss, *result.watched[0])
+            self.monitor.add_branches(losses, result.watched)
         return loss
 
     def views_of(self, batch: Batch, step: int) -> list[Tensor]:
@@ -145,9 +144,8 @@ class Session:
 
     def _restore(self, path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
         refuse_edited(facts, self.run)
-        later = {name: getattr(self.monitor, name) for name in Monitor.LATER}
         checkpoint.fill(self.learner, below(tensors, "learner."), path)
-        checkpoint.fill(self.monitor, {**later, **below(tensors, "monitor.")}, path)
+        checkpoint.fill(self.monitor, {**self.monitor.later(), **below(tensors, "monitor.")}, path)
         if processes.rank():  # what was saved are sums over all processes, which the first keeps
             self.monitor.reset()
         restore_optimizer(self.optimizer.optimizer, tensors, facts["optimizer"])
