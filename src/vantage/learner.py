@@ -23,8 +23,8 @@ from vantage.schedules import Adaptive, AdaptiveState, Constant
 __all__ = ["Fresh", "Learner", "Step"]
 
 
-class Answers(NamedTuple):
-    """The keys of one step, gathered from all processes."""
+class GatheredKeys(NamedTuple):
+    """The keys of one step, gathered from all processes, with their gradient: what the loss compares queries with."""
 
     vectors: dict[int, Float[Tensor, "w_b d"]]
     """Unit vectors by view."""
@@ -51,20 +51,20 @@ class Fresh(NamedTuple):
 
     def keys(self, branch: Branch) -> Keys:
         """The keys that a branch remembers."""
-        return Answers(self.vectors, self.image).keys(branch)
+        return GatheredKeys(self.vectors, self.image).keys(branch)
 
 
-class Drawn(NamedTuple):
-    """The random numbers of a step, all drawn from the run's seed and the number of the step."""
+class StepSeeds(NamedTuple):
+    """The seeds of a step, all made from the run's seed and the number of the step."""
 
     shuffle: Int[Tensor, ""]
-    """Seed of the order of shuffle-BN."""
+    """Of the order of shuffle-BN."""
 
-    queries: Int[Tensor, "b"]
-    """Seed of each query."""
+    query: Int[Tensor, "b"]
+    """Of each query: `Keys.seed`."""
 
-    common: int
-    """Seed that all queries share."""
+    step: int
+    """Of all queries together: `Keys.step_seed`."""
 
 
 class Step(NamedTuple):
@@ -145,18 +145,20 @@ class Learner(nn.Module):
                 f"the branches need {self.views} views, but {len(views)} were made: add views or change Branch.keys"
             )
         shuffle = torch.tensor(draws.mix(self.seed, step, 1))
-        seeds = draws.query_seeds(self.seed, step, image)
-        return self.compute(views, image, step, Drawn(shuffle, seeds, draws.mix(self.seed, step)))
+        query = draws.query_seeds(self.seed, step, image)
+        return self.compute(views, image, step, StepSeeds(shuffle, query, draws.mix(self.seed, step)))
 
-    def compute(self, views: list[Float[Tensor, "b ..."]], image: Int[Tensor, "b"], step: int, drawn: Drawn) -> Step:
-        """`forward` with the random numbers given. `compile_learner` may put a compiled version here."""
+    def compute(
+        self, views: list[Float[Tensor, "b ..."]], image: Int[Tensor, "b"], step: int, seeds: StepSeeds
+    ) -> Step:
+        """`forward` with the seeds given. `compile_learner` may put a compiled version here."""
         queries = self.networks.queries({n: views[n] for n in self.query_views})
-        vectors = self.networks.keys({n: views[n] for n in self.key_views}, queries, drawn.shuffle)
-        answers, branches = Answers(vectors, processes.gather(image)), self._now()
+        vectors = self.networks.keys({n: views[n] for n in self.key_views}, queries, seeds.shuffle)
+        keys, branches = GatheredKeys(vectors, processes.gather(image)), self._now()
         with torch.autocast(image.device.type, enabled=False):
-            contrasts = [self._contrast(n, b, queries, image, answers, step, drawn) for n, b in enumerate(branches)]
+            contrasts = [self._contrast(n, b, queries, image, keys, step, seeds) for n, b in enumerate(branches)]
             loss = torch.stack([b.weight(step) * c.loss for b, c in zip(branches, contrasts, strict=True)]).sum()
-            fresh = Fresh({n: vector.detach() for n, vector in vectors.items()}, answers.image, loss.detach())
+            fresh = Fresh({n: vector.detach() for n, vector in vectors.items()}, keys.image, loss.detach())
             query = queries[self.branches[0].query].detach()
             nearest = self._nearest(query, image, fresh)
         first = contrasts[0].positive
@@ -178,8 +180,8 @@ class Learner(nn.Module):
     def _nearest(self, query: Tensor, image: Tensor, fresh: Fresh) -> Tensor:
         """The largest cosine of each query with a fresh key of another image."""
         branch = self.branches[0]
-        answer = fresh.vectors[(branch.keys or branch.pool_views)[0]]
-        return (query @ answer.T).masked_fill(image[:, None] == fresh.image, -1.0).amax(1)
+        key = fresh.vectors[(branch.keys or branch.pool_views)[0]]
+        return (query @ key.T).masked_fill(image[:, None] == fresh.image, -1.0).amax(1)
 
     def _contrast(
         self,
@@ -187,13 +189,13 @@ class Learner(nn.Module):
         branch: Branch,
         queries: dict[int, Tensor],
         image: Tensor,
-        answers: Answers,
+        gathered: GatheredKeys,
         step: int,
-        drawn: Drawn,
+        seeds: StepSeeds,
     ) -> BranchLoss:
-        query = Keys(queries[branch.query], image, seed=drawn.queries, step_seed=drawn.common)
-        keys = tuple(Keys(processes.own_rows(answers.vectors[view]), image) for view in branch.keys)
-        pool = self.store(number).read(answers.keys(branch))
+        query = Keys(queries[branch.query], image, seed=seeds.query, step_seed=seeds.step)
+        keys = tuple(Keys(processes.own_rows(gathered.vectors[view]), image) for view in branch.keys)
+        pool = self.store(number).read(gathered.keys(branch))
         return branch.contrast(query, keys, pool, step, self._state(number))
 
     def store(self, branch: int) -> Store:
