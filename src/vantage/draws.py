@@ -8,17 +8,55 @@ The generator is the finalizer of SplitMix64 (Steele, Lea & Flood, OOPSLA 2014) 
 b: queries   k: draws for each   n: columns
 """
 
+from enum import IntEnum, unique
+
 import numpy as np
 import torch
 from jaxtyping import Float, Int, Int64, UInt64
 from torch import Tensor
 
-__all__ = ["bits", "bits_at", "integers", "mix", "permutation", "query_seeds", "uniforms"]
+__all__ = ["Purpose", "bits", "bits_at", "integers", "mix", "permutation", "query_seeds", "uniforms"]
 
 _STEP = -7046029254386353131  # 0x9E3779B97F4A7C15, 2**64 divided by the golden ratio, as a signed number
 _FIRST = -4658895280553007687  # 0xBF58476D1CE4E5B9
 _SECOND = -7723592293110705685  # 0x94D049BB133111EB
 _WORD = (1 << 64) - 1
+
+
+@unique
+class Purpose(IntEnum):
+    """What is drawn: a number for `mix`, so that draws with the same seed are independent if they differ in purpose.
+
+    A new kind of draw takes a new number. Results depend on the values, so they never change. The numbers below 4 that
+    `Learner`, `Session` and view learning mix in stand in other places of `mix`, which keeps them apart.
+    """
+
+    EPOCH_ORDER = 1  # the order of an epoch's images
+    CROPS = 2  # the crops of one image in one epoch
+    BLOCK_ORDER = 3  # the order of a source's shards in an epoch
+    FIRST_ROWS = 0xF111  # the images whose keys fill a memory before training
+    MAX_IMAGES = 0x9A27  # the images that `max_images` keeps
+    HELD_OUT = 0x5917  # the images of each class that are held out
+    HELD_OUT_MASKS = 0x3A5C  # the held-out images of a set with masks
+    HELD_OUT_BOXES = 0xDE7E  # the held-out images of a set with boxes
+    MOSAIC = 0x7113  # the tiles of a mosaic
+    LINEAR_ORDER = 0x11EA  # the order of images for a linear classifier on crops
+    LINEAR_VIEWS = 0x11EB  # the views of its steps
+    LOW_SHOT_SAMPLE = 0x10E5  # the images of each class in a low-shot sample
+    LABELED_SHARE = 0x5E41  # the share of labels that fine-tuning uses
+    FINETUNE_START = 0x7E5A  # the initial weights of its classifier
+    FINETUNE_STEP = 0x7E5B  # dropout in its steps
+    SEGMENTATION_FLIPS = 0x5E9F  # the images of an epoch that are mirrored for segmentation
+    DETECTION_ORDER = 0xDE71  # the order of images for a detector
+    DETECTION_MIRROR = 0xDE72  # whether it sees an image mirrored
+    DETECTION_STEP = 0xDE73  # the sides, anchors and regions of its steps
+    DETECTION_START = 0xDE74  # its initial weights
+    HELD_OUT_VIEWS = 0x4E1D  # the views of the held-out contrast
+    HELD_OUT_NEGATIVES = 0x4E1E  # its pairs and negatives
+    ANALYZED_IMAGES = 0xA7A1  # the images that an analysis looks at
+    PERMUTED_LABELS = 0x1ABE  # the random labelings that clusters are compared with
+    CLIPS = 0xC11B  # the clips of Moving-MNIST
+    VIEW_LEARNING_STEP = 0x57E9  # dropout in a step of view learning
 
 
 def mix(*numbers: int) -> int:

@@ -17,7 +17,7 @@ from vantage.estimators import EstimatorChoice, TableEstimator
 from vantage.memory import Store, StoreOf
 from vantage.records import Keys, Scores
 from vantage.schedules import Adaptive, AdaptiveState, Constant
-from vantage.step import Answers, Drawn, Fresh, Step, Watched, mean_of_parts, mean_share
+from vantage.step import Fresh, GatheredKeys, Step, StepSeeds, Watched, mean_of_parts, mean_share
 
 __all__ = ["Fresh", "Learner", "Step"]
 
@@ -79,21 +79,23 @@ class Learner(nn.Module):
                 f"the branches need {self.views} views, but {len(views)} were made: add views or change Branch.keys"
             )
         shuffle = torch.tensor(draws.mix(self.seed, step, 1))
-        seeds = draws.query_seeds(self.seed, step, image)
-        return self.compute(views, image, step, Drawn(shuffle, seeds, draws.mix(self.seed, step)))
+        query = draws.query_seeds(self.seed, step, image)
+        return self.compute(views, image, step, StepSeeds(shuffle, query, draws.mix(self.seed, step)))
 
-    def compute(self, views: list[Float[Tensor, "b ..."]], image: Int[Tensor, "b"], step: int, drawn: Drawn) -> Step:
-        """`forward` with the random numbers given. `compile_learner` may put a compiled version here."""
+    def compute(
+        self, views: list[Float[Tensor, "b ..."]], image: Int[Tensor, "b"], step: int, seeds: StepSeeds
+    ) -> Step:
+        """`forward` with the seeds given. `compile_learner` may put a compiled version here."""
         queries = self.networks.queries({n: views[n] for n in self.query_views})
-        vectors = self.networks.keys({n: views[n] for n in self.key_views}, queries, drawn.shuffle)
-        answers, branches = Answers(vectors, processes.gather(image)), self._now()
+        vectors = self.networks.keys({n: views[n] for n in self.key_views}, queries, seeds.shuffle)
+        keys, branches = GatheredKeys(vectors, processes.gather(image)), self._now()
         with torch.autocast(image.device.type, enabled=False):
-            contrasts = [self._contrast(n, b, queries, image, answers, step, drawn) for n, b in enumerate(branches)]
+            contrasts = [self._contrast(n, b, queries, image, keys, step, seeds) for n, b in enumerate(branches)]
             weights = [branch.weight(step) for branch in branches]
             loss = torch.stack([w * c.loss for w, c in zip(weights, contrasts, strict=True)]).sum()
             shares = torch.stack([contrast.share for contrast in contrasts])
             share = mean_share(shares, weights)
-            fresh = Fresh({n: vector.detach() for n, vector in vectors.items()}, answers.image, loss.detach(), share)
+            fresh = Fresh({n: vector.detach() for n, vector in vectors.items()}, keys.image, loss.detach(), share)
             watched = {n: self._watch(branches[n], queries, contrasts[n].positive, image, fresh) for n in self.watched}
         losses = torch.stack([contrast.loss.detach() for contrast in contrasts])
         return Step(loss, fresh, watched, losses, shares)
@@ -122,13 +124,13 @@ class Learner(nn.Module):
         branch: Branch,
         queries: dict[int, Tensor],
         image: Tensor,
-        answers: Answers,
+        gathered: GatheredKeys,
         step: int,
-        drawn: Drawn,
+        seeds: StepSeeds,
     ) -> BranchLoss:
-        query = Keys(queries[branch.query], image, seed=drawn.queries, step_seed=drawn.common)
-        keys = tuple(Keys(processes.own_rows(answers.vectors[view]), image) for view in branch.keys)
-        pool = self.store(number).read(answers.keys(branch))
+        query = Keys(queries[branch.query], image, seed=seeds.query, step_seed=seeds.step)
+        keys = tuple(Keys(processes.own_rows(gathered.vectors[view]), image) for view in branch.keys)
+        pool = self.store(number).read(gathered.keys(branch))
         return branch.contrast(query, keys, pool, step, self._state(number))
 
     def store(self, branch: int) -> Store:

@@ -13,11 +13,11 @@ from torch import Tensor
 from vantage.branch import Branch
 from vantage.records import Keys
 
-__all__ = ["Answers", "Drawn", "Fresh", "Step", "Watched", "mean_of_parts", "mean_share"]
+__all__ = ["Fresh", "GatheredKeys", "Step", "StepSeeds", "Watched", "mean_of_parts", "mean_share"]
 
 
-class Answers(NamedTuple):
-    """The keys of one step, gathered from all processes."""
+class GatheredKeys(NamedTuple):
+    """The keys of one step, gathered from all processes, with their gradient: what the loss compares queries with."""
 
     vectors: dict[int, Float[Tensor, "w_b d"]]
     """Unit vectors by view."""
@@ -48,20 +48,20 @@ class Fresh(NamedTuple):
 
     def keys(self, branch: Branch) -> Keys:
         """The keys that a branch remembers."""
-        return Answers(self.vectors, self.image).keys(branch)
+        return GatheredKeys(self.vectors, self.image).keys(branch)
 
 
-class Drawn(NamedTuple):
-    """The random numbers of a step, all drawn from the run's seed and the number of the step."""
+class StepSeeds(NamedTuple):
+    """The seeds of a step, all made from the run's seed and the number of the step."""
 
     shuffle: Int[Tensor, ""]
-    """Seed of the order of shuffle-BN."""
+    """Of the order of shuffle-BN."""
 
-    queries: Int[Tensor, "b"]
-    """Seed of each query."""
+    query: Int[Tensor, "b"]
+    """Of each query: `Keys.seed`."""
 
-    common: int
-    """Seed that all queries share."""
+    step: int
+    """Of all queries together: `Keys.step_seed`."""
 
 
 class Watched(NamedTuple):

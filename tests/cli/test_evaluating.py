@@ -13,7 +13,8 @@ from vantage.evaluate import PROTOCOLS
 
 def test_every_protocol_is_described_in_a_whole_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluate", "--help"]) == 0
-    help_text = capsys.readouterr().out
+    usage, _, help_text = capsys.readouterr().out.partition("\n\n")
+    assert usage == "usage: vantage evaluate PROTOCOL RUN [--option value \u2026]"
     assert "\u2026" not in help_text and "`" not in help_text and "arXiv" not in help_text
     first_words = [line.split()[0] for line in help_text.split("\n\n")[2].splitlines() if not line.startswith(" ")]
     assert [kind.name for kind in PROTOCOLS] == first_words[: len(PROTOCOLS)] and "transfer" in first_words

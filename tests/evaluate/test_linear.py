@@ -14,7 +14,7 @@ from vantage.data.sources.source import SourceSubset
 from vantage.encoding import encode
 from vantage.errors import UserError
 from vantage.evaluate import LinearMoCo, LinearPyContrast
-from vantage.evaluate.protocols.linear import crops, side_by_side
+from vantage.evaluate.protocols.linear import side_by_side
 from vantage.evaluate.protocols.linear.heads import Descent, Heads
 from vantage.evaluate.protocols.linear.plan import normal_start, torch_start
 from vantage.frozen.encoder import random_encoder
@@ -79,10 +79,10 @@ def test_the_reported_head_is_plain_sgd_on_all_training_images(tmp_path: Path) -
     view = Augmentation(RandomResizedCrop(32, (0.08, 1.0)), (HorizontalFlip(0.5), normalize))
     for epoch in range(4):
         optimizer.param_groups[0]["lr"] = rate * (1, 1, 0.1, 0.01)[epoch]
-        rows = epoch_order(45, draws.mix(0, crops._ORDER), epoch).split(10)
+        rows = epoch_order(45, draws.mix(0, draws.Purpose.LINEAR_ORDER), epoch).split(10)
         assert [len(part) for part in rows] == [10, 10, 10, 10, 5]
         for step, part in enumerate(rows):
-            generator = torch.Generator().manual_seed(draws.mix(0, crops._VIEWS, epoch, step))
+            generator = torch.Generator().manual_seed(draws.mix(0, draws.Purpose.LINEAR_VIEWS, epoch, step))
             views = view.batch(torch.stack([train.image(n) for n in part.tolist()]), generator)
             optimizer.zero_grad()
             nn.functional.cross_entropy(layer(encode(encoder.backbone, views)), part % 3).backward()

@@ -14,7 +14,7 @@ from vantage import draws
 from vantage.data.order import epoch_order
 from vantage.data.sources.arrays import Arrays
 from vantage.evaluate import LinearCMC, LinearMoCo, LinearMulti, LinearRing
-from vantage.evaluate.protocols.linear import crops, side_by_side
+from vantage.evaluate.protocols.linear import side_by_side
 from vantage.evaluate.protocols.linear.depths import statistics_of
 from vantage.evaluate.protocols.linear.side_by_side import Classifiers
 from vantage.frozen.encoder import FrozenEncoder, random_encoder, raw_pixels
@@ -45,10 +45,10 @@ def views_of(
     view = Augmentation(RandomResizedCrop(32, (area, 1.0)), (HorizontalFlip(0.5), *operations))
 
     def epoch(number: int) -> list[tuple[Tensor, Tensor]]:
-        parts = epoch_order(len(source), draws.mix(0, crops._ORDER), number).split(batch)
+        parts = epoch_order(len(source), draws.mix(0, draws.Purpose.LINEAR_ORDER), number).split(batch)
         batches = []
         for step, rows in enumerate(parts):
-            generator = torch.Generator().manual_seed(draws.mix(0, crops._VIEWS, number, step))
+            generator = torch.Generator().manual_seed(draws.mix(0, draws.Purpose.LINEAR_VIEWS, number, step))
             label = torch.tensor([source.label(row) for row in rows.tolist()])
             batches.append((view.batch(torch.stack([source.image(row) for row in rows.tolist()]), generator), label))
         return batches

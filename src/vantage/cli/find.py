@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from vantage.cli.printing.console import Console, catalog, paragraphs
+from vantage.cli.printing.console import Console, catalog, overview
 from vantage.cli.reading.arguments import Command, Word, read, wants_help
 from vantage.cli.reading.options import ComputeOptions, ImageOptions, NetworkOptions, RunOrWeights
 from vantage.cli.reading.out_files import check_file
@@ -79,7 +79,7 @@ def find(words: list[str], console: Console) -> int:
     if words and words[0] in kinds:
         return _find(words[0], kinds[words[0]], words[1:], console)
     if wants_help(words):
-        console.result(paragraphs(find.__doc__) + "\n")
+        console.result(overview("find KIND RUN [--option value …]", find.__doc__) + "\n")
         console.result(catalog(kinds))
         console.result("\nvantage find KIND --help shows the options of one.")
         return 0

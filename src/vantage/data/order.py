@@ -7,11 +7,8 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from vantage.draws import mix
+from vantage.draws import Purpose, mix
 from vantage.errors import DataError
-
-# The purpose of a seed, so that an epoch's order and an image's crops are independent.
-_ORDER, _IMAGE, _BLOCKS = 1, 2, 3
 
 WINDOW = 1 << 20
 """Images of a blocked source that are shuffled together, unless the caller sets another number."""
@@ -19,7 +16,9 @@ WINDOW = 1 << 20
 
 def epoch_order(count: int, seed: int, epoch: int, *window: int) -> Int[Tensor, "n"]:
     """A random order of `count` images for an epoch, or of those in one of its windows."""
-    return torch.randperm(count, generator=torch.Generator().manual_seed(mix(_ORDER, seed, epoch, *window)))
+    return torch.randperm(
+        count, generator=torch.Generator().manual_seed(mix(Purpose.EPOCH_ORDER, seed, epoch, *window))
+    )
 
 
 class EpochOrder:
@@ -36,7 +35,7 @@ class EpochOrder:
         self._first, self._size = starts[:-1], starts.diff()
         if len(starts) > 2 and count > window:
             permutation = torch.randperm(
-                len(starts) - 1, generator=torch.Generator().manual_seed(mix(_BLOCKS, seed, epoch))
+                len(starts) - 1, generator=torch.Generator().manual_seed(mix(Purpose.BLOCK_ORDER, seed, epoch))
             )
             self._first, self._size = self._first[permutation], self._size[permutation]
             begin = self._size.cumsum(0) - self._size
@@ -69,7 +68,7 @@ class EpochOrder:
 
 def image_seed(seed: int, epoch: int, image: int) -> int:
     """The seed of one image's crops in one epoch."""
-    return mix(_IMAGE, seed, epoch, image)
+    return mix(Purpose.CROPS, seed, epoch, image)
 
 
 def steps_in(count: int, batch_size: int) -> int:

@@ -119,7 +119,7 @@ def check_apart(train: _HasFingerprint, test: _HasFingerprint) -> None:
 
 def hold_out_mask(label: Int[Tensor, "n"], share: float, seed: int) -> Bool[Tensor, "n"]:
     """Which images are held out: `share` of each class, drawn with `seed`; at least one, but never all of a class."""
-    generator = torch.Generator().manual_seed(draws.mix(seed, 0x5917))
+    generator = torch.Generator().manual_seed(draws.mix(seed, draws.Purpose.HELD_OUT))
     out = torch.zeros(len(label), dtype=torch.bool)
     for number in label.unique().tolist():
         members = (label == number).nonzero().squeeze(1)

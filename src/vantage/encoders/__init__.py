@@ -1,9 +1,9 @@
 """Encoders of views: backbones, heads, the extent of BatchNorm, and the roles of networks."""
 
+from vantage.encoders.backbone_names import BACKBONES as BACKBONES
+from vantage.encoders.backbone_names import backbone_named as backbone_named
+from vantage.encoders.backbone_names import with_backbone as with_backbone
 from vantage.encoders.backbones.convolutions import Convolutions as Convolutions
-from vantage.encoders.backbones.names import BACKBONES as BACKBONES
-from vantage.encoders.backbones.names import backbone_named as backbone_named
-from vantage.encoders.backbones.names import with_backbone as with_backbone
 from vantage.encoders.backbones.resnet import Backbone as Backbone
 from vantage.encoders.backbones.resnet import ResNet as ResNet
 from vantage.encoders.backbones.resnet import Timm as Timm

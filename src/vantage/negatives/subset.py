@@ -64,7 +64,9 @@ class Subset(PoolRule):
         device = query.vector.device
         if self.count >= keys:
             return torch.arange(keys, device=device)
-        seed = torch.full((1,), draws.mix(query.common_seed, self.salt), device=device)
+        if query.step_seed is None:
+            raise UserError("these queries have no seed in common: set Keys.step_seed (Learner does)")
+        seed = torch.full((1,), draws.mix(query.step_seed, self.salt), device=device)
         number = draws.bits(seed, keys)[0]
         if device.type != "cpu":
             return number.topk(self.count, largest=False, sorted=False).indices.sort().values

@@ -8,7 +8,7 @@ from vantage.composition.fields import replace_at
 from vantage.composition.fitting import everywhere, parts_of
 from vantage.data.order import steps_in
 from vantage.encoders import Backbone, Convolutions, Encoder, Momentum, ResNet, ResNet9, with_backbone
-from vantage.encoders.backbones.names import SMALL
+from vantage.encoders.backbone_names import SMALL
 from vantage.estimators import InfoNCE
 from vantage.memory import Bank, ClusteredBank, ReclusteredBank
 from vantage.planning.ladder import Rung

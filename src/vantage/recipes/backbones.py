@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import cast
 
 from vantage.encoders import ResNet, backbone_named
-from vantage.encoders.backbones.names import SMALL
+from vantage.encoders.backbone_names import SMALL
 
 __all__ = ["SMALL", "resnet"]
 

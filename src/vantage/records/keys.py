@@ -63,13 +63,6 @@ class Keys:
             )
         return self.seed
 
-    @property
-    def common_seed(self) -> int:
-        """The random seed that the queries share. Raises `UserError` if there is none."""
-        if self.step_seed is None:
-            raise UserError("these queries have no seed in common: set Keys.step_seed (Learner does)")
-        return self.step_seed
-
     def row_of(self, query: "Keys", otherwise: str) -> Int[Tensor, "b"]:
         """The row of each query's image, for keys whose row i belongs to image i, as in a bank.
 

@@ -17,7 +17,6 @@ from vantage.training.run import Data
 
 __all__ = ["SAMPLE", "held_out_part", "open_images", "training_part", "usual_size"]
 
-_PART = 0x9A27  # what a seed is for
 SAMPLE = 32
 """At least this many images are looked at to find the size of a set's images, if there are as many."""
 _MOST_SCANNED = (
@@ -68,7 +67,11 @@ def training_part(source: Source, data: Data) -> Source:
             f"{data.max_images:,} training images were asked for, but there are {len(numbers):,}: ask for fewer"
         )
     if data.max_images:
-        order = numbers[torch.randperm(len(numbers), generator=torch.Generator().manual_seed(draws.mix(0, _PART)))]
+        order = numbers[
+            torch.randperm(
+                len(numbers), generator=torch.Generator().manual_seed(draws.mix(0, draws.Purpose.MAX_IMAGES))
+            )
+        ]
         rank = torch.empty_like(order)  # of an image within its class
         for number in label[order].unique():
             of_class = label[order] == number

@@ -11,8 +11,8 @@ from tar_shards import COUNTS, write_shards
 
 from vantage.composition.fields import differences
 from vantage.data import Shards, Source, SourceSubset, StreamedImages, open_source
-from vantage.data.order import _BLOCKS, EpochOrder, epoch_order
-from vantage.draws import mix
+from vantage.data.order import EpochOrder, epoch_order
+from vantage.draws import Purpose, mix
 from vantage.errors import UserError
 from vantage.recipes import moco_v2
 from vantage.training.folder.same_run import refuse_conflicts
@@ -31,7 +31,9 @@ def plain_order(starts: list[int], seed: int, epoch: int, window: int) -> list[i
         return epoch_order(starts[-1], seed, epoch).tolist()
     windows: dict[int, list[int]] = {}
     before = 0
-    for block in torch.randperm(len(blocks), generator=torch.Generator().manual_seed(mix(_BLOCKS, seed, epoch))):
+    for block in torch.randperm(
+        len(blocks), generator=torch.Generator().manual_seed(mix(Purpose.BLOCK_ORDER, seed, epoch))
+    ):
         windows.setdefault(before // window, []).extend(blocks[block])
         before += len(blocks[block])
     order = []

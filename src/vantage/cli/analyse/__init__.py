@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from vantage.cli.analyse.sweep import sweep
-from vantage.cli.printing.console import Console, catalog, paragraphs
+from vantage.cli.printing.console import Console, catalog, overview
 from vantage.cli.reading.arguments import Command, Repeated, Word, read, wants_help
 from vantage.cli.reading.options import ComputeOptions, ImageOptions
 from vantage.cli.reading.out_files import check_folder
@@ -53,7 +53,7 @@ def analyse(words: list[str], console: Console) -> int:
         return sweep(words[1:], console)
     if not words or words[0].startswith("-"):
         if wants_help(words):
-            console.result(paragraphs(analyse.__doc__))
+            console.result(overview("analyse KIND [RUN …] [--option value …]", analyse.__doc__))
             for title, entries in (("kinds", _kinds()), ("toys", _toys())):
                 console.result(f"\n{title}:\n{catalog(entries)}")
             console.result("\nvantage analyse KIND --help shows the options of one kind.")

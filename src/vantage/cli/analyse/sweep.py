@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vantage.cli.analyse.sweep_options import SweepOptions, information_settings
-from vantage.cli.printing.console import INTERRUPTED, Console, paragraphs
+from vantage.cli.printing.console import INTERRUPTED, Console, overview
 from vantage.cli.reading.arguments import Command, read, wants_help
 from vantage.cli.reading.images import absolute, look_at
 from vantage.cli.reading.options import ComputeOptions, ImageOptions, ViewOptions, assignments
@@ -76,7 +76,7 @@ def _explain(words: list[str], about: str, console: Console) -> int:
             "analyse views needs a sweep first, such as: vantage analyse views crop --data PATH --out FOLDER"
             " (or several values, such as --set epochs=10,20)"
         )
-    console.result(paragraphs(about))
+    console.result(overview("analyse views SWEEP [--option value …]", about))
     console.result("\nvantage analyse views SWEEP --help shows the options of one sweep.")
     return 0
 

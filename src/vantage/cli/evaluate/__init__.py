@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from vantage.cli.evaluate.protocols import protocol_help, protocol_named, protocols
 from vantage.cli.evaluate.results import show_result
 from vantage.cli.evaluate.tasks import TaskImages, kind_of_images
-from vantage.cli.printing.console import Console, catalog, paragraphs
+from vantage.cli.printing.console import Console, catalog, overview
 from vantage.cli.reading.arguments import Command, Repeated, Word, read, wants_help
 from vantage.cli.reading.options import EvaluatedOptions, ImageOptions, RunOrWeights, WorkOptions
 from vantage.cli.reading.out_files import result_file_or_none
@@ -54,7 +54,7 @@ class EvaluateOptions:
 
 
 def evaluate(words: list[str], console: Console) -> int:
-    """Evaluate a run on labeled images: vantage evaluate PROTOCOL RUN --data PATH [--test PATH].
+    """Evaluate a run on labeled images: vantage evaluate knn RUN --data PATH.
 
     If --test is omitted, a fifth of each class is held out for testing.
     """
@@ -101,7 +101,7 @@ def _list_protocols(console: Console) -> None:
     """Print every protocol in a line or two."""
     from vantage.cli.evaluate.transfer import transfer
 
-    console.result(paragraphs(evaluate.__doc__) + "\n")
+    console.result(overview("evaluate PROTOCOL RUN [--option value …]", evaluate.__doc__) + "\n")
     kinds = protocols()
     about = {name: protocol_help(kind) for name, kind in (*kinds.items(), ("transfer", transfer))}
     about |= {name: f"Short for {kind.name}." for name, kind in kinds.items() if kind.name != name}  # pyright: ignore

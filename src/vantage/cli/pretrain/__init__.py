@@ -56,51 +56,50 @@ class PretrainOptions(ViewOptions):
     """The options of `pretrain`."""
 
     recipe: Annotated[str, Word("RECIPE", positional=True)] = ""
-    """Recipe to train: one that `vantage recipes` lists, or MODULE:NAME of your own; if omitted, chosen by the plan."""
+    """A recipe that `vantage recipes` lists, or MODULE:NAME of your own; if omitted, chosen by the plan."""
 
     out: Annotated[str, Word("RUN")] = ""
     """Folder for the run; if omitted, runs/RECIPE."""
 
     minutes: float | None = None
-    """Plan a run of this length; 30 if no recipe is given either."""
+    """Plan a run of this length; 30 if no recipe is given."""
 
     backbone: str = ""
     """resnet18 … resnet152, resnet50x2, resnext50_32x4d, wide_resnet50_2, resnet9, tiny_alexnet, convolutions,
     timm:NAME, or MODULE:NAME; the head is adapted to it."""
 
-    optimizer: Literal["", "sgd", "adamw", "lars"] = ""
-    """Another optimizer, with a suitable learning rate."""
+    optimizer: Annotated[Literal["", "sgd", "adamw", "lars"], Word("NAME")] = ""
+    """sgd, adamw or lars, with a suitable learning rate."""
 
     learning_rate: float | None = None
-    """Peak learning rate; if omitted, proportional to the batch size."""
+    """Its peak; if omitted, proportional to the batch size."""
 
     batch_size: int | None = None
-    """Images per step, over all devices; if omitted, fitted to the images."""
+    """Images per step, over all devices; if omitted, fitted."""
 
     epochs: int | None = None
-    """Passes over the images; if omitted, the recipe's number, and more for small sets."""
+    """Passes; if omitted, the recipe's, more for small sets."""
 
     seed: int | None = None
     """Seed of all random numbers."""
 
     init: Annotated[str, Word("RUN|FILE")] = ""
-    """Start from a run under any recipe (networks; optimizer and memory as far as they fit), or from a backbone's
-    weights (.safetensors)."""
+    """Start from any run (networks; optimizer and memory as far as they fit) or a backbone's weights (.safetensors)."""
 
     learned: Annotated[str, Word("FOLDER")] = ""
-    """Folder written by `vantage views learn`: the channels for a recipe that splits images by channel."""
+    """Folder of `vantage views learn`: the channels for a recipe that splits images by channel."""
 
     set: Repeated = ()
-    """Any other field, or a part: --set temperature=0.1, --set 'negatives=(OtherImages(), Ring())'. May be repeated."""
+    """Any field or part that `vantage recipes RECIPE` lists: --set temperature=0.1,
+    --set 'negatives=(OtherImages(), Ring())'. May be repeated."""
 
 
 def pretrain(words: list[str], console: Console) -> int:
-    """Train an encoder on images without labels: vantage pretrain [RECIPE] --data PATH [--minutes 30] [--out RUN].
+    """Train an encoder on images without labels: vantage pretrain --data PATH.
 
-    With --minutes, the speed of this machine is measured on the images for some seconds, and the plan for that time is
-    shown before training starts. Without it, the recipe is fitted to the images (batch size, epochs, learning rate,
-    memory), and a table shows the changes. Options that you give override both. vantage recipes RECIPE lists every path
-    that --set may change.
+    With --minutes, the speed of this machine is measured for some seconds, and the plan for that time is shown before
+    training. Without it, the recipe is fitted to the images (batch size, epochs, learning rate, memory), and a table
+    shows the changes. Options that you give override both.
     """
     start = time.monotonic()
     command = Command("pretrain", pretrain.__doc__ or "", partial(settable, words))

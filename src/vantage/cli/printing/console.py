@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from vantage.progress import Progress
 
-__all__ = ["INTERRUPTED", "WHY", "Console", "catalog", "columns", "first_sentence", "paragraphs"]
+__all__ = ["INTERRUPTED", "WHY", "Console", "catalog", "columns", "first_sentence", "overview", "paragraphs"]
 
 INTERRUPTED = 130
 """Exit status of work that a signal stopped."""
@@ -31,6 +31,11 @@ def paragraphs(text: str | None) -> str:
     """A docstring with its paragraphs wrapped to the width of the terminal."""
     each = inspect.cleandoc(text or "").split("\n\n")
     return "\n\n".join(textwrap.fill(" ".join(one.split()), columns(), break_on_hyphens=False) for one in each)
+
+
+def overview(usage: str, about: str | None) -> str:
+    """Help for a verb whose first word chooses what it does: how it is written, then its docstring."""
+    return f"usage: vantage {usage}\n\n{paragraphs(about)}"
 
 
 def first_sentence(text: str) -> str:

@@ -92,7 +92,7 @@ class ViewOptions(ImageOptions):
     """The images that a verb works on, and the size of the views that it makes of them."""
 
     size: int | None = None
-    """Side of a view in pixels; if omitted, 32, 64 or 224, depending on the images."""
+    """Side of a view in pixels; if omitted, 32, 64 or 224."""
 
 
 @dataclass(frozen=True)
@@ -188,8 +188,8 @@ class LoadingOptions:
     num_workers: int | None = None
     """Processes that decode images, for sets of several image sizes or too large for memory."""
 
-    on_bad_image: Literal["skip", "stop"] | None = None
-    """Skip unreadable images (up to 1 %; the default), or stop."""
+    on_bad_image: Annotated[Literal["skip", "stop"] | None, Word("HOW")] = None
+    """Unreadable images: skip (up to 1 %; the default) or stop."""
 
 
 @dataclass(frozen=True)

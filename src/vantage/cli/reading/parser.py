@@ -1,6 +1,8 @@
 """Define the options of a verb for argparse, and show them in help. No other module uses argparse."""
 
 import argparse
+import re
+import textwrap
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass
 from typing import Any, NoReturn, Union, get_args, get_origin
@@ -73,8 +75,10 @@ def parser_of(name: str, about: str, options: Sequence[Option]) -> argparse.Argu
 
 def _position(option: Option) -> str:
     """How usage shows a positional word."""
-    word = option.word.metavar if option.default is MISSING else f"[{option.word.metavar}]"
-    return f"{word} [{word} …]" if takes_several(option.annotation) else word
+    word = option.word.metavar
+    if takes_several(option.annotation):
+        return f"{word} [{word} …]" if option.default is MISSING else f"[{word} …]"
+    return word if option.default is MISSING else f"[{word}]"
 
 
 def _formatter(prog: str) -> argparse.HelpFormatter:
@@ -82,7 +86,11 @@ def _formatter(prog: str) -> argparse.HelpFormatter:
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """Keeps the description's line breaks, and shows values without brackets."""
+    """Keeps the description's line breaks, names with hyphens and defaults whole, and shows values without brackets."""
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        whole = re.sub("(default:|--set) ", "\\1\xa0", text)
+        return [line.replace("\xa0", " ") for line in textwrap.wrap(whole, width, break_on_hyphens=False)]
 
     def _format_args(self, action: argparse.Action, default_metavar: str) -> str:
         return f"{action.metavar}{' …' * (action.nargs == '*')}"

@@ -1,6 +1,6 @@
 """The verb `views`: show views, learn views, and measure statistics for normalization."""
 
-from vantage.cli.printing.console import Console, paragraphs
+from vantage.cli.printing.console import Console, overview
 from vantage.cli.reading.arguments import wants_help
 from vantage.cli.views.learn import learn
 from vantage.cli.views.show import show
@@ -22,7 +22,7 @@ def views(words: list[str], console: Console) -> int:
     if words and words[0] in verbs:
         return verbs[words[0]](words[1:], console)
     if wants_help(words):
-        console.result(paragraphs(views.__doc__))
+        console.result(overview("views show|learn|statistics [--option value …]", views.__doc__))
         console.result("\nvantage views show --help shows its options; likewise for learn and statistics.")
         return 0
     if not words or words[0].startswith("-"):

@@ -133,7 +133,9 @@ def split_masked(source: MaskedImages) -> tuple[MaskedImages, MaskedImages]:
     """
     if len(source) < 2:
         raise DataError("a single image cannot be divided into training and test images: name more, or --test")
-    order = torch.randperm(len(source), generator=torch.Generator().manual_seed(draws.mix(0, 0x3A5C)))
+    order = torch.randperm(
+        len(source), generator=torch.Generator().manual_seed(draws.mix(0, draws.Purpose.HELD_OUT_MASKS))
+    )
     test_count = max(1, round(0.2 * len(source)))
     return source.subset(order[test_count:].sort().values), source.subset(order[:test_count].sort().values)
 

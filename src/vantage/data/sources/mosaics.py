@@ -18,7 +18,6 @@ from vantage.storage.cache import hash_of
 
 __all__ = ["Mosaics"]
 
-_ORDER = 0x7113
 """Mixed into the seed of the order of the images."""
 
 
@@ -79,6 +78,6 @@ class Mosaics:
 
 def _places(images: int, places: int, seed: int) -> Int[Tensor, "_"]:
     """The number of the image in each place: all images in a random order, then again in another one, and so on."""
-    generator = torch.Generator().manual_seed(draws.mix(seed, _ORDER))
+    generator = torch.Generator().manual_seed(draws.mix(seed, draws.Purpose.MOSAIC))
     orders = [torch.randperm(images, generator=generator) for _ in range(math.ceil(places / images))]
     return torch.cat(orders)[:places]

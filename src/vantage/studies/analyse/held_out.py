@@ -33,7 +33,6 @@ __all__ = ["BranchInformation", "HeldOutInformation", "Pairing", "nce_of_pairs",
 _PART = 256  # images whose views are finished together, independent of the network's batch size
 _ROWS = 1024  # pairs of a tile
 _MAX_NEGATIVES = 4_095  # used if no number is given
-_DRAW, _ORDER = 0x4E1D, 0x4E1E  # distinguish the random numbers of two purposes
 
 
 @dataclass(frozen=True)
@@ -151,9 +150,11 @@ class HeldOutInformation:
         encode = partial(_encode_views, model, source, image, pairings, work)
         needs_second_draw = any(not each.same_draw for each in pairings)
         for number in range(self.draws):
-            first = encode(draws.mix(self.seed, _DRAW, number, 0))
-            other = encode(draws.mix(self.seed, _DRAW, number, 1)) if needs_second_draw else first
-            order = draws.mix(self.seed, _ORDER, number)
+            first = encode(draws.mix(self.seed, draws.Purpose.HELD_OUT_VIEWS, number, 0))
+            other = (
+                encode(draws.mix(self.seed, draws.Purpose.HELD_OUT_VIEWS, number, 1)) if needs_second_draw else first
+            )
+            order = draws.mix(self.seed, draws.Purpose.HELD_OUT_NEGATIVES, number)
             for branch, each, estimates in zip(model.branches, pairings, by_branch, strict=True):
                 query, key = first.queries[each.query], (first if each.same_draw else other).keys[each.key]
                 pairs = nce_of_pairs(query, key, count, _temperature(branch), order)

@@ -112,7 +112,7 @@ class Labels:
         true = labels_of(source)
         if not bool((true >= 0).any()):
             raise UserError(f"none of the {len(source)} images has a class to compare with: put classes in folders")
-        generator = torch.Generator().manual_seed(draws.mix(self.seed, 0x1ABE))
+        generator = torch.Generator().manual_seed(draws.mix(self.seed, draws.Purpose.PERMUTED_LABELS))
         labelings: list[Labeling] = []
         for model in runs:
             current, before = _clusterings(model), model.before()

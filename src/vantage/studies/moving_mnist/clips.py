@@ -22,7 +22,6 @@ from vantage.studies.moving_mnist.shared_factors import SharedFactors
 __all__ = ["Clips", "Pairs", "Scene", "compose_frames", "normalize_pixels"]
 
 _NUMBERS = 13  # random numbers per clip and second view
-_CLIP = 0xC11B  # mixed into the seed for clips
 
 
 @dataclass(frozen=True)
@@ -105,7 +104,7 @@ class Clips:
         Starts are uniform over the positions where the digit fits, and directions over the circle. Backgrounds, crops,
         and all that the second view does not share are uniform and independent. Computed on the CPU, in float64.
         """
-        seeds = draws.query_seeds(draws.mix(self.seed, _CLIP), epoch, number.cpu())
+        seeds = draws.query_seeds(draws.mix(self.seed, draws.Purpose.CLIPS), epoch, number.cpu())
         # One column for each random number, so that sharing a factor does not change how the others are drawn.
         u = draws.uniforms(seeds, _NUMBERS)
         path = digit_positions(

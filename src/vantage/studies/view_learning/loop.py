@@ -41,7 +41,7 @@ __all__ = ["FILE", "LearnedViews", "learn", "read_learning"]
 FILE = "view_learning.json"
 """Name of the file with the settings of a learning."""
 
-_SCHEMA, _STEP = 1, 0x57E9
+_SCHEMA = 1
 _IGNORED_FIELDS = ("data.", "device")
 
 
@@ -135,7 +135,7 @@ class _LearningRun:
                 self.progress.advance(self.step, self._note())
 
     def _take_step(self, images: Tensor | None, labeled: LabeledBatch | None) -> None:
-        torch.manual_seed(draws.mix(self.learning.seed, self.step, _STEP))
+        torch.manual_seed(draws.mix(self.learning.seed, self.step, draws.Purpose.VIEW_LEARNING_STEP))
         try:
             self.means.add(self.game.step(images, labeled))
         except NotFinite as problem:

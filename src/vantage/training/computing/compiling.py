@@ -12,7 +12,7 @@ from vantage.composition.conformance import conforms
 from vantage.composition.fitting import parts_of
 from vantage.encoders import EncoderNetwork
 from vantage.estimators import EstimatorChoice
-from vantage.learner import Drawn, Learner, Step
+from vantage.learner import Learner, Step, StepSeeds
 from vantage.negatives import PairRule
 from vantage.schedules import Adaptive, Constant, Schedule
 
@@ -40,8 +40,8 @@ def compile_networks(learner: Learner) -> None:
 def _compiled(compute: Callable[..., Step]) -> Callable[..., Step]:
     compiled = torch.compile(compute)
 
-    def compute_any_step(views: list[Tensor], image: Tensor, step: int, drawn: Drawn) -> Step:
-        return compiled(views, image, 0, drawn)  # no part reads the step, but torch would compile a graph for 0 alone
+    def compute_any_step(views: list[Tensor], image: Tensor, step: int, seeds: StepSeeds) -> Step:
+        return compiled(views, image, 0, seeds)  # no part reads the step, but torch would compile a graph for 0 alone
 
     return compute_any_step
 

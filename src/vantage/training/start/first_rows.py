@@ -17,8 +17,6 @@ from vantage.training.run import Run
 
 __all__ = ["begin", "fill", "key_encoder"]
 
-_FILL = 0xF111  # what a seed is for
-
 
 def begin(learner: Learner, run: Run, source: Source, progress: Progress) -> None:
     """Fill every store that waits for first rows with the unit vectors of all images, before the first step."""
@@ -37,7 +35,7 @@ def fill(learner: Learner, run: Run, branch: int, source: Source, progress: Prog
     store, choice = learner.store(branch), run.branches[branch]
     numbers = torch.arange(len(source))
     if store.room < len(source):
-        generator = torch.Generator().manual_seed(draws.mix(_FILL, run.seed, branch))
+        generator = torch.Generator().manual_seed(draws.mix(draws.Purpose.FIRST_ROWS, run.seed, branch))
         numbers = torch.randperm(len(source), generator=generator)[: store.room]
     network = key_encoder(learner.networks, choice)
     view = evaluation_view(run, choice.pool_views[0] if isinstance(run.encoders, PerView) else 0)

@@ -31,8 +31,6 @@ from vantage.storage.cache import hash_of
 
 __all__ = ["DetectorProtocol", "as_annotated", "average_precisions"]
 
-_INITIAL = 0xDE74  # mixed into the seed of initial weights
-
 
 @dataclass(frozen=True)
 class DetectorProtocol(OwnTask):
@@ -95,7 +93,7 @@ class DetectorProtocol(OwnTask):
         images = training_images(train, output, self.keep_empty)
         schedule, sizes = self.scaled_schedule(), self.scheduled_sizes()
         device = work.resolved_device()
-        with torch_seed(draws.mix(self.seed, _INITIAL), device):
+        with torch_seed(draws.mix(self.seed, draws.Purpose.DETECTION_START), device):
             detector = self.network_on.build(encoder, len(train.classes), output, sizes)
         facts = (encoder.digest(), cache_key(images), repr((self, output)), device.type, torch.__version__, "2")
         state_file = work.cache / "detectors" / f"{hash_of(fact.encode() for fact in facts)}.safetensors"

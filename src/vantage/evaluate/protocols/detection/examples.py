@@ -20,7 +20,6 @@ from vantage.evaluate.protocols.detection.sources.selections import SelectedImag
 
 __all__ = ["Example", "batches_from", "example", "mirror_order", "mirror_example", "training_images"]
 
-_MIRROR = 0xDE72  # mixed into the seed of mirroring
 _AHEAD = 2
 
 
@@ -133,6 +132,6 @@ def batches_from(
     def make(item: tuple[int, int]) -> Example:
         position, number = item
         one = example(source, number, output)
-        return mirror_example(one, swap) if draws.mix(seed, _MIRROR, position) % 2 else one
+        return mirror_example(one, swap) if draws.mix(seed, draws.Purpose.DETECTION_MIRROR, position) % 2 else one
 
     return prefetch(make, map(order, steps), workers, _AHEAD)

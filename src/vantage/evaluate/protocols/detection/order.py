@@ -8,7 +8,6 @@ from vantage.evaluate.protocols.detection.sources.annotated import AnnotatedSour
 
 __all__ = ["StepOrder", "wide"]
 
-_ORDER = 0xDE71  # mixed into the seed of the order
 _STEPS_TOGETHER = 16
 
 
@@ -49,7 +48,9 @@ class StepOrder:
     def _image(self, position: int) -> int:
         epoch, index = divmod(position, self._images)
         if epoch not in self._orders:
-            self._orders[epoch] = epoch_order(self._images, draws.mix(self._seed, _ORDER), epoch).tolist()
+            self._orders[epoch] = epoch_order(
+                self._images, draws.mix(self._seed, draws.Purpose.DETECTION_ORDER), epoch
+            ).tolist()
             self._orders.pop(epoch - 2, None)
         return self._orders[epoch][index]
 

@@ -31,7 +31,6 @@ from vantage.storage.state import StateFile, restore, tensors_of
 
 __all__ = ["DetectorTraining", "detect", "torch_seed"]
 
-_STEP = 0xDE73  # mixed into the seed of a step
 _AHEAD = 2  # groups decoded in advance, each of as many images as there are threads
 _NORMS = (nn.BatchNorm2d, nn.GroupNorm, nn.LayerNorm)
 
@@ -109,7 +108,7 @@ class DetectorTraining:
     ) -> float:
         for group in optimizer.param_groups:
             group["lr"] = self.schedule.learning_rate_at(step)
-        with torch_seed(draws.mix(self.seed, _STEP, step), device):
+        with torch_seed(draws.mix(self.seed, draws.Purpose.DETECTION_STEP, step), device):
             loss = _loss(detector, batch, device, shared_steps)
         value = float(processes.total(loss.detach()))
         if not math.isfinite(value):
@@ -140,7 +139,7 @@ class DetectorTraining:
         work.progress.start("statistics of BatchNorm", count)
         try:
             for step, batch in zip(steps, self._batches(source, output, steps, work), strict=True):
-                with torch_seed(draws.mix(self.seed, _STEP, step), device):
+                with torch_seed(draws.mix(self.seed, draws.Purpose.DETECTION_STEP, step), device):
                     _loss(detector, batch, device, shared_steps)
                 work.progress.advance(step + 1 - steps.start)
         finally:

@@ -29,8 +29,6 @@ from vantage.storage.tables import Mean
 
 __all__ = ["FineTune", "mean_and_spread", "images_named_in", "share_of_each_class"]
 
-_SHARE = 0x5E41  # mixed into the seed of the share
-
 
 @dataclass(frozen=True)
 class FineTune:
@@ -158,7 +156,7 @@ class FineTune:
 
 def share_of_each_class(label: Int[Tensor, "n"], fraction: float, seed: int) -> Int[Tensor, "k"]:
     """The numbers of a share of each class, drawn with `seed`, at least one image of each; in order."""
-    generator = torch.Generator().manual_seed(draws.mix(seed, _SHARE))
+    generator = torch.Generator().manual_seed(draws.mix(seed, draws.Purpose.LABELED_SHARE))
     rows = []
     for number in label.unique().tolist():
         members = (label == number).nonzero().squeeze(1)

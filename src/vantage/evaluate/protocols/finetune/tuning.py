@@ -31,8 +31,6 @@ from vantage.storage.state import State, StateFile, restore, tensors_of
 
 __all__ = ["TuningSchedule", "Divergence", "TunedCopy", "tune"]
 
-_START, _STEP = 0x7E5A, 0x7E5B  # mixed into the seeds of initial weights and of a step
-
 
 class Divergence(UserError):
     """The loss of a training run is no longer finite."""
@@ -183,7 +181,7 @@ class _Training:
     def __init__(self, schedule: TuningSchedule, encoder: FrozenEncoder, classes: int, device: torch.device) -> None:
         self.schedule, self.losses = schedule, list[float]()
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(draws.mix(schedule.seed, _START))
+            torch.manual_seed(draws.mix(schedule.seed, draws.Purpose.FINETUNE_START))
             self.head = nn.Linear(encoder.width, classes)
             nn.init.normal_(self.head.weight, std=schedule.head_start)
             nn.init.zeros_(self.head.bias)
@@ -212,7 +210,7 @@ class _Training:
         for step, (rows, views) in enumerate(images):
             if len(rows) < 2:
                 continue
-            torch.manual_seed(draws.mix(self.schedule.seed, _STEP, epoch, step))  # for dropout
+            torch.manual_seed(draws.mix(self.schedule.seed, draws.Purpose.FINETUNE_STEP, epoch, step))  # for dropout
             features = self.backbone(views.contiguous(memory_format=torch.channels_last)).float()
             target = label[rows[own_slice(len(rows))].to(label.device)]
             loss = F.cross_entropy(self.head(features), target) * (len(target) / len(rows))  # this process's part

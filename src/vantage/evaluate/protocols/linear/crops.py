@@ -23,7 +23,6 @@ from vantage.views.operations.share import ShareGenerator
 
 __all__ = ["Epoch", "Epochs", "report_progress", "epochs_of"]
 
-_ORDER, _VIEWS = 0x11EA, 0x11EB  # mixed into the seeds of the order and of the views
 
 Epoch = Iterator[tuple[Int[Tensor, "b"], Float[Tensor, "m c s s"]]]
 """Numbers of the images, batch by batch, with the views of those that `own_slice` gives this process."""
@@ -49,12 +48,12 @@ def epochs_of(source: Source, view: TrainingView, batch: int, seed: int, work: W
     device = work.resolved_device()
 
     def order(epoch: int) -> tuple[Int[Tensor, "b"], ...]:
-        return epoch_order(len(source), draws.mix(seed, _ORDER), epoch).split(batch)
+        return epoch_order(len(source), draws.mix(seed, draws.Purpose.LINEAR_ORDER), epoch).split(batch)
 
     def generator(epoch: int, step: int, count: int) -> torch.Generator:
         generator_of_share, share = ShareGenerator(), own_slice(count)
         generator_of_share.share = (share.start, share.stop, count)
-        return generator_of_share.manual_seed(draws.mix(seed, _VIEWS, epoch, step))
+        return generator_of_share.manual_seed(draws.mix(seed, draws.Purpose.LINEAR_VIEWS, epoch, step))
 
     def from_memory(epoch: int) -> Epoch:
         for step, rows in enumerate(order(epoch)):

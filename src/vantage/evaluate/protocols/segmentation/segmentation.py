@@ -32,7 +32,6 @@ from vantage.storage.state import StateFile, restore, tensors_of
 
 __all__ = ["Segmentation"]
 
-_FLIPS = 0x5E9F
 """Mixed into the seed of the flips."""
 
 _ADAMW: dict[str, Any] = {"betas": (0.9, 0.999), "eps": 1e-8}
@@ -174,7 +173,7 @@ class Segmentation(OwnTask):
 
     def _batches(self, count: int, epoch: int) -> Iterator[tuple[Int[Tensor, "b"], Bool[Tensor, "b"]]]:
         """Numbers of an epoch's images in batches, and which of them are mirrored."""
-        generator = torch.Generator().manual_seed(draws.mix(self.seed, _FLIPS, epoch))
+        generator = torch.Generator().manual_seed(draws.mix(self.seed, draws.Purpose.SEGMENTATION_FLIPS, epoch))
         for rows in epoch_order(count, self.seed, epoch).split(self.batch_size):
             mirror = torch.rand(len(rows), generator=generator) < self.flip
             if len(rows) == 1:  # BatchNorm on one small map may have only one value

@@ -28,8 +28,6 @@ from vantage.storage.results import CachedResults
 
 __all__ = ["SamplePlan", "SampleResults", "evaluate_samples", "few_images"]
 
-_DRAW = 0x10E5  # mixed into the seed of a sample
-
 
 def few_images(mark: Int8[Tensor, "n"], k: int, negatives: int, seed: int) -> Int[Tensor, "r"]:
     """The numbers of k images marked 1, and of `negatives` · k of those marked −1, drawn with `seed`.
@@ -66,7 +64,7 @@ class SamplePlan:
 
     def task(self, features: MarkedFeatures, k: int, sample: int, number: int) -> tuple[Any, ...]:
         """Fits of one class on one sample, as `in_parallel` runs them."""
-        seed = draws.mix(self.seed, _DRAW, k, sample, number)
+        seed = draws.mix(self.seed, draws.Purpose.LOW_SHOT_SAMPLE, k, sample, number)
         rows = few_images(features.mark[:, number], k, self.negatives, seed)
         images = features.vector.numpy(), rows.numpy(), features.mark[rows, number].numpy()
         if not self.choice:

@@ -15,8 +15,6 @@ from vantage.evaluate.protocols.detection.sources.voc import VocImages
 
 __all__ = ["open_annotated", "split_annotated"]
 
-_HELD_OUT = 0xDE7E  # mixed into the seed of the split
-
 
 def open_annotated(path: str | Path, max_pixels: int = MAX_PIXELS) -> AnnotatedSource:
     """The annotated images at a path:
@@ -40,7 +38,9 @@ def split_annotated(source: AnnotatedSource) -> tuple[AnnotatedSource, Annotated
     count = round(0.2 * len(source))
     if not count:
         raise UserError(f"{len(source)} images are too few to hold out 20% of them: name test images")
-    order = torch.randperm(len(source), generator=torch.Generator().manual_seed(draws.mix(0, _HELD_OUT)))
+    order = torch.randperm(
+        len(source), generator=torch.Generator().manual_seed(draws.mix(0, draws.Purpose.HELD_OUT_BOXES))
+    )
     return SelectedImages(source, order[count:].sort().values), SelectedImages(source, order[:count].sort().values)
 
 
