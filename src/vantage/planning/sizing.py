@@ -1,5 +1,6 @@
 """Fit a recipe to a network, a number of images and a number of epochs, by fixed rules and the user's overrides."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,6 +28,7 @@ __all__ = [
     "override",
     "default_recipe",
     "fit_run",
+    "set_early",
     "with_network",
 ]
 
@@ -103,7 +105,18 @@ def compose(options: PlanOptions, rung: Rung) -> Run:
         run = with_network(run, rung.backbone)
     if any(not isinstance(part.backbone, _ANY_SIZE) for part in parts_of(run.encoders) if isinstance(part, Encoder)):
         run = replace(run, resizing=None)
-    return replace_at(run, early_changes(options.changes(run)))
+    return set_early(run, early_changes(options.changes(run)))
+
+
+def set_early(run: Run, early: Mapping[str, Any]) -> Run:
+    """The run with its early changes. If its batch does not divide into the parts that they ask for, it becomes the
+    next smaller one that does, since a batch of 256 has no thirds; a batch of the user's own is set later."""
+    sizes = {f"hardware.{name}": getattr(run.hardware, name) for name in ("devices", "nodes")}
+    sizes["accumulate"] = run.accumulate
+    parts = max(1, math.prod(early.get(path, size) for path, size in sizes.items()))
+    batch_size = max(1, run.batch_size // parts) * parts
+    fitting_run = run if batch_size == run.batch_size else run.rescale(batch_size)
+    return replace_at(fitting_run, early)
 
 
 def early_changes(changes: Mapping[str, Any]) -> dict[str, Any]:

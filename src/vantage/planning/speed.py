@@ -67,9 +67,8 @@ def measure_speed(
     """
     hardware = run.hardware
     shares = hardware.processes
-    alone = replace(
-        run, batch_size=run.batch_size // shares, hardware=replace(hardware, devices=1, nodes=1, compile=False)
-    )
+    share = max(run.batch_size // shares, min(run.batch_size, 2 * run.accumulate))  # BatchNorm needs two images
+    alone = replace(run, batch_size=share, hardware=replace(hardware, devices=1, nodes=1, compile=False))
     with torch.random.fork_rng(devices=[]), using_threads(hardware.threads):
         few = replace(alone, batch_size=_few(alone))
         speed = _measure(few, source, seconds / 4, progress)

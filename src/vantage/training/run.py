@@ -182,7 +182,7 @@ class Run:
             raise UserError(
                 f"a batch of {self.batch_size} images does not divide into {self.parts} equal parts "
                 f"({self.accumulate} accumulated × {self.hardware.devices} devices × {self.hardware.nodes} machines): "
-                f"use a batch of {max(1, self.batch_size // self.parts) * self.parts}"
+                f"change one of these numbers; {max(1, self.batch_size // self.parts) * self.parts} would divide"
             )
 
     @property
@@ -197,8 +197,8 @@ class Run:
     def fit(self, images: int, batch_size: int | None = None) -> "Run":
         """This run, adapted to a data set of `images` images.
 
-        * batch size: `batch_size` if given; otherwise halved until an epoch has at least 8 steps, or 8 images.
-          The learning rate follows it (linear scaling rule);
+        * batch size: `batch_size` if given; otherwise halved until an epoch has at least 8 steps, or 8 images,
+          and rounded to equal `parts`. The learning rate follows it (linear scaling rule);
         * epochs: sets below 50,000 images train √(50,000 / images) times as long, at most 4 times;
         * memories, rules, groups of BatchNorm and schedules counted in epochs adapt themselves (`Queue.fit_to`,
           `Sample.fit_to`, `SplitBatchNorm.fit_to`, `ByEpoch`).
@@ -230,9 +230,9 @@ class Run:
         return replace(run, branches=branches, encoders=encoders)
 
     def _smaller_batch(self, images: int) -> int:
-        size = self.batch_size
-        while size % 2 == 0 and size > 8 and size * 8 > images and (size // 2) % self.parts == 0:
-            size //= 2
+        size, least = self.batch_size, -(-8 // self.parts) * self.parts
+        while size > least and size * 8 > images:
+            size = max(least, size // 2 // self.parts * self.parts)
         if size > images:
             raise UserError(f"found {images} images, but the smallest batch is {size}: give at least that many")
         return size

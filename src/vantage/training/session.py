@@ -26,6 +26,7 @@ from vantage.training.folder import checkpoint, settings
 from vantage.training.folder.same_run import refuse_conflicts
 from vantage.training.folder.slots import optimizer_state, restore_optimizer
 from vantage.training.run import Run
+from vantage.training.start.footprint import check_footprint
 from vantage.training.start.try_parts import try_branches, try_networks
 from vantage.training.watching.branches import monitor_of
 from vantage.views.operations.share import ShareGenerator
@@ -47,6 +48,7 @@ class Session:
         """`progress` gets (images done, images in all) while images are decoded into memory."""
         self.run, self.fabric, self.source = run, fabric, source
         torch.manual_seed(run.seed)
+        check_footprint(run, len(source))
         try_branches(run, len(source))
         self.side = try_networks(run, source)  # of full-size views, in pixels
         torch.manual_seed(run.seed)

@@ -38,7 +38,7 @@ from vantage.cli.reading.recipe_options import (
     with_named_parts,
 )
 from vantage.composition.assignments import read_assignments
-from vantage.composition.fields import replace_at, settings_in
+from vantage.composition.fields import settings_in
 from vantage.errors import UserError
 
 if TYPE_CHECKING:
@@ -104,14 +104,14 @@ def pretrain(words: list[str], console: Console) -> int:
     start = time.monotonic()
     command = Command("pretrain", pretrain.__doc__ or "", partial(settable, words))
     options, devices, loading = read(command, words, PretrainOptions, DeviceOptions, LoadingOptions)
-    from vantage.planning.sizing import early_changes, override
+    from vantage.planning.sizing import early_changes, override, set_early
 
     recipe = with_learned_views(find_recipe(options.recipe) if options.recipe else _quick(), options.learned)
     plan = cache(partial(with_named_parts, recipe, backbone=options.backbone, optimizer=options.optimizer))
     out = check_new_run(Path(options.out)) if options.out else _free_folder(options.recipe and recipe.__name__)
     settings = (*options.set, *_settings(options, as_started(devices, options.set), loading))
     first = early_changes(_first_changes(plan, options.size, settings, options.recipe or "the plan"))
-    hardware = replace_at(plan(224), first).hardware
+    hardware = set_early(plan(224), first).hardware
     check_devices(hardware)
     if options.init:
         from vantage.training.start.warm_start import read_start
@@ -122,13 +122,13 @@ def pretrain(words: list[str], console: Console) -> int:
     if options.minutes is not None or not options.recipe:
         return _train_planned(plan, options, settings, first, out, console, start)
     with joined_for_a_while(hardware.accelerator) as together:
-        source, _ = look_at(replace_at(plan(224), first).data, console, together=together)
+        source, _ = look_at(set_early(plan(224), first).data, console, together=together)
     size = view_size(options.size, source, console)
-    planned_run, changes = replace_at(plan(size), first), _changes(plan(size), settings)
+    planned_run, changes = set_early(plan(size), first), _changes(plan(size), settings)
     fitted_run = planned_run.fit(len(source), changes.get("batch_size"))
     run = override(fitted_run, changes)
     choices = {*changes, *_named_part_paths(planned_run, options)}
-    show_differences(replace_at(recipe(size), first), planned_run, fitted_run, run, choices, console)
+    show_differences(set_early(recipe(size), first), planned_run, fitted_run, run, choices, console)
     note_statistics(recipe, run, console)
     console.notes("run", _summary(run, len(source)))
     show_expected_time(run, source, console)
@@ -157,7 +157,7 @@ def _train_planned(
     start: float,
 ) -> int:
     """Plan for the minutes, show the plan and its changes to the recipe, and train."""
-    from vantage.planning.sizing import PlanOptions
+    from vantage.planning.sizing import PlanOptions, set_early
 
     plan_options = PlanOptions(
         plan,
@@ -167,14 +167,14 @@ def _train_planned(
         keep_optimizer=bool(options.optimizer),
         changes=lambda run: _changes(run, settings),
     )
-    data = without_hold_out(replace_at(plan(224), early).data)
+    data = without_hold_out(set_early(plan(224), early).data)
     minutes = _MINUTES if options.minutes is None else options.minutes
     run = plan_run(minutes, plan_options, lambda: look_at(data, console)[0], console, start)
     if options.recipe:
         from vantage.durations import in_minutes
 
         size = run.views.evaluation(0).size
-        before = replace_at(plan(size), early)
+        before = set_early(plan(size), early)
         choices = {*plan_options.changes(run), *_named_part_paths(run, options)}
         show_differences(before, before, before, run, choices, console, f"planned for {in_minutes(minutes)}")
     return _train(run, out, options.init or None, console)

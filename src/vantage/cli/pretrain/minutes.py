@@ -100,8 +100,12 @@ def _whole_minutes(training: float) -> int:
 
 
 def show_expected_time(run: "Run", source: "Source", console: Console) -> None:
-    """Note how long a run will take, from a short trial, and if that is long, how to plan for less time."""
-    if console.silent:
+    """Note how long a run will take, from a short trial, and if that is long, how to plan for less time. Nothing is
+    noted of a run whose bank is sharded over several processes, since the trial is one process alone."""
+    from vantage.composition.fitting import parts_of
+
+    sharded = any(getattr(part, "sharded", False) for part in parts_of(run.branches))
+    if console.silent or (sharded and run.hardware.processes > 1):
         return
     from vantage.durations import clock, duration
     from vantage.planning import speed

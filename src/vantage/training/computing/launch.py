@@ -2,6 +2,9 @@
 
 import inspect
 import logging
+import os
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -26,6 +29,8 @@ __all__ = ["launch", "open_fabric"]
 # Every process updates its stores in the same way, so DDP need not broadcast buffers. Newer torch renamed the setting.
 _NEW_NAME = "forward_sync_buffers" in inspect.signature(DistributedDataParallel.__init__).parameters
 _ALONE: dict[str, Any] = {"forward_sync_buffers" if _NEW_NAME else "broadcast_buffers": False}
+
+_FIRST = "VANTAGE_FIRST_PROCESS"  # environment variable: number of the process that started this one
 
 
 def launch(run: Run, progress: Progress) -> "tuple[Fabric, Run]":
@@ -68,7 +73,7 @@ def open_fabric(hardware: Hardware) -> "Fabric":
     except (ValueError, RuntimeError) as problem:
         words = f"{hardware.devices} × {accelerator} on {hardware.nodes} machine(s), {hardware.precision}"
         raise UserError(f"the requested hardware ({words}) is not available: {problem}") from problem
-    with _silent():
+    with _silent(), _ending_with_first():
         fabric.launch()
     if fabric.world_size != hardware.processes:
         raise UserError(
@@ -87,6 +92,28 @@ def _environment() -> "ClusterEnvironment | None":
 
     in_slurm = SLURMEnvironment.detect() and launched_shape() is None
     return LightningEnvironment() if in_slurm else None
+
+
+@contextmanager
+def _ending_with_first() -> Iterator[None]:
+    """A context for starting the processes of this machine. If the first of them dies before all have met, the others
+    end too: they would wait for it for half an hour. Later, a lost connection ends them."""
+    first, met = os.environ.pop(_FIRST, ""), threading.Event()
+
+    def watch() -> None:
+        while not met.wait(1.0):
+            if os.getppid() != int(first):
+                os._exit(128 + signal.SIGTERM)
+
+    if first:
+        threading.Thread(target=watch, daemon=True).start()
+    else:
+        os.environ[_FIRST] = str(os.getpid())  # the processes that Fabric starts inherit it
+    try:
+        yield
+    finally:
+        met.set()
+        os.environ.pop(_FIRST, None)
 
 
 @contextmanager
