@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import rank_cases
 import ranks
 import small_recipes
 import torch
@@ -21,8 +22,9 @@ from vantage.recipes import RECIPES, instance_discrimination_full, moco_v2, simc
 from vantage.schedules import Constant
 
 NAMES = [f"{recipe.__name__}-grouped" for recipe in RECIPES]
-NAMES += [f"{recipe.__name__}-{kind}" for recipe in ranks.JOINT for kind in ("plain", "joint")] + ["adaptive"]
-NAMES += [f"{recipe.__name__}-accumulated" for recipe in ranks.ACCUMULATED]
+NAMES += [f"{recipe.__name__}-{kind}" for recipe in rank_cases.JOINT for kind in ("plain", "joint")] + ["adaptive"]
+NAMES += [f"{recipe.__name__}-accumulated" for recipe in rank_cases.ACCUMULATED]
+NAMES += [f"{recipe.__name__}-uneven{kind}" for recipe in rank_cases.UNEVEN for kind in ("", "-accumulated")]
 
 
 FOUR = ("jcl-grouped", "ring_moco-grouped", "interclr-grouped", "infomin-grouped", "cmc-joint", "adaptive")
@@ -43,20 +45,30 @@ def test_two_processes_equal_one(runs: tuple[dict[str, Any], list[dict[str, Any]
     equals_one(runs[0][name], [results[name] for results in runs[1]])
 
 
+@pytest.mark.parametrize("recipe", rank_cases.UNEVEN, ids=lambda recipe: recipe.__name__)
+def test_parts_with_unequally_many_positives_equal_the_joint_batch(recipe: Any):
+    """Each part counts by the queries of the branches in effect that have a positive."""
+    name = f"{recipe.__name__}-uneven"
+    one, parts = (ranks.train(rank_cases.cases()[kind], wrap=False) for kind in (name, f"{name}-accumulated"))
+    assert any(first != second for first, second in parts["shares"])
+    for what in ("losses", "gradients", "state"):
+        assert_close(parts[what], one[what], rtol=0, atol=1e-9)
+
+
 @pytest.mark.slow
 def test_four_processes_equal_one(tmp_path: Path):
     """The same, also where processes share a group of BatchNorm."""
     four = ranks.spawn(partial(ranks.some_recipes, FOUR), tmp_path, count=4)
     assert {frozenset(results) for results in four} == {frozenset(FOUR)}
     for name in FOUR:
-        equals_one(ranks.train(ranks.cases()[name], wrap=False), [results[name] for results in four])
+        equals_one(ranks.train(rank_cases.cases()[name], wrap=False), [results[name] for results in four])
 
 
 @pytest.mark.slow
 def test_two_processes_equal_one_for_every_variant(tmp_path: Path):
     """The same for other settings that were published."""
     two = ranks.spawn(ranks.all_variants, tmp_path)
-    for name, run in ranks.variants().items():
+    for name, run in rank_cases.variants().items():
         equals_one(ranks.train(run, wrap=False), [results[name] for results in two])
 
 

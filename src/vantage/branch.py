@@ -34,6 +34,9 @@ class BranchLoss(NamedTuple):
     positive: Scores
     """Cosines of the queries with their positives."""
 
+    share: Float[Tensor, ""]
+    """Share of the queries of all processes that have a positive."""
+
 
 @dataclass(frozen=True)
 class Branch:
@@ -105,7 +108,7 @@ class Branch:
                 case Estimator():
                     negatives = sum_negatives(query, pool, self.negatives, estimator.temperature, step)
                     losses = estimator(positive, negatives, step)
-            return BranchLoss(_mean(losses, positive), positive)
+            return _mean(losses, positive)
 
 
 def _with_clusters(query: Keys, pool: Pool) -> Keys:
@@ -115,11 +118,12 @@ def _with_clusters(query: Keys, pool: Pool) -> Keys:
     return replace(query, cluster=pool.cluster[pool.row_of(query, words)])
 
 
-def _mean(losses: Float[Tensor, "b"], positive: Scores) -> Float[Tensor, ""]:
+def _mean(losses: Float[Tensor, "b"], positive: Scores) -> BranchLoss:
     """The losses of queries with a positive, reduced as `BranchLoss.loss` says."""
-    has_positive = positive.keep.any(1)
-    share = processes.total(has_positive.sum()) / processes.count()
-    return torch.where(has_positive, losses, 0.0).sum() / share.clamp(min=1.0 / processes.count())
+    has_positive, everywhere = positive.keep.any(1), processes.count()
+    count = processes.total(has_positive.sum())
+    loss = torch.where(has_positive, losses, 0.0).sum() / (count / everywhere).clamp(min=1.0 / everywhere)
+    return BranchLoss(loss, positive, count.to(losses.dtype) / (everywhere * len(losses)))
 
 
 def owners(branches: tuple[Branch, ...]) -> list[int]:

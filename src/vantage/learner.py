@@ -1,9 +1,7 @@
 """Everything that changes during a run, and one training step.
 
-b: images here   w: processes   v: views   k: branches   d: width
+b: images here   v: views   d: width
 """
-
-from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -17,76 +15,11 @@ from vantage.encoders.roles import Role
 from vantage.errors import UserError
 from vantage.estimators import EstimatorChoice, TableEstimator
 from vantage.memory import Store, StoreOf
-from vantage.records import Keys
+from vantage.records import Keys, Scores
 from vantage.schedules import Adaptive, AdaptiveState, Constant
+from vantage.step import Fresh, GatheredKeys, Step, StepSeeds, Watched, mean_of_parts, mean_share
 
 __all__ = ["Fresh", "Learner", "Step"]
-
-
-class GatheredKeys(NamedTuple):
-    """The keys of one step, gathered from all processes, with their gradient: what the loss compares queries with."""
-
-    vectors: dict[int, Float[Tensor, "w_b d"]]
-    """Unit vectors by view."""
-
-    image: Int[Tensor, "w_b"]
-    """Numbers of their images."""
-
-    def keys(self, branch: Branch) -> Keys:
-        """The keys that a branch remembers."""
-        return branch.remember(tuple(Keys(self.vectors[view], self.image) for view in branch.pool_views))
-
-
-class Fresh(NamedTuple):
-    """The keys of one step, without gradient, and the loss of the step; `Learner.after_step` needs both."""
-
-    vectors: dict[int, Float[Tensor, "w_b d"]]
-    """Unit vectors by view, gathered from all processes."""
-
-    image: Int[Tensor, "w_b"]
-    """Numbers of their images."""
-
-    loss: Float[Tensor, ""]
-    """Loss of this process, which `Adaptive` numbers follow."""
-
-    def keys(self, branch: Branch) -> Keys:
-        """The keys that a branch remembers."""
-        return GatheredKeys(self.vectors, self.image).keys(branch)
-
-
-class StepSeeds(NamedTuple):
-    """The seeds of a step, all made from the run's seed and the number of the step."""
-
-    shuffle: Int[Tensor, ""]
-    """Of the order of shuffle-BN."""
-
-    query: Int[Tensor, "b"]
-    """Of each query: `Keys.seed`."""
-
-    step: int
-    """Of all queries together: `Keys.step_seed`."""
-
-
-class Step(NamedTuple):
-    """The results of one forward pass, as plain tensors so that any wrapper can pass them on."""
-
-    loss: Float[Tensor, ""]
-    """Weighted sum over the branches."""
-
-    fresh: Fresh
-    """The keys to remember after the step."""
-
-    query: Float[Tensor, "b d"]
-    """Vectors of the first branch's queries, without gradient, for monitoring."""
-
-    positive: Float[Tensor, "b"]
-    """Mean cosine of each of these queries with its positives."""
-
-    nearest: Float[Tensor, "b"]
-    """Largest cosine of each of these queries with a fresh key of another image; −1 if there is none."""
-
-    losses: Float[Tensor, "k"]
-    """Loss of each branch before its weight, without gradient, for monitoring."""
 
 
 class Learner(nn.Module):
@@ -128,6 +61,7 @@ class Learner(nn.Module):
         self.adapted = nn.ModuleList(choice.build() for choice in self.adaptive)
         self.seed = seed
         self.query_views = sorted({branch.query for branch in branches})
+        self.watched = sorted(min(n for n, b in enumerate(branches) if b.query == view) for view in self.query_views)
         self.key_views = sorted({view for branch in branches for view in (*branch.keys, *branch.pool_views)})
 
     @property
@@ -157,14 +91,14 @@ class Learner(nn.Module):
         keys, branches = GatheredKeys(vectors, processes.gather(image)), self._now()
         with torch.autocast(image.device.type, enabled=False):
             contrasts = [self._contrast(n, b, queries, image, keys, step, seeds) for n, b in enumerate(branches)]
-            loss = torch.stack([b.weight(step) * c.loss for b, c in zip(branches, contrasts, strict=True)]).sum()
-            fresh = Fresh({n: vector.detach() for n, vector in vectors.items()}, keys.image, loss.detach())
-            query = queries[self.branches[0].query].detach()
-            nearest = self._nearest(query, image, fresh)
-        first = contrasts[0].positive
-        cosine = first.cosine.detach().masked_fill(~first.keep, 0.0).sum(1) / first.keep.sum(1).clamp(min=1)
+            weights = [branch.weight(step) for branch in branches]
+            loss = torch.stack([w * c.loss for w, c in zip(weights, contrasts, strict=True)]).sum()
+            shares = torch.stack([contrast.share for contrast in contrasts])
+            share = mean_share(shares, weights)
+            fresh = Fresh({n: vector.detach() for n, vector in vectors.items()}, keys.image, loss.detach(), share)
+            watched = {n: self._watch(branches[n], queries, contrasts[n].positive, image, fresh) for n in self.watched}
         losses = torch.stack([contrast.loss.detach() for contrast in contrasts])
-        return Step(loss, fresh, query, cosine, nearest, losses)
+        return Step(loss, fresh, watched, losses, shares)
 
     def _now(self) -> tuple[Branch, ...]:
         """The branches, with adaptive numbers replaced by their current values."""
@@ -177,11 +111,12 @@ class Learner(nn.Module):
         """The values of adaptive numbers, in the order of the branches."""
         return [float(state.value) for state in self.adapted if isinstance(state, AdaptiveState)]
 
-    def _nearest(self, query: Tensor, image: Tensor, fresh: Fresh) -> Tensor:
-        """The largest cosine of each query with a fresh key of another image."""
-        branch = self.branches[0]
-        key = fresh.vectors[(branch.keys or branch.pool_views)[0]]
-        return (query @ key.T).masked_fill(image[:, None] == fresh.image, -1.0).amax(1)
+    @staticmethod
+    def _watch(branch: Branch, queries: dict[int, Tensor], positive: Scores, image: Tensor, fresh: Fresh) -> Watched:
+        query, key = queries[branch.query].detach(), fresh.vectors[(branch.keys or branch.pool_views)[0]]
+        cosine = positive.cosine.detach().masked_fill(~positive.keep, 0.0).sum(1) / positive.keep.sum(1).clamp(min=1)
+        nearest = (query @ key.T).masked_fill(image[:, None] == fresh.image, -1.0).amax(1)
+        return Watched(query, cosine, nearest)
 
     def _contrast(
         self,
@@ -223,7 +158,7 @@ class Learner(nn.Module):
         written."""
         average_statistics(self.networks)
         self.networks.after_step(step)
-        self._adapt(torch.stack([part.loss for part in fresh]).mean().neg(), accuracy=False)
+        self._adapt(mean_of_parts([part.loss for part in fresh], [part.share for part in fresh]).neg(), accuracy=False)
         for number, branch in enumerate(self.branches):
             if self.owners[number] == number:
                 for part in fresh:

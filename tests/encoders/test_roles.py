@@ -1,7 +1,7 @@
 """Roles: which network encodes queries and which encodes keys."""
 
 import pytest
-import ranks
+import rank_cases
 import small_recipes
 import torch
 from references import memory as reference
@@ -161,5 +161,5 @@ def test_joint_encoding_keeps_the_views_of_an_image_in_one_group():
 
 
 def test_the_two_process_cases_cover_roles_with_batch_statistics():
-    kinds = {type(run.encoders) for run in ranks.cases().values()}
+    kinds = {type(run.encoders) for run in rank_cases.cases().values()}
     assert kinds == {Shared, Momentum, PerView}

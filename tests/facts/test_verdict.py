@@ -32,6 +32,15 @@ def test_a_collapse_is_what_the_monitor_warns_of_at_the_end() -> None:
     assert result.kind == "healthy" and "5 earlier epochs" in result.reasons[-1]
 
 
+def test_a_collapse_of_any_branch_counts() -> None:
+    watched = {"deviation.1": 0.9, "rank.1": 40.0}
+    assert of(curve(**watched))[0] == "healthy"
+    result = verdict(curve(**watched | {"deviation.1": 0.05}), WIDTH, BATCH, 20)
+    first, second = result.reasons
+    assert result.kind == "collapsed" and first.startswith("branch 1: the vectors of different images are nearly one")
+    assert second.startswith("Deviation of the vectors of branch 0: 0.90")
+
+
 def test_a_single_warning_is_one_epoch() -> None:
     rows = curve()
     rows[0]["warning"] = "nearly one point"

@@ -58,7 +58,7 @@ def curves(run: Run, steps: int, dtype: torch.dtype, first: int | None = None) -
         result = learner(views, image, step)
         optimizer.zero_grad()
         result.loss.backward()
-        query = result.query.double()
+        query = result.watched[0].query.double()
         numbers = (float(result.loss.detach()), _gradient_norm(learner), effective_rank(query.T @ query))
         optimizer.step()
         learner.after_step([result.fresh], step)

@@ -3,11 +3,12 @@
 import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+import rank_cases
 import small_recipes
 import small_runs
 import synthetic
@@ -19,18 +20,16 @@ from torch.nn.parallel import DistributedDataParallel
 
 from vantage import processes
 from vantage.branch import Branch
-from vantage.encoders import BatchNorm, SplitBatchNorm
 from vantage.encoders.normalization.grouped import set_accumulation
 from vantage.errors import UserError
 from vantage.estimators import InfoNCE
 from vantage.learner import Step
 from vantage.memory import Queue, kmeans
-from vantage.negatives import Ring
 from vantage.positives import OtherViews
 from vantage.processes.sharing import gather_rows, own_parts, own_slice, parts_in_order, true_on_all, value_of_first
-from vantage.recipes import RECIPES, VARIANTS, cmc, everything, infomin, moco_v2, ring_moco, simclr
 from vantage.records import Keys, Scores
-from vantage.schedules import FollowsLoss
+from vantage.step import mean_of_parts
+from vantage.training.computing.accumulation import divide_gradients, loss_of_part
 
 STEPS = 5
 
@@ -43,7 +42,7 @@ def train(run: Any, wrap: bool) -> dict[str, Any]:
     module = DistributedDataParallel(learner, broadcast_buffers=False) if wrap else learner
     parameters = [p for p in learner.parameters() if p.requires_grad]
     optimizer = torch.optim.SGD(parameters, lr=0.3, momentum=0.9)
-    losses, gradients, keys = [], [], []
+    losses, shares, gradients, keys = [], [], [], []
     for step, (views, image) in enumerate(small_recipes.batches(STEPS, small_recipes.shapes(run))):
         learner.before_step(step)
         optimizer.zero_grad()
@@ -52,10 +51,11 @@ def train(run: Any, wrap: bool) -> dict[str, Any]:
         optimizer.step()
         fresh = [result.fresh for result in results]
         learner.after_step(fresh, step)
-        loss = torch.stack([part.loss for part in fresh]).mean()
+        loss = mean_of_parts([part.loss for part in fresh], [part.share for part in fresh])
         losses.append(float(processes.total(loss)) / processes.count())
+        shares.append([float(part.share) for part in fresh])
         keys.append([[{n: v.clone() for n, v in part.vectors.items()}, part.image.clone()] for part in fresh])
-    return {"losses": losses, "gradients": gradients, "keys": keys, "state": learner.state_dict()}
+    return {"losses": losses, "shares": shares, "gradients": gradients, "keys": keys, "state": learner.state_dict()}
 
 
 def backward(module: Any, views: list[Tensor], image: Tensor, step: int, parts: int) -> list[Step]:
@@ -67,57 +67,27 @@ def backward(module: Any, views: list[Tensor], image: Tensor, step: int, parts: 
         wait = isinstance(module, DistributedDataParallel) and number < parts - 1
         with module.no_sync() if wait else nullcontext():
             results.append(module(share, processes.own_rows(images), step))
-            (results[-1].loss / parts).backward()
+            loss_of_part(results[-1], parts).backward()
+    divide_gradients(module.parameters(), [result.fresh.share for result in results])
     return results
-
-
-JOINT = (simclr, moco_v2, infomin, cmc, everything)
-"""Recipes that are also tried without BatchNorm and with BatchNorm over the joint batch. They cover every role, heads
-with BatchNorm, and patches."""
-ACCUMULATED = (moco_v2, simclr)
-"""Recipes, one with a queue and one with the negatives of the batch, that are also tried in accumulated parts."""
-
-
-def cases() -> dict[str, Any]:
-    """Every recipe with BatchNorm in two groups, made small; some also without BatchNorm, with it in one group, and in
-    two accumulated parts."""
-    runs = {}
-    for recipe in RECIPES:
-        runs[f"{recipe.__name__}-grouped"] = small_recipes.shrink(recipe(32), SplitBatchNorm(2))
-    for recipe in JOINT:
-        runs[f"{recipe.__name__}-plain"] = small_recipes.shrink(recipe(32), None)
-        runs[f"{recipe.__name__}-joint"] = small_recipes.shrink(recipe(32), BatchNorm())
-    for recipe in ACCUMULATED:
-        runs[f"{recipe.__name__}-accumulated"] = replace(runs[f"{recipe.__name__}-grouped"], accumulate=2)
-    runs["adaptive"] = adaptive(small_recipes.shrink(ring_moco(32), None))
-    return runs
-
-
-def adaptive(run: Any) -> Any:
-    """The run with a ring whose share follows the loss, of which each process has only that of its own images."""
-    branch = replace(run.branches[0], negatives=(Ring(FollowsLoss(0.9, 0.3, 0.1, 1)),))
-    return replace(run, branches=(branch,))
 
 
 def one_process() -> dict[str, Any]:
     """All cases with the joint batch on one process."""
-    return {name: train(run, wrap=False) for name, run in cases().items()}
+    return {name: train(run, wrap=False) for name, run in rank_cases.cases().items()}
 
 
 def some_recipes(names: Sequence[str], folder: Path) -> None:
     """The cases named, or all of them, on several processes, each with its share of the batch and of the two groups."""
-    results = {name: train(run, wrap=True) for name, run in cases().items() if name in names or not names}
+    results = {name: train(run, wrap=True) for name, run in rank_cases.cases().items() if name in names or not names}
     torch.save(results, folder / f"{processes.rank()}.pt")
-
-
-def variants() -> dict[str, Any]:
-    """Every variant with BatchNorm in two groups, made small."""
-    return {variant.__name__: small_recipes.shrink(variant(32), SplitBatchNorm(2)) for variant in VARIANTS}
 
 
 def all_variants(folder: Path) -> None:
     """All variants on several processes."""
-    torch.save({name: train(run, wrap=True) for name, run in variants().items()}, folder / f"{processes.rank()}.pt")
+    torch.save(
+        {name: train(run, wrap=True) for name, run in rank_cases.variants().items()}, folder / f"{processes.rank()}.pt"
+    )
 
 
 def gathering(folder: Path) -> None:

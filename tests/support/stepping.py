@@ -22,8 +22,7 @@ from vantage.records import Keys
 from vantage.training.feed import Feed
 from vantage.training.run import Data, Hardware, Run
 from vantage.training.session import Session
-from vantage.training.watching.branches import kept_losses
-from vantage.training.watching.monitor import Monitor
+from vantage.training.watching.branches import monitor_of
 from vantage.views import ViewMaker
 from vantage.views.operations.share import ShareGenerator
 
@@ -80,7 +79,7 @@ class Stepping:
         session.run, session.source = run, self.source
         session.fabric = SimpleNamespace(backward=lambda loss: loss.backward(), device=device)  # pyright: ignore
         session.learner = Learner(run.encoders, run.branches, images, run.seed)
-        session.monitor = Monitor(session.learner.networks.width, kept_losses(run))
+        session.monitor = monitor_of(run, session.learner)
         self.images = ResidentImages(self.source, BATCH, run.seed)
         if device == DEVICE:
             pretended(session.learner)

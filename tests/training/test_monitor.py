@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 
 import pytest
+import small_recipes
 import synthetic
 import torch
 from torch.nn.functional import normalize
@@ -12,7 +13,8 @@ from torch.testing import assert_close
 from vantage.estimators import InfoNCE
 from vantage.measures import effective_rank
 from vantage.recipes import RECIPES, cmc, simclr
-from vantage.training.watching.branches import epoch_lines, kept_losses
+from vantage.step import Watched
+from vantage.training.watching.branches import epoch_lines, kept_losses, monitor_of
 from vantage.training.watching.monitor import Monitor, warning
 
 
@@ -70,6 +72,53 @@ def test_warnings_are_of_what_happened():
     assert "of 64 dimensions" in (warning({**facts_of(line, line), "deviation": 0.5}, 64) or "")
 
 
+def test_every_branch_with_queries_of_its_own_is_watched_and_named():
+    sphere, point = synthetic.vectors(500, 64, 0), torch.ones(500, 64).double() / 8
+    monitor, later = (Monitor(64, branches=3, others=(2,)) for _ in range(2))
+    for one, losses in ((monitor, [1.0, 2.0, 3.0]), (later, [3.0, 2.0, 1.0])):
+        if one is later:
+            one.load_state_dict(monitor.state_dict())
+        one.add(torch.tensor(5.0), sphere, torch.ones(500), torch.zeros(500))
+        one.add_branches(torch.tensor(losses), {2: Watched(point, torch.ones(500), torch.ones(500))})
+    numbers, alone = later.read(), facts_of(point, point)
+    assert [numbers[f"loss.{branch}"] for branch in range(3)] == [2.0, 2.0, 2.0]
+    assert {name for name in numbers if name.endswith(".2")} == {f"{name}.2" for name in alone}
+    assert numbers["accuracy"] == 1.0 and numbers["accuracy.2"] == 0.0 and numbers["rank"] > 50
+    assert_close(numbers["rank.2"], alone["rank"], rtol=0, atol=1e-4)
+    assert (warning(numbers, 64) or "").startswith("branch 2: the vectors of different images are nearly one point")
+    both = warning({"deviation": 0.01, "rank": 9.0, "deviation.1": 1.0, "rank.1": 1.5}, 64) or ""
+    assert both.startswith("branch 0: the vectors of different") and ". branch 1: the vectors use only" in both
+    assert warning(numbers | {"rank.2": 9.0, "deviation.2": 0.9}, 64) is None
+    later.reset()
+    assert not any(buffer.any() for buffer in later.buffers())
+
+
+@pytest.mark.parametrize(
+    ("recipe", "watched"),
+    [
+        ("moco_v2", [0]),
+        ("simclr", [0]),
+        ("cmc", [0, 1]),
+        ("pirl", [0, 1]),
+        ("interclr_moco", [0]),
+        ("moco_v2_multi_crop", [*range(7)]),
+    ],
+)
+def test_a_run_watches_the_first_branch_of_each_query_view(recipe: str, watched: list[int]):
+    run = small_recipes.shrink(next(each for each in RECIPES if each.__name__ == recipe)(32), None)
+    learner = small_recipes.learner(run)
+    monitor = monitor_of(run, learner)
+    assert ["0", *monitor.others] == [*map(str, watched)] and set(watched) <= set(learner.watched)
+    views, image = small_recipes.batches(1, small_recipes.shapes(run))[0]
+    for number, (query, positive, near) in learner(views, image, 0).watched.items():
+        branch = run.branches[number]
+        vectors = learner.networks.queries({branch.query: views[branch.query]})
+        assert_close(query, vectors[branch.query].detach())
+        if run.recipe == "cmc":
+            assert_close(positive, (query * learner.store(number).vector[image]).sum(1))
+            assert (near < 1).all() and len(near) == len(image)
+
+
 @pytest.mark.parametrize("rank", [1, 2, 5])
 def test_effective_rank_of_equal_directions(rank: int):
     outer = torch.diag(torch.tensor([3.0] * rank + [0.0] * (6 - rank)))
@@ -93,15 +142,15 @@ def test_sums_are_saved_and_reset():
 def test_losses_of_branches_are_means_that_are_saved_and_reset():
     vector = synthetic.vectors(5, 4, 0)
     monitor, later = Monitor(4, branches=3), Monitor(4, branches=3)
-    monitor.add_branches(torch.tensor([1.0, 2.0, 4.0]))
+    monitor.add_branches(torch.tensor([1.0, 2.0, 4.0]), {})
     later.load_state_dict(monitor.state_dict())
     later.add(torch.tensor(9.0), vector, torch.ones(5), torch.zeros(5))
-    later.add_branches(torch.tensor([3.0, 2.0, 5.0]))
+    later.add_branches(torch.tensor([3.0, 2.0, 5.0]), {})
     numbers = later.read()
     assert [numbers[f"loss.{branch}"] for branch in range(3)] == [2.0, 2.0, 4.5] and numbers["loss"] == 9.0
     later.reset()
     later.add(torch.tensor(9.0), vector, torch.ones(5), torch.zeros(5))
-    later.add_branches(torch.tensor([7.0, 8.0, 9.0]))
+    later.add_branches(torch.tensor([7.0, 8.0, 9.0]), {})
     assert later.read()["loss.1"] == 8.0
     assert not [name for name in facts_of(vector, vector) if name.startswith("loss.")]
 

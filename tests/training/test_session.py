@@ -1,7 +1,7 @@
 """One step of a run, and what a checkpoint of it brings back."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,9 @@ from vantage.errors import UserError
 from vantage.estimators import InfoNCE
 from vantage.learner import Fresh
 from vantage.machine.devices import has_bf16
+from vantage.positives import Remembered
 from vantage.progress import QuietProgress
+from vantage.records import Keys, Pool, Scores
 from vantage.training.computing.launch import launch
 from vantage.training.feed import Feed
 from vantage.training.folder import checkpoint
@@ -63,7 +65,7 @@ def assert_same(ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> None:
     assert [name for name, tensor in ours.items() if not torch.equal(tensor, theirs[name])] == []
 
 
-@pytest.mark.parametrize("recipe", ["moco_v2", "interclr", "instance_discrimination_nce"])
+@pytest.mark.parametrize("recipe", ["moco_v2", "interclr", "instance_discrimination_nce", "cmc"])
 def test_what_is_saved_comes_back_and_goes_on_alike(recipe: str, images_path: str, tmp_path: Path):
     run = small_run(recipe, images_path)
     one = session(run)
@@ -134,9 +136,23 @@ def test_views_grow_by_the_number_of_the_step_and_so_they_do_after_a_stop(images
     assert torch.equal(torch.stack(losses), torch.stack(steps(other, 2, 6)))
 
 
+@dataclass(frozen=True)
+class RememberedOfSome:
+    """The bank's row of the query's own image, except for some images."""
+
+    every: int
+
+    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Pool, step: int) -> Scores:
+        """The positives of images whose number does not leave the remainder 1."""
+        return Remembered()(query, keys, pool, step).only(query.image[:, None] % self.every != 1)
+
+
 @pytest.mark.parametrize("accumulate", [1, 2, 4])
-def test_a_batch_in_parts_has_the_gradient_of_the_whole(accumulate: int, images_path: str, monkeypatch):
+@pytest.mark.parametrize("every", [1, 2])
+def test_a_batch_in_parts_has_the_gradient_of_the_whole(every: int, accumulate: int, images_path: str, monkeypatch):
+    """Also if few queries have a positive, and in each part another number of them."""
     run = in_groups(small_run("instance_discrimination", images_path), 4)
+    run = replace(run, branches=(replace(run.branches[0], positives=RememberedOfSome(every)),))
     one, other = session(replace(run, accumulate=accumulate)), session(run)
     recorder, gradients = Recorder(one.feed), []
     one.feed = recorder  # pyright: ignore[reportAttributeAccessIssue]
@@ -156,7 +172,10 @@ def test_a_batch_in_parts_has_the_gradient_of_the_whole(accumulate: int, images_
     joint = [torch.cat(views) for views in zip(*(views for _, views in parts), strict=True)]
     result = other.learner(joint, batch.image, 0)  # groups of BatchNorm are those of the whole batch
     expected = result.loss
+    counts = (batch.image % every != 1).view(accumulate, -1).sum(1).tolist()
+    assert sum(counts) == 8 * result.shares[0] and len(set(counts)) == (1 if every == 1 else min(accumulate, 3))
     assert_close(loss, expected.detach(), rtol=0, atol=1e-6)
+    assert one.monitor.read()["loss"] == float(loss)
     expected_gradients = torch.autograd.grad(expected, list(other.learner.parameters()))
     for ours, theirs in zip(gradients, expected_gradients, strict=True):
         assert_close(ours, theirs, rtol=1e-4, atol=1e-6)

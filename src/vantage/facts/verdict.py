@@ -52,8 +52,9 @@ def verdict(
     The first rule that holds decides:
 
     1. *no verdict*: no epoch is over, or the numbers come from a version that did not measure the spread;
-    2. *collapsed*: the monitor's own warning holds for the last epoch (`vantage.training.watching.monitor`): a
-       deviation below .1, or an effective rank below 3 % of the width or below 2;
+    2. *collapsed*: the monitor's own warning holds for a branch in the last epoch
+       (`vantage.training.watching.monitor`): a deviation below .1, or an effective rank below 3 % of the width or
+       below 2;
     3. *under-trained*: epochs are missing; or there are fewer than 3; or the contrastive accuracy of the last epoch is
        at most twice chance; or the loss, the contrastive accuracy (below 99 %) or the kNN accuracy is still improving:
        in the last tenth of the epochs since its worst value it gained at half its average pace or faster, and it ended
@@ -66,15 +67,16 @@ def verdict(
     if missing := [name for name in ("loss", "accuracy", "deviation", "rank") if name not in last]:
         reason = f"the version that trained this run did not record {', '.join(missing)}, so it cannot be judged."
         return RunVerdict("no verdict", (reason,))
-    collapse = warning({name: float(last[name]) for name in ("deviation", "rank")}, width)
+    spread = {name: float(last[name]) for name in last if name.partition(".")[0] in ("deviation", "rank")}
+    collapse = warning(spread, width)
     if collapse:
         return RunVerdict("collapsed", (f"{collapse}.", *_spread(last, width)))
     reasons = [*_missing_epochs(last, rows, epochs), *_at_chance(last, batch_size), *_improving(rows)]
     reasons += [f"a baseline is as good as the run in {name}." for name in beaten]
-    spread = [*_spread(last, width), *_recoveries(rows)]
+    also = [*_spread(last, width), *_recoveries(rows)]
     if reasons:
-        return RunVerdict("under-trained", (*reasons, *spread))
-    return RunVerdict("healthy", (_success(last, batch_size), *spread))
+        return RunVerdict("under-trained", (*reasons, *also))
+    return RunVerdict("healthy", (_success(last, batch_size), *also))
 
 
 def _success(last: Mapping[str, Any], batch_size: int) -> str:
@@ -104,9 +106,10 @@ def still_improving(values: Sequence[float], higher: bool) -> bool:
 
 
 def _spread(last: Mapping[str, Any], width: int) -> tuple[str, ...]:
+    whose = " of branch 0" if any(name.startswith("deviation.") for name in last) else ""
     return (
-        f"Deviation of the vectors: {last['deviation']:.2f}, where 1 is well spread and below {SMALLEST_DEVIATION:g} "
-        f"is a collapse; effective rank: {last['rank']:.1f} of {width} dimensions, where below "
+        f"Deviation of the vectors{whose}: {last['deviation']:.2f}, where 1 is well spread and below "
+        f"{SMALLEST_DEVIATION:g} is a collapse; effective rank: {last['rank']:.1f} of {width} dimensions, where below "
         f"{smallest_rank(width):.1f} is a collapse.",
     )
 

@@ -1,8 +1,8 @@
-"""The training curves of runs, one chart for each recorded number."""
+"""The training curves of runs, and of the branches of a single run: one chart for each recorded number."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
@@ -23,6 +23,8 @@ class Chart:
     """How to read it, in one sentence."""
     drawing: Markup
     """The SVG."""
+    legend: tuple[Line, ...] = ()
+    """Its lines, if they are not one for each run."""
 
 
 _CURVES = (
@@ -41,14 +43,27 @@ _CURVES = (
 
 
 def curves(runs: Sequence[RunFacts]) -> list[Chart]:
-    """The charts of the numbers that at least one run recorded; each chart has a line for each run."""
+    """The charts of the numbers that at least one run recorded. Each has a line for each run; on the page of a single
+    run, also one for each branch that recorded the number (`loss.0`, `rank.1`)."""
     charts = []
     for key, title, about in _CURVES:
         lines = [Line(facts.name, _points(facts, key), number) for number, facts in enumerate(runs)]
+        branches = _branches(runs[0], key) if len(runs) == 1 else []
+        if branches and key == "loss":
+            lines = [replace(lines[0], name="weighted sum"), *branches]
+            about += " The branches are shown before their weights."
+        elif branches:
+            lines = [replace(lines[0], name="branch 0", number=1), *branches]
         drawing = chart(title, lines, "epoch", _zone(key, runs))
         if drawing:
-            charts.append(Chart(title, about, drawing))
+            charts.append(Chart(title, about, drawing, tuple(lines) if branches else ()))
     return charts
+
+
+def _branches(facts: RunFacts, key: str) -> list[Line]:
+    """The lines of a run's branches; their colors are the same in every chart."""
+    lines = [Line(f"branch {n}", _points(facts, f"{key}.{n}"), n + 1) for n in range(len(facts.run.branches))]
+    return [line for line in lines if line.points]
 
 
 def _points(facts: RunFacts, key: str) -> list[tuple[float, float]]:

@@ -22,11 +22,11 @@ class Line:
     """One curve."""
 
     name: str
-    """Name of the run."""
+    """Name of the run, or of a branch."""
     points: Sequence[tuple[Number, Number]]
     """Finite points (x, y), in order of x."""
     number: int = 0
-    """Position of the run on the page, which determines color and dashes."""
+    """Position of the run on the page, or of a branch in its chart, which determines color and dashes."""
 
 
 @dataclass(frozen=True)

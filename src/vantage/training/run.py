@@ -149,8 +149,9 @@ class Run:
 
     accumulate: int = 1
     """Parts that a batch is cut into, to save memory. In-batch methods then compare within a part only, so they have
-    fewer negatives; a queue or bank is read as it was before the whole batch. The loss is the mean over the parts, each
-    of which counts alike, even if fewer of its queries have a positive (local aggregation)."""
+    fewer negatives; a queue or bank is read as it was before the whole batch. A part counts by how many of its queries
+    have a positive (in local aggregation not all have), so loss and gradient are those of the whole batch. If the
+    branches of a step differ in this, it counts by their mean: close to the whole batch, but not equal."""
 
     resizing: ProgressiveResizing | None = field(default=None, metadata={"later": True})
     """Small views at the start of training, for short runs; None: full size throughout."""

@@ -14,9 +14,11 @@ from vantage.composition.codec import encode
 from vantage.data import Batch, Source
 from vantage.encoders.normalization.grouped import set_accumulation
 from vantage.errors import UserError
-from vantage.learner import Fresh, Learner
+from vantage.learner import Fresh, Learner, Step
 from vantage.processes.sharing import by_first
+from vantage.step import mean_of_parts
 from vantage.storage.state import below
+from vantage.training.computing.accumulation import divide_gradients, loss_of_part, parts_of_batch
 from vantage.training.computing.buckets import lay_out
 from vantage.training.computing.compiling import compile_learner
 from vantage.training.feed import open_feed
@@ -25,8 +27,7 @@ from vantage.training.folder.same_run import refuse_conflicts
 from vantage.training.folder.slots import optimizer_state, restore_optimizer
 from vantage.training.run import Run
 from vantage.training.start.try_parts import try_branches, try_networks
-from vantage.training.watching.branches import kept_losses
-from vantage.training.watching.monitor import Monitor
+from vantage.training.watching.branches import monitor_of
 from vantage.views.operations.share import ShareGenerator
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class Session:
         self.model, self.optimizer = fabric.setup(self.learner, optimizer)
         lay_out(self.model._forward_module)
         self.optimizer.zero_grad(set_to_none=True)
-        self.monitor = Monitor(self.learner.networks.width, kept_losses(run)).to(fabric.device)
+        self.monitor = monitor_of(run, self.learner).to(fabric.device)
         self.feed = open_feed(run, source, processes.rank(), processes.count(), fabric.device, progress)
         self.generator = ShareGenerator()
 
@@ -74,21 +75,28 @@ class Session:
         self.generator.manual_seed(draws.mix(run.seed, step, 0, _VIEWS))  # every process draws for the joint batch
         torch.manual_seed(draws.mix(run.seed, step, rank, _NETWORKS))
         self.learner.before_step(step)
-        losses, fresh = [], []
-        for number, part in enumerate(_parts(batch, run.accumulate)):
+        results: list[Step] = []
+        for number, part in enumerate(parts_of_batch(batch, run.accumulate)):
             last, size = number == run.accumulate - 1, len(part.image)
             self.generator.share = (rank * size, (rank + 1) * size, processes.count() * size)
             with nullcontext() if last else self._no_sync():
                 result = self.model(self.views_of(part, step), part.image, step)
-                self.fabric.backward(result.loss / run.accumulate)
-            losses.append(result.loss.detach())
-            fresh.append(Fresh(*result.fresh))
-            self.monitor.add(result.loss.detach(), result.query, result.positive, result.nearest)
-            self.monitor.add_branches(result.losses)
+                self.fabric.backward(loss_of_part(result, run.accumulate))
+            results.append(result._replace(loss=result.loss.detach(), fresh=Fresh(*result.fresh)))
+        divide_gradients(self.learner.parameters(), [result.fresh.share for result in results])
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-        self.learner.after_step(fresh, step)
-        return torch.stack(losses).mean()
+        self.learner.after_step([result.fresh for result in results], step)
+        return self._monitor(results)
+
+    def _monitor(self, results: list[Step]) -> Tensor:
+        """Add the parts of a step to the monitor; returns the loss of the step."""
+        loss = mean_of_parts([result.loss for result in results], [result.fresh.share for result in results])
+        losses = mean_of_parts([result.losses for result in results], [result.shares for result in results])
+        for result in results:
+            self.monitor.add(loss, *result.watched[0])
+            self.monitor.add_branches(losses, result.watched)
+        return loss
 
     def views_of(self, batch: Batch, step: int) -> list[Tensor]:
         """The views of a batch at a step, drawn from the session's generator."""
@@ -136,9 +144,8 @@ class Session:
 
     def _restore(self, path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
         refuse_edited(facts, self.run)
-        later = {name: getattr(self.monitor, name) for name in Monitor.LATER}
         checkpoint.fill(self.learner, below(tensors, "learner."), path)
-        checkpoint.fill(self.monitor, {**later, **below(tensors, "monitor.")}, path)
+        checkpoint.fill(self.monitor, {**self.monitor.later(), **below(tensors, "monitor.")}, path)
         if processes.rank():  # what was saved are sums over all processes, which the first keeps
             self.monitor.reset()
         restore_optimizer(self.optimizer.optimizer, tensors, facts["optimizer"])
@@ -159,10 +166,3 @@ def refuse_edited(facts: dict[str, Any], run: Run) -> None:
     """Raises `UserError` if `settings.json` was edited after a checkpoint with these facts was written."""
     if "run" in facts:
         refuse_conflicts(settings.read_run(facts["run"], facts.get("schema", 1)), run)
-
-
-def _parts(batch: Batch, count: int) -> list[Batch]:
-    if count == 1:
-        return [batch]
-    pixels = zip(*(view.chunk(count) for view in batch.pixels), strict=True)
-    return [Batch(image, views) for image, views in zip(batch.image.chunk(count), pixels, strict=True)]

@@ -6,9 +6,11 @@ from dataclasses import replace
 
 from vantage.branch import Branch
 from vantage.encoders import PerView
+from vantage.learner import Learner
 from vantage.training.run import Run
+from vantage.training.watching.monitor import Monitor
 
-__all__ = ["epoch_lines", "kept_losses"]
+__all__ = ["epoch_lines", "kept_losses", "monitor_of"]
 
 _COLUMNS = 80
 
@@ -20,6 +22,13 @@ def kept_losses(run: Run) -> int:
     if all(_swaps(first, other) for other in others) and not isinstance(run.encoders, PerView):
         return 0
     return len(run.branches) if others else 0
+
+
+def monitor_of(run: Run, learner: Learner) -> Monitor:
+    """An empty monitor, which watches each branch with queries of its own; where the first is the whole story, only
+    that one."""
+    kept = kept_losses(run)
+    return Monitor(learner.networks.width, kept, learner.watched[1:] if kept else ())
 
 
 def _swaps(one: Branch, other: Branch) -> bool:

@@ -1,0 +1,110 @@
+"""What one forward pass passes on, and how the accumulated parts of a batch count.
+
+b: images here   w: processes   k: branches   d: width
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from vantage.branch import Branch
+from vantage.records import Keys
+
+__all__ = ["Fresh", "GatheredKeys", "Step", "StepSeeds", "Watched", "mean_of_parts", "mean_share"]
+
+
+class GatheredKeys(NamedTuple):
+    """The keys of one step, gathered from all processes, with their gradient: what the loss compares queries with."""
+
+    vectors: dict[int, Float[Tensor, "w_b d"]]
+    """Unit vectors by view."""
+
+    image: Int[Tensor, "w_b"]
+    """Numbers of their images."""
+
+    def keys(self, branch: Branch) -> Keys:
+        """The keys that a branch remembers."""
+        return branch.remember(tuple(Keys(self.vectors[view], self.image) for view in branch.pool_views))
+
+
+class Fresh(NamedTuple):
+    """The keys of one step, without gradient, and the loss of the step; `Learner.after_step` needs both."""
+
+    vectors: dict[int, Float[Tensor, "w_b d"]]
+    """Unit vectors by view, gathered from all processes."""
+
+    image: Int[Tensor, "w_b"]
+    """Numbers of their images."""
+
+    loss: Float[Tensor, ""]
+    """Loss of this process, which `Adaptive` numbers follow."""
+
+    share: Float[Tensor, ""]
+    """Share of the queries of all processes that have a positive, by which an accumulated part counts
+    (`mean_share`)."""
+
+    def keys(self, branch: Branch) -> Keys:
+        """The keys that a branch remembers."""
+        return GatheredKeys(self.vectors, self.image).keys(branch)
+
+
+class StepSeeds(NamedTuple):
+    """The seeds of a step, all made from the run's seed and the number of the step."""
+
+    shuffle: Int[Tensor, ""]
+    """Of the order of shuffle-BN."""
+
+    query: Int[Tensor, "b"]
+    """Of each query: `Keys.seed`."""
+
+    step: int
+    """Of all queries together: `Keys.step_seed`."""
+
+
+class Watched(NamedTuple):
+    """What is watched of a branch's queries while a run trains, without gradient."""
+
+    query: Float[Tensor, "b d"]
+    """Their vectors."""
+
+    positive: Float[Tensor, "b"]
+    """Mean cosine of each query with its positives."""
+
+    nearest: Float[Tensor, "b"]
+    """Largest cosine of each query with a fresh key of another image; −1 if there is none."""
+
+
+class Step(NamedTuple):
+    """The results of one forward pass, as plain tensors so that any wrapper can pass them on."""
+
+    loss: Float[Tensor, ""]
+    """Weighted sum over the branches."""
+
+    fresh: Fresh
+    """The keys to remember after the step."""
+
+    watched: dict[int, Watched]
+    """What is watched of the queries, by branch: of each branch that is the first to query with its view."""
+
+    losses: Float[Tensor, "k"]
+    """Loss of each branch before its weight, without gradient, for monitoring."""
+
+    shares: Float[Tensor, "k"]
+    """Share of each branch's queries, over all processes, that have a positive."""
+
+
+def mean_share(shares: Float[Tensor, "k"], weights: Sequence[float]) -> Float[Tensor, ""]:
+    """The mean of the branches' shares of queries that have a positive, by the branches' weights at this step."""
+    sizes = [abs(weight) for weight in weights]
+    return torch.stack([size * share for size, share in zip(sizes, shares, strict=True)]).sum() / (sum(sizes) or 1.0)
+
+
+def mean_of_parts(values: Sequence[Float[Tensor, "*k"]], shares: Sequence[Float[Tensor, "*k"]]) -> Float[Tensor, "*k"]:
+    """The mean over the accumulated parts of a batch, each of which counts by its share of queries that have a
+    positive. A mean over these queries is then that of the joint batch; it is 0 if there are none."""
+    share = torch.stack(list(shares))
+    weight = share / share.sum(0).clamp(min=torch.finfo(share.dtype).tiny)
+    return (torch.stack(list(values)) * weight).sum(0)
