@@ -3,6 +3,7 @@
 import errno
 import importlib
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +28,7 @@ from vantage.cli.shots import shots
 from vantage.cli.views import views
 from vantage.composition.codec import allowing
 from vantage.composition.suggest import no_such
-from vantage.errors import UserError, with_place
+from vantage.errors import UserError, first_line, with_place
 from vantage.machine.allocator import keep_freed_memory
 from vantage.machine.launchers import describe_as_torchrun
 from vantage.machine.openmp import sleep_soon
@@ -54,6 +55,8 @@ VERBS: tuple[Callable[[list[str], Console], int], ...] = (
     demo,
 )
 """All verbs; the help of each is its docstring up to the first colon."""
+
+_OUT_OF_MEMORY = re.compile("^OutOfMemoryError|DefaultCPUAllocator: can't allocate memory")  # torch's, on GPU and CPU
 
 _HELP = """\
 usage: vantage VERB …    (vantage VERB --help shows its options)
@@ -118,6 +121,10 @@ def _message_for(problem: Exception) -> str:
             "a process that decodes images was killed, perhaps because memory ran out: continue a run with vantage"
             " resume, or run the same again, with a smaller --num-workers"
         )
+    if isinstance(problem, ValueError) and str(problem).startswith("Expected more than 1 value per channel"):
+        return "BatchNorm meets a single image at a time and cannot normalize it: give a larger --batch-size"
+    if isinstance(problem, MemoryError) or _OUT_OF_MEMORY.search(f"{type(problem).__name__}: {problem}"):
+        return f"memory ran out: give a smaller batch, network or view ({first_line(problem)})"
     if not isinstance(problem, OSError):
         return ""
     if isinstance(problem, FileNotFoundError) and not problem.filename and not _is_somewhere():

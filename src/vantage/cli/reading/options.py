@@ -100,7 +100,7 @@ class ReadingOptions:
     """How a verb reads its images."""
 
     on_bad_image: Annotated[Literal["skip", "stop"], Word("HOW")] = "skip"
-    """Skip unreadable images (up to 1 %), or stop."""
+    """Unreadable images: skip (up to 1 %) or stop."""
 
     num_workers: int | None = None
     """Threads that decode images; if omitted, all cores."""
