@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from stubbed_training import TrainingStub, make_images
 
 import vantage
@@ -135,6 +136,27 @@ def test_a_terminal_without_greek_letters_or_boxes_is_served(tmp_path: Path) -> 
     process = subprocess.run([*command, *words], capture_output=True, text=True, env=environment)
     assert process.returncode == 2 and process.stderr.startswith("vantage: --to: expected torchvision, timm"), process
     assert "---" not in process.stderr
+
+
+@pytest.mark.parametrize(
+    ("problem", "words"),
+    [
+        (ValueError("Expected more than 1 value per channel when training"), "give a larger --batch-size"),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), "memory ran out: give a smaller batch"),
+        (MemoryError(), "memory ran out"),
+        (torch.OutOfMemoryError("CUDA out of memory."), "memory ran out"),
+    ],
+)
+def test_what_torch_says_of_sizes_is_no_bug(
+    problem: Exception, words: str, images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise problem
+
+    monkeypatch.setattr("vantage.training.loop.train", fail)
+    assert main(["pretrain", "moco_v2", "--data", str(images), "--out", str(tmp_path / "run"), "--quiet"]) == 2
+    message = capsys.readouterr().err
+    assert message.startswith("vantage: ") and words in message and message.count("\n") == 1
 
 
 def test_a_bug_shows_where_it_is(

@@ -15,7 +15,7 @@ from vantage.errors import UserError
 from vantage.planning import plan
 from vantage.planning.ladder import rungs
 from vantage.planning.plan import make_plan
-from vantage.planning.sizing import PlanOptions, compose, default_recipe, fit_run, override
+from vantage.planning.sizing import PlanOptions, compose, default_recipe, fit_run, override, set_early
 from vantage.planning.words import describe_networks
 from vantage.recipes import infomin, moco_v1, moco_v2, simclr
 from vantage.schedules import CosineByStep
@@ -139,3 +139,26 @@ def test_the_learning_rate_follows_batch_and_epochs_unless_it_is_given() -> None
     run = override(fitted_run, {"batch_size": 512, "epochs": 100, "learning_rate.base": 0.5})
     assert run.learning_rate.base == 0.5 and run.learning_rate.milestones == (60, 80)
     assert override(fitted_run, {}) == fitted_run
+
+
+@pytest.mark.parametrize(
+    ("early", "batch_size", "fitted"),
+    [
+        ({}, 256, 8),
+        ({"hardware.devices": 2}, 256, 8),
+        ({"hardware.devices": 3}, 255, 9),
+        ({"hardware.devices": 3, "accumulate": 5}, 255, 15),
+        ({"hardware.devices": 3, "hardware.nodes": 100}, 300, 0),
+    ],
+)
+def test_a_recipe_fits_any_number_of_processes(early: dict[str, int], batch_size: int, fitted: int) -> None:
+    recipe = simclr(32)
+    run = set_early(recipe, early)
+    assert run.batch_size == batch_size and run.batch_size % run.parts == 0
+    assert run.learning_rate.base == pytest.approx(recipe.learning_rate.base * batch_size / 256)
+    if fitted:
+        assert run.fit(50).batch_size == fitted
+        assert run.fit(50, run.parts).batch_size == run.parts
+    else:
+        with pytest.raises(UserError, match="found 50 images, but the smallest batch is 300"):
+            run.fit(50)

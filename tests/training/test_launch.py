@@ -1,10 +1,17 @@
-"""A Slurm job with one task may use several devices: Vantage starts the processes, and counts them."""
+"""Vantage starts the processes of several devices and counts them, in a Slurm job of one task too; none outlives the
+first one before they have met."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch.distributed as dist
 from lightning_fabric.plugins.environments.lightning import LightningEnvironment
 from lightning_fabric.plugins.environments.slurm import SLURMEnvironment
 
+import vantage
 from vantage.errors import UserError
 from vantage.training.computing import launch
 from vantage.training.run import Hardware
@@ -40,3 +47,31 @@ def test_fewer_processes_than_devices_are_refused(monkeypatch: pytest.MonkeyPatc
     finally:
         if dist.is_initialized():
             dist.destroy_process_group()
+
+
+WAITING = """
+import time
+from vantage.training.computing.launch import _ending_with_first
+with _ending_with_first():
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("orphan", [False, True])
+def test_a_process_that_waits_for_the_others_ends_if_the_first_has_died(orphan: bool) -> None:
+    first = os.getpid() if not orphan else 1
+    path = {"PYTHONPATH": str(Path(vantage.__file__).parents[1]), launch._FIRST: str(first)}
+    with subprocess.Popen([sys.executable, "-c", WAITING], env={**os.environ, **path}) as process:
+        try:
+            assert process.wait(timeout=40 if orphan else 10) == 143 and orphan
+        except subprocess.TimeoutExpired:
+            assert not orphan
+        finally:
+            process.kill()
+
+
+def test_the_processes_that_are_started_know_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(launch._FIRST, raising=False)
+    with launch._ending_with_first():
+        assert os.environ[launch._FIRST] == str(os.getpid())
+    assert launch._FIRST not in os.environ
