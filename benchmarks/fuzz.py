@@ -24,7 +24,7 @@ from fuzzing import memory_folder, targets, try_one
 from timing import merge_rows, write_results
 
 SPARE_BYTES = 2 << 30
-"""Address space beyond what the process has when all readers are loaded."""
+"""Address space beyond what the process has before it reads the files of a kind."""
 
 
 def main() -> None:
@@ -38,10 +38,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=memory_folder()) as name:
         folder = Path(name)
         all_targets = targets(folder)
-        pages = int(Path("/proc/self/statm").read_text().split()[0])
-        limit = pages * resource.getpagesize() + SPARE_BYTES
-        resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
         for kind in options.only or all_targets:
+            pages = int(Path("/proc/self/statm").read_text().split()[0])
+            limit = pages * resource.getpagesize() + SPARE_BYTES
+            resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
             row = damage_one_kind(kind, all_targets[kind], range(options.first, options.first + options.count), folder)
             print(row, flush=True)
             write_results("fuzz", merge_rows("fuzz", "file", [row]))

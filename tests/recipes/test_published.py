@@ -231,6 +231,12 @@ OTHER_SETTINGS = (
         batch=4_096,
         excluded="BiasAndNorm",
     ),
+    _row(
+        "instance_discrimination_pycontrast",
+        FROM_EPOCH_1,
+        _from(BANK, 0.07, "Sample 65536"),
+        views=(PYCONTRAST_A,),
+    ),
     _cmc("cmc_halves", "NCE", backbone=HALVES),
     _row("pirl_pycontrast", FROM_EPOCH_1, *_PIRL, views=(PYCONTRAST_A, JIGSAW)),
     _row(

@@ -81,9 +81,9 @@ def _a_learning(folder: Path) -> dict[str, Target]:
         learn(learning, folder / "learned", source=source)
     learned = images_of(learning, source, torch.device("cpu"))
     (*_, step) = sorted((folder / "learned" / "checkpoint").iterdir())
-    game = Game(learning, learned.classes)
 
     def go_on() -> None:
+        game = Game(learning, learned.classes)
         again = _LearningRun(learning, folder / "learned", learned, game, QuietProgress())
         again.restore(step)
         again._note()

@@ -9,12 +9,17 @@ from vantage.memory import Bank
 from vantage.negatives import OtherImages, Rule, Sample
 from vantage.positives import Remembered
 from vantage.recipes.backbones import SMALL, resnet
-from vantage.schedules import StepDecay
+from vantage.schedules import CosineByEpoch, StepDecay
 from vantage.training.optimizers import SGD
 from vantage.training.run import Run
-from vantage.views import npid_views
+from vantage.views import npid_views, pycontrast_a_views
 
-__all__ = ["instance_discrimination", "instance_discrimination_full", "instance_discrimination_nce"]
+__all__ = [
+    "instance_discrimination",
+    "instance_discrimination_full",
+    "instance_discrimination_nce",
+    "instance_discrimination_pycontrast",
+]
 
 
 def instance_discrimination(size: int = 224) -> Run:
@@ -46,6 +51,20 @@ def instance_discrimination_full(size: int = 224) -> Run:
     Wu et al., arXiv 1805.01978, Eq. 2: the full softmax over all other rows of the bank.
     """
     return _run("instance_discrimination_full", size, (OtherImages(),), InfoNCE(_temperature(size)))
+
+
+def instance_discrimination_pycontrast(size: int = 224) -> Run:
+    """instance_discrimination on PyContrast's views and schedule.
+
+    Its smallest crop is .08 of the image, jitter comes before grayscale, and the learning rate falls along a cosine to
+    a thousandth, from epoch 1 on. InfoMin (arXiv 2005.10243, Tables 2 and 3), which is by the authors of that code,
+    trains its detectors from 200 epochs of instance discrimination of its own."""
+    return replace(
+        instance_discrimination(size),
+        recipe="instance_discrimination_pycontrast",
+        views=pycontrast_a_views(size, count=1, smallest_area=0.08),
+        learning_rate=CosineByEpoch(0.03, final=3e-5, first=1),
+    )
 
 
 def _temperature(size: int) -> float:

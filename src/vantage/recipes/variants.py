@@ -2,6 +2,9 @@
 # isort: skip_file
 
 from vantage.recipes.simclr import simclr_1000 as simclr_1000
+from vantage.recipes.instance_discrimination import (
+    instance_discrimination_pycontrast as instance_discrimination_pycontrast,
+)
 from vantage.recipes.cmc import cmc_halves as cmc_halves
 from vantage.recipes.pirl import pirl_pycontrast as pirl_pycontrast
 from vantage.recipes.pirl import pirl_vissl as pirl_vissl

@@ -76,6 +76,12 @@ def test_a_toy_is_made_and_judged_from_the_command_line(tmp_path: Path, capsys: 
     words = ["reproduce", "cnce-appendix-c", "--level", "smoke", "--seeds", "0..1", "--out", str(tmp_path)]
     assert main([*words, "--missing"]) == 0
     assert "optimal critic: seed 0, toy" in capsys.readouterr().out
+    assert main([*words, "cnce-table-5", "--missing"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    heads = [line for line in lines if not line.startswith("  ")]
+    assert [head.partition(":")[0] for head in heads] == ["cnce-appendix-c", "cnce-table-5"]
+    assert heads[0].startswith("cnce-appendix-c: 0 training runs of 0 images in all and 2 measurements: about ")
+    assert "  optimal critic: seed 0, toy" in lines[: lines.index(heads[1])]
     assert main([*words, "--page", str(tmp_path / "claims.md")]) == 0
     output = capsys.readouterr()
     assert "to be done: 0 training runs of 0 images in all and 2 measurements" in output.err

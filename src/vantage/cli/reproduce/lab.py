@@ -14,7 +14,7 @@ from vantage.errors import UserError
 from vantage.storage.strangers import check_content
 
 if TYPE_CHECKING:
-    from vantage.studies.lab import Entry, Level, WorkOrder
+    from vantage.studies.lab import Entry, Level, Maker, WorkOrder
 
 __all__ = ["run_lab"]
 
@@ -44,7 +44,7 @@ class LabOptions:
     """Processes that share the work. You may start more of them elsewhere on the same folder."""
 
     missing: bool = False
-    """Only list what is missing."""
+    """Only list what is missing, entry by entry."""
 
     collect: bool = False
     """Only collect the finished results, even while other processes are working."""
@@ -119,10 +119,10 @@ def _make(order: "WorkOrder", options: LabOptions, console: Console) -> bool:
     )
 
     maker = order.maker()
-    todo = missing_pieces(maker, order.entries, order.seeds, order.results)
     if options.missing:
-        console.results("", [(p.cell.name, f"seed {p.seed}, {p.measure.name if p.measure else 'toy'}") for p in todo])
+        _list_missing(maker, order, options.jobs, console)
         return True
+    todo = missing_pieces(maker, order.entries, order.seeds, order.results)
     if todo and not options.collect:
         console.note(f"to be done: {estimate_workload(maker, todo).words(options.jobs)}")
     complete = options.collect or make_all(order, options.jobs, console.note)
@@ -133,6 +133,17 @@ def _make(order: "WorkOrder", options: LabOptions, console: Console) -> bool:
         verdicts = judge_claims(entry, numbers_in(_numbers(options), entry))
         (print_runs if options.level == "smoke" else print_claims)(entry, verdicts, console)
     return complete
+
+
+def _list_missing(maker: "Maker", order: "WorkOrder", jobs: int, console: Console) -> None:
+    """List what each entry lacks, under its name and its time. Runs that entries share are counted in each of them."""
+    from vantage.studies.lab import estimate_workload, missing_pieces, passes_per_second
+
+    speed = passes_per_second()
+    for entry in order.entries:
+        if todo := missing_pieces(maker, (entry,), order.seeds, order.results):
+            rows = [(p.cell.name, f"seed {p.seed}, {p.measure.name if p.measure else 'toy'}") for p in todo]
+            console.results(f"{entry.name}: {estimate_workload(maker, todo, speed).words(jobs)}", rows)
 
 
 def _tell_outdated(entries: "tuple[Entry, ...]", folder: Path, console: Console) -> None:

@@ -51,8 +51,10 @@ def show_entry(entry: "Entry", level: str, console: Console) -> None:
     console.result("# at the paper's scale:")
     for run, other in origins_of_runs(entry, ENTRIES).items():
         console.result(f"# {run} is trained by the commands of {other}")
+    if entry.about_commands:
+        console.result(f"# {entry.about_commands}")
     for line in entry.commands or ("# no command: see the page of claims",):
-        console.result(line)
+        console.result(" ".join(f"'{word}'" if "(" in word else word for word in line.split(" ")))
     console.result(f"results: {_PAGE}#{entry.name}, in the repository")
 
 

@@ -21,6 +21,7 @@ from vantage.studies.lab.making.workload import WorkOrder as WorkOrder
 from vantage.studies.lab.making.workload import estimate_workload as estimate_workload
 from vantage.studies.lab.making.workload import make_all as make_all
 from vantage.studies.lab.making.workload import missing_pieces as missing_pieces
+from vantage.studies.lab.making.workload import passes_per_second as passes_per_second
 from vantage.studies.lab.making.workload import time_per_seed as time_per_seed
 from vantage.studies.lab.page.cell_words import image_sets as image_sets
 from vantage.studies.lab.page.cell_words import origins_of_runs as origins_of_runs

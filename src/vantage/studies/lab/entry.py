@@ -156,6 +156,9 @@ class Entry:
     commands: tuple[str, ...] = ()
     """Commands that run it at the paper's own scale, given its data and hardware."""
 
+    about_commands: str = ""
+    """What the paper does not say about the runs of the commands, and what they take instead."""
+
     gate: Gate | None = None
     """The gate that claims about accuracy must pass first."""
 

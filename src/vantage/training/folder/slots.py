@@ -54,4 +54,6 @@ def _same_kind(value: Any, template: Any) -> bool:
         template, bool
     ):  # torch's choice of an implementation may change between versions
         return value is None or isinstance(value, bool)
-    return isinstance(value, int | float) if isinstance(template, int | float) else value == template
+    if isinstance(template, int | float):
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return value == template

@@ -70,7 +70,8 @@ class Shots:
         panel.set_xticks(shots, [str(k) for k in shots])
         panel.minorticks_off()
         set_titles(panel, "linear SVMs on few images", "images of each class", f"{self.measure} (%)")
-        panel.legend(fontsize=8, frameon=False)
+        if self.curves:
+            panel.legend(fontsize=8, frameon=False)
         return figure
 
 

@@ -165,7 +165,8 @@ def _stepwise() -> Arm:
     return from_scratch(replace(recipe, branches=stepwise))
 
 
-_ADAPTIVE = "468 steps are too few for a policy that moves by .01 per step, or only after five validations"
+_ADAPTIVE = ("468 steps are too few for a policy that moves by .01 per step, or only after five validations: claim b.1"
+    " has the other two policies")
 
 FIGURE_2B = Entry(
     "cnce-figure-2b",

@@ -175,7 +175,7 @@ FIGURE_9 = Entry(
             " rises and I_NCE falls", "B.3", (Beats(_WIDTHS[3], _WIDTHS[2]), Beats(_PEAK, f"{_WIDTHS[3]} @ {SHARED}")),
             (), LINEAR, True),
         Claim("5", "at equal I_NCE the larger width is more accurate", "B.3", (),
-            note="no two cells have equal I_NCE, and six points are too few to interpolate"),
+            note="no two cells have equal I_NCE, and six points are too few to interpolate: the picture shows them"),
     ),
     commands=("vantage analyse views blur --data STL10#unlabeled --out blur",),
     gate=_WIDTH_GATE,

@@ -15,7 +15,8 @@ from vantage.studies.lab.verdicts import SPREAD
 __all__ = ["ENTRIES"]
 
 _SEMI, _RAW = (tuple(f"{space}, {row}" for space in LEARNED_ROWS) for row in ("semi-supervised", RAW_VIEWS))
-_ONE_LEVEL = "flows are learned at one strength of each critic: no curve over I_NCE within a way of learning"
+_ONE_LEVEL = ("each way of learning has one flow per space and seed, so it has no curve over I_NCE: claim a has one"
+    " over raw and learned views")
 _ONE_BACKBONE = "one small backbone"
 _SCALE = f"the cells of infomin-table-5: {TABLE_5.scale}"
 
@@ -53,7 +54,8 @@ FIGURE_8 = Entry(
             note=f"{_ONE_BACKBONE}: claim 3 of infomin-table-5 again"),
         Claim("2", "the gain is larger in RGB than in YDbDr", "§4.2.2",
             (Gains((_SEMI[0], _RAW[0]), (_SEMI[1], _RAW[1])),), (), LINEAR, True),
-        Claim("3", "learned RGB rises with capacity", "§4.2.2", (), note=_ONE_BACKBONE),
+        Claim("3", "learned RGB rises with capacity", "§4.2.2", (),
+            note=f"{_ONE_BACKBONE}: claim a of infomin-table-6 has InfoMin by the width of its network"),
     ),
     commands=LEARNING,
     gate=TABLE_5.gate,

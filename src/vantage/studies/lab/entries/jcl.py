@@ -9,15 +9,17 @@ from vantage.studies.lab.entries.jcl_arms import ARMS, AT_EQUAL_COST, FLOORS, GA
 from vantage.studies.lab.entry import Claim, Entry, Reason, paper
 from vantage.studies.lab.judging.predicates import Above, Beats, Order, Predicate
 from vantage.studies.lab.judging.shapes import Gains
-from vantage.studies.lab.measures.mosaics import FROZEN_ARMS, MIOU, MosaicSegmentation
+from vantage.studies.lab.measures.mosaics import MIOU, MosaicSegmentation, frozen_arms
 from vantage.studies.lab.measures.top_five import TOP_FIVE
 from vantage.studies.lab.panel import Panel
 
 __all__ = ["ENTRIES"]
 
 KNN, ALIKE = "knn", "similarity"
-_QUOTED = "rows of other papers' networks, which are not trained here"
-_COCO = "150 photographs cannot rank features"
+_QUOTED = ("rows of other papers' networks: claim 1 has MoCo v2; claims a of interclr-table-1 and infomin-table-1"
+    " compare NPID, LA, CMC, MoCo and SimCLR with InterCLR and InfoMin")
+_NOT_CONTRASTIVE = "Vantage has no recipes of methods that are not contrastive"
+_COCO = "150 photographs of COCO are here, which cannot rank features"
 _OTHERS = ("RelativePosition", "Jigsaw", "Rotation", "Colorization", "DeepCluster", "BigBiGAN")
 _CONTRASTIVE = ("InstDisc", "LocalAgg", "CPC v1", "CPC v2", "CMC", "SimCLR", "MoCo", "MoCo v2")
 
@@ -62,9 +64,10 @@ TABLE_1 = Entry(
         Claim("3", "JCL is above every other method", "§4.2", _each("JCL", *_CONTRASTIVE, *_OTHERS), ("top-1",),
             note=_QUOTED),
         Claim("4", "JCL is above every method that is not contrastive", "§4.2", _each("JCL", *_OTHERS),
-            ("top-1", "top-5"), note=_QUOTED),
+            ("top-1", "top-5"), note=_NOT_CONTRASTIVE),
         Claim("5", "every contrastive method is above every method that is not", "§4.2, for JCL only",
-            tuple(Beats(one, other) for one in (*_CONTRASTIVE, "JCL") for other in _OTHERS), ("top-1",), note=_QUOTED),
+            tuple(Beats(one, other) for one in (*_CONTRASTIVE, "JCL") for other in _OTHERS), ("top-1",),
+            note=_NOT_CONTRASTIVE),
         Claim("6", "MoCo v2 is above MoCo", "§4.2", _each("MoCo v2", "MoCo"), ("top-1", "top-5"),
             note="MoCo v1 is not among these cells: claim c of infomin-table-6 asks this"),
         Claim("a", "JCL is above MoCo v2 by nearest neighbors", "ours", _each("JCL", "MoCo v2"), (), KNN, True),
@@ -118,20 +121,25 @@ TABLE_2 = Entry(
         Claim("1", "every pretraining is above no pretraining", "§4.3",
             tuple(Beats(name, "random") for name in ("MoCo", "MoCo v2", "JCL")), _COLUMNS,
             note=f"{_COCO}: claim a asks this of mosaics"),
-        Claim("2", "JCL is above MoCo v2", "§4.3", _each("JCL", "MoCo v2"), _COLUMNS, note=_COCO),
+        Claim("2", "JCL is above MoCo v2", "§4.3", _each("JCL", "MoCo v2"), _COLUMNS,
+            note=f"{_COCO}: claim b asks this of mosaics"),
         Claim("3", "the gain at IoU .75 is larger than at .5", "§4.3",
             (Gains(("JCL @ box 75", "MoCo v2 @ box 75"), ("JCL @ box 50", "MoCo v2 @ box 50")),), ("box",),
-            note=_COCO),
+            note=f"{_COCO}; a mosaic has pixels instead of boxes"),
         Claim("4", "masks: JCL is above supervised, supervised above MoCo v2", "§4.3",
-            (Order(("MoCo v2", "supervised", "JCL")),), ("mask", "mask 50"), note=_COCO),
+            (Order(("MoCo v2", "supervised", "JCL")),), ("mask", "mask 50"),
+            note=f"{_COCO}, and no network is trained with labels: claim b asks of mosaics about JCL and MoCo v2"),
         Claim("5", "random, MoCo, MoCo v2, JCL: each is above the one before", "numbers",
-            (Order(("random", "MoCo", "MoCo v2", "JCL")),), ("box", "mask", "keypoint"), note=_COCO),
+            (Order(("random", "MoCo", "MoCo v2", "JCL")),), ("box", "mask", "keypoint"),
+            note=f"{_COCO}: claims a and b ask this of mosaics, without MoCo"),
         Claim("a", "every pretraining here is above no pretraining: mean IoU of a decoder for mosaics",
             "§4.3, for mosaics", (*_each("MoCo v2", "random"), *_each("JCL", "random")), (), MIOU),
+        Claim("b", "JCL is above MoCo v2: mean IoU of that decoder", "§4.3, for mosaics", _each("JCL", "MoCo v2"), (),
+            MIOU),
     ),
     commands=tuple(f"vantage export runs/{recipe} --to detectron2 --out detectron2/{recipe}"
         for recipe in ("jcl", "moco_v2", "moco_v1")),
-    scale=f"{FROZEN_ARMS}; 150 photographs of COCO cannot rank features, and the differences are .2 to .5 AP",
+    scale=f"{frozen_arms()}; 150 photographs of COCO cannot rank features, and the differences are .2 to .5 AP",
     panels=(Panel(MIOU, {"": tuple(_FROZEN)}, paper_columns=("mask",), paper_label="COCO, AP of masks"),),
 )
 
@@ -198,7 +206,8 @@ SECTION_3 = Entry(
             reasons=(Reason("JCL's keys vary more at this length of training", Beats("JCL", "MoCo v2"), _VARY),
                 _SCALE)),
         Claim("3", "at the same memory JCL is above five keys", "S §2", (),
-            note="with a momentum encoder no gradient reaches the keys in either, so both need the same memory"),
+            note="with a momentum encoder no gradient reaches the keys in either, so both need the same memory: claim d"
+            " of jcl-table-1 compares them"),
     ),
     scale="Gaussian keys with the mean and covariance of 32 augmentations of 256 test images; negatives are the mean"
     " keys of the other images; τ .2",

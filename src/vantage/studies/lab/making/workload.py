@@ -31,6 +31,7 @@ __all__ = [
     "make_all",
     "missing_pieces",
     "forward_passes",
+    "passes_per_second",
     "time_per_seed",
 ]
 

@@ -9,18 +9,19 @@ from vantage.evaluate import Segmentation
 from vantage.studies.lab.contracts import Subject
 from vantage.training.run import Data
 
-__all__ = ["FROZEN_ARMS", "MIOU", "MosaicSegmentation"]
+__all__ = ["MIOU", "MosaicSegmentation", "frozen_arms"]
 
 MIOU = "mIoU"
 """The name of the number that claims are about."""
-FROZEN_ARMS = (
-    "the arms of table 1, frozen, under a decoder of four convolutions for mosaics of four images of CIFAR-10 (JPEG)"
-)
-"""The scale of an entry that measures the arms of its paper's Table 1."""
-
 _STEP, _MAPS = 4.0, 3.0
 """Cost of a mosaic of 64 pixels in a step of a decoder of 32 channels, and that of its map, in forward passes: about 4
 and 3 ms of one core that is otherwise busy. Decoders do not profit from bfloat16, so processors differ in the ratio."""
+
+
+def frozen_arms(tables: str = "table 1") -> str:
+    """The scale of an entry that measures the arms of other tables of its paper."""
+    decoder = "a decoder of four convolutions for mosaics of four images of CIFAR-10 (JPEG)"
+    return f"the arms of {tables}, frozen, under {decoder}"
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class MosaicSegmentation:
     """The mean IoU of a decoder on the frozen backbone (`Segmentation`), for mosaics of labeled images.
 
     It stands for the dense tasks of the papers, on sets that are not here: InfoMin's segmentation of NYU-v2
-    (arXiv 2005.10243, Figure 4), and the detectors of JCL and CNCE. The images of the mosaics, their places and the
+    (arXiv 2005.10243, Figure 4), and the detectors of all four papers. The images of the mosaics, their places and the
     decoder follow the seed of the cell, so that all cells of a seed are compared on the same mosaics.
     """
 
