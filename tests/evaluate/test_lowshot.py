@@ -252,3 +252,9 @@ def test_different_protocols_are_not_compared(tmp_path: Path) -> None:
         (tmp_path / f"{name}.json").write_text(json.dumps(record))
     with pytest.raises(UserError, match="results of different protocols cannot be compared: lowshot version 1, lowsh"):
         read_shots([tmp_path / "lowshot.json", tmp_path / "lowshot-cv.json"])
+
+
+def test_names_that_matplotlib_hides_are_in_the_legend() -> None:
+    curves = Shots("accuracy", tuple(ShotsCurve(name, {1: (10.0, 12.0)}) for name in ("_one", "", "two")))
+    (legend,) = [panel.get_legend() for panel in curves.figure().axes]
+    assert legend is not None and [text.get_text() for text in legend.get_texts()] == [" _one", " ", "two"]

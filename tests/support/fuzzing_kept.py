@@ -97,15 +97,21 @@ def _a_learning(folder: Path) -> dict[str, Target]:
     }
 
 
-def _states(folder: Path) -> dict[str, Target]:
-    """The state of a stopped training in the cache, taken by an optimizer that keeps several numbers per weight."""
+def _stepped() -> tuple[nn.Linear, torch.optim.Optimizer]:
     network = nn.Linear(3, 2)
     optimizer = torch.optim.AdamW(network.parameters(), 0.1)
     network(torch.ones(1, 3)).sum().backward()
     optimizer.step()
+    return network, optimizer
+
+
+def _states(folder: Path) -> dict[str, Target]:
+    """The state of a stopped training in the cache, taken by an optimizer that keeps several numbers per weight."""
+    network, optimizer = _stepped()
     StateFile(folder / "stopped.safetensors").write(tensors_of({"network": network}, optimizer), {"epochs": 2})
 
     def go_on(file: Path, cache: Path) -> None:
+        network, optimizer = _stepped()
         state = StateFile(file).read("epochs")
         if state is not None and restore({"network": network}, optimizer, state.tensors):
             range(state.facts["epochs"])

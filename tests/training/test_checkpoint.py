@@ -2,6 +2,7 @@
 
 import errno
 import json
+import math
 import os
 from pathlib import Path
 
@@ -171,6 +172,10 @@ def test_an_optimizer_goes_on_bit_by_bit(tmp_path: Path, choice):
     )
     state, facts = checkpoint.load(folder)
     checkpoint.load_network(folder, two, "n.")
+    for name, value in (("lr", True), ("lr", 10**400), ("lr", math.nan), ("maximize", None), ("maximize", True)):
+        groups = [{**group, name: value} for group in facts["optimizer"]["groups"]]
+        with pytest.raises(ValueError, match="a setting of the optimizer has another type"):
+            restore_optimizer(second, state, {**facts["optimizer"], "groups": groups})
     restore_optimizer(second, state, facts["optimizer"])
     walk(one, first, 3)
     walk(two, second, 3)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["COLORS", "color", "panels", "picture", "scale_axis", "set_titles"]
+__all__ = ["COLORS", "color", "legend_name", "panels", "picture", "scale_axis", "set_titles"]
 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Colors that people with color blindness can distinguish (Okabe & Ito)."""
@@ -16,6 +16,12 @@ COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#00
 def color(number: int) -> str:
     """The color of a curve by its number; colors repeat after the last."""
     return COLORS[number % len(COLORS)]
+
+
+def legend_name(name: str) -> str:
+    """A name for a legend. Matplotlib leaves out empty names and those that begin with an underscore, as a folder's
+    may."""
+    return f" {name}" if not name or name.startswith("_") else name
 
 
 def panels(rows: int, columns: int, width: float = 4.6, height: float = 3.4) -> tuple["Figure", Any]:

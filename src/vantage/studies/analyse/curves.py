@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vantage.storage.figures import color, panels
+from vantage.storage.figures import color, legend_name, panels
 from vantage.storage.tables import Mean, Row, align
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class EstimateCurves:
         for number, curve in enumerate(self.curves):
             panel.errorbar(
                 self.lower, curve.mean, [one.bar for one in curve.points], color=color(number), marker="o",
-                markersize=4, capsize=3, linewidth=1.4, label=curve.name,
+                markersize=4, capsize=3, linewidth=1.4, label=legend_name(curve.name),
             )  # fmt: skip
         panel.set_xlim(-3, 100)
         panel.set_title(self.title, fontsize=9)

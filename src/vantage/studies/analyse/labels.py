@@ -18,7 +18,7 @@ from vantage.data.sources.source import Source, labels_of
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.frozen.networks import TrainedNetworks
-from vantage.storage.figures import color, panels, set_titles
+from vantage.storage.figures import color, legend_name, panels, set_titles
 from vantage.storage.tables import Row, align
 
 if TYPE_CHECKING:
@@ -169,13 +169,13 @@ class Labelings:
         for number, (row, one) in enumerate(zip(rows, self.labelings, strict=True)):
             place = [n + (number - (count - 1) / 2) * width for n in range(3)]
             height = [row["purity"], row["information"], row["churn"] or 0.0]
-            bars.bar(place, height, width * 0.92, color=color(number), label=one.name)
+            bars.bar(place, height, width * 0.92, color=color(number), label=legend_name(one.name))
             for x, chance in zip(place, ("purity_by_chance", "information_by_chance"), strict=False):
                 bars.plot([x - width * 0.46, x + width * 0.46], [row[chance]] * 2, color="black", linewidth=1.5)
             if row["churn"] is None:
                 bars.text(place[2], 0.01, "one checkpoint", rotation=90, fontsize=7, ha="center", va="bottom")
             size = one.sizes().tolist()
-            sizes.step(range(1, len(size) + 1), size, where="mid", color=color(number), label=one.name)
+            sizes.step(range(1, len(size) + 1), size, where="mid", color=color(number), label=legend_name(one.name))
         bars.set_xticks(range(3), ["purity", "mutual information\n(normalized)", "churn"], fontsize=9)
         bars.set_ylim(0, 1.02)
         sizes.set_ylim(0)

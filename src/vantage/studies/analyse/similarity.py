@@ -15,7 +15,7 @@ from vantage.data.sources.source import Source
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.frozen.networks import TrainedNetworks, random_networks
-from vantage.storage.figures import color, panels, set_titles
+from vantage.storage.figures import color, legend_name, panels, set_titles
 from vantage.storage.tables import Row, align
 from vantage.studies.analyse.augmentation import augmented_vectors, draw_numbers
 
@@ -153,8 +153,11 @@ class Similarities:
         peaks = sorted(float(bar.max()) for bar in bars)
         limit = peaks[-1] if len(peaks) == 1 or peaks[-1] < _CUT * peaks[-2] else 1.3 * peaks[-2]
         for number, (one, value, bar) in enumerate(zip(self.encoders, values, bars, strict=True)):
-            label = one.name if float(bar.max()) <= limit else f"{one.name} (cut off, up to {float(bar.max()):.0f} %)"
-            panel.stairs(bar.numpy(), edges.numpy(), fill=True, alpha=0.35, color=color(number), label=label)
+            name = legend_name(one.name)
+            label = name if float(bar.max()) <= limit else f"{name} (cut off, up to {float(bar.max()):.0f} %)"
+            panel.stairs(
+                bar.numpy(), edges.numpy(), fill=True, alpha=0.35, color=color(number), label=legend_name(label)
+            )
             panel.axvline(float(value.mean()), color=color(number), linewidth=1.2, linestyle="--")
         panel.set_ylim(0, 1.05 * limit)
 

@@ -47,13 +47,13 @@ def _fits(index: int, value: Any, parameters: list[Tensor]) -> bool:
 
 
 def _same_kind(value: Any, template: Any) -> bool:
-    """Whether a setting of a parameter group, read from JSON, has the type that it has in the optimizer."""
+    """Whether a setting of a parameter group, read from JSON, could be one of this optimizer: a number that a float32
+    can be multiplied by, or the same switch."""
     if isinstance(template, tuple | list):
         return isinstance(value, tuple | list) and len(value) == len(template) and all(map(_same_kind, value, template))
-    if template is None or isinstance(
-        template, bool
-    ):  # torch's choice of an implementation may change between versions
+    if template is None:  # torch's choice of an implementation may change between versions
         return value is None or isinstance(value, bool)
-    if isinstance(template, int | float):
-        return isinstance(value, int | float) and not isinstance(value, bool)
-    return value == template
+    if isinstance(template, bool) or not isinstance(template, int | float):
+        return value == template and isinstance(value, bool) == isinstance(template, bool)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and abs(value) <= torch.finfo(torch.float32).max

@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from vantage.errors import UserError
-from vantage.storage.figures import color, panels, set_titles
+from vantage.storage.figures import color, legend_name, panels, set_titles
 from vantage.storage.strangers import check_file, check_run_folder
 from vantage.storage.tables import Mean, Table
 
@@ -63,14 +63,14 @@ class Shots:
             means = [Mean.of(curve.samples[k]) for k in shots]
             panel.errorbar(
                 shots, [one.mean for one in means], [one.bar for one in means], color=color(number), marker="o",
-                markersize=3.5, linewidth=1.4, capsize=2, label=curve.name,
+                markersize=3.5, linewidth=1.4, capsize=2, label=legend_name(curve.name),
             )  # fmt: skip
         shots = sorted({k for curve in self.curves for k in curve.samples})
         panel.set_xscale("log", base=2)
         panel.set_xticks(shots, [str(k) for k in shots])
         panel.minorticks_off()
         set_titles(panel, "linear SVMs on few images", "images of each class", f"{self.measure} (%)")
-        if self.curves:
+        if shots:
             panel.legend(fontsize=8, frameon=False)
         return figure
 
