@@ -1,11 +1,11 @@
 """InterCLR (Xie et al., arXiv 2008.11702 v1): the paper's values and claims. Its studies are in
-`interclr_study`."""
+`interclr_study` and `interclr_weights`."""
 
 # fmt: off
 
 from dataclasses import replace
 
-from vantage.studies.lab.entries import from_scratch, interclr_study
+from vantage.studies.lab.entries import from_scratch, interclr_study, interclr_weights
 from vantage.studies.lab.entries.interclr_arms import FLOORS, GATE, RARE_MATES, SCALE, with_weight
 from vantage.studies.lab.entries.paper_commands import detectors, evaluations, pretraining
 from vantage.studies.lab.entry import Cell, Claim, Entry, Reason, Untrained, paper
@@ -236,5 +236,5 @@ FIGURE_9 = Entry(
     scale=f"{SCALE}; all test images instead of six queries, for figure 8's λ .75",
 )
 
-ENTRIES = (TABLE_1, FIGURE_5, TABLE_2, TABLE_3, *interclr_study.ENTRIES, FIGURE_9)
+ENTRIES = (TABLE_1, FIGURE_5, TABLE_2, TABLE_3, *interclr_study.ENTRIES, *interclr_weights.ENTRIES, FIGURE_9)
 """InterCLR's tables and figures, in the paper's order."""
