@@ -1,5 +1,5 @@
-"""InterCLR's λ, the share of the contrast within images (Xie et al., arXiv 2008.11702 v1, §5.2 and Appendix C): branches
-of one warm base."""
+"""InterCLR's λ, the share of the contrast within images (Xie et al., arXiv 2008.11702 v1, §5.2 and Appendix C):
+branches of one warm base."""
 
 # fmt: off
 
