@@ -73,7 +73,6 @@ def test_the_papers_contradictions_are_found() -> None:
     assert set(against) == {
         ("jcl-table-1", "5"),
         ("jcl-table-2", "2"),
-        ("jcl-table-2", "4"),
         ("cnce-table-1", "1, CMC"),
         ("cnce-table-1", "2"),
         ("cnce-table-1", "3"),

@@ -181,7 +181,7 @@ FIGURE_2B = Entry(
     ),
     claims=(
         Claim("b.1", "all end within ± 1", "Appendix E", (Close(("linear", "step"), 1.0),), (), KNN, True,
-            note="for linear and step only"),
+            precondition=Beats("linear", "random encoder"), note="for linear and step only, if they learn at all"),
         Claim("b.2", "linear and step reach 95 % of their end sooner than both adaptive policies", "Appendix E", (),
             note=_ADAPTIVE),
         Claim("c.1", "adaptive thresholds reach a tenth before the end", "Appendix E", (), note=_ADAPTIVE),

@@ -72,8 +72,8 @@ def _by_head(row: tuple[tuple[str, ...], ...]) -> dict[str, dict[str, float]]:
 def _unlearned(strong: str, weak: str) -> tuple[Reason, Reason]:
     """Why stronger views are worse here, by the cells of the strongest views and of weak ones."""
     return (
-        Reason("the strongest views are not learned in so short a run: their I_NCE on test images is not above 0",
-            Above(f"{strong} @ {SHARED}", 0.0, below=True), SHARED),
+        Reason("the strongest views are not learned in so short a run: their I_NCE on test images is below .1",
+            Above(f"{strong} @ {SHARED}", 0.1, below=True), SHARED),
         Reason("the network and its budget as such: with weak views it is above its random encoder",
             Beats(weak, "random encoder"), LINEAR, True),
     )
@@ -94,7 +94,7 @@ FIGURE_3 = Entry(
         Claim("3", "it peaks at 128 px, two patches", "§3.3",
             (Highest("d 32", tuple(name for name in _DISTANCES if name != "d 32")),), (), LINEAR, True),
     ),
-    commands=("vantage analyse views distance --data DIV2K --out distance",),
+    commands=("vantage analyse views distance --data IMAGENET#train --test IMAGENET#val --out distance",),
     gate=_PATCH_GATE,
     panels=_panels({"": _positions(_DISTANCES)}, "distance of the patches (px)"),
     scale="patches of 16 px, a quarter of the paper's, in images of 64 px: 32 px are two patches; SimCLR by SGD;"
@@ -123,7 +123,7 @@ FIGURE_4 = Entry(
         Claim("a", "training helps in every space: it is above its random encoder", "ours",
             tuple(Beats(name, f"random, {name}") for name in _COLORS), (), LINEAR),
     ),
-    commands=("vantage analyse views color --data STL10#unlabeled --out color",),
+    commands=("vantage analyse views color --data STL10#train --test STL10#test --out color",),
     gate=Gate("Lab", ("random, Lab",), LINEAR),
     panels=(*_panels({"": _COLORS}), Panel(MIOU, {"": _COLORS}, x_measure=SHARED)),
     scale=f"an encoder of half the width for each view, in-batch negatives, τ .1; {FROM_SCRATCH}",
@@ -177,7 +177,7 @@ FIGURE_9 = Entry(
         Claim("5", "at equal I_NCE the larger width is more accurate", "B.3", (),
             note="no two cells have equal I_NCE, and six points are too few to interpolate: the picture shows them"),
     ),
-    commands=("vantage analyse views blur --data STL10#unlabeled --out blur",),
+    commands=("vantage analyse views blur --data STL10#train --test STL10#test --out blur",),
     gate=_WIDTH_GATE,
     panels=_panels({"": _positions(_WIDTHS)}, "width of the blur σ (px)"),
     scale=f"SimCLR by SGD; images of half the paper's side, so that widths are halved too; {FROM_SCRATCH}",

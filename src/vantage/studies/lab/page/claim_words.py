@@ -47,15 +47,18 @@ def runs_in_words(one: ClaimVerdict) -> str:
 def _reason(reason: tuple[Reason, ContrastResult | None]) -> str:
     what, shown = reason
     words = f"{'ruled out' if what.ruled_out else 'why'}: {what.text}"
-    return f"{words} ({shown.name}: {_mean_and_interval(shown)})" if shown else words
+    if shown is None:
+        return words
+    measure = "" if " @ " in shown.name else f", {what.measure}"
+    return f"{words} ({shown.name}: {_mean_and_interval(shown)}{measure})"
 
 
 def ours_in_words(one: ClaimVerdict) -> str:
-    """The contrast that decides a claim: its least certain one."""
+    """The contrast that decides a claim: the least certain one of those with its verdict, if there are any."""
     if not one.results:
         return "–"
     order = ("refuted", "undecided", "supported")
-    least = min(one.results, key=lambda each: (order.index(each.verdict), -each.p))
+    least = min(one.results, key=lambda each: (each.verdict != one.verdict, order.index(each.verdict), -each.p))
     more = f"; the least certain of {len(one.results)}" if len(one.results) > 1 else ""
     return f"{_words(least)} ({one.claim.measure}{more})" if " @ " not in least.name else _words(least) + more
 

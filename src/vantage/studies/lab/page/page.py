@@ -23,25 +23,28 @@ PICTURES = "images/claims"
 
 _INTRODUCTION = """# What the papers claim, and what holds here
 
-Written by `vantage reproduce --page`; nothing on this page is typed by hand. Every table and figure of JCL, CNCE
-(Ring), InterCLR and InfoMin that reports an experiment is an entry of the lab, and its claims are predicates over the
-entry's cells. The same question is asked at a small scale, which is stated for each entry: on two cores, and for some
-entries on one GPU with a larger network trained for longer. A verdict applies to that scale, not to the paper's.
+Written by `vantage reproduce --page`; its numbers, verdicts and pictures come from results files; only notes and
+reasons are written by us. Every table and figure of JCL, CNCE (Ring), InterCLR and InfoMin that reports an experiment
+is an entry of the lab, and its claims are predicates over the entry's cells. The same question is asked at a small
+scale, which is stated for each entry: on two cores, and for some entries on one GPU with a larger network trained for
+longer. A verdict applies to that scale, not to the paper's.
 
 * A difference is paired by seed: the same base checkpoint, order of images and test images. "Ours" is its mean with
   the 95 % t interval in brackets. *n* is the number of pairs. *p* is that of a paired t test after Holm's correction
-  over all differences of the entry. *flips* is the exact p of sign flips; with five seeds it cannot be below .0625.
-  Intervals and flips are not corrected, so an interval may miss 0 although p is above .05.
+  over all differences of the entry. *flips* is the exact p of sign flips; with five seeds it cannot be below .0625, or
+  .031 where one side is tested ("within ±δ"). Intervals and flips are not corrected, so an interval may miss 0 although
+  p is above .05.
 * Many claims are about several differences. One of them is shown, *the least certain of k*: a refuted one if there is
-  any, otherwise an undecided one if there is any, and among these the one with the largest p. *equal in all seeds*: the
-  differences have no spread, so there is no t test.
+  any, otherwise an undecided one if there is any, and among these the one with the largest p (of a best value that lies
+  inside: one with the verdict of the claim). *equal in all seeds*: the differences have no spread, so there is no t
+  test.
 * *supported* and *refuted* need at least five pairs, and p below .05 for or against the claim; everything else is
   *undecided*. "Within ±δ" is tested by two one-sided tests. Claims about accuracy are undecided unless the base is
   above raw pixels and above its random encoder (the gate).
 * *void*: the claim's precondition does not hold. *not run*: a cell has not been run yet. *not asked*: the claim is not
   tested at this level, for the reason given.
-* *Why* and *ruled out* follow a refuted claim: what the numbers of the same entry show about the reason, each with a
-  difference and an interval of its own, without correction.
+* *Why* and *ruled out* follow a refuted claim: what the numbers of the same entry show about the reason, with a
+  difference and an interval of its own, without correction; a reason without a difference is our reading.
 * Every predicate is also applied to the paper's own numbers; ✗ marks numbers that contradict the paper's text.
 * Pictures: a large point is a mean over seeds with its 95 % t interval (with three seeds or more), a faint line
   connects the points of a seed, and hollow points are the paper's. Verdicts are about differences within seeds, so the
