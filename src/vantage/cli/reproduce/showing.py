@@ -30,7 +30,7 @@ def list_entries(
     console.results("", rows)
     if not published:
         console.note(
-            f"seeds are counted in {folder}; published results are on the page {_PAGE} of the repository: give"
+            f"times are estimates for an idle core; seeds are counted in {folder}; published results are on the page {_PAGE} of the repository: give"
             f" --results {PUBLISHED_RESULTS} there to count theirs"
         )
 
