@@ -9,6 +9,7 @@ from vantage.negatives import Ball, Ring
 from vantage.recipes import ball_ir, ring_ir, ring_ir_absolute, ring_ir_unannealed
 from vantage.schedules import ByEpoch, Constant, Linear
 from vantage.studies.lab.entries.cnce_arms import FALSE, FLOORS, IR, IR_BASE, KNN, LINEAR, arm, band_terms, from_scratch
+from vantage.studies.lab.entries.paper_commands import judged
 from vantage.studies.lab.entry import Arm, Cell, Claim, Entry, Reason
 from vantage.studies.lab.judging.predicates import Beats, Close, Order
 from vantage.studies.lab.judging.shapes import Gains
@@ -74,10 +75,8 @@ TABLE_2 = Entry(
         Claim("b", "why: with the inner cut at 1 % from the first step on, as in the text (w_u = 99), it is above IRing"
             " with the code's", "ours", (Beats("w_u = 99", "IRing"),), (), LINEAR, True),
     ),
-    commands=tuple(
-        f"vantage pretrain {recipe} --data CIFAR10#train --size 224 --out runs/{recipe}"
-        for recipe in ("cnce_ir", "ring_ir", "ring_ir_unannealed", "ball_ir")
-    ),
+    commands=judged("linear-ring", (f"vantage pretrain {recipe} --data CIFAR10#train --size 224 --out runs/{recipe}"
+        for recipe in ("cnce_ir", "ring_ir", "ring_ir_unannealed", "ball_ir")), "CIFAR10"),
     gate=gate("IR"),
     panels=(
         Panel(LINEAR, _LESIONS, paper_columns=("CIFAR-10", "ImageNet"), paper_label="ResNet-18, top-1 (%)"),
@@ -142,9 +141,11 @@ FIGURE_2A = Entry(
         Claim("b", "why: the older IR is, the more of the nearest hundredth are of the query's class", "ours",
             (Order(_NEAREST),), (), FALSE),
     ),
-    commands=("vantage pretrain cnce_ir --data CIFAR10#train --size 224 --epochs 100 --out runs/cnce_ir_100", *(
-        f"vantage pretrain ball_ir --data CIFAR10#train --size 224 --epochs 100 --init runs/cnce_ir_100"
-        f" --out runs/ball_{keep} --set branches.0.negatives.0.keep=Constant({keep})" for keep in (0.1, 0.25, 0.5))),
+    commands=judged("knn --k 1", (*(f"vantage pretrain cnce_ir --data CIFAR10#train --size 224 --epochs {age} --out"
+        f" runs/cnce_ir_{age}" for age in (50, 100)), *(f"vantage pretrain ball_ir --data CIFAR10#train --size 224"
+        f" --epochs {200 - age} --out runs/ball_{keep}_from_{age}" + f" --init runs/cnce_ir_{age}" * bool(age) +
+        f" --set branches.0.negatives.0.keep=Constant({keep})" for age in (0, 50, 100)
+        for keep in (0.1, 0.25, 0.5, 1.0))), "CIFAR10"),
     gate=gate("IR base"),
     panels=(
         *(Panel(by, _WIDTHS, "share of the nearest") for by in (LINEAR, KNN)),
@@ -189,14 +190,14 @@ FIGURE_2B = Entry(
         Claim("c.3", "they never leave [.1, 1]", "Appendix E", (),
             note="they are clipped to this range, so no run could leave it"),
     ),
-    commands=tuple(
+    commands=judged("knn --k 1", (
         f"vantage pretrain ring_ir --data CIFAR10#train --size 224 --epochs 200 --out runs/ring_{name}"
         f" --set branches.0.negatives.0.keep={keep}"
         for name, keep in (
             ("linear", "BetweenEpochs(Linear(1.0,0.1,100))"), ("step", "ByEpoch(Linear(1.0,0.1,9),every=10.0)"),
             ("accuracy", "FollowsAccuracy() --set monitoring.knn_every=1"), ("loss", "FollowsLoss()"),
         )
-    ),
+    ), "CIFAR10"),
     gate=gate("IR"),
     panels=tuple(Panel(by, {"": ("IR", "linear", "step")}) for by in (LINEAR, KNN)),
     scale="trained from scratch, annealed over the first third",

@@ -4,7 +4,7 @@
 
 from vantage.studies.lab.entries import infomin_sharing
 from vantage.studies.lab.entries.from_scratch import LENGTHS, METHODS, SCALE, STEPS, WIDTHS, with_arms
-from vantage.studies.lab.entries.paper_commands import evaluations, pretraining
+from vantage.studies.lab.entries.paper_commands import judged, pretraining
 from vantage.studies.lab.entry import Claim, Entry, Reason, paper
 from vantage.studies.lab.judging.predicates import Beats, Close, Order
 from vantage.studies.lab.judging.shapes import Gains
@@ -57,11 +57,6 @@ _WHY_BELOW = (
 )
 
 
-def _judged(*training: str) -> tuple[str, ...]:
-    """The lines that train runs, and those that judge them as the paper does."""
-    return (*training, *evaluations(_CLASSIFIER, (line.rpartition("/")[2] for line in training)))
-
-
 TABLE_1 = Entry(
     "infomin-table-1",
     "InfoMin",
@@ -86,7 +81,7 @@ TABLE_1 = Entry(
     gate=gate("MoCo"),
     panels=(Panel(LINEAR, {"": tuple(_METHODS)}, paper_columns=("top-1",), paper_label="ImageNet, top-1 (%)"),),
     scale=f"{SCALE}; strong views learn late",
-    commands=_judged(*(pretraining(*row) for row in _LINEAR_HEADS.items()), *_LONG),
+    commands=judged(_CLASSIFIER, (*(pretraining(*row) for row in _LINEAR_HEADS.items()), *_LONG)),
     about_commands=f"{_OPEN}; InstDis' 56.5 is above the 54.0 of its paper, whose recipe this is; CPC v2 is not here",
 )
 
@@ -105,7 +100,8 @@ TEXT_C3 = Entry(
     ),
     gate=gate("RA-CJ-Blur, linear"),
     panels=(Panel(LINEAR, {"": tuple(STEPS)}, paper_columns=("top-1",), paper_label="ImageNet, top-1 (%)"),),
-    commands=_judged(*(pretraining(recipe, 100) for recipe in ("infomin_no_jigsaw", "infomin_linear")), _SHORT),
+    commands=judged(_CLASSIFIER, (*(pretraining(recipe, 100) for recipe in ("infomin_no_jigsaw", "infomin_linear")),
+        _SHORT)),
     scale=f"{SCALE}; the patches of the jigsaw have 9 px",
 )
 
@@ -168,8 +164,8 @@ TABLE_6 = Entry(
             "epochs of the paper", paper_columns=("top-1",), paper_label="ImageNet, top-1 (%)"),
         Panel(LINEAR, {"": {"width × ½": 0.5, "width × 1": 1.0, "width × 2": 2.0}}, "width of the network"),
     ),
-    commands=_judged(pretraining("cmc_halves", 240), pretraining("moco_v1", 200), pretraining("pirl_vissl", 800),
-        _SHORT, *_LONG, *_LARGER),
+    commands=judged(_CLASSIFIER, (pretraining("cmc_halves", 240), pretraining("moco_v1", 200),
+        pretraining("pirl_vissl", 800), _SHORT, *_LONG, *_LARGER)),
     about_commands=f"{_OPEN}; ResNeXt-101 and -152 have 87 and 120 million weights, as with 32 groups of width 8",
     scale=SCALE,
 )

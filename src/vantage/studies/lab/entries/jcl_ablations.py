@@ -14,6 +14,7 @@ from vantage.studies.lab.entries.jcl_arms import (
     with_keys,
     with_strength,
 )
+from vantage.studies.lab.entries.paper_commands import judged
 from vantage.studies.lab.entry import Cell, Claim, Entry
 from vantage.studies.lab.judging.predicates import Above, Beats, Close, Highest, Order
 from vantage.studies.lab.judging.shapes import InteriorPeak
@@ -25,9 +26,8 @@ __all__ = ["ENTRIES"]
 def _commands(path: str, *values: str) -> tuple[str, ...]:
     """The setting of the ablations (supplement, section 4) and its classifier; then with other values of a field."""
     train = "vantage pretrain jcl_resnet18 --data IMAGENET100#train --size 224 --out runs/jcl_resnet18"
-    judge = "vantage evaluate linear-moco runs/jcl_resnet18 --data IMAGENET100#train --test IMAGENET100#val"
     others = (f"{train}_{path.rpartition('.')[2]}_{n} --set {path}={value}" for n, value in enumerate(values, 1))
-    return (train, *others, f"{judge} --learning-rates 10")
+    return judged("linear-moco --learning-rates 10", (train, *others), "IMAGENET100")
 
 
 _SAME = "the cells of jcl-table-1"

@@ -1,11 +1,16 @@
 """Commands at the papers' scale: training on ImageNet, and what judges the runs."""
 
+import re
 from collections.abc import Iterable
 
-__all__ = ["detectors", "evaluations", "pretraining"]
+__all__ = ["detectors", "evaluations", "judged", "pretraining"]
 
 _SETS = {
     "IMAGENET": ("IMAGENET#train", "IMAGENET#val"),
+    "IMAGENET100": ("IMAGENET100#train", "IMAGENET100#val"),
+    "CIFAR10": ("CIFAR10#train", "CIFAR10#test"),
+    "CIFAR100": ("CIFAR100#train", "CIFAR100#test"),
+    "STL10": ("STL10#train", "STL10#test"),
     "PLACES205": ("PLACES205#train", "PLACES205#val"),
     "VOC07": ("VOC07#trainval", "VOC07#test"),
 }
@@ -29,3 +34,9 @@ def evaluations(protocol: str, runs: Iterable[str], images: str = "IMAGENET") ->
 def detectors(runs: Iterable[str]) -> tuple[str, ...]:
     """Runs written for Detectron2, each in a folder with the settings of every detector and schedule."""
     return tuple(f"vantage export runs/{run} --to detectron2 --out detectron2/{run}" for run in runs)
+
+
+def judged(protocol: str, training: Iterable[str], images: str = "IMAGENET") -> tuple[str, ...]:
+    """The lines that train runs, and those that judge each of them by a protocol."""
+    lines = tuple(training)
+    return (*lines, *evaluations(protocol, re.findall(r"--out runs/(\S+)", "\n".join(lines)), images))
