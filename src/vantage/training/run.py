@@ -182,7 +182,7 @@ class Run:
             raise UserError(
                 f"a batch of {self.batch_size} images does not divide into {self.parts} equal parts "
                 f"({self.accumulate} accumulated × {self.hardware.devices} devices × {self.hardware.nodes} machines): "
-                f"change one of these numbers; {max(1, self.batch_size // self.parts) * self.parts} would divide"
+                f"use a batch of {max(1, self.batch_size // self.parts) * self.parts}, or change one of these numbers"
             )
 
     @property
