@@ -120,10 +120,10 @@ def _with_clusters(query: Keys, pool: Pool) -> Keys:
 
 def _mean(losses: Float[Tensor, "b"], positive: Scores) -> BranchLoss:
     """The losses of queries with a positive, reduced as `BranchLoss.loss` says."""
-    has_positive, everywhere = positive.keep.any(1), processes.count()
+    has_positive, world_size = positive.keep.any(1), processes.count()
     count = processes.total(has_positive.sum())
-    loss = torch.where(has_positive, losses, 0.0).sum() / (count / everywhere).clamp(min=1.0 / everywhere)
-    return BranchLoss(loss, positive, count.to(losses.dtype) / (everywhere * len(losses)))
+    loss = torch.where(has_positive, losses, 0.0).sum() / (count / world_size).clamp(min=1.0 / world_size)
+    return BranchLoss(loss, positive, count.to(losses.dtype) / (world_size * len(losses)))
 
 
 def owners(branches: tuple[Branch, ...]) -> list[int]:

@@ -3,7 +3,7 @@
 # fmt: off
 
 from vantage.studies.lab.entries import infomin_sharing
-from vantage.studies.lab.entries.from_scratch import LENGTHS, METHODS, SCALE, STEPS, WIDTHS, with_arms
+from vantage.studies.lab.entries.from_scratch import LENGTHS, METHODS, SCALE, STEPS, STRONG_VIEWS, WIDTHS, with_arms
 from vantage.studies.lab.entries.paper_commands import judged, pretraining
 from vantage.studies.lab.entry import Claim, Entry, Reason, paper
 from vantage.studies.lab.judging.predicates import Beats, Close, Order
@@ -49,9 +49,8 @@ _LARGER = (
     pretraining("moco_v2", 200), pretraining("moco_v2", 800, "moco_v2_800"),
 )
 """Table 6 without the rows of Table 1."""
-_STRONG = Reason("probably its strong views: figure 12 shows that the strongest are not learned in so short a run")
 _WHY_BELOW = (
-    _STRONG,
+    STRONG_VIEWS,
     Reason("the network and the budget as such: CMC learns more from as many images", Beats("CMC", "InfoMin 200"),
         LINEAR, True),
 )
@@ -129,7 +128,7 @@ _LENGTHS = {name.replace("InfoMin", "InfoMin R50"): arm for name, arm in LENGTHS
     "SimCLR 1000": METHODS["SimCLR 1000"], "MoCo 200": METHODS["MoCo"]}
 
 _WHY_NO_LONGER = (
-    _STRONG,
+    STRONG_VIEWS,
     Reason("the network and the budget as such: MoCo v2 gains from 200 to 800 epochs", Beats("MoCo v2 800",
         "MoCo v2 200"), LINEAR, True),
 )

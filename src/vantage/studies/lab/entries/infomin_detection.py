@@ -5,7 +5,7 @@ two cores can answer of all of them."""
 
 from dataclasses import replace
 
-from vantage.studies.lab.entries.from_scratch import LENGTHS, METHODS
+from vantage.studies.lab.entries.from_scratch import LENGTHS, METHODS, STRONG_VIEWS
 from vantage.studies.lab.entries.paper_commands import detectors, pretraining
 from vantage.studies.lab.entry import Cell, Claim, Entry, Reason, Untrained, paper
 from vantage.studies.lab.judging.predicates import Beats, Predicate
@@ -110,7 +110,7 @@ _TABLE_2 = _entry(
         )),
     Claim("b", "InfoMin is above the other methods here: mean IoU of that decoder", "§3.4, for mosaics",
         tuple(Beats("InfoMin", name) for name in ("InstDis", "MoCo", "MoCo v2")), (), MIOU, reasons=(
-            Reason("probably its strong views: figure 12 shows that the strongest are not learned in so short a run"),
+            STRONG_VIEWS,
             _SCENES,
         )),
 )
