@@ -1,8 +1,10 @@
 import json
 import shutil
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,8 +16,9 @@ from vantage.storage.cache import digest
 from vantage.studies.lab import Cell, Claim, Entry, Untrained, WorkOrder, collect, make_all, missing_pieces, smoke
 from vantage.studies.lab.experiments.toys import NegativeSpread
 from vantage.studies.lab.judging.predicates import Beats
-from vantage.studies.lab.making.maker import composition
+from vantage.studies.lab.making.maker import Maker, Piece, composition
 from vantage.studies.lab.making.results import complete_seeds, numbers_in, read_results, write_collected
+from vantage.studies.lab.making.store import LabFolder
 from vantage.studies.lab.making.workload import estimate_workload, forward_passes
 from vantage.studies.lab.measures.vectors import ProtocolAccuracy
 from vantage.studies.lab.two_cores import base, branch
@@ -56,6 +59,26 @@ def test_what_is_done_is_not_done_again(order: WorkOrder, monkeypatch: pytest.Mo
     monkeypatch.setattr("vantage.training.loop.train", None)
     assert make_all(order)
     assert {p.seed for p in missing_pieces(maker, order.entries, (0, 1))} == {1}
+
+
+def test_what_another_process_has_made_is_not_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process makes all other cells while this one makes its first, and reading results takes a while."""
+    toys = tuple(Cell(f"toy {number}", NegativeSpread((0.0,), (number,))) for number in (4, 8, 12))
+    order = WorkOrder((replace(ENTRY, cells=toys, claims=()),), (0,), tmp_path, (), True, "cpu")
+    make, read, lines = Maker.make, LabFolder.result, list[str]()
+
+    def make_all_at_once(maker: Maker, piece: Piece) -> bool | None:
+        other = order.maker()
+        return all([make(other, one) for one in other.pieces(order.entries[0], (0,))]) and make(maker, piece)
+
+    def read_slowly(lab: LabFolder, about: Any) -> Any:
+        time.sleep(0.02)
+        return read(lab, about)
+
+    monkeypatch.setattr(Maker, "make", make_all_at_once)
+    monkeypatch.setattr(LabFolder, "result", read_slowly)
+    assert make_all(order, report=lines.append)
+    assert [line.partition(",")[0] for line in lines] == ["toy 4"]
 
 
 def test_what_was_stopped_goes_on_to_the_same_numbers(order: WorkOrder, tmp_path: Path) -> None:

@@ -227,13 +227,15 @@ def _work_through(order: WorkOrder, report: Callable[[str], None]) -> bool:
     while todo:
         locked_pieces = []
         for piece in todo:
+            if maker.numbers(piece) is not None:  # another process has made it since the list was written
+                continue
             start = time.perf_counter()
             outcome = maker.make(piece)
             if outcome is False:
                 return False
             if outcome is None:
                 locked_pieces.append(piece)
-            elif time.perf_counter() - start > 0.01:
+            else:
                 report(_progress_line(piece, maker, time.perf_counter() - start))
         if len(locked_pieces) == len(todo):
             time.sleep(_WAIT)
