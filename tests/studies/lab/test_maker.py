@@ -176,6 +176,16 @@ def test_the_cells_of_a_seed_come_from_one_lab(order: WorkOrder, tmp_path: Path)
         assert json.loads(path.read_text())["cells"] == json.loads(ours)["cells"]
 
 
+def test_a_cell_that_is_added_later_adds_its_own_seconds(
+    order: WorkOrder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = "vantage.studies.lab.making.results"
+    monkeypatch.setattr(f"{results}._seconds", lambda maker, cell, seed, result: {digest(result["about"]): 100.0})
+    for cells, seconds in ((ENTRY.cells[1:], 400), (ENTRY.cells, 500)):
+        (path,) = write_collected(order.maker(), (replace(ENTRY, claims=(), cells=cells),), (0,), tmp_path)
+        assert read_results(path)["seconds"] == seconds
+
+
 def test_a_cell_is_collected_when_all_its_measures_are_done(order: WorkOrder, tmp_path: Path) -> None:
     halves = (*NEAREST, ProtocolAccuracy((KNN(k=3),)))
     entry = replace(ENTRY, cells=(replace(ENTRY.cells[0], measures=halves), *ENTRY.cells[1:]))

@@ -61,10 +61,10 @@ def collect(
             _add_seed(entry, cells, str(seed), before)
             continue
         numbers = {name: _numbers(records) for name, records in results.items()}
-        is_new = numbers != before
         _add_seed(entry, cells, str(seed), numbers)
         for name, records in results.items():
             cells[name]["by"] = cells[name].get("by", {}) | _measured_by(records)
+            is_new = numbers[name] != before.get(name)
             for result in records:
                 seconds = _seconds(maker, entry.cell(name), seed, result)
                 (new_seconds if is_new else old_seconds).update(seconds)
