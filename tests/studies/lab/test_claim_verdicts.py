@@ -66,6 +66,17 @@ def test_the_gate_precedes_accuracy_alone() -> None:
     assert "not measured" in judge_claims(ENTRY, unmeasured)[0].reason
 
 
+def test_a_claim_may_have_gates_of_its_own() -> None:
+    """All of them must be passed, and the entry's is not asked then."""
+    other = Gate("theirs", ("raw",), "kNN")
+    rows = numbers(8.0, 5.0, base=1.0)
+    for gates, verdict in (((other,), "supported"), ((other, GATE), "undecided")):
+        first = replace(ENTRY.claims[0], gates=gates)
+        assert verdicts(rows, replace(ENTRY, claims=(first, *ENTRY.claims[1:])))[0] == verdict
+    with pytest.raises(UserError, match="gate of claim 1: there is no cell 'other'"):
+        replace(ENTRY, claims=(replace(ENTRY.claims[0], gates=(Gate("other", ("raw",), "kNN"),)),))
+
+
 def test_a_precondition_that_is_not_reached_makes_void() -> None:
     (*_, last) = judge_claims(ENTRY, numbers(8.0, 5.0, raw=9.0))
     assert last.verdict == "void" and "ours − raw" in last.reason
@@ -126,6 +137,20 @@ def test_a_refuted_claim_gives_the_reasons_that_its_numbers_show() -> None:
     words = verdict_in_words(first)
     assert "; why: theirs is above the base (theirs − base: +" in words and "; why: few classes" in words
     assert "; ruled out: that nothing is learned (base − raw: +" in words and "ours is above the base" not in words
+
+
+def test_what_an_entry_has_said_is_not_said_again() -> None:
+    reason, other = Reason("few classes"), Reason("few images", ruled_out=True)
+    claims = [replace(ENTRY.claims[0], name=name, reasons=reasons) for name, reasons in
+        (("1", (reason,)), ("2", (reason, other)), ("3", (other, reason)))]  # fmt: skip
+    said: dict[str, str] = {}
+    rulings = judge_claims(replace(ENTRY, claims=tuple(claims)), numbers(ours=3.0, theirs=8.0))
+    first, second, third = (verdict_in_words(one, said) for one in rulings)
+    assert first.endswith("; why: few classes")
+    assert second.endswith("; ruled out: few images; as for claim 1") and "few classes" not in second
+    assert third.endswith("; as for claim 2; as for claim 1") and "few" not in third.partition("(kNN)")[2]
+    assert verdict_in_words(rulings[0], said).endswith("; as on the left")
+    assert all("ours − theirs: -5" in words or "ours − theirs: -4.9" in words for words in (first, second, third))
 
 
 def test_reasons_are_given_of_refuted_claims_only() -> None:

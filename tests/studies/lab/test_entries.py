@@ -14,7 +14,9 @@ from vantage.negatives import Sample
 from vantage.studies.lab import (
     ENTRIES,
     Arm,
+    Claim,
     Entry,
+    Untrained,
     WorkOrder,
     completion,
     judge_claims,
@@ -60,6 +62,49 @@ def test_what_is_asked_can_be_measured() -> None:
         for claim in (claim for claim in entry.claims if claim.measure):
             terms = {term.partition(" @ ")[0] for predicate in claim.predicates for term in predicate.terms}
             assert terms <= cells, f"{entry.name}, {claim.name}: {terms - cells}"
+
+
+def test_gates_ask_of_the_base_that_the_arms_continue() -> None:
+    for entry in ENTRIES:
+        for claim in (claim for claim in entry.claims if claim.accuracy and claim.measure):
+            bases = {
+                repr(arm_chain(entry.cell(one.base).experiment)[:1]) for one in claim.gates or (entry.gate,) if one
+            }
+            terms = {term.partition(" @ ")[0] for predicate in claim.predicates for term in predicate.terms}
+            chains = [arm_chain(entry.cell(term).experiment) for term in terms]
+            assert {repr(chain[:1]) for chain in chains if len(chain) > 1} <= bases, f"{entry.name}, {claim.name}"
+
+
+def test_each_base_of_cnce_is_gated_by_its_own_floors() -> None:
+    for name in ("cnce-table-1", "cnce-table-3", "cnce-table-6"):
+        entry = entry_of(name)
+        gates = {one for claim in entry.claims for one in claim.gates} | {entry.gate}
+        assert {one.base for one in gates if one} >= {"IR base", "CMC base"}
+        for gate in (one for one in gates if one):
+            floors = [entry.cell(floor).experiment for floor in gate.floors]
+            assert {floor.arm for floor in floors if isinstance(floor, Untrained)} == {entry.cell(gate.base).experiment}
+            assert len(floors) == 2
+
+
+def test_claims_about_fine_tuning_are_gated() -> None:
+    entry = entry_of("interclr-table-2")
+    assert entry.gate and [claim.name for claim in entry.claims if claim.accuracy] == ["a", "c"]  # b is the gate itself
+
+
+def test_a_claim_that_is_part_of_another_has_no_cells_of_its_own() -> None:
+    parts = [(entry, claim) for entry in ENTRIES for claim in entry.claims if claim.part_of]
+    assert len(parts) == 13
+    for entry, claim in parts:
+        names, _, other = claim.part_of.removeprefix("claims ").removeprefix("claim ").partition(" of ")
+        whole = entry_of(other) if other else entry
+        claims = [one for one in whole.claims if one.name in names.split(" and ")]
+        assert len(claims) == len(names.split(" and ")) and not any(one.part_of for one in claims), claim.part_of
+        assert _experiments(entry, claim) <= set().union(*(_experiments(whole, one) for one in claims)), claim.part_of
+
+
+def _experiments(entry: Entry, claim: Claim) -> set[str]:
+    terms = {term.partition(" @ ")[0] for predicate in claim.predicates for term in predicate.terms}
+    return {repr(entry.cell(term).experiment) for term in terms}
 
 
 def test_the_papers_contradictions_are_found() -> None:
@@ -149,6 +194,10 @@ def test_scale_and_state_are_named() -> None:
         completion(entry, {}) == "0 seeds complete"
         and completion(entry_of("infomin-table-3"), {}) == "not asked at this level"
     )
+    from_scratch = "7,500 training images at 32 px; 14,976 images seen"
+    assert from_scratch in scale_of(entry_of("jcl-figure-2c")), "what is not trained sees no images"
+    words = "29,952 or 89,856 images of warm base, 7,488 of each branch; 7,488 images of each arm from scratch"
+    assert words in scale_of(entry_of("cnce-figure-2a")), "a base that continues another has seen its images too"
     row = {0: 1.0, 1: 1.0}
     numbers = {cell.name: {"linear-cached": row} for cell in entry.runnable_cells if cell.name != "JCL"}
     assert completion(entry, numbers) == "2 seeds complete; still to run: JCL"

@@ -83,6 +83,20 @@ class Reason:
 
 
 @dataclass(frozen=True)
+class Gate:
+    """The requirement that a base has learned something: it must be above raw pixels and above its random encoder."""
+
+    base: str
+    """Name of the base's cell."""
+
+    floors: tuple[str, ...]
+    """Names of the cells that the base must be above."""
+
+    measure: str
+    """The measure by which they are compared."""
+
+
+@dataclass(frozen=True)
 class Claim:
     """A claim of a paper that cells can contradict."""
 
@@ -105,7 +119,11 @@ class Claim:
     """The measure by which the claim is tested here; empty if it is not tested."""
 
     accuracy: bool = False
-    """Whether the claim is about accuracy, so that the gate must be passed first."""
+    """Whether the claim is about accuracy, so that the gates must be passed first."""
+
+    gates: tuple[Gate, ...] = ()
+    """The gates of a claim about accuracy, all of which must be passed; if empty, the entry's. Needed by arms that
+    continue another base than the entry's gate asks of."""
 
     precondition: Predicate | None = None
     """The claim is void unless this holds, by the same measure."""
@@ -116,19 +134,17 @@ class Claim:
     reasons: tuple[Reason, ...] = ()
     """What the page says if the claim is refuted."""
 
+    stand_in: bool = False
+    """Whether the paper's claim is asked of something else here, such as mosaics in place of COCO."""
 
-@dataclass(frozen=True)
-class Gate:
-    """The requirement that a base has learned something: it must be above raw pixels and above its random encoder."""
+    part_of: str = ""
+    """The claims of the same cells that hold this one as a whole, such as "claim 1 of infomin-figure-14"; the page
+    counts such a claim apart. Empty if it stands alone."""
 
-    base: str
-    """Name of the base's cell."""
-
-    floors: tuple[str, ...]
-    """Names of the cells that the base must be above."""
-
-    measure: str
-    """The measure by which they are compared."""
+    @property
+    def is_ours(self) -> bool:
+        """Whether the question is ours: the paper does not ask it, or asks it of something else."""
+        return self.stand_in or self.place == "ours" or self.place.endswith(", ours")
 
 
 @dataclass(frozen=True)
@@ -139,7 +155,7 @@ class Entry:
     """Its name on the command line, such as jcl-table-1."""
 
     paper: str
-    """JCL, CNCE, InterCLR or InfoMin."""
+    """JCL, CNCE, InterCLR or InfoMin; Ours for what no paper asks."""
 
     place: str
     """Table 1, Figure 2a, …"""
@@ -160,7 +176,7 @@ class Entry:
     """What the paper does not say about the runs of the commands, and what they take instead."""
 
     gate: Gate | None = None
-    """The gate that claims about accuracy must pass first."""
+    """The gate that claims about accuracy must pass first, unless they have gates of their own."""
 
     scale: str = ""
     """How the two-cores level differs from the paper, or why there is no such level."""
@@ -177,6 +193,9 @@ class Entry:
             for term in (term for predicate in (*claim.predicates, *shown) for term in predicate.terms):
                 if term.partition(" @ ")[0] not in names:
                     raise UserError(f"{self.name}, claim {claim.name}: there is no cell {term!r}")
+            for name in (name for one in claim.gates for name in (one.base, *one.floors)):
+                if name not in names:
+                    raise UserError(f"{self.name}, gate of claim {claim.name}: there is no cell {name!r}")
         for term in (term for panel in self.panels for term in panel.terms):
             if term.partition(" @ ")[0] not in names:
                 raise UserError(f"{self.name}, picture: there is no cell {term!r}")

@@ -69,10 +69,7 @@ def judge_claims(entry: Entry, numbers: Numbers) -> tuple[ClaimVerdict, ...]:
         name: [(one, tuple(next(results) for _ in contrasts)) for one, contrasts in parts]
         for name, parts in predicates.items()
     }
-    gate_reason = _gate_reason(entry.gate, numbers) if entry.gate else ""
-    return tuple(
-        _claim_verdict(claim, results_by_claim.get(claim.name), numbers, gate_reason, entry) for claim in entry.claims
-    )
+    return tuple(_claim_verdict(claim, results_by_claim.get(claim.name), numbers, entry) for claim in entry.claims)
 
 
 def paper_contrasts(entry: Entry, claim: Claim) -> tuple[tuple[SeedContrast, ...], tuple[str, ...]]:
@@ -97,7 +94,6 @@ def _claim_verdict(
     claim: Claim,
     parts: list[tuple[Predicate, tuple[ContrastResult, ...]]] | None,
     numbers: Numbers,
-    gate_reason: str,
     entry: Entry,
 ) -> ClaimVerdict:
     paper, contradictions = paper_contrasts(entry, claim)
@@ -110,7 +106,7 @@ def _claim_verdict(
         void, reason = _missing_precondition(claim.precondition, numbers, claim.measure)
         if reason:
             return ClaimVerdict(claim, "void" if void else "undecided", results, reason, paper, contradictions)
-    if claim.accuracy and gate_reason:
+    if claim.accuracy and (gate_reason := _closed_gate(claim.gates or (entry.gate,), numbers)):
         return ClaimVerdict(claim, "undecided", results, gate_reason, paper, contradictions)
     fewest = min(one.n for one in results)
     few = f"{fewest} of at least {FEWEST} pairs" if fewest < FEWEST else ""
@@ -129,6 +125,11 @@ def _reasons(claim: Claim, numbers: Numbers) -> tuple[tuple[Reason, ContrastResu
         if reason.predicate.overall_verdict([one.verdict for one in results]) == "supported":
             reasons.append((reason, max(results, key=lambda one: one.p)))
     return tuple(reasons)
+
+
+def _closed_gate(gates: tuple[Gate | None, ...], numbers: Numbers) -> str:
+    """Why a claim about accuracy cannot be decided: the reason of the first gate that is not passed; else empty."""
+    return next((reason for one in gates if one is not None and (reason := _gate_reason(one, numbers))), "")
 
 
 def _gate_reason(gate: Gate, numbers: Numbers) -> str:

@@ -10,21 +10,26 @@ from vantage.recipes import cmc_softmax, instance_discrimination, moco_v1
 from vantage.schedules import Constant
 from vantage.studies.lab.entry import Arm, Cell
 from vantage.studies.lab.measures.vectors import FalseByBand, ProtocolAccuracy
-from vantage.studies.lab.two_cores import IMAGES, QUEUE, base, branch, floors, two_core_run, with_temperature
+from vantage.studies.lab.two_cores import IMAGES, QUEUE, base, branch, floors, gate, two_core_run, with_temperature
 from vantage.training.run import Run
 
 __all__ = [
     "CHANCE",
     "CMC",
     "CMC_BASE",
+    "CMC_FLOORS",
+    "CMC_GATE",
     "FALSE",
     "FLOORS",
     "IR",
     "IR_BASE",
+    "IR_FLOORS",
+    "IR_GATE",
     "KNN",
     "LINEAR",
     "MOCO",
     "MOCO_BASE",
+    "MOCO_GATE",
     "MEASURES",
     "arm",
     "band_terms",
@@ -79,7 +84,21 @@ CMC = with_temperature(cmc_softmax(32), 0.07)
 MOCO_BASE, IR_BASE, CMC_BASE = arm(MOCO), arm(IR), arm(CMC)
 
 FLOORS = floors(MOCO_BASE)
-"""The cells that a base must be above."""
+"""The cells that MoCo's base must be above."""
+
+
+def _own_floors(name: str, base: Arm) -> tuple[Cell, ...]:
+    """The cells that another base must be above, which has views and networks of its own."""
+    return tuple(replace(cell, name=f"{cell.name}, {name}") for cell in floors(base))
+
+
+IR_FLOORS, CMC_FLOORS = _own_floors("IR", IR_BASE), _own_floors("CMC", CMC_BASE)
+"""The same for the bases of IR and CMC."""
+MOCO_GATE, IR_GATE, CMC_GATE = (
+    replace(gate(f"{name} base"), floors=tuple(cell.name for cell in cells))
+    for name, cells in (("MoCo", FLOORS), ("IR", IR_FLOORS), ("CMC", CMC_FLOORS))
+)
+"""The gate of each base."""
 
 
 def table_1_cell(name: str, arm: Arm) -> Cell:

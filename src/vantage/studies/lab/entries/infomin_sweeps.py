@@ -114,8 +114,8 @@ FIGURE_4 = Entry(
         Claim("1", "accuracy rises as I_NCE falls", "§3.3", (Correlation(_COLORS, SHARED, negative=True),), (), LINEAR,
             True),
         Claim("2", "so does the mean IoU", "§3.3", (Correlation(_COLORS, SHARED, negative=True),), (), MIOU, True,
-            note="mosaics of four images of CIFAR-10 (JPEG) in place of NYU-v2; random encoders were not asked, and may"
-            " have the same order"),
+            stand_in=True, note="mosaics of four images of CIFAR-10 (JPEG) in place of NYU-v2; random encoders were not"
+            " asked, and may have the same order"),
         Claim("3", "Lab and YDbDr are alike, within 1 point", "§4.2.1", (Close(("Lab", "YDbDr"), 1.0),), (), LINEAR,
             True),
         Claim("4", "the gain over a random encoder rises as I_NCE falls", "ours", (Correlation(_COLORS, SHARED, True,
@@ -131,8 +131,7 @@ FIGURE_4 = Entry(
 
 _CROP, _JITTER = _row("c", ".02", ".08", ".2", ".4", ".7"), _row("x", ".125", ".5", "1", "1.5", "2.5")
 
-_BASE = "MLP, c .2"
-_FLOORS, _GATE = floors_of(_BASE, CROPS)
+_FLOORS, _GATE = floors_of("MLP, c .2", CROPS)
 
 FIGURE_5 = Entry(
     "infomin-figure-5",
@@ -141,9 +140,10 @@ FIGURE_5 = Entry(
     "crop bound and jitter: extract of figures 13 and 14",
     cells=(*_FLOORS, *_cells({name: arm for name, arm in {**CROPS, **JITTERS}.items() if name.startswith("MLP")})),
     claims=(
-        Claim("1", "the best crop bound is .2", "§3.4", _best(_CROP[:1], 2), (), LINEAR, True),
+        Claim("1", "the best crop bound is .2", "§3.4", _best(_CROP[:1], 2), (), LINEAR, True,
+            part_of="claim 2 of infomin-figure-13"),
         Claim("2", "the best jitter is 1", "§3.4", _best(_JITTER[:1], 2), (), LINEAR, True,
-            reasons=_unlearned("MLP, x 2.5", "MLP, x .125")),
+            part_of="claim 1 of infomin-figure-14", reasons=_unlearned("MLP, x 2.5", "MLP, x .125")),
     ),
     commands=(_command("crop"), _command("jitter")),
     gate=_GATE,

@@ -30,7 +30,7 @@ FIGURE_7 = Entry(
         Claim("1", "unsupervised: a reverse U with its top inside", "§4.2", (), note=_ONE_LEVEL),
         Claim("2", "semi-supervised spreads less", "§4.2", tuple(Beats(f"{space}, unsupervised",
             f"{space}, semi-supervised") for space in LEARNED_ROWS), ("SD",), f"{LINEAR}{SPREAD}",
-            note=f"over seeds instead of flows, {SPREADS}"),
+            note=f"over seeds instead of flows, {SPREADS}", part_of="claim 4 of infomin-table-5"),
         Claim("3", "semi-supervised is nearer to the top", "§4.2", (), note=_ONE_LEVEL),
         Claim("4", "most unsupervised runs share too little", "§4.2", (), note=_ONE_LEVEL),
         Claim("a", "over raw and learned views of both spaces, accuracy rises as I_NCE falls", "ours",
@@ -51,6 +51,7 @@ FIGURE_8 = Entry(
     claims=(
         Claim("1", "learned views are above raw ones, each backbone and space", "§4.2.2",
             tuple(Beats(*pair) for pair in zip(_SEMI, _RAW, strict=True)), ("accuracy",), LINEAR, True,
+            part_of="claim 3 of infomin-table-5",
             note=f"{_ONE_BACKBONE}: claim 3 of infomin-table-5 again"),
         Claim("2", "the gain is larger in RGB than in YDbDr", "§4.2.2",
             (Gains((_SEMI[0], _RAW[0]), (_SEMI[1], _RAW[1])),), (), LINEAR, True),

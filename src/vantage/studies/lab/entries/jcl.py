@@ -72,7 +72,7 @@ TABLE_1 = Entry(
             note="MoCo v1 is not among these cells: claim c of infomin-table-6 asks this"),
         Claim("a", "JCL is above MoCo v2 by nearest neighbors", "ours", _each("JCL", "MoCo v2"), (), KNN, True),
         Claim("b", "the variance term helps: JCL is above λ 0", "ours", _each("JCL", "JCL, λ 0"), (), LINEAR, True,
-            reasons=(
+            part_of="claim 3 of jcl-figure-2b", reasons=(
                 Reason("in so short a branch the variance term holds images together: JCL's vectors are less uniform"
                     " than those of λ 0", Beats("JCL", "JCL, λ 0"), "uniformity"),
                 _SCALE,
@@ -133,9 +133,9 @@ TABLE_2 = Entry(
             (Order(("random", "MoCo", "MoCo v2", "JCL")),), ("box", "mask", "keypoint"),
             note=f"{_COCO}: claims a and b ask this of mosaics, without MoCo"),
         Claim("a", "every pretraining here is above no pretraining: mean IoU of a decoder for mosaics",
-            "§4.3, for mosaics", (*_each("MoCo v2", "random"), *_each("JCL", "random")), (), MIOU),
+            "§4.3, for mosaics", (*_each("MoCo v2", "random"), *_each("JCL", "random")), (), MIOU, stand_in=True),
         Claim("b", "JCL is above MoCo v2: mean IoU of that decoder", "§4.3, for mosaics", _each("JCL", "MoCo v2"), (),
-            MIOU),
+            MIOU, stand_in=True),
     ),
     commands=tuple(f"vantage export runs/{recipe} --to detectron2 --out detectron2/{recipe}"
         for recipe in ("jcl", "moco_v2", "moco_v1")),
@@ -164,7 +164,7 @@ FIGURE_3 = Entry(
         Claim("3a.2", "so are its 10, 50 and 90 % quantiles", "figure",
             tuple(Beats(term, term.replace("JCL", "MoCo v2")) for term in _DEEP), (), ALIKE, reasons=_SPREAD),
         Claim("3b.1", "JCL's variance is below MoCo v2's", "§4.5", _each("MoCo v2", "JCL"), (), "variance",
-            note="for unit vectors (1 − similarity)/128: claim 3a.1 again", reasons=_SPREAD),
+            note="for unit vectors (1 − similarity)/128: claim 3a.1 again", reasons=_SPREAD, part_of="claim 3a.1"),
         Claim("3b.2", "so are the quantiles of the variance", "figure", (),
             note="the quantiles of claim 3a.2, since variance is (1 − similarity)/128"),
         Claim("a", "JCL separates images better: within − between", "ours", _each("JCL", "MoCo v2"), (),

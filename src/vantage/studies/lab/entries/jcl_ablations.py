@@ -47,7 +47,8 @@ FIGURE_2A = Entry(
     cells=(*FLOORS, *ARMS[:2], *(Cell(name, with_keys(keys), _MEASURES) for name, keys in _TRAINED.items())),
     gate=GATE,
     claims=(
-        Claim("1", "five keys are above one", "§4.4.1", (Beats("JCL", "MoCo v2"),), (), LINEAR, True, note=_SAME),
+        Claim("1", "five keys are above one", "§4.4.1", (Beats("JCL", "MoCo v2"),), (), LINEAR, True, note=_SAME,
+            part_of="claim 1 of jcl-table-1"),
         Claim("2", "5, 7, 9 and 11 keys are within ± .5", "§4.4.1",
             (Close(("JCL", "seven keys", "nine keys", "eleven keys"), 0.5),), (), LINEAR, True),
         Claim("3", "cost rises with M′", "§4.4.1", (), note="arithmetic: an image costs 3 + M′ forward passes"),
@@ -110,7 +111,7 @@ FIGURE_2C = Entry(
         Claim("1", "the best τ lies inside the range", "§4.4.3", (InteriorPeak(tuple(_TEMPERATURES)),), (), LINEAR,
             True),
         Claim("2", "the best τ is .2", "§4.4.3", (Highest("τ .2", ("τ .07", "τ .1", "τ .4", "τ .8")),), (), LINEAR,
-            True),
+            True, part_of="claims 3 and 4"),
         Claim("3", "a larger τ is worse than .2", "§4.4.3", (Highest("τ .2", ("τ .4", "τ .8")),), (), LINEAR, True),
         Claim("4", "a smaller τ is worse than .2", "§4.4.3", (Highest("τ .2", ("τ .07", "τ .1")),), (), LINEAR, True),
     ),

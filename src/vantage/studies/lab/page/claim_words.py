@@ -13,11 +13,19 @@ _MOST = 3
 """How many contrasts of the paper's numbers fit on a line; of our own only the least certain one is shown."""
 
 
-def verdict_in_words(one: ClaimVerdict) -> str:
-    """The verdict on a claim, what it rests on, and, if it is refuted, the reasons."""
+def verdict_in_words(one: ClaimVerdict, said: dict[str, str] | None = None) -> str:
+    """The verdict on a claim, what it rests on, and, if it is refuted, the reasons. What `said` holds, by the claim
+    that said it first, is referred to; what is new is added to it."""
+    said = {} if said is None else said
     word = f"**{one.verdict}**" if one.verdict in ("supported", "refuted") else one.verdict
-    parts = (ours_in_words(one) if one.results else "", one.reason, *map(_reason, one.reasons))
-    return ": ".join((word, "; ".join(part for part in parts if part))) if any(parts) else word
+    words = [part for part in (one.reason, *map(_reason, one.reasons)) if part]
+    new = [part for part in words if part not in said]
+    earlier = dict.fromkeys(said[part] for part in words if part in said)
+    for part in new:
+        said[part] = one.claim.name
+    referred = [f"as for claim {name}" if name != one.claim.name else "as on the left" for name in earlier]
+    parts = [ours_in_words(one)] * bool(one.results) + new + referred
+    return ": ".join((word, "; ".join(parts))) if parts else word
 
 
 def paper_in_words(one: ClaimVerdict) -> str:

@@ -1,20 +1,19 @@
 """The page of claims: counts, and for each claim the paper's value, ours and the verdict, with pictures."""
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 from vantage.storage.files import write_result
 from vantage.storage.tables import Table
 from vantage.studies.lab.entry import Arm, Entry, Untrained
-from vantage.studies.lab.levels import LEVELS, Level
+from vantage.studies.lab.levels import LEVELS
 from vantage.studies.lab.making.maker import arm_chain, arm_of
 from vantage.studies.lab.making.results import numbers_in
 from vantage.studies.lab.page.claim_words import paper_in_words, verdict_in_words
+from vantage.studies.lab.page.counts import LevelResults, count_table, entry_table
 from vantage.studies.lab.page.figure import draw
 from vantage.studies.lab.page.points import Box, boxes
-from vantage.studies.lab.verdicts import VERDICTS, ClaimVerdict, Numbers, judge_claims
+from vantage.studies.lab.verdicts import Numbers, judge_claims
 
 __all__ = ["PICTURES", "page", "picture_boxes", "publish", "scale_of", "completion"]
 
@@ -28,6 +27,10 @@ reasons are written by us. Every table and figure of JCL, CNCE (Ring), InterCLR 
 is an entry of the lab, and its claims are predicates over the entry's cells. The same question is asked at a small
 scale, which is stated for each entry: on two cores, and for some entries on one GPU with a larger network trained for
 longer. A verdict applies to that scale, not to the paper's.
+
+The first table counts verdicts, *papers* and *ours* apart. Ours are claims marked "ours", and stand-ins, which ask a
+paper's claim of something else, such as mosaics of four images in place of COCO. A claim that is part of another one,
+decided by the same cells, is counted under *repeated* only. The second table leads to the entries.
 
 * A difference is paired by seed: the same base checkpoint, order of images and test images. "Ours" is its mean with
   the 95 % t interval in brackets. *n* is the number of pairs. *p* is that of a paired t test after Holm's correction
@@ -45,6 +48,7 @@ longer. A verdict applies to that scale, not to the paper's.
   tested at this level, for the reason given.
 * *Why* and *ruled out* follow a refuted claim: what the numbers of the same entry show about the reason, with a
   difference and an interval of its own, without correction; a reason without a difference is our reading.
+* What a note or a reason of the same entry already says is not repeated: *as for claim 1*.
 * Every predicate is also applied to the paper's own numbers; ✗ marks numbers that contradict the paper's text.
 * Pictures: a large point is a mean over seeds with its 95 % t interval (with three seeds or more), a faint line
   connects the points of a seed, and hollow points are the paper's. Verdicts are about differences within seeds, so the
@@ -56,7 +60,7 @@ longer. A verdict applies to that scale, not to the paper's.
 def page(entries: Sequence[Entry], folder: Path) -> str:
     """The whole page, made from the results in a folder."""
     results = {entry.name: _results_by_level(entry, folder) for entry in entries}
-    parts = [_INTRODUCTION, _counts(entries, results)]
+    parts = [_INTRODUCTION, count_table(entries, results), entry_table(entries, results)]
     for paper in dict.fromkeys(entry.paper for entry in entries):
         parts.append(f"## {paper}\n")
         parts += [_section(entry, results[entry.name]) for entry in entries if entry.paper == paper]
@@ -80,38 +84,38 @@ def picture_boxes(entry: Entry, folder: Path) -> tuple[Box, ...]:
     return boxes(entry, [(level.words, numbers_in(level.folder(folder), level.entry(entry))) for level in levels])
 
 
-@dataclass(frozen=True)
-class _LevelResults:
-    """An entry at one level."""
-
-    level: Level
-    entry: Entry
-    numbers: Numbers
-    rulings: tuple[ClaimVerdict, ...]
-
-
-def _results_by_level(entry: Entry, folder: Path) -> tuple[_LevelResults, ...]:
+def _results_by_level(entry: Entry, folder: Path) -> tuple[LevelResults, ...]:
     """The entry at the two-cores level, and at every other level that has numbers for it."""
     results = []
     for level in LEVELS:
         entry_here = level.entry(entry)
         numbers = numbers_in(level.folder(folder), entry_here)
         if numbers or not results:
-            results.append(_LevelResults(level, entry_here, numbers, judge_claims(entry_here, numbers)))
+            results.append(LevelResults(level, entry_here, numbers, judge_claims(entry_here, numbers)))
     return tuple(results)
 
 
 def scale_of(entry: Entry) -> str:
     """The scale of an entry at its level, in words."""
-    arms = [arm for cell in entry.runnable_cells for arm in arm_chain(arm_of(cell.experiment))]
-    if not arms:
+    images = [one for cell in entry.runnable_cells if isinstance(one := arm_of(cell.experiment), Arm)]
+    if not images:
         return ""
-    bases = sorted({_views(arm) for arm in arms if arm.start is None})
-    branches = sorted({_views(arm) for arm in arms if arm.start is not None})
-    size = sorted({arm.run.data.max_images for arm in arms})
-    words = f"{', '.join(dict.fromkeys(arm.images for arm in arms))}, {_alternatives(size)} training images at 32 px"
-    words += f"; {_alternatives(bases)} images {'of warm base' if branches else 'seen'}"
-    return words + (f", {_alternatives(branches)} of each branch" if branches else "")
+    size = sorted({arm.run.data.max_images for arm in images})
+    words = f"{', '.join(dict.fromkeys(arm.images for arm in images))}, {_alternatives(size)} training images at 32 px"
+    arms = [cell.experiment for cell in entry.runnable_cells if isinstance(cell.experiment, Arm)]
+    return f"{words}; {_training_length(arms)}" if arms else words
+
+
+def _training_length(arms: Sequence[Arm]) -> str:
+    """How many images trained arms see, in words; what a baseline would have seen does not count."""
+    starts = [arm.start for arm in arms if arm.start is not None]
+    alone = sorted({_views(arm) for arm in arms if arm.start is None and arm not in starts})
+    if not starts:
+        return f"{_alternatives(alone)} images seen"
+    bases = sorted({sum(map(_views, arm_chain(start))) for start in starts})
+    branches = sorted({_views(arm) for arm in arms if arm.start is not None and arm not in starts})
+    words = f"{_alternatives(bases)} images of warm base, {_alternatives(branches)} of each branch"
+    return words + (f"; {_alternatives(alone)} images of each arm from scratch" if alone else "")
 
 
 def completion(entry: Entry, numbers: Numbers) -> str:
@@ -138,28 +142,16 @@ def _alternatives(numbers: Sequence[int]) -> str:
     return " or ".join(f"{number:,}" for number in numbers)
 
 
-def _counts(entries: Sequence[Entry], results: Mapping[str, tuple[_LevelResults, ...]]) -> str:
-    rows = []
-    for level in LEVELS:
-        each = [(entry, one) for entry in entries for one in results[entry.name] if one.level == level]
-        for paper in (*dict.fromkeys(entry.paper for entry, _ in each), *([""] if each else [])):
-            rulings = [one for entry, here in each if paper in ("", entry.paper) for one in here.rulings]
-            verdicts = Counter(one.verdict for one in rulings)
-            wrong = sum(bool(one.contradictions) for one in rulings)
-            counts = (*(str(verdicts[name]) for name in VERDICTS), str(wrong) if level is LEVELS[0] else "")
-            rows.append((f"{paper or 'all'}, {level.words}", *counts))
-    return Table(("paper", *VERDICTS, "✗ by its own numbers"), tuple(rows)).markdown() + "\n"
-
-
-def _section(entry: Entry, levels: tuple[_LevelResults, ...]) -> str:
+def _section(entry: Entry, levels: tuple[LevelResults, ...]) -> str:
     head = f"### {entry.name}\n\n{entry.paper}, {entry.place}: {entry.summary}."
     scales = [f"{_capital(one.level.words)}: {_scale(one)}" for one in levels]
     claims = zip(*(one.rulings for one in levels), strict=True)
+    said: dict[str, str] = {}
     lines = [
         (
             f"{same[0].claim.name}. {same[0].claim.text} ({same[0].claim.place})",
             paper_in_words(same[0]),
-            *map(verdict_in_words, same),
+            *(verdict_in_words(one, said) for one in same),
         )
         for same in claims
     ]
@@ -168,7 +160,7 @@ def _section(entry: Entry, levels: tuple[_LevelResults, ...]) -> str:
     return "\n\n".join((head, *scales, table, _picture(entry, levels))) + "\n"
 
 
-def _picture(entry: Entry, levels: tuple[_LevelResults, ...]) -> str:
+def _picture(entry: Entry, levels: tuple[LevelResults, ...]) -> str:
     """The picture with its axes in words, or the reason why there is none."""
     if points := boxes(entry, [(one.level.words, one.numbers) for one in levels]):
         axes = "; ".join(dict.fromkeys(box.panel.axes for box in points))
@@ -183,7 +175,7 @@ def _capital(words: str) -> str:
     return words[0].upper() + words[1:]
 
 
-def _scale(level: _LevelResults) -> str:
+def _scale(level: LevelResults) -> str:
     entry = level.entry
     scale = "; ".join(part for part in (scale_of(entry), entry.scale) if part)
     state = f" {_capital(completion(entry, level.numbers))}." if entry.runnable_cells else ""

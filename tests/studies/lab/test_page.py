@@ -1,0 +1,77 @@
+"""The tables at the top of the page of claims, and what its sections do not repeat."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+from vantage.studies.lab import ENTRIES, page
+from vantage.studies.lab.levels import LEVELS
+from vantage.studies.lab.page.counts import LevelResults, count_table, entry_table
+from vantage.studies.lab.verdicts import ClaimVerdict
+
+RESULTS = "benchmarks/results/claims"
+CLAIM = replace(ENTRIES[0].claims[0], part_of="", stand_in=False, place="§1")
+ENTRY = replace(ENTRIES[0], claims=())
+
+
+def ruling(verdict: str, place: str = "§1", stand_in: bool = False, part_of: str = "") -> ClaimVerdict:
+    return ClaimVerdict(replace(CLAIM, place=place, stand_in=stand_in, part_of=part_of), verdict)
+
+
+def tables(*rulings: ClaimVerdict) -> list[dict[str, str]]:
+    """The rows of both tables for one entry at the first level."""
+    results = {ENTRY.name: (LevelResults(LEVELS[0], ENTRY, {}, rulings),)}
+    rows: list[dict[str, str]] = []
+    for table in (count_table((ENTRY,), results), entry_table((ENTRY,), results)):
+        head, _, first, *_ = ([cell.strip() for cell in line[2:-2].split(" | ")] for line in table.splitlines())
+        rows.append(dict(zip(head, first, strict=True)))
+    return rows
+
+
+def test_the_papers_claims_and_ours_are_counted_apart() -> None:
+    counts, overview = tables(
+        ruling("supported"),
+        ruling("supported", "ours"),
+        ruling("supported", "§4.2, ours"),
+        ruling("refuted", "§4.3, for mosaics", stand_in=True),
+        ruling("refuted", part_of="claim 1"),
+        ruling("undecided"),
+        ruling("void"),
+        ruling("not asked", "ours"),
+    )
+    assert counts == {
+        "claims": "JCL, two cores",
+        "supported, papers": "1",
+        "supported, ours": "2",
+        "refuted, papers": "0",
+        "refuted, ours": "1",
+        "undecided, papers": "1",
+        "undecided, ours": "0",
+        "void": "1",
+        "not run": "0",
+        "not asked": "1",
+        "repeated": "1",
+        "✗ by its own numbers": "0",
+    }
+    assert overview["entry"] == "[jcl-table-1](#jcl-table-1)" and overview["what is compared"].startswith("Table 1: ")
+    assert overview["two cores"] == "3 supported, 2 refuted, 1 undecided, 1 void, 1 not asked"
+
+
+def test_every_claim_is_counted_once(repository: Path) -> None:
+    text = page(ENTRIES, repository / RESULTS)
+    (row,) = re.findall(r"^\| all, two cores(.*)\|$", text, re.MULTILINE)
+    counts = [int(cell) for cell in row.split("|")[1:]]
+    assert sum(counts[:-1]) == sum(len(entry.claims) for entry in ENTRIES)
+
+
+def test_the_page_leads_to_every_entry(repository: Path) -> None:
+    text = page(ENTRIES, repository / RESULTS)
+    overview = text.partition("\n## ")[0]
+    for entry in ENTRIES:
+        assert f"[{entry.name}](#{entry.name})" in overview and f"\n### {entry.name}\n" in text
+
+
+def test_a_section_gives_a_reason_once(repository: Path) -> None:
+    for section in page(ENTRIES, repository / RESULTS).split("\n### ")[1:]:
+        reasons = [part for part in re.split("; | \\| ", section) if part.startswith(("why: ", "ruled out: "))]
+        assert len(set(reasons)) == len(reasons), section.partition("\n")[0]
