@@ -24,8 +24,8 @@ class LabOptions:
     """The options of the lab."""
 
     names: Annotated[tuple[str, ...], Word("ENTRY", positional=True)] = ()
-    """Entries, such as jcl-table-1. A paper (jcl, cnce, interclr, infomin) means all its entries, and `all` means every
-    entry. If omitted, entries are listed with their state."""
+    """Entries, such as jcl-table-1. A paper (jcl, cnce, interclr, infomin) means all its entries, `ours` those that no
+    paper has, and `all` every entry. If omitted, entries are listed with their state."""
 
     level: Literal["smoke", "two-cores", "one-gpu", "paper"] = "two-cores"
     """smoke: a minute each, on photographs that need no file, and no claim is judged; two-cores: hours; one-gpu: a

@@ -20,8 +20,9 @@ IMAGES, BATCH, KEYS, LONGER = 22_500, 256, 4_096, 10
 
 
 def one_gpu(entry: Entry) -> Entry:
-    """The entry with a ResNet-9 of width 32 in place of four convolutions, three times as many images, ten times as
-    many epochs, batches and learning rates four times as large, and twice as many negatives. Toys are left out."""
+    """The entry with a ResNet-9 of width 32 in place of four convolutions (or of a narrower ResNet-9), three times as
+    many images, ten times as many epochs, batches of 256 with learning rates to match, and twice as many negatives.
+    Toys are left out."""
     return replace(entry, cells=tuple(_larger_cell(cell) for cell in entry.cells))
 
 
@@ -35,6 +36,8 @@ def _larger(run: Run) -> Run:
         match part:
             case Convolutions():
                 return ResNet9(part.widths[0], in_channels=part.in_channels)
+            case ResNet9():
+                return replace(part, width=2 * part.width)
             case Queue() if part.length == QUEUE:
                 return Queue(KEYS)
             case Sample() if part.count == QUEUE:

@@ -1,11 +1,11 @@
 """The two-cores level: recipes on a small network, with as many images as one core can process in minutes."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from vantage.branch import Branch
 from vantage.composition.fitting import everywhere
-from vantage.encoders import Convolutions, Encoder, LinearHead, PerView, ResNet
+from vantage.encoders import Convolutions, Encoder, LinearHead, PerView, ResNet, ResNet9
 from vantage.estimators import InfoNCE
 from vantage.facts.results import BASELINES, RANDOM_ENCODER, RAW_PIXELS
 from vantage.memory import InBatch, Queue
@@ -17,7 +17,18 @@ from vantage.studies.lab.entry import Arm, Cell, Gate, Untrained
 from vantage.studies.lab.measures.vectors import ProtocolAccuracy
 from vantage.training.run import Data, Hardware, Monitoring, Run
 
-__all__ = ["IMAGES", "QUEUE", "base", "branch", "floors", "gate", "halves_in_batch", "two_core_run", "with_temperature"]
+__all__ = [
+    "IMAGES",
+    "QUEUE",
+    "Scale",
+    "base",
+    "branch",
+    "floors",
+    "gate",
+    "halves_in_batch",
+    "two_core_run",
+    "with_temperature",
+]
 
 IMAGES, BATCH, QUEUE = 7_500, 64, 2_048
 """Training images of a set (equally many of each class), batch size, and keys in a queue."""
@@ -28,22 +39,41 @@ _RATE = 0.03
 short."""
 
 
-def two_core_run(run: Run, epochs: int, falling: bool = False) -> Run:
-    """A recipe for 32 pixels with four convolutions, trained on `IMAGES` images: queues of `QUEUE` keys, a tenth of
-    each class held out, and a learning rate that is constant or, with `falling`, follows half a cosine to 0."""
-    run = run.fit(IMAGES, BATCH).rescale(BATCH, epochs)
+@dataclass(frozen=True)
+class Scale:
+    """The network of an entry's runs, and how many images they see."""
+
+    images: int = IMAGES
+    """Training images, equally many of each class."""
+
+    batch_size: int = BATCH
+    """Images per step; the learning rate follows it."""
+
+    backbone: Convolutions | ResNet9 = Convolutions((32, 64, 128, 256))
+    """The network in place of the recipe's ResNet."""
+
+
+_USUAL = Scale()
+"""The scale of most entries."""
+
+
+def two_core_run(run: Run, epochs: int, falling: bool = False, scale: Scale = _USUAL) -> Run:
+    """A recipe for 32 pixels with a small network, trained on few images: queues of `QUEUE` keys, a tenth of each
+    class held out, and a learning rate that is constant or, with `falling`, follows half a cosine to 0."""
+    run = run.fit(scale.images, scale.batch_size).rescale(scale.batch_size, epochs)
+    rate = _RATE * scale.batch_size / BATCH
 
     def smaller(part: Any) -> Any:
         if isinstance(part, ResNet):
-            return Convolutions((32, 64, 128, 256), in_channels=part.in_channels)
+            return replace(scale.backbone, in_channels=part.in_channels)
         return Queue(QUEUE) if isinstance(part, Queue) else part
 
     return replace(
         run,
         encoders=everywhere(run.encoders, smaller),
         branches=everywhere(run.branches, smaller),
-        learning_rate=CosineByStep(_RATE) if falling else StepDecay(_RATE, milestones=()),
-        data=Data(hold_out=0.1, max_images=IMAGES),
+        learning_rate=CosineByStep(rate) if falling else StepDecay(rate, milestones=()),
+        data=Data(hold_out=0.1, max_images=scale.images),
         hardware=Hardware(),
         monitoring=Monitoring(checkpoint_minutes=2.0),
     )
@@ -66,14 +96,14 @@ def with_temperature(run: Run, temperature: float) -> Run:
     return replace(run, branches=branches)
 
 
-def base(run: Run, epochs: int = 4) -> Arm:
+def base(run: Run, epochs: int = 4, scale: Scale = _USUAL) -> Arm:
     """A warm base: trained from scratch at a constant learning rate."""
-    return Arm(two_core_run(run, epochs))
+    return Arm(two_core_run(run, epochs, scale=scale))
 
 
-def branch(run: Run, start: Arm, epochs: int = 1) -> Arm:
+def branch(run: Run, start: Arm, epochs: int = 1, scale: Scale = _USUAL) -> Arm:
     """A base continued under another recipe, with a learning rate that falls to 0."""
-    return Arm(two_core_run(run, epochs, falling=True), start.images, start)
+    return Arm(two_core_run(run, epochs, falling=True, scale=scale), start.images, start)
 
 
 def floors(arm: Arm, *more: Measure) -> tuple[Cell, Cell]:

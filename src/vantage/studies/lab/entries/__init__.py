@@ -1,6 +1,15 @@
-"""The tables and figures of the four papers, each in the modules of its paper."""
+"""The tables and figures of the four papers, each in the modules of its paper, and a question of ours."""
 
-from vantage.studies.lab.entries import cnce, cnce_toys, infomin, infomin_detection, infomin_views, interclr, jcl
+from vantage.studies.lab.entries import (
+    cnce,
+    cnce_toys,
+    combinations,
+    infomin,
+    infomin_detection,
+    infomin_views,
+    interclr,
+    jcl,
+)
 from vantage.studies.lab.entry import Entry
 
 __all__ = ["ENTRIES"]
@@ -13,5 +22,6 @@ ENTRIES: tuple[Entry, ...] = (
     *infomin.ENTRIES,
     *infomin_views.ENTRIES,
     *infomin_detection.ENTRIES,
+    *combinations.ENTRIES,
 )
-"""All entries, in the order of the papers."""
+"""All entries, in the order of the papers; then ours."""

@@ -26,7 +26,8 @@ Written by `vantage reproduce --page`; its numbers, verdicts and pictures come f
 reasons are written by us. Every table and figure of JCL, CNCE (Ring), InterCLR and InfoMin that reports an experiment
 is an entry of the lab, and its claims are predicates over the entry's cells. The same question is asked at a small
 scale, which is stated for each entry: on two cores, and for some entries on one GPU with a larger network trained for
-longer. A verdict applies to that scale, not to the paper's.
+longer. A verdict applies to that scale, not to the paper's. The last entry is ours: parts of all four papers in one
+run.
 
 The first table counts verdicts, *papers* and *ours* apart. Ours are claims marked "ours", and stand-ins, which ask a
 paper's claim of something else, such as mosaics of four images in place of COCO. A claim that is part of another one,

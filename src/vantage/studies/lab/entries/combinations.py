@@ -1,0 +1,96 @@
+"""Parts of all four papers in one run, and the same run without the part of one paper: a question of ours."""
+
+# fmt: off
+
+from dataclasses import replace
+
+from vantage.encoders import Momentum, ResNet9
+from vantage.estimators import InfoNCE
+from vantage.recipes import everything, interclr_moco, moco_v2
+from vantage.schedules import Constant
+from vantage.studies.lab.entry import Cell, Claim, Entry
+from vantage.studies.lab.judging.predicates import Beats
+from vantage.studies.lab.measures.vectors import FalseByBand, ProtocolAccuracy
+from vantage.studies.lab.panel import Panel
+from vantage.studies.lab.two_cores import Scale, base, branch, floors, gate, with_temperature
+from vantage.training.run import Run
+from vantage.views import WithJigsaw, infomin_views, moco_v2_views, pycontrast_jigsaw
+
+__all__ = ["ENTRIES"]
+
+LINEAR, KNN = "linear-cached", "knn"
+_SCALE, _EPOCHS = Scale(images=10_240, batch_size=256, backbone=ResNet9(16)), 1
+_MOCO, _WHOLE = with_temperature(moco_v2(32), 0.2), everything(32)
+_BASE = replace(base(_MOCO, 20, _SCALE), images="cifar-10")
+_WITHIN, _JIGSAW, _BETWEEN = _WHOLE.branches
+
+
+def _without_jcl() -> Run:
+    """One key and InfoNCE, in place of five keys and their closed form."""
+    within, jigsaw = (replace(one, estimator=InfoNCE(0.2), keys=(1,)) for one in (_WITHIN, _JIGSAW))
+    views = WithJigsaw(infomin_views(32), pycontrast_jigsaw(32))
+    return replace(_WHOLE, views=views, branches=(within, replace(jigsaw, query=2), _BETWEEN))
+
+
+def _without_ring() -> Run:
+    """The whole queue within images, and InterCLR's semi-hard rows between them."""
+    within, jigsaw = (replace(one, negatives=()) for one in (_WITHIN, _JIGSAW))
+    between = replace(_BETWEEN, negatives=interclr_moco(32).branches[1].negatives)
+    return replace(_WHOLE, branches=(within, jigsaw, between))
+
+
+def _without_interclr() -> Run:
+    """No contrast between images; the image and its jigsaw have half the loss each, as in InfoMin."""
+    return replace(_WHOLE, branches=tuple(replace(one, weight=Constant(0.5)) for one in (_WITHIN, _JIGSAW)))
+
+
+def _without_infomin() -> Run:
+    """MoCo v2's views, and no jigsaw, whose weight the image has."""
+    assert isinstance(_WHOLE.encoders, Momentum)
+    encoders = replace(_WHOLE.encoders, encoder=replace(_WHOLE.encoders.encoder, jigsaw=None))
+    within = replace(_WITHIN, weight=Constant(0.75))
+    return replace(_WHOLE, views=moco_v2_views(32, count=6), encoders=encoders, branches=(within, _BETWEEN))
+
+
+_RUNS = {
+    "MoCo v2": _MOCO,
+    "everything": _WHOLE,
+    "without JCL's keys": _without_jcl(),
+    "without Ring's negatives": _without_ring(),
+    "without InterCLR's clusters": _without_interclr(),
+    "without InfoMin's views": _without_infomin(),
+}
+_CELLS = tuple(Cell(name, branch(run, _BASE, _EPOCHS, _SCALE), (ProtocolAccuracy(),)) for name, run in _RUNS.items())
+_NAMES = ("base", *_RUNS)
+
+
+def _above(number: str, other: str, text: str, measure: str = LINEAR) -> Claim:
+    return Claim(number, text, "ours", (Beats("everything", other),), (), measure, True)
+
+
+EVERYTHING = Entry(
+    "ours-everything",
+    "Ours",
+    "All four papers in one run",
+    "the recipe everything, the same without the part of one paper, and MoCo v2",
+    cells=(*floors(_BASE), Cell("base", _BASE, (ProtocolAccuracy(), FalseByBand())), *_CELLS),
+    claims=(
+        _above("1", "MoCo v2", "all four papers together are above MoCo v2"),
+        _above("2", "without JCL's keys", "JCL helps: five keys in closed form are above one key"),
+        _above("3", "without Ring's negatives", "Ring helps: its negatives are above the whole queue and InterCLR's"),
+        _above("4", "without InterCLR's clusters", "InterCLR helps: with the contrast between images it is above that"
+            " within images alone"),
+        _above("5", "without InfoMin's views", "InfoMin helps: its views and its jigsaw are above MoCo v2's views"),
+        _above("6", "MoCo v2", "claim 1 by nearest neighbors", KNN),
+    ),
+    commands=tuple(f"vantage pretrain {recipe} --data CIFAR10#train --size 32 --out runs/{recipe}_32"
+        for recipe in ("everything", "moco_v2")),
+    gate=gate("base"),
+    panels=(Panel(LINEAR, {"": _NAMES}), Panel(KNN, {"": _NAMES})),
+    scale="ResNet-9 of width 16 on CIFAR-10 (JPEG), batches of 256; MoCo v2 at τ .2 and as the base; arms see equally"
+        " many images, of which everything encodes six views and a jigsaw; the ring is annealed over the first half of"
+        " a branch, as by the recipe",
+)
+
+ENTRIES = (EVERYTHING,)
+"""The combinations that are tested."""
