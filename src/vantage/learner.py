@@ -90,8 +90,7 @@ class Learner(nn.Module):
         self, views: list[Float[Tensor, "b ..."]], image: Int[Tensor, "b"], step: int, seeds: StepSeeds
     ) -> Step:
         """`forward` with the seeds given. `compile_learner` may put a compiled version here."""
-        queries = self.networks.queries({n: views[n] for n in self.query_views})
-        vectors = self.networks.keys({n: views[n] for n in self.key_views}, queries, seeds.orders)
+        queries, vectors = self.encode(views, seeds.orders)
         keys, branches = GatheredKeys(vectors, processes.gather(image)), self._now()
         with torch.autocast(image.device.type, enabled=False):
             contrasts = [self._contrast(n, b, queries, image, keys, step, seeds) for n, b in enumerate(branches)]
@@ -103,6 +102,13 @@ class Learner(nn.Module):
             watched = {n: self._watch(branches[n], queries, contrasts[n].positive, image, fresh) for n in self.watched}
         losses = torch.stack([contrast.loss.detach() for contrast in contrasts])
         return Step(loss, fresh, watched, losses, shares)
+
+    def encode(
+        self, views: list[Float[Tensor, "b ..."]], orders: dict[int, Int[Tensor, "n"]]
+    ) -> tuple[dict[int, Float[Tensor, "b d"]], dict[int, Float[Tensor, "w_b d"]]]:
+        """The vectors of queries and of keys, by view. `record_networks` may put a recorded version here."""
+        queries = self.networks.queries({n: views[n] for n in self.query_views})
+        return queries, self.networks.keys({n: views[n] for n in self.key_views}, queries, orders)
 
     def _now(self) -> tuple[Branch, ...]:
         """The branches, with adaptive numbers replaced by their current values."""

@@ -86,7 +86,7 @@ class Stepping:
             pretended(session.monitor)
             if views is Views.RESIDENT:
                 self.images.pixels = Pretended(self.images.pixels)
-        session.model, session.recorded = session.learner, None  # pyright: ignore
+        session.model = session.learner  # pyright: ignore
         session.optimizer = run.optimizer.build(session.learner)  # pyright: ignore
         streamed_images = StreamedImages(self.source, run.views, BATCH, run.seed, num_workers=0)
         session.feed = Feed(streamed_images if views is Views.STREAMED else self.images, run.views)

@@ -20,8 +20,8 @@ from vantage.step import mean_of_parts
 from vantage.storage.state import below
 from vantage.training.computing.accumulation import divide_gradients, loss_of_part, parts_of_batch
 from vantage.training.computing.buckets import lay_out
-from vantage.training.computing.compiling import compile_learner
-from vantage.training.computing.cuda_graphs import RecordedSteps, can_be_recorded
+from vantage.training.computing.compiling import compile_learner, compile_networks
+from vantage.training.computing.cuda_graphs import can_record, record_networks
 from vantage.training.feed import open_feed
 from vantage.training.folder import checkpoint, settings
 from vantage.training.folder.same_run import refuse_conflicts
@@ -57,13 +57,14 @@ class Session:
         set_accumulation(self.learner.networks, run.accumulate)
         self.learner.networks.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
         optimizer = run.optimizer.build(self.learner)
+        record = run.hardware.graphs and can_record(run, fabric.device)
         if run.hardware.compile:
-            compile_learner(self.learner)
+            (compile_networks if record else compile_learner)(self.learner)
+        if record:
+            record_networks(self.learner)
         self.model, self.optimizer = fabric.setup(self.learner, optimizer)
         lay_out(self.model._forward_module)
         self.optimizer.zero_grad(set_to_none=True)
-        record = run.hardware.graphs and can_be_recorded(run, fabric.device)
-        self.recorded = RecordedSteps(self.learner, fabric.autocast) if record else None
         self.monitor = monitor_of(run, self.learner).to(fabric.device)
         self.feed = open_feed(run, source, processes.rank(), processes.count(), fabric.device, progress)
         self.generator = ShareGenerator()
@@ -85,22 +86,14 @@ class Session:
             last, size = number == run.accumulate - 1, len(part.image)
             self.generator.share = (rank * size, (rank + 1) * size, processes.count() * size)
             with nullcontext() if last else self._no_sync():
-                result = self._learn(part, step)
+                result = self.model(self.views_of(part, step), part.image, step)
+                self.fabric.backward(loss_of_part(result, run.accumulate))
             results.append(result._replace(loss=result.loss.detach(), fresh=Fresh(*result.fresh)))
         divide_gradients(self.learner.parameters(), [result.fresh.share for result in results])
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self.learner.after_step([result.fresh for result in results], step)
         return self._monitor(results)
-
-    def _learn(self, part: Batch, step: int) -> Step:
-        """Forward and backward of a part of a batch."""
-        views = self.views_of(part, step)
-        if self.recorded is not None and (result := self.recorded(views, part.image, step)) is not None:
-            return result
-        result = self.model(views, part.image, step)
-        self.fabric.backward(loss_of_part(result, self.run.accumulate))
-        return result
 
     def _monitor(self, results: list[Step]) -> Tensor:
         """Add the parts of a step to the monitor; returns the loss of the step."""

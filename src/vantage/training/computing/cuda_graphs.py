@@ -1,133 +1,184 @@
-"""Training steps as CUDA graphs: forward and backward are recorded once and then repeated by the device.
+"""The networks' passes as CUDA graphs: forward and backward are recorded once and then repeated by the device.
 
-A step of a small network is over a thousand short kernels. The host needs longer to start them one by one than the
-device to compute them; a graph starts with a single call. Its numbers are those of the same step without a graph.
+A pass of a small network is hundreds of short kernels. The host needs longer to start them one by one than the device
+to compute them; a graph starts with a single call. Losses and memories are computed as before, so any recipe can train
+so. The numbers are those of the same pass without a graph.
 
-b: images here
+b: images here   w: processes   d: width
 """
 
 import warnings
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from vantage import processes
 from vantage.learner import Learner
-from vantage.step import Step, StepSeeds
-from vantage.training.computing.compiling import is_one_graph
 from vantage.training.run import Run
 
-__all__ = ["RecordedSteps", "can_be_recorded"]
+__all__ = ["can_record", "record_networks"]
 
-_WARM = 3  # steps before one is recorded, in which libraries choose their ways and take their memory
+_WARM = 3  # passes before one is recorded, in which libraries choose their ways and take their memory
 
-
-def can_be_recorded(run: Run, device: torch.device) -> bool:
-    """Whether the steps of a run can be recorded on this device: one process, one backward pass after each forward
-    pass, inputs and gradients that its precision leaves alone, and every step the same operations."""
-    alone, plain = processes.count() == 1 and run.accumulate == 1, run.hardware.precision in ("32-true", "bf16-mixed")
-    return device.type == "cuda" and alone and plain and is_one_graph(run.branches)
+_Vectors = dict[int, Tensor]
+_Encode = Callable[[list[Tensor], dict[int, Tensor]], tuple[_Vectors, _Vectors]]
 
 
-def record(learn: Callable[[], Step], pool: Any) -> tuple[Callable[[], None], Step, Any]:
-    """Compute a step a few times, then record it. Returns what repeats it, its result, which every repetition
-    overwrites, and the pool of memory that it uses: that of an earlier graph, if it is given. All tensors that the step
-    reads must stay where they are."""
-    aside = torch.cuda.Stream()
-    aside.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(aside):
-        for _ in range(_WARM):
-            learn()
-    torch.cuda.current_stream().wait_stream(aside)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, pool=pool):
-        result = learn()
-    return graph.replay, result, graph.pool()
+def can_record(run: Run, device: torch.device) -> bool:
+    """Whether the passes of a run can be recorded on this device: one process, one backward pass after each forward
+    pass, and inputs that the precision leaves as they are."""
+    alone, as_is = processes.count() == 1 and run.accumulate == 1, run.hardware.precision != "64-true"
+    return device.type == "cuda" and alone and as_is
 
 
-class _Recorded(NamedTuple):
-    """A recorded step, and the fixed places from which it reads and to which it writes."""
+def record_networks(learner: Learner) -> None:
+    """Record `Learner.encode` and its backward pass when it is first called, for each shape of views, and repeat them
+    from then on. A learner that cannot be recorded computes as before, with a warning."""
+    learner.encode = _Recordings(learner).encode
 
-    repeat: Callable[[], None]
-    """What computes it again."""
+
+class _Recording(NamedTuple):
+    """Two graphs, and the fixed places from which they read and to which they write."""
+
+    forward: Callable[[], None]
+    backward: Callable[[], None]
     inputs: tuple[Tensor, ...]
-    """Views, images' numbers, seeds of the queries, and orders of shuffle-BN."""
-    result: Step
-    """The step."""
+    """Views, then orders of shuffle-BN."""
+    outputs: list[Tensor]
+    """The vectors, each once."""
+    slopes: list[Tensor | None]
+    """The gradients of the outputs that need one."""
     gradients: list[tuple[nn.Parameter, Tensor]]
-    """The gradient of each parameter that has one."""
+    """The gradient of each parameter that gets one."""
+    places: tuple[dict[int, int], dict[int, int]]
+    """Which outputs are the queries and which the keys, by view."""
 
 
-class RecordedSteps:
-    """Forward and backward passes of a learner, recorded for each shape of views when they are first computed."""
+class _Recordings:
+    """The recordings of a learner by the shapes of what it encodes."""
 
-    def __init__(self, learner: Learner, autocast: Callable[[], AbstractContextManager[Any]]) -> None:
-        """`autocast` gives the context of the run's precision."""
-        self.learner, self.autocast = learner, autocast
-        self.recorded: dict[Any, _Recorded | None] = {}
-        self.addresses: tuple[int, ...] = ()
+    def __init__(self, learner: Learner) -> None:
+        self.learner, self.compute = learner, learner.encode
+        self.made: dict[Any, _Recording | None] = {}
         self.pool: Any = None  # all graphs share it: they never run at the same time, and read nothing of each other
+        self.root = torch.zeros((), requires_grad=True)  # what makes autograd call the backward pass
 
-    def __call__(self, views: list[Float[Tensor, "b ..."]], image: Int[Tensor, "b"], step: int) -> Step | None:
-        """The step, with its gradients left in the parameters' `grad`; `None`, after a warning, if it cannot be
-        recorded. All but its loss is overwritten by the next one."""
-        seeds = self.learner.seeds(views, image, step)
-        inputs = (*views, image, seeds.query, *seeds.orders.values())
+    def encode(
+        self, views: list[Float[Tensor, "b ..."]], orders: dict[int, Int[Tensor, "n"]]
+    ) -> tuple[dict[int, Float[Tensor, "b d"]], dict[int, Float[Tensor, "w_b d"]]]:
+        """`Learner.encode` by a recording. The vectors are overwritten by the next call."""
+        inputs = (*views, *orders.values())
         shapes = tuple((tensor.shape, tensor.stride(), tensor.dtype) for tensor in inputs)
-        self._forget_if_moved()
-        if shapes not in self.recorded:
-            self.recorded[shapes] = self._record(inputs, len(views), tuple(seeds.orders))
-        recorded = self.recorded[shapes]
-        if recorded is None:
-            return None
-        for place, value in zip(recorded.inputs, inputs, strict=True):
-            place.copy_(value)
-        recorded.repeat()
-        for parameter, gradient in recorded.gradients:
-            parameter.grad = gradient
-        return recorded.result._replace(loss=recorded.result.loss.clone())
+        if shapes not in self.made:
+            self.made[shapes] = self._make(inputs, len(views), tuple(orders))
+        recording = self.made[shapes]
+        if recording is None:
+            return self.compute(views, orders)
+        outputs = _Replay.apply(self.root, recording, *inputs)
+        assert isinstance(outputs, tuple)
+        queries, keys = ({view: outputs[at] for view, at in places.items()} for places in recording.places)
+        return queries, keys
 
-    def _forget_if_moved(self) -> None:
-        """Forget all graphs if a memory lies elsewhere than when they were recorded."""
-        addresses = tuple(value.data_ptr() for value in self.learner.stores.buffers())
-        if addresses != self.addresses:
-            self.recorded.clear()
-            self.addresses = addresses
-
-    def _record(self, inputs: tuple[Tensor, ...], views: int, rows: tuple[int, ...]) -> _Recorded | None:
-        """Record a step with such inputs, or warn and return `None`. Nothing but memory is used up: buffers and random
+    def _make(self, inputs: tuple[Tensor, ...], views: int, rows: tuple[int, ...]) -> _Recording | None:
+        """Record passes on such inputs, or warn and return `None`. Nothing but memory is used up: buffers and random
         numbers are as before."""
-        buffers = list(self.learner.buffers())
+        buffers = list(self.learner.networks.buffers())
         before, state = [buffer.clone() for buffer in buffers], torch.cuda.get_rng_state()
+        half = torch.get_autocast_dtype("cuda"), torch.is_autocast_enabled("cuda")
         try:
-            return self._capture(tuple(tensor.clone() for tensor in inputs), views, rows)
+            with torch.autocast("cuda", *half, cache_enabled=False):  # the cache would keep casts of old weights
+                return self._record(tuple(tensor.clone() for tensor in inputs), views, rows)
         except RuntimeError as problem:
             line = str(problem).strip().partition("\n")[0]
-            warnings.warn(f"this step cannot be a CUDA graph; its operations start one by one: {line}", stacklevel=2)
+            warnings.warn(f"no CUDA graph can be recorded, so kernels are started one by one: {line}", stacklevel=2)
             return None
         finally:
             with torch.no_grad():
                 for buffer, value in zip(buffers, before, strict=True):
                     buffer.copy_(value)
             torch.cuda.set_rng_state(state)
-            self.learner.zero_grad(set_to_none=True)
+            self.learner.networks.zero_grad(set_to_none=True)
 
-    def _capture(self, inputs: tuple[Tensor, ...], views: int, rows: tuple[int, ...]) -> _Recorded:
-        image, query, *orders = inputs[views:]
-        seeds = StepSeeds(dict(zip(rows, orders, strict=True)), query, 0)
+    def _record(self, inputs: tuple[Tensor, ...], views: int, rows: tuple[int, ...]) -> _Recording:
+        weights = [weight for weight in self.learner.networks.parameters() if weight.requires_grad]
+        orders, outputs = dict(zip(rows, inputs[views:], strict=True)), list[Tensor]()
+        slopes, places = list[Tensor | None](), list[dict[int, int]]()
 
-        def learn() -> Step:
-            """One step; no part of it reads the number of the step or the seed of all queries together."""
-            self.learner.zero_grad(set_to_none=True)
-            with self.autocast():
-                result = self.learner.compute(list(inputs[:views]), image, 0, seeds)
-            result.loss.backward()
-            return result._replace(loss=result.loss.detach())
+        def forward() -> list[Tensor]:
+            sides = self.compute(list(inputs[:views]), orders)
+            once = {id(vector): vector for side in sides for vector in side.values()}
+            number = {vector: at for at, vector in enumerate(once)}
+            outputs[:] = once.values()
+            places[:] = [{view: number[id(vector)] for view, vector in side.items()} for side in sides]
+            return outputs
 
-        repeat, result, self.pool = record(learn, self.pool)
-        gradients = [(each, each.grad) for each in self.learner.parameters() if each.grad is not None]
-        return _Recorded(repeat, inputs, result, gradients)
+        def backward() -> list[Tensor]:
+            for weight in weights:
+                weight.grad = None
+            pairs = [(out, slope) for out, slope in zip(outputs, slopes, strict=True) if slope is not None]
+            torch.autograd.backward([out for out, _ in pairs], [slope for _, slope in pairs])
+            return [weight.grad for weight in weights if weight.grad is not None]
+
+        def both() -> None:
+            slopes[:] = [torch.zeros_like(out) if out.requires_grad else None for out in forward()]
+            backward()
+
+        warm(both)
+        repeat_forward, recorded, self.pool = capture(forward, self.pool)
+        vectors = [out.detach() for out in recorded]
+        repeat_backward, gradients, self.pool = capture(backward, self.pool)
+        pairs = list(zip([weight for weight in weights if weight.grad is not None], gradients, strict=True))
+        outputs.clear()  # and with them what autograd keeps
+        return _Recording(repeat_forward, repeat_backward, inputs, vectors, slopes, pairs, (places[0], places[1]))
+
+
+def warm(work: Callable[[], None]) -> None:
+    """Do some work a few times, beside the current stream."""
+    aside = torch.cuda.Stream()
+    aside.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(aside):
+        for _ in range(_WARM):
+            work()
+    torch.cuda.current_stream().wait_stream(aside)
+
+
+def capture(work: Callable[[], list[Tensor]], pool: Any) -> tuple[Callable[[], None], list[Tensor], Any]:
+    """Record some work. Returns what repeats it, its results, which every repetition overwrites, and the pool of memory
+    that it uses: that of an earlier recording, if it is given. All that it reads must stay where it is."""
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, pool=pool):
+        results = work()
+    return graph.replay, list(results), graph.pool()
+
+
+class _Replay(torch.autograd.Function):
+    """The recorded passes as one operation."""
+
+    @staticmethod
+    def forward(ctx: Any, root: Tensor, recording: _Recording, *inputs: Tensor) -> tuple[Tensor, ...]:
+        """The vectors."""
+        ctx.recording = recording
+        for place, value in zip(recording.inputs, inputs, strict=True):
+            place.copy_(value)
+        recording.forward()
+        outputs = tuple(out.detach() for out in recording.outputs)
+        pairs = zip(outputs, recording.slopes, strict=True)
+        ctx.mark_non_differentiable(*(out for out, slope in pairs if slope is None))
+        return outputs
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *slopes: Tensor) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Leaves the gradients in the parameters' `grad`."""
+        recording = ctx.recording
+        for place, value in zip(recording.slopes, slopes, strict=True):
+            if place is not None:
+                place.copy_(value)
+        recording.backward()
+        for parameter, gradient in recording.gradients:
+            parameter.grad = gradient
+        return (None, None, *[None] * len(recording.inputs))
