@@ -31,6 +31,7 @@ from vantage.training.session import Session, check_belongs
 from vantage.training.signals import Signals, anywhere
 from vantage.training.start.doubts import doubts
 from vantage.training.start.first_rows import begin
+from vantage.training.start.try_parts import check_groups
 from vantage.training.start.warm_parts import take
 from vantage.training.start.warm_start import WarmStart, read_start, recorded_start
 from vantage.training.watching.branches import epoch_lines
@@ -129,6 +130,7 @@ def _train(
 ) -> TrainingOutcome:
     describe_as_torchrun()
     check_processes(run.hardware.devices, run.hardware.nodes)
+    check_groups(run)  # again in `Session`, but reading the images first may take hours
     fabric, run = launch(run, progress)
     images, line = open_images(run.data, source=source, together=True)
     progress.line(line)
