@@ -6,6 +6,7 @@ resumed run needs only its tensors and its step.
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from vantage.training.ended import continues, last_step
 from vantage.training.folder import checkpoint, settings
 from vantage.training.folder.kept_epochs import keep_if_due, refuse_kept
 from vantage.training.folder.same_run import check_same_everywhere, check_same_run
-from vantage.training.folder.writer import only_writer, refuse_a_run
+from vantage.training.folder.writer import must_stay, only_writer, refuse_a_run
 from vantage.training.images import open_images
 from vantage.training.run import Run
 from vantage.training.session import Session, check_belongs
@@ -83,7 +84,7 @@ def train(
 
     Raises `UserError` if the folder already holds a run, if the images cannot be used or do not fit the networks, if
     the backbone in `init` does not match, or if the loss is no longer finite. A run that fails before its first
-    checkpoint leaves nothing in the folder.
+    checkpoint leaves nothing in the folder, unless the disk was full: `resume` then starts it at its first step.
     """
     folder = Path(folder)
     refuse_a_run(folder)
@@ -144,7 +145,7 @@ def _train(
     with counting(progress, "decoding images") as report:
         session = Session(run, fabric, images, report)
     origin = start and take(start, session.learner, session.optimizer.optimizer, run, images, progress)
-    with only_writer(folder), remove_on_failure(folder, unless=lambda: _must_stay(folder)):
+    with only_writer(folder), remove_on_failure(folder, unless=partial(must_stay, folder)):
         if not resumed:  # another process may have started meanwhile
             refuse_a_run(folder)
             true_on_all(True)  # a barrier: all have looked before one writes
@@ -160,11 +161,6 @@ def _train(
             step = _loop(session, folder, step, clock, progress, signals)
     progress.stop()
     return TrainingOutcome(folder, step, finished=step == run.epochs * session.feed.steps)
-
-
-def _must_stay(folder: Path) -> bool:
-    """Whether the folder must keep its contents: it has a checkpoint, or cleaning up is for the first process."""
-    return processes.rank() > 0 or checkpoint.latest(folder) is not None
 
 
 def _loop(session: Session, folder: Path, step: int, clock: float, progress: Progress, signals: Signals) -> int:

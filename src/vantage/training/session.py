@@ -132,7 +132,7 @@ class Session:
             "run": encode(self.run),
             "schema": settings.SCHEMA,
         }
-        by_first(lambda: checkpoint.save(folder, step, tensors | slots, facts))
+        by_first(lambda: checkpoint.save(folder, step, tensors | slots, facts, f"`vantage resume {folder}`"))
 
     def restore(self, path: Path) -> tuple[int, float]:
         """Load a checkpoint; returns its step and the seconds trained so far.

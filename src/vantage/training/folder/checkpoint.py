@@ -42,9 +42,12 @@ KEEP = 2
 """How many checkpoints are kept: the newest and the one before."""
 
 
-def save(run_folder: Path, step: int, tensors: dict[str, Tensor], facts: dict[str, Any]) -> Path:
+def save(
+    run_folder: Path, step: int, tensors: dict[str, Tensor], facts: dict[str, Any], again: str = "the same command"
+) -> Path:
     """Write the checkpoint of `step` under `run_folder`/checkpoint and drop all but the newest two.
 
+    `again` names the command that starts the run again if it has no checkpoint yet, for the message about a full disk.
     Raises `WriteError` if the disk is full or not writable; older checkpoints stay usable.
     """
     folder = run_folder / "checkpoint"
@@ -66,7 +69,7 @@ def save(run_folder: Path, step: int, tensors: dict[str, Tensor], facts: dict[st
     except (OSError, ValueError, SafetensorError) as problem:
         shutil.rmtree(draft, ignore_errors=True)
         newest = latest(run_folder)
-        then = "Free some space and start again"
+        then = f"Free some space and start again at the first step with {again}"
         if newest:
             then = f"{newest.name} is intact; free some space and resume from it"
         raise not_written(f"the checkpoint of step {step}", folder, problem, then) from problem
