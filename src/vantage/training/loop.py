@@ -113,7 +113,7 @@ def resume(
     run, progress = run or settings.read(folder), progress or QuietProgress()
     if newest and source is None and not run.data.path and (step := last_step(run, folder, newest)) is not None:
         with only_writer(folder):
-            keep_if_due(run, folder, run.epochs)  # a killed process may have written the checkpoint only
+            by_first(partial(keep_if_due, run, folder, run.epochs))  # a killed process may have left it undone
         progress.line(continues(step, step))
         return TrainingOutcome(folder, step, finished=True)
     with using_threads(run.hardware.threads):
@@ -145,7 +145,7 @@ def _train(
     with counting(progress, "decoding images") as report:
         session = Session(run, fabric, images, report)
     origin = start and take(start, session.learner, session.optimizer.optimizer, run, images, progress)
-    with only_writer(folder), remove_on_failure(folder, unless=partial(must_stay, folder)):
+    with only_writer(folder), remove_on_failure(folder, unless=partial(must_stay, folder)), session.writer:
         if not resumed:  # another process may have started meanwhile
             refuse_a_run(folder)
             true_on_all(True)  # a barrier: all have looked before one writes
@@ -159,6 +159,7 @@ def _train(
             progress.line(continues(step if newest else None, run.epochs * session.feed.steps))
         with Signals() as signals:
             step = _loop(session, folder, step, clock, progress, signals)
+            session.writer.finish()
     progress.stop()
     return TrainingOutcome(folder, step, finished=step == run.epochs * session.feed.steps)
 
@@ -170,7 +171,7 @@ def _loop(session: Session, folder: Path, step: int, clock: float, progress: Pro
     metrics = by_first(lambda: Metrics(folder, step, f"`vantage resume {folder}`"))
     progress.start(run.recipe, run.epochs * steps, step)
     if step and step % steps == 0:
-        keep_if_due(run, folder, step // steps)  # a killed process may have written the checkpoint only
+        by_first(partial(keep_if_due, run, folder, step // steps))  # a killed process may have left it undone
     watch, pace = Watch(session, folder), Pace(run.monitoring.minutes, session.work, step, clock)
     for epoch in range(step // steps, run.epochs):
         epoch_step, epoch_time = step, time.monotonic()
@@ -187,16 +188,16 @@ def _loop(session: Session, folder: Path, step: int, clock: float, progress: Pro
             progress.advance(step, note, pace.seconds_left(step))
             if metrics is not None and (message := pace.late(step)):
                 progress.warn(message)
-            stop = signals.anywhere()
+            stop = anywhere(signals.requested or session.writer.failed())
             if step % steps and (stop or anywhere(late)):
                 session.save(folder, step, time.monotonic() - start_time)
                 save_time = time.monotonic()
             if stop and step % steps:
                 return step
+        session.writer.finish()  # before the next row of metrics, which is not of an epoch that it keeps
         watch.check_weights(step)
         _end_epoch(session, metrics, epoch, step, time.monotonic() - start_time, progress)
-        session.save(folder, step, time.monotonic() - start_time)
-        keep_if_due(run, folder, epoch + 1)
+        session.save(folder, step, time.monotonic() - start_time, partial(keep_if_due, run, folder, epoch + 1))
         save_time = time.monotonic()
         if signals.anywhere():
             break

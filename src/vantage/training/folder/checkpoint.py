@@ -26,6 +26,7 @@ from vantage.storage.files import digest_of_file, flush, not_written
 
 __all__ = [
     "check_fits",
+    "copy_on_cpu",
     "complete_checkpoints",
     "digest_of",
     "fill",
@@ -76,6 +77,11 @@ def save(
     for old in complete_checkpoints(run_folder)[:-KEEP]:
         shutil.rmtree(old, ignore_errors=True)
     return target
+
+
+def copy_on_cpu(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """A copy of the tensors that later steps do not change."""
+    return {name: tensor.detach().to("cpu", copy=True) for name, tensor in tensors.items()}
 
 
 def latest(run_folder: Path) -> Path | None:
