@@ -174,6 +174,7 @@ def _epoch(session: Session) -> float:
     session.monitor.read()
     with temporary_folder() as folder:
         session.save(folder, 1, 0.0)
+        session.writer.finish()
     seconds = time.monotonic() - start
     for store in session.learner.stores.values():
         assert isinstance(store, Store)
