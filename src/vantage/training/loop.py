@@ -88,6 +88,7 @@ def train(
     """
     folder = Path(folder)
     refuse_a_run(folder)
+    check_groups(run)  # again in `Session`, but reading the images first may take hours
     progress = progress or QuietProgress()
     start = None if init is None else read_start(init)
     for line in doubts(run):
@@ -111,6 +112,7 @@ def resume(
     newest = checkpoint.latest(folder)
     start = None if newest else recorded_start(folder)
     run, progress = run or settings.read(folder), progress or QuietProgress()
+    check_groups(run)  # the number of processes may be another
     if newest and source is None and not run.data.path and (step := last_step(run, folder, newest)) is not None:
         with only_writer(folder):
             by_first(partial(keep_if_due, run, folder, run.epochs))  # a killed process may have left it undone
@@ -131,7 +133,6 @@ def _train(
 ) -> TrainingOutcome:
     describe_as_torchrun()
     check_processes(run.hardware.devices, run.hardware.nodes)
-    check_groups(run)  # again in `Session`, but reading the images first may take hours
     fabric, run = launch(run, progress)
     images, line = open_images(run.data, source=source, together=True)
     progress.line(line)
@@ -159,7 +160,6 @@ def _train(
             progress.line(continues(step if newest else None, run.epochs * session.feed.steps))
         with Signals() as signals:
             step = _loop(session, folder, step, clock, progress, signals)
-            session.writer.finish()
     progress.stop()
     return TrainingOutcome(folder, step, finished=step == run.epochs * session.feed.steps)
 
@@ -193,6 +193,7 @@ def _loop(session: Session, folder: Path, step: int, clock: float, progress: Pro
                 session.save(folder, step, time.monotonic() - start_time)
                 save_time = time.monotonic()
             if stop and step % steps:
+                session.writer.finish()
                 return step
         session.writer.finish()  # before the next row of metrics, which is not of an epoch that it keeps
         watch.check_weights(step)
@@ -201,6 +202,7 @@ def _loop(session: Session, folder: Path, step: int, clock: float, progress: Pro
         save_time = time.monotonic()
         if signals.anywhere():
             break
+    session.writer.finish()
     return step
 
 
