@@ -126,13 +126,14 @@ class _Recordings:
         def both() -> None:
             slopes[:] = [torch.zeros_like(out) if out.requires_grad else None for out in forward()]
             backward()
+            outputs.clear()  # what autograd keeps belongs to the stream of this pass
 
         warm(both)
         repeat_forward, recorded, self.pool = capture(forward, self.pool)
         vectors = [out.detach() for out in recorded]
         repeat_backward, gradients, self.pool = capture(backward, self.pool)
         pairs = list(zip([weight for weight in weights if weight.grad is not None], gradients, strict=True))
-        outputs.clear()  # and with them what autograd keeps
+        outputs.clear()
         return _Recording(repeat_forward, repeat_backward, inputs, vectors, slopes, pairs, (places[0], places[1]))
 
 
