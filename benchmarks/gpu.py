@@ -1,13 +1,17 @@
 """A training step on a GPU, by recipe, compared with the passes of its networks alone.
 
-    python benchmarks/gpu.py --data cifar10-jpg.tar.gz#train [--recipes moco_v2 jcl] [--batch-size 512] [--profile]
+    python benchmarks/gpu.py --data cifar10-jpg.tar.gz#train [--recipes moco_v2 jcl] [--ways graph single] [--profile]
 
 ResNet-18 for 32 pixels, batch 512, bf16, images kept on the device: the same as `vantage pretrain` with `--backbone
 resnet18 --size 32 --batch-size 512`. A step is `Session.step`: views, passes, loss, optimizer and all stores.
-"networks" repeats only the passes of the recipe's networks on the same number of views, forward and, if the recipe has
-them, backward; it makes no views and has no loss, optimizer and stores. Each round runs `--steps` steps of every recipe
-in turn; results are the median, and the ratios to `moco_v2` by round. Memory is the recipe's peak on the device,
-including its images.
+
+* graph: forward and backward are a CUDA graph where the recipe allows it, which is how runs train
+* single: operations start one by one (`--set hardware.graphs=False`)
+* compiled: compiled, and then a graph (`--set hardware.compile=True`)
+
+"views" makes the views of a step only, and "networks" repeats only the passes of the networks, one by one, without
+views, loss, optimizer and stores. Each round runs `--steps` steps of every case in turn; results are the median, and
+the ratios to `moco_v2` by round. Memory is the case's peak on the device, including its images.
 """
 
 import argparse
@@ -30,7 +34,7 @@ from vantage.training.run import Run
 from vantage.training.session import Session
 from vantage.training.start.first_rows import begin
 
-BASE = "moco_v2"
+BASE, WAYS = "moco_v2", ("graph", "single", "compiled")
 RECIPES_SHOWN = (BASE, "moco_v1", "ring_moco", "jcl", "interclr", "simclr", "hcl", "instance_discrimination", "ring_ir",
                  "infomin", "everything")  # fmt: skip
 WARM = 30
@@ -45,7 +49,8 @@ class Steps:
         self.session, self.step, self.epoch = Session(run, fabric, source), 0, 0
         begin(self.session.learner, run, source, QuietProgress())
         self.batches = self.session.feed.batches(0, 0)
-        self.views = self.session.feed.views_of(self.batch(), self.session.generator)
+        self.first = self.batch()
+        self.views = self.session.feed.views_of(self.first, self.session.generator)
 
     def batch(self) -> Batch:
         """The next batch; after the last one of an epoch, the first of the next."""
@@ -62,6 +67,10 @@ class Steps:
             self.session.step(self.batch(), self.step)
             self.step += 1
 
+    def make_views(self) -> None:
+        """The views of one batch."""
+        self.session.feed.views_of(self.first, self.session.generator)
+
     def networks(self) -> None:
         """The passes of a step's networks alone, on the views of one batch."""
         learner = self.session.learner
@@ -72,10 +81,11 @@ class Steps:
         self.session.optimizer.zero_grad(set_to_none=True)
 
 
-def run_of(recipe: Callable[[int], Run], images: int, batch: int, backbone: str, compile_network: bool) -> Run:
-    """A recipe with a backbone, for a number of images and a batch size."""
+def run_of(recipe: Callable[[int], Run], images: int, batch: int, backbone: str, way: str) -> Run:
+    """A recipe with a backbone, for a number of images and a batch size, computed in one of the `WAYS`."""
     run = with_network(recipe(32), backbone_named(backbone, 32)).fit(images, batch).rescale(batch, 200)
-    return replace(run, hardware=replace(run.hardware, accelerator="cuda", compile=compile_network))
+    hardware = replace(run.hardware, accelerator="cuda", compile=way == "compiled", graphs=way != "single")
+    return replace(run, hardware=hardware)
 
 
 def main() -> None:
@@ -83,42 +93,51 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", required=True)
     parser.add_argument("--recipes", nargs="+", default=list(RECIPES_SHOWN))
+    parser.add_argument("--ways", nargs="+", default=["graph", "single"], choices=WAYS)
     parser.add_argument("--batch-size", type=int, default=512)
     parser.add_argument("--backbone", default="resnet18")
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--compile", action="store_true")
-    parser.add_argument(
-        "--profile", action="store_true", help="print the most expensive operations of each recipe instead"
-    )
+    parser.add_argument("--results", default="gpu")
+    parser.add_argument("--profile", action="store_true", help="print the most expensive operations of each case")
     options = parser.parse_args()
     source, recipes = open_source(options.data), {recipe.__name__: recipe for recipe in RECIPES}
-    rows, cases, peaks = [], {}, {}
-    for name in options.recipes:
+    cases: dict[str, Callable[[], Any]] = {}
+    peaks = {}
+    for name, way in ((name, way) for name in options.recipes for way in options.ways):
         torch.cuda.reset_peak_memory_stats()
         memory_before = torch.cuda.memory_allocated()
-        steps = Steps(run_of(recipes[name], len(source), options.batch_size, options.backbone, options.compile), source)
+        steps = Steps(run_of(recipes[name], len(source), options.batch_size, options.backbone, way), source)
         steps.go(WARM)
-        peaks[name] = (torch.cuda.max_memory_allocated() - memory_before) / 2**20
+        peaks[name, way] = (torch.cuda.max_memory_allocated() - memory_before) / 2**20
         if options.profile:
-            _profile(name, steps)
+            _profile(f"{name}, {way}", steps)
             continue
-        cases[name] = lambda steps=steps: steps.go(options.steps)
-        cases[f"{name}, networks"] = lambda steps=steps: [steps.networks() for _ in range(options.steps)]
-    if options.profile:
-        return
-    seconds = interleave(cases, options.rounds)
-    for name in options.recipes:
-        step = statistics.median(seconds[name]) / options.steps
-        row: dict[str, Any] = {"recipe": name, "ms a step": round(1e3 * step, 2)}
+        cases[f"{name}, {way}"] = lambda steps=steps: steps.go(options.steps)
+        if way == options.ways[0]:
+            cases[f"{name}, views"] = lambda steps=steps: [steps.make_views() for _ in range(options.steps)]
+            cases[f"{name}, networks"] = lambda steps=steps: [steps.networks() for _ in range(options.steps)]
+    if not options.profile:
+        write_results(options.results, _rows(interleave(cases, options.rounds), peaks, options))
+
+
+def _rows(
+    seconds: dict[str, list[float]], peaks: dict[tuple[str, str], float], options: argparse.Namespace
+) -> list[dict[str, Any]]:
+    """One for each recipe and way."""
+    rows: list[dict[str, Any]] = []
+    base = f"{BASE}, {options.ways[0]}"
+    each = {case: statistics.median(times) / options.steps for case, times in seconds.items()}
+    for (name, way), peak in peaks.items():
+        step = each[f"{name}, {way}"]
+        row: dict[str, Any] = {"recipe": name, "way": way, "ms a step": round(1e3 * step, 2)}
         row["images/s"] = round(options.batch_size / step)
-        if BASE in seconds:
-            row[f"times {BASE}"] = round(1 / speedup(seconds, name, BASE), 2)
-        row["networks, ms"] = round(1e3 * statistics.median(seconds[f"{name}, networks"]) / options.steps, 2)
-        row["peak MiB"] = round(peaks[name])
-        rows.append(row)
-        print(row, flush=True)
-    write_results("gpu" + "_compiled" * options.compile, rows)
+        if base in seconds:
+            row[f"times {base}"] = round(1 / speedup(seconds, f"{name}, {way}", base), 2)
+        row |= {f"{part}, ms": round(1e3 * each[f"{name}, {part}"], 2) for part in ("views", "networks")}
+        rows.append({**row, "peak MiB": round(peak)})
+        print(rows[-1], flush=True)
+    return rows
 
 
 def _profile(name: str, steps: Steps) -> None:

@@ -121,17 +121,6 @@ def integers(seed: Int[Tensor, "b"], count: int, below: int | Int[Tensor, "b 1"]
     return _shift(bits(seed, count, salt), 1).remainder(below)
 
 
-def permutation(count: int, seed: Int[Tensor, ""]) -> Int[Tensor, "n"]:
+def permutation(count: int, seed: int) -> Int[Tensor, "n"]:
     """A random order of `count` rows, on the CPU, from one seed: what torch's generator gives."""
-    return _permutation(count, seed)
-
-
-# One operation, since torch.compile cannot trace a generator.
-@torch.library.custom_op("vantage::permutation", mutates_args=())
-def _permutation(count: int, seed: Tensor) -> Tensor:
-    return torch.randperm(count, generator=torch.Generator().manual_seed(int(seed)))
-
-
-@_permutation.register_fake
-def _(count: int, seed: Tensor) -> Tensor:
-    return seed.new_empty(count)
+    return torch.randperm(count, generator=torch.Generator().manual_seed(seed))

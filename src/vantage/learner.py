@@ -74,20 +74,23 @@ class Learner(nn.Module):
 
         Raises `UserError` if there are fewer views than the branches name.
         """
+        return self.compute(views, image, step, self.seeds(views, image, step))
+
+    def seeds(self, views: list[Float[Tensor, "b ..."]], image: Int[Tensor, "b"], step: int) -> StepSeeds:
+        """The seeds of a step, and what is drawn on the CPU for it. Raises `UserError` as `forward` does."""
         if len(views) < self.views:
             raise UserError(
                 f"the branches need {self.views} views, but {len(views)} were made: add views or change Branch.keys"
             )
-        shuffle = torch.tensor(draws.mix(self.seed, step, 1))
+        orders = self.networks.orders({n: views[n] for n in self.key_views}, draws.mix(self.seed, step, 1))
         query = draws.query_seeds(self.seed, step, image)
-        return self.compute(views, image, step, StepSeeds(shuffle, query, draws.mix(self.seed, step)))
+        return StepSeeds(orders, query, draws.mix(self.seed, step))
 
     def compute(
         self, views: list[Float[Tensor, "b ..."]], image: Int[Tensor, "b"], step: int, seeds: StepSeeds
     ) -> Step:
         """`forward` with the seeds given. `compile_learner` may put a compiled version here."""
-        queries = self.networks.queries({n: views[n] for n in self.query_views})
-        vectors = self.networks.keys({n: views[n] for n in self.key_views}, queries, seeds.shuffle)
+        queries, vectors = self.encode(views, seeds.orders)
         keys, branches = GatheredKeys(vectors, processes.gather(image)), self._now()
         with torch.autocast(image.device.type, enabled=False):
             contrasts = [self._contrast(n, b, queries, image, keys, step, seeds) for n, b in enumerate(branches)]
@@ -99,6 +102,13 @@ class Learner(nn.Module):
             watched = {n: self._watch(branches[n], queries, contrasts[n].positive, image, fresh) for n in self.watched}
         losses = torch.stack([contrast.loss.detach() for contrast in contrasts])
         return Step(loss, fresh, watched, losses, shares)
+
+    def encode(
+        self, views: list[Float[Tensor, "b ..."]], orders: dict[int, Int[Tensor, "n"]]
+    ) -> tuple[dict[int, Float[Tensor, "b d"]], dict[int, Float[Tensor, "w_b d"]]]:
+        """The vectors of queries and of keys, by view. `record_networks` may put a recorded version here."""
+        queries = self.networks.queries({n: views[n] for n in self.query_views})
+        return queries, self.networks.keys({n: views[n] for n in self.key_views}, queries, orders)
 
     def _now(self) -> tuple[Branch, ...]:
         """The branches, with adaptive numbers replaced by their current values."""

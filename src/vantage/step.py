@@ -54,8 +54,8 @@ class Fresh(NamedTuple):
 class StepSeeds(NamedTuple):
     """The seeds of a step, all made from the run's seed and the number of the step."""
 
-    shuffle: Int[Tensor, ""]
-    """Of the order of shuffle-BN."""
+    orders: dict[int, Int[Tensor, "n"]]
+    """Of shuffle-BN: a random order of n rows, by n."""
 
     query: Int[Tensor, "b"]
     """Of each query: `Keys.seed`."""

@@ -69,7 +69,43 @@ MISTAKES = [
     ("benefit runs/first --data photos", "none of the 4 images has one"),
     ("evaluate knn runs/first --data photos --test photo", "photo does not exist; did you mean photos?"),
     ("evaluate retrieval runs/first --data photos --test photo", "photo does not exist; did you mean photos?"),
+    ("pretrain simclr --data nowhere --out x --set accumulate=2", "one group of the joint batch, which 2"),
+    (
+        "pretrain --size 32 --data nowhere --out x --set accumulate=2",
+        "one group of the joint batch, which 2 accumulated",
+    ),
+    ("pretrain moco_v2 --data nowhere --out x --batch-size 16 --set accumulate=2", "one group of the joint batch"),
+    (
+        "pretrain moco_v2 --data nowhere --out x --set accumulate=16",
+        "8 groups of the joint batch, which 16",
+    ),
+    (
+        "analyse views crop.szie=16,32 --data nowhere --out x",
+        "crop.szie cannot be 16: moco_v2 has no field",
+    ),
+    ("analyse views branches.-1.weight=1,2 --data nowhere --out x", "no field 'branches.-1.weight'; did you mean"),
+    ("analyse views crop.size=16,b --data nowhere --out x", "crop.size: expected a whole number, found b"),
+    ("analyse views temperature=0.1,-1 --data nowhere --out x", "temperature cannot be -1: temperature -1.0 must be"),
+    ("analyse views jitter --values 0.1 3 --data nowhere --out x", "jitter cannot be 3: give strengths from 0 to 2.5"),
+    ("analyse views jitter --seeds 0 0 --data nowhere --out x", "the seeds of the sweep are (0, 0)"),
+    ("analyse views jitter --epochs 0 --data nowhere --out x", "--epochs 0: give at least 1"),
+    ("analyse views jitter --set information.negatves=3 --data nowhere --out x", "information has no field 'negatves'"),
+    ("analyse views accumulate=2,16 --size 32 --data nowhere --out x", "8 groups of the joint batch, which 16"),
 ]
+
+IMAGES_DECIDE = [
+    "pretrain moco_v2 --out x --set accumulate=2",
+    "pretrain --out x --set accumulate=2",
+    "pretrain simclr --out x --set accumulate=2 --set normalization=SplitBatchNorm(2)",
+    "pretrain cmc --size 32 --out x --set accumulate=2 --set encoders.0.normalization=SplitBatchNorm(2)"
+    " --set encoders.1.normalization=SplitBatchNorm(2)",
+    "analyse views normalization=SplitBatchNorm(2),SplitBatchNorm(4) --out x --recipe simclr --set accumulate=2",
+    "analyse views strength.value=1,2 --out x --set estimator=JCL()",
+    "analyse views clusters=2,3000 --out x --recipe interclr",
+    "analyse views length=4,60000 --out x",
+    "analyse views batch_size=8,100000 --out x",
+]
+"""Commands that some images allow, so that only the images are missing."""
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +136,15 @@ def test_a_mistake_is_one_line_and_leaves_nothing(
     output = capsys.readouterr()
     assert answer in output.err and output.err.startswith("vantage: ") and output.err.count("\n") == 1
     assert output.out == "" and sorted(home.rglob("*")) == before
+
+
+@pytest.mark.parametrize("words", IMAGES_DECIDE)
+def test_what_some_images_allow_is_not_refused_before_they_are_read(
+    words: str, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(home)
+    assert main(["--quiet", *words.split(), "--data", "nowhere"]) == 2
+    assert capsys.readouterr().err.startswith("vantage: nowhere does not exist")
 
 
 def test_a_list_follows_only_where_nothing_is_near(capsys: pytest.CaptureFixture[str]) -> None:

@@ -48,6 +48,8 @@ def test_what_is_set(words: list[str], changes: dict[str, Any]) -> None:
         ("optimizer.spare=1", "no field 'optimizer.spare'; did you mean optimizer.exclude?"),
         ("branches.3.keys=1", "no field 'branches.3.keys'; did you mean branches.0.keys?"),
         ("crop.scale.7=1", "no field 'crop.scale.7'"),
+        ("branches.-1.temperature=1", r"no field 'branches\.-1\.temperature'"),
+        ("learning-rat.base=1", "no field 'learning-rat.base'; did you mean learning_rate.base"),
         ("epochs=five", "epochs: expected a whole number, found five"),
         ("crop.scale.0=a", r"views.views.0.crop.scale.0: expected a number, found a"),
         (
@@ -74,6 +76,7 @@ def test_what_cannot_be_set(word: str, message: str) -> None:
         (["temperature=0.5", "branches.0.estimator=JCL()"], "temperature is set, but branches.0.estimator after it"),
         (["negatives=()", "estimator=JCL()", "branches=(Branch(Queue(9),OtherViews(),(),InfoNCE()),)"], "negatives is"),
         (["epochs=3", "seed=1", "epochs=4"], "^epochs is set twice: leave one out$"),
+        (["batch-size=8", "batch_size=8"], "^batch-size is set twice, also as batch_size: leave one out$"),
         (
             ["temperature=.1", "branches.0.estimator.temperature=.1"],
             "temperature is set twice, also as branches.0.esti",

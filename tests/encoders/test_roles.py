@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from vantage.encoders import BatchNorm, Encoder, LinearHead, Momentum, PerView, Shared, SplitBatchNorm
+from vantage.encoders.roles import RoleNetworks
 from vantage.errors import UserError
 from vantage.schedules import Constant
 from vantage.schedules import Linear as Line
@@ -21,15 +22,19 @@ def views(count: int = 2, rows: int = 8) -> dict[int, Tensor]:
     return {n: torch.randn(rows, 3, 6, 6, generator=torch.Generator().manual_seed(n)) for n in range(count)}
 
 
+def keys_of(networks: RoleNetworks, views: dict[int, Tensor], queries: dict[int, Tensor], seed: int):
+    return networks.keys(views, queries, networks.orders(views, seed))
+
+
 def test_shared_encodes_each_view_once_and_keys_learn():
     networks, calls = Shared(PLAIN).build(), []
     networks.network.register_forward_hook(lambda *_: calls.append(1))
     queries = networks.queries(views())
-    keys = networks.keys(views(), queries, torch.tensor(0))
+    keys = keys_of(networks, views(), queries, 0)
     assert len(calls) == 1, "two views of one size go through the network in one pass, and keys are these vectors"
     assert all(keys[n] is queries[n] for n in range(2))
     assert keys[1].requires_grad
-    alone = networks.keys({1: views()[1]}, {}, torch.tensor(0))
+    alone = keys_of(networks, {1: views()[1]}, {}, 0)
     assert_close(alone[1], queries[1])
 
 
@@ -44,7 +49,7 @@ def test_views_of_other_sizes_go_by_themselves():
 def test_per_view_has_a_network_for_each_view():
     networks = PerView((PLAIN, PLAIN)).build()
     queries = networks.queries({0: views()[0]})
-    keys = networks.keys(views(), queries, torch.tensor(0))
+    keys = keys_of(networks, views(), queries, 0)
     assert keys[0] is queries[0] and keys[1].requires_grad
     assert_close(keys[1], networks.encoders[1](views()[1]))
     assert len(networks.encoders) == 2
@@ -90,7 +95,7 @@ def test_momentum_may_follow_the_step():
 def test_only_parameters_follow_and_statistics_are_its_own():
     networks = Momentum(NORMALIZED, Constant(0.0)).build()
     queries = networks.queries({0: views()[0]})
-    networks.keys({1: views()[1] * 5}, queries, torch.tensor(3))
+    keys_of(networks, {1: views()[1] * 5}, queries, 3)
     fast = dict(networks.network.named_buffers())["backbone.1.running_var"].clone()
     slow = dict(networks.slow.named_buffers())["backbone.1.running_var"].clone()
     assert not torch.allclose(fast, slow)
@@ -101,7 +106,7 @@ def test_only_parameters_follow_and_statistics_are_its_own():
 def test_keys_of_a_slow_network_have_no_gradient_and_keep_their_order():
     """In evaluation BatchNorm does not mix images, so the shuffle must leave no trace."""
     networks = Momentum(NORMALIZED).build().eval()
-    keys = networks.keys(views(), {}, torch.tensor(5))
+    keys = keys_of(networks, views(), {}, 5)
     assert not keys[0].requires_grad
     for number, view in views().items():
         assert_close(keys[number], networks.slow(view))
@@ -111,7 +116,7 @@ def test_shuffle_mixes_the_groups():
     """Keys are normalized with other images than their queries, and with others for another seed."""
     networks = Momentum(NORMALIZED, Constant(1.0)).build()
     straight = networks.slow(views()[1]).detach()
-    shuffled_keys = [networks.keys({1: views()[1]}, {}, torch.tensor(seed))[1] for seed in (1, 2)]
+    shuffled_keys = [keys_of(networks, {1: views()[1]}, {}, seed)[1] for seed in (1, 2)]
     assert not torch.allclose(straight, shuffled_keys[0], atol=1e-4)
     assert not torch.allclose(shuffled_keys[0], shuffled_keys[1], atol=1e-4)
     order = torch.randperm(8, generator=torch.Generator().manual_seed(1))
@@ -125,7 +130,7 @@ def test_keys_are_shuffled_one_by_one_if_asked():
     together = Momentum(NORMALIZED, Constant(1.0)).build()
     together.load_state_dict(apart.state_dict())
     five = {n + 1: view for n, view in views(5).items()}
-    keys = apart.keys(five, {}, torch.tensor(7))
+    keys = keys_of(apart, five, {}, 7)
     rows = [five[number][image] for image in range(8) for number in five]  # the keys of an image lie side by side
     order = torch.randperm(40, generator=torch.Generator().manual_seed(7)).tolist()
     straight = Encoder(small_recipes.TwoLayers(), LinearHead(6), BatchNorm()).build()
@@ -135,17 +140,17 @@ def test_keys_are_shuffled_one_by_one_if_asked():
     for position, number in enumerate(five):
         for image in range(8):
             assert_close(keys[number][image], expected[5 * image + position])
-    blocks = together.keys(five, {}, torch.tensor(7))
+    blocks = keys_of(together, five, {}, 7)
     assert not torch.allclose(keys[1], blocks[1], atol=1e-4)
     one = {1: five[1]}
-    assert torch.equal(apart.keys(one, {}, torch.tensor(7))[1], together.keys(one, {}, torch.tensor(7))[1]), (
+    assert torch.equal(keys_of(apart, one, {}, 7)[1], keys_of(together, one, {}, 7)[1]), (
         "of one key an image it is the same"
     )
 
 
 def test_without_groups_on_one_process_a_shuffle_would_change_nothing():
     networks = Momentum(Encoder(small_recipes.TwoLayers(), LinearHead(6), BatchNorm())).build()
-    assert_close(networks.keys({1: views()[1]}, {}, torch.tensor(1))[1], networks.slow(views()[1]))
+    assert_close(keys_of(networks, {1: views()[1]}, {}, 1)[1], networks.slow(views()[1]))
 
 
 def test_joint_encoding_keeps_the_views_of_an_image_in_one_group():

@@ -181,7 +181,7 @@ def test_nce_equals_its_loop_and_freezes_the_normalizer(temperature: float):
         near, far = [a[i, 0] for i in range(4)], [[b[i, j] for j in range(6)] for i in range(4)]
         if batch == 0:
             z = reference.nce_normalizer(near, far, temperature, 40)
-        actual = state(synthetic.table(a), synthetic.table(b), 0)
+        actual = state(synthetic.table(a), synthetic.table(b), batch)
         assert_close(float(state.log_normalizer), math.log(z), rtol=1e-12, atol=0)
         expected = torch.stack(reference.nce(near, far, temperature, 40, z))
         assert_close(actual, expected, rtol=1e-11, atol=1e-10)
@@ -202,8 +202,25 @@ def test_the_normalizer_is_saved_and_not_set_in_evaluation():
     other = NCE(0.1).build(40)
     other.load_state_dict(state.state_dict())
     different = synthetic.table(cosines(4, 6, 2))
-    assert torch.equal(other(near, different, 0), state(near, different, 0))
+    assert torch.equal(other(near, different, 1), state(near, different, 1))
     assert torch.equal(other.log_normalizer, state.log_normalizer)
+
+
+def test_the_normalizer_is_that_of_the_joint_batch_in_any_number_of_parts():
+    near, far, keep = cosines(8, 1, 0), cosines(8, 6, 1), mask(8, 6, 2)
+    whole = NCE(0.1).build(40)
+    whole(synthetic.table(near), synthetic.table(far, keep), 3)
+    for parts in (2, 4, 8):
+        state = NCE(0.1).build(40)
+        for near_part, far_part, kept in zip(near.chunk(parts), far.chunk(parts), keep.chunk(parts), strict=True):
+            state(synthetic.table(near_part), synthetic.table(far_part, kept), 3)
+        assert_close(state.log_normalizer, whole.log_normalizer, rtol=1e-14, atol=0)
+        state(synthetic.table(near), synthetic.table(0.5 * far), 4)
+        assert_close(state.log_normalizer, whole.log_normalizer, rtol=1e-14, atol=0)
+        resumed = NCE(0.1).build(40)
+        resumed.load_state_dict(state.state_dict())
+        resumed(synthetic.table(near), synthetic.table(0.5 * far), 3)
+        assert torch.equal(resumed.log_normalizer, state.log_normalizer), "a later process adds nothing"
 
 
 def test_the_normalizer_leaves_dropped_pairs_out():

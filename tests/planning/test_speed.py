@@ -1,6 +1,7 @@
 """The speed that a plan measures: what surrounds the steps, what small views cost, and that it leaves no trace."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,14 +10,16 @@ from known_pace import Pace, noise
 from small_runs import small_run
 
 import vantage
-from vantage.data import Source
+from vantage.data import Batch, Source
 from vantage.encoders import Convolutions
 from vantage.planning import plan
+from vantage.planning import speed as measuring
 from vantage.planning.plan import make_plan
 from vantage.planning.sizing import PlanOptions
 from vantage.planning.speed import Speed, fixed_share, measure_speed
 from vantage.training.loop import resume, train
 from vantage.training.run import Data, Hardware, Run
+from vantage.training.session import Session
 from vantage.views import ProgressiveResizing
 
 
@@ -59,3 +62,22 @@ def test_the_default_is_measured_and_trains_and_resumes_to_the_same_bits(
     assert resume(tmp_path / "again", source=source).finished
     ends = [vantage.load(tmp_path / name).digest() for name in ("whole", "again")]
     assert ends[0] == ends[1]
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_a_slow_first_step_on_a_gpu_is_not_the_speed(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There it chooses kernels and records them, which takes far longer than a step. On a CPU it is a slow network."""
+    now = 0.0
+
+    def step(batch: Batch, number: int) -> torch.Tensor:
+        nonlocal now
+        now += 3.0 if number == 0 else 0.01
+        return torch.zeros(())
+
+    monkeypatch.setattr(measuring.time, "monotonic", lambda: now)
+    session = Session.__new__(Session)
+    session.step, session.fabric = step, SimpleNamespace(device=torch.device(device))  # pyright: ignore
+    monkeypatch.setattr(Batch, "to", lambda batch, _: batch)
+    batches = iter([Batch(torch.arange(1), ())] * 1000)
+    usual, extra = measuring._step(session, batches, 0.5, 1.0, 0)
+    assert (usual, extra) == pytest.approx((3.0, 0.0) if device == "cpu" else (0.01, 2.99))

@@ -66,7 +66,7 @@ def _fewer_and_sooner(part: object) -> object:
             return NearMates(7)
         case ByEpoch():
             return part.course
-        case NCE():  # its estimate from a first batch would be that of a first part
+        case NCE():  # in its first step each part has the normalizer of the parts so far
             return InfoNCE(0.1)
     return part
 

@@ -22,7 +22,7 @@ from vantage.errors import UserError
 from vantage.recipes import RECIPES, instance_discrimination, moco_v2, simclr
 from vantage.training.folder.settings import read_run
 from vantage.training.loop import train
-from vantage.training.run import Hardware, Run
+from vantage.training.run import Data, Hardware, Run
 from vantage.training.start.try_parts import try_branches
 
 THIRTY_TWO = (
@@ -92,8 +92,9 @@ def test_shares_that_are_not_equal_are_refused(run: Run, message: str) -> None:
 def test_a_refused_run_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
     run = small_run("instance_discrimination", write_images(tmp_path / "images.npz"))
-    with pytest.raises(UserError, match="2 accumulated parts"):
-        train(replace(run, accumulate=2), tmp_path / "run")
+    for each in (run, replace(run, data=Data("/nowhere"))):  # before the images are read
+        with pytest.raises(UserError, match="2 accumulated parts"):
+            train(replace(each, accumulate=2), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from run_states import rows, wait_for_a_checkpoint
+from run_states import assert_equal, rows, state, wait_for_a_checkpoint
 from small_runs import new_process, small_run, train_in_process
 from torch import Tensor
 from torch.utils.data import get_worker_info
@@ -121,3 +121,33 @@ def test_a_full_disk_leaves_the_older_checkpoint(images_path: str, tmp_path: Pat
     monkeypatch.setattr(checkpoint, "save_file", save)
     with allowing("tiny"):
         assert resume(tmp_path / "run").finished
+
+
+@pytest.mark.parametrize("warm", [False, True])
+def test_a_full_disk_at_the_first_checkpoint_keeps_the_run(warm: bool, images_path: str, tmp_path: Path, monkeypatch):
+    """It is then trained from its first step, or from its warm start. Another failure there leaves nothing."""
+    run, folder, whole = small_run("moco_v2", images_path), tmp_path / "run", tmp_path / "whole"
+    train(small_run("moco_v2", images_path, epochs=1), tmp_path / "start")
+    init = tmp_path / "start" if warm else None
+    train(run, whole, init=init)
+
+    def fail(problem: Exception) -> None:
+        raise problem
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "save_file", lambda *_: fail(RuntimeError("a bug")))
+        with pytest.raises(RuntimeError, match="a bug"):
+            train(run, folder, init=init)
+        assert not folder.exists()
+        patch.setattr(checkpoint, "save_file", lambda *_: fail(OSError(28, "No space left on device")))
+        start_again = "No space left on device. Free some space and start again at the first step with `vantage resume"
+        with pytest.raises(UserError, match=start_again):
+            train(run, folder, init=init)
+        with pytest.raises(UserError, match="reached no checkpoint: start it again with `vantage resume"):
+            train(run, folder, init=init)
+        with allowing("tiny"), pytest.raises(UserError, match=start_again):
+            resume(folder)
+    with allowing("tiny"):
+        assert resume(folder).finished
+    assert_equal(state(folder), state(whole))
+    assert rows(folder) == rows(whole)

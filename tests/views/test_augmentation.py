@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from pretend_gpu import Pretend, Pretended, values
 
 from vantage.errors import UserError
 from vantage.views import (
@@ -180,6 +181,22 @@ def test_crops_of_views_are_drawn_one_after_the_other() -> None:
     assert len(crops) == 3 and not torch.equal(crops[0], crops[1])
     outputs = views.finish(tuple(crop[None] for crop in crops), generator(2))
     assert [view.shape for view in outputs] == [(1, 3, 48, 48)] * 3
+
+
+def test_on_a_device_equal_views_are_made_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same views as on the CPU, in fewer calls; another operation, another size or too many pixels part them."""
+    flip = Augmentation(RandomResizedCrop(24), (HorizontalFlip(), IMAGENET.normalize()))
+    other, smaller = replace(flip, operations=(IMAGENET.normalize(),)), flip.at_side(16)
+    views, images = Views((flip, other, flip, smaller, flip)), pictures(6, 50, 40)
+    expected = views.batch(images, generator(1))
+    for most, groups in ((1 << 28, [[0, 2, 4], [1], [3]]), (2 * 4 * images.numel(), [[0, 2], [4], [1], [3]])):
+        monkeypatch.setattr(perform, "TOGETHER", most)
+        operations = [(view.crop, *view.operations) for view in views.views]
+        assert list(perform._together([images] * 5, operations)) == groups
+        with Pretend():
+            made = values(views.batch(Pretended(images), generator(1)))
+        for view, same in zip(made, expected, strict=True):
+            torch.testing.assert_close(view, same, atol=1e-5, rtol=0)
 
 
 def test_wrong_numbers_of_views_are_refused() -> None:

@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from pretend_gpu import Pretend, Pretended, values
 from scipy.stats import chisquare, ks_2samp
 from torchvision.transforms import v2
 from torchvision.transforms.v2 import functional
@@ -56,6 +57,17 @@ def test_every_order_equals_torchvision() -> None:
     expected = torch.stack([torchvision_jitter(image, draws, row) for row, image in enumerate(images)])
     torch.testing.assert_close(result, expected, atol=2e-5, rtol=0)
     assert result.min() >= -1e-6 and result.max() <= 1 + 1e-6
+
+
+def test_on_a_device_every_order_is_what_it_is_on_the_cpu() -> None:
+    """There the hue of all images is rotated at once."""
+    orders = torch.tensor(list(itertools.permutations(range(4))))
+    images = torch.rand(24, 3, 9, 7)
+    draws = JITTER.draw(24, generator())._replace(order=orders)
+    for jitter in (JITTER, ColorJitter(0.8, 0.8, 0.8, 0.0)):
+        with Pretend():
+            result = values(jitter.apply(Pretended(images), draws))
+        torch.testing.assert_close(result, jitter.apply(images, draws), atol=1e-6, rtol=0)
 
 
 def test_the_hue_of_every_kind_of_color_equals_torchvision() -> None:

@@ -38,7 +38,7 @@ def read_assignments(
     still_set: list[tuple[str, set[str]]] = []  # what each text set that no later one has replaced
     for text in texts:
         path, equals, new = text.partition("=")
-        path = path.strip().replace("-", "_")
+        path = path.strip()
         if not equals or not path:
             raise UserError(f"{text!r} sets nothing: write PATH=VALUE, such as branches.0.estimator.temperature=0.1")
         settings = {one.path: one for one in settings_in(value, changes=changes) if may_set(one.path)}
@@ -115,7 +115,9 @@ def _left(earlier: str, paths: set[str], later: str, replaced: set[str]) -> set[
 
 
 def _targets(settings: Mapping[str, Setting], path: str, name: str) -> list[tuple[Setting, int | None]]:
-    """The settings at a path, or at the paths that end in it, each with a position in a tuple if the path names one."""
+    """The settings at a path, or at the paths that end in it, each with a position in a tuple if the path names one.
+    Dashes are read as underscores; the message for a path that does not exist has it as it was typed."""
+    typed, path = path, path.replace("-", "_")
     if path in settings:
         return [(settings[path], None)]
     if ends := [setting for full, setting in settings.items() if full.endswith(f".{path}")]:
@@ -126,7 +128,7 @@ def _targets(settings: Mapping[str, Setting], path: str, name: str) -> list[tupl
         rows = [setting for setting in rows if isinstance(setting.value, tuple) and int(last) < len(setting.value)]
         if rows:
             return [(setting, int(last)) for setting in rows]
-    raise UserError(f"{name or 'it'} has no field {path!r}{_suggestion(path, settings)}")
+    raise UserError(f"{name or 'it'} has no field {typed!r}{_suggestion(path, settings)}")
 
 
 def _suggestion(path: str, settings: Mapping[str, Setting]) -> str:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from vantage import draws, processes
 from vantage.encoders.encoder import Encoder, EncoderNetwork
 from vantage.encoders.normalization.grouped import GroupedStatistics
-from vantage.encoders.roles import RoleNetworks, encode_jointly
+from vantage.encoders.roles import RoleNetworks, encode_jointly, same_size
 from vantage.schedules import Constant, Schedule
 
 __all__ = ["Momentum", "MomentumNetworks"]
@@ -73,24 +73,32 @@ class MomentumNetworks(RoleNetworks):
         """Unit vectors of the trained network, with gradient."""
         return encode_jointly(views, self.network)
 
-    @torch.no_grad()
-    def keys(self, views: Mapping[int, Tensor], queries: Mapping[int, Tensor], shuffle: Tensor) -> dict[int, Tensor]:
-        """Unit vectors of the momentum encoder, without gradient."""
+    def orders(self, views: Mapping[int, Tensor], seed: int) -> dict[int, Tensor]:
+        """The orders of shuffle-BN: of all images or, if every key is shuffled, of all keys of each size."""
         if processes.count() == 1 and not self.has_groups:
+            return {}
+        device = next(iter(views.values())).device
+        groups = same_size(views) if self.shuffle_keys else [[number] for number in views]
+        rows = {sum(len(views[number]) for number in numbers) * processes.count() for numbers in groups}
+        return {count: draws.permutation(count, seed).to(device, non_blocking=True) for count in rows}
+
+    @torch.no_grad()
+    def keys(
+        self, views: Mapping[int, Tensor], queries: Mapping[int, Tensor], orders: Mapping[int, Tensor]
+    ) -> dict[int, Tensor]:
+        """Unit vectors of the momentum encoder, without gradient."""
+        if not orders:
             return encode_jointly(views, self.slow)
         if self.shuffle_keys:
-            return encode_jointly(views, lambda keys: self._encode_shuffled({0: keys}, shuffle)[0])
-        return self._encode_shuffled(views, shuffle)
+            return encode_jointly(views, lambda keys: self._encode_shuffled({0: keys}, orders)[0])
+        return self._encode_shuffled(views, orders)
 
-    def _encode_shuffled(self, views: Mapping[int, Tensor], seed: Tensor) -> dict[int, Tensor]:
+    def _encode_shuffled(self, views: Mapping[int, Tensor], orders: Mapping[int, Tensor]) -> dict[int, Tensor]:
         """Vectors of the views of all processes, encoded in a random order but returned in the original one."""
-        rows = len(next(iter(views.values()))) * processes.count()
-        order = draws.permutation(rows, seed)
-        inverse = order.argsort()
-        device = next(self.slow.parameters()).device
-        order, inverse = (index.to(device, non_blocking=True) for index in (order, inverse))
+        order = orders[len(next(iter(views.values()))) * processes.count()]
         batches = {n: processes.own_rows(processes.gather(view)[order]) for n, view in views.items()}
-        return {n: processes.gather(vector)[inverse] for n, vector in encode_jointly(batches, self.slow).items()}
+        vectors = {n: processes.gather(vector) for n, vector in encode_jointly(batches, self.slow).items()}
+        return {n: torch.empty_like(vector).index_copy_(0, order, vector) for n, vector in vectors.items()}
 
     def before_step(self, step: int) -> None:
         """Update the momentum encoder before it encodes keys."""

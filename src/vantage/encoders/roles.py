@@ -19,7 +19,7 @@ from vantage import processes
 from vantage.encoders.encoder import Encoder, EncoderNetwork
 from vantage.errors import UserError
 
-__all__ = ["PerView", "Role", "RoleNetworks", "Shared", "encode_jointly"]
+__all__ = ["PerView", "Role", "RoleNetworks", "Shared", "encode_jointly", "same_size"]
 
 
 class RoleNetworks(nn.Module, ABC):
@@ -41,14 +41,19 @@ class RoleNetworks(nn.Module, ABC):
     def queries(self, views: Mapping[int, Tensor]) -> dict[int, Float[Tensor, "b d"]]:
         """Unit vectors of the query views, with gradient."""
 
+    def orders(self, views: Mapping[int, Tensor], seed: int) -> dict[int, Int[Tensor, "n"]]:
+        """The random orders that the method `keys` needs for these views, by their number of rows, on the views'
+        device. Equal seeds give equal orders on all processes. By default none are needed."""
+        return {}
+
     @abstractmethod
     def keys(
-        self, views: Mapping[int, Tensor], queries: Mapping[int, Tensor], shuffle: Int[Tensor, ""]
+        self, views: Mapping[int, Tensor], queries: Mapping[int, Tensor], orders: Mapping[int, Int[Tensor, "n"]]
     ) -> dict[int, Float[Tensor, "w_b d"]]:
         """Unit vectors of the views that serve as keys or are remembered, gathered from all processes.
 
-        `queries` holds the results of the method `queries` at this step; `shuffle` seeds the order of shuffle-BN, and
-        must be equal on all processes. It is a tensor on the CPU so that a compiled step takes any seed.
+        `queries` holds the results of the method `queries` at this step, and `orders` those of the method `orders`.
+        They are drawn before, since a compiled or captured step must not draw on the CPU.
         """
 
     def before_step(self, step: int) -> None:
@@ -67,6 +72,12 @@ class Role(Protocol):
         ...
 
 
+def same_size(views: Mapping[int, Tensor]) -> list[list[int]]:
+    """The numbers of the views, those of the same size together."""
+    shapes = dict.fromkeys(view.shape for view in views.values())
+    return [[number for number, view in views.items() if view.shape == shape] for shape in shapes]
+
+
 def encode_jointly(views: Mapping[int, Tensor], encode: Callable[[Tensor], Tensor]) -> dict[int, Tensor]:
     """Encode all views of the same size in one batch.
 
@@ -74,8 +85,7 @@ def encode_jointly(views: Mapping[int, Tensor], encode: Callable[[Tensor], Tenso
     images. Batch statistics of g groups then equal those of g processes.
     """
     vectors: dict[int, Tensor] = {}
-    for shape in dict.fromkeys(view.shape for view in views.values()):
-        numbers = [number for number, view in views.items() if view.shape == shape]
+    for numbers in same_size(views):
         if len(numbers) == 1:
             vectors[numbers[0]] = encode(views[numbers[0]])
             continue
@@ -114,7 +124,9 @@ class SharedNetworks(RoleNetworks):
         """Unit vectors, with gradient."""
         return encode_jointly(views, self.network)
 
-    def keys(self, views: Mapping[int, Tensor], queries: Mapping[int, Tensor], shuffle: Tensor) -> dict[int, Tensor]:
+    def keys(
+        self, views: Mapping[int, Tensor], queries: Mapping[int, Tensor], orders: Mapping[int, Tensor]
+    ) -> dict[int, Tensor]:
         """The vectors of the views, with gradient; those of query views are reused."""
         rest = {number: view for number, view in views.items() if number not in queries}
         vectors = {**queries, **encode_jointly(rest, self.network)}
@@ -156,7 +168,9 @@ class PerViewNetworks(RoleNetworks):
         """Unit vectors, with gradient."""
         return {number: self.networks[number](view) for number, view in views.items()}
 
-    def keys(self, views: Mapping[int, Tensor], queries: Mapping[int, Tensor], shuffle: Tensor) -> dict[int, Tensor]:
+    def keys(
+        self, views: Mapping[int, Tensor], queries: Mapping[int, Tensor], orders: Mapping[int, Tensor]
+    ) -> dict[int, Tensor]:
         """The vectors of the views, with gradient; those of query views are reused."""
         rest = {number: view for number, view in views.items() if number not in queries}
         vectors = {**queries, **self.queries(rest)}

@@ -23,6 +23,9 @@ class NCE:
     Wu et al., arXiv 1805.01978, Eqs. 5–8, in the form of its release: P = exp(s/τ)/Z with Z = n·mean exp(s/τ) over
     the columns of the first batch; h = P/(P + K/n + 1e−7) for K negatives; loss −log h(positive) − Σ log(1 −
     h(negative)).
+
+    The first batch is the joint one, over all processes and accumulated parts. Parts come one after another, so in the
+    first step alone each uses the Z of the parts until then.
     """
 
     temperature: float = 0.07
@@ -37,8 +40,8 @@ class NCE:
 
 
 class NCEState(nn.Module, TableEstimator):
-    """The estimator of `NCE`. Its normalizer, log Z, is a buffer saved in checkpoints; nan until the first training
-    batch."""
+    """The estimator of `NCE`. Its normalizer, log Z, is a buffer saved in checkpoints; nan until the first step of
+    training, whose batch sets it."""
 
     log_normalizer: Tensor
 
@@ -46,13 +49,15 @@ class NCEState(nn.Module, TableEstimator):
         super().__init__()
         self.temperature, self.images = temperature, images
         self._finite_buffer: tuple[Tensor, int] | None = None  # the buffer once it holds Z, and its version
+        self._first: tuple[int, Tensor, Tensor] | None = None  # the first step; its sum of exponentials, and of columns
         self.register_buffer("log_normalizer", torch.tensor(torch.nan, dtype=torch.float64))
 
     def forward(self, positive: Scores, negative: Scores, step: int) -> Float[Tensor, "b"]:
-        """One loss per query. The first call in training sets Z, over the batches of all processes."""
+        """One loss per query. The first step in training sets Z: each of its calls, for the batches of all processes,
+        adds a part of the joint batch."""
         near, far = positive.logits(self.temperature), negative.logits(self.temperature)
-        if self.training and not self._is_set():
-            self._set_normalizer(near.detach(), far.detach())
+        if self.training and (not self._is_set() or self._first is not None and self._first[0] == step):
+            self._add_to_normalizer(near.detach(), far.detach(), step)
         log_z = self.log_normalizer.to(near.dtype)
         log_noise = (negative.keep.sum(1, keepdim=True).to(near.dtype) / self.images + 1e-7).log()
         attract = torch.logaddexp(near - log_z, log_noise) - (near - log_z)
@@ -71,10 +76,13 @@ class NCEState(nn.Module, TableEstimator):
             self._finite_buffer = None if bool(torch.isnan(buffer)) else (buffer, buffer._version)
         return self._finite_buffer is not None
 
-    def _set_normalizer(self, near: Tensor, far: Tensor) -> None:
+    def _add_to_normalizer(self, near: Tensor, far: Tensor, step: int) -> None:
         both = torch.cat([near, far], 1).double()
         columns = processes.total(torch.isfinite(both).sum())
         # Shifted by the largest possible logit, not the batch's largest, so that processes can add up their parts.
         shift = 1.0 / self.temperature
         mass = processes.total((both - shift).exp().sum())
+        if self._first is not None and self._first[0] == step:
+            mass, columns = mass + self._first[1], columns + self._first[2]
+        self._first = (step, mass, columns)
         self.log_normalizer.copy_(torch.log(self.images * mass / columns) + shift)

@@ -10,6 +10,7 @@ from vantage.composition.fitting import everywhere, parts_of
 from vantage.data.order import steps_in
 from vantage.encoders import Backbone, Convolutions, Encoder, Momentum, ResNet, ResNet9, with_backbone
 from vantage.encoders.backbone_names import SMALL
+from vantage.errors import UserError
 from vantage.estimators import InfoNCE
 from vantage.memory import Bank, ClusteredBank, ReclusteredBank
 from vantage.planning.ladder import Rung
@@ -17,10 +18,12 @@ from vantage.recipes import moco_v2, simclr
 from vantage.schedules import Constant
 from vantage.training.optimizers import LARS, SGD
 from vantage.training.run import Run
+from vantage.training.start.try_parts import check_groups
 from vantage.views import ProgressiveResizing
 
 __all__ = [
     "PlanOptions",
+    "check_parts",
     "compose",
     "early_changes",
     "growing_views",
@@ -122,6 +125,29 @@ def set_early(run: Run, early: Mapping[str, Any]) -> Run:
 def early_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
     """The changes that must be applied before a run is fitted."""
     return {path: value for path, value in changes.items() if path.partition(".")[0] in _EARLY}
+
+
+def check_parts(run: Run, changes: Mapping[str, Any]) -> None:
+    """Raises `UserError` if accumulated parts and processes cannot have equal shares of the groups of BatchNorm,
+    however many images the run, which is not fitted yet, is fitted to before these changes."""
+    early, batch_size = set_early(run, early_changes(changes)), changes.get("batch_size")
+    if early.parts == 1:
+        return
+    encoders = {path: value for path, value in changes.items() if path.partition(".")[0] == "encoders"}
+    sizes = [batch_size or early.batch_size]
+    while not batch_size and sizes[-1] >= 2 * early.parts:  # all that `Run.fit` could choose
+        sizes.append(sizes[-1] // 2)
+    refusals = [_refusal(replace_at(early.fit(8 * size, batch_size), encoders)) for size in sizes]
+    if first := all(refusals) and refusals[0]:
+        raise first
+
+
+def _refusal(run: Run) -> UserError | None:
+    """Why `check_groups` refuses a run; None if it does not."""
+    try:
+        check_groups(run)
+    except UserError as problem:
+        return problem
 
 
 def with_network(run: Run, backbone: Backbone) -> Run:

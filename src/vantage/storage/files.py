@@ -84,20 +84,20 @@ def flush(path: Path) -> None:
 
 
 @contextmanager
-def remove_on_failure(path: Path, unless: Callable[[], bool] = lambda: False) -> Iterator[None]:
+def remove_on_failure(path: Path, unless: Callable[[BaseException], bool] = lambda _: False) -> Iterator[None]:
     """A context in which a failure removes what was written at `path`: a new file, a new folder, or what is new inside
-    an existing folder. If `unless` returns true, nothing is removed."""
+    an existing folder. If `unless`, which gets the failure, returns true, nothing is removed."""
     existing = set(path.iterdir()) if path.is_dir() else None
     is_new = not path.exists()
     try:
         yield
-    except BaseException:
-        if path.is_dir() and not unless():
+    except BaseException as problem:
+        if path.is_dir() and not unless(problem):
             for inside in set(path.iterdir()) - (existing or set()):
                 shutil.rmtree(inside) if inside.is_dir() else inside.unlink()
             if is_new:
                 path.rmdir()
-        elif is_new and not unless():
+        elif is_new and not unless(problem):
             with suppress(NotADirectoryError):  # a file is where its folder should be
                 path.unlink(missing_ok=True)
         raise

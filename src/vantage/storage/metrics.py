@@ -37,7 +37,7 @@ class Metrics:
             yield
         except OSError as problem:
             has_checkpoint = any(self.path.parent.glob("checkpoint/step-*"))
-            then = f"continue with {self._again}" if has_checkpoint else "start again"
+            then = f"{'continue' if has_checkpoint else 'start again at the first step'} with {self._again}"
             what = f"{self.path.name} and its events"
             raise not_written(what, self.path.parent, problem, f"Free some space and {then}") from problem
 

@@ -6,6 +6,7 @@ resumed run needs only its tensors and its step.
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +25,14 @@ from vantage.training.ended import continues, last_step
 from vantage.training.folder import checkpoint, settings
 from vantage.training.folder.kept_epochs import keep_if_due, refuse_kept
 from vantage.training.folder.same_run import check_same_everywhere, check_same_run
-from vantage.training.folder.writer import only_writer, refuse_a_run
+from vantage.training.folder.writer import must_stay, only_writer, refuse_a_run
 from vantage.training.images import open_images
 from vantage.training.run import Run
 from vantage.training.session import Session, check_belongs
 from vantage.training.signals import Signals, anywhere
 from vantage.training.start.doubts import doubts
 from vantage.training.start.first_rows import begin
+from vantage.training.start.try_parts import check_groups
 from vantage.training.start.warm_parts import take
 from vantage.training.start.warm_start import WarmStart, read_start, recorded_start
 from vantage.training.watching.branches import epoch_lines
@@ -82,10 +84,11 @@ def train(
 
     Raises `UserError` if the folder already holds a run, if the images cannot be used or do not fit the networks, if
     the backbone in `init` does not match, or if the loss is no longer finite. A run that fails before its first
-    checkpoint leaves nothing in the folder.
+    checkpoint leaves nothing in the folder, unless the disk was full: `resume` then starts it at its first step.
     """
     folder = Path(folder)
     refuse_a_run(folder)
+    check_groups(run)  # again in `Session`, but reading the images first may take hours
     progress = progress or QuietProgress()
     start = None if init is None else read_start(init)
     for line in doubts(run):
@@ -109,9 +112,10 @@ def resume(
     newest = checkpoint.latest(folder)
     start = None if newest else recorded_start(folder)
     run, progress = run or settings.read(folder), progress or QuietProgress()
+    check_groups(run)  # the number of processes may be another
     if newest and source is None and not run.data.path and (step := last_step(run, folder, newest)) is not None:
         with only_writer(folder):
-            keep_if_due(run, folder, run.epochs)  # a killed process may have written the checkpoint only
+            by_first(partial(keep_if_due, run, folder, run.epochs))  # a killed process may have left it undone
         progress.line(continues(step, step))
         return TrainingOutcome(folder, step, finished=True)
     with using_threads(run.hardware.threads):
@@ -142,7 +146,7 @@ def _train(
     with counting(progress, "decoding images") as report:
         session = Session(run, fabric, images, report)
     origin = start and take(start, session.learner, session.optimizer.optimizer, run, images, progress)
-    with only_writer(folder), remove_on_failure(folder, unless=lambda: _must_stay(folder)):
+    with only_writer(folder), remove_on_failure(folder, unless=partial(must_stay, folder)), session.writer:
         if not resumed:  # another process may have started meanwhile
             refuse_a_run(folder)
             true_on_all(True)  # a barrier: all have looked before one writes
@@ -160,11 +164,6 @@ def _train(
     return TrainingOutcome(folder, step, finished=step == run.epochs * session.feed.steps)
 
 
-def _must_stay(folder: Path) -> bool:
-    """Whether the folder must keep its contents: it has a checkpoint, or cleaning up is for the first process."""
-    return processes.rank() > 0 or checkpoint.latest(folder) is not None
-
-
 def _loop(session: Session, folder: Path, step: int, clock: float, progress: Progress, signals: Signals) -> int:
     run, steps = session.run, session.feed.steps
     start_time, save_time, read_time = time.monotonic() - clock, time.monotonic(), time.monotonic()
@@ -172,7 +171,7 @@ def _loop(session: Session, folder: Path, step: int, clock: float, progress: Pro
     metrics = by_first(lambda: Metrics(folder, step, f"`vantage resume {folder}`"))
     progress.start(run.recipe, run.epochs * steps, step)
     if step and step % steps == 0:
-        keep_if_due(run, folder, step // steps)  # a killed process may have written the checkpoint only
+        by_first(partial(keep_if_due, run, folder, step // steps))  # a killed process may have left it undone
     watch, pace = Watch(session, folder), Pace(run.monitoring.minutes, session.work, step, clock)
     for epoch in range(step // steps, run.epochs):
         epoch_step, epoch_time = step, time.monotonic()
@@ -189,19 +188,21 @@ def _loop(session: Session, folder: Path, step: int, clock: float, progress: Pro
             progress.advance(step, note, pace.seconds_left(step))
             if metrics is not None and (message := pace.late(step)):
                 progress.warn(message)
-            stop = signals.anywhere()
+            stop = anywhere(signals.requested or session.writer.failed())
             if step % steps and (stop or anywhere(late)):
                 session.save(folder, step, time.monotonic() - start_time)
                 save_time = time.monotonic()
             if stop and step % steps:
+                session.writer.finish()
                 return step
+        session.writer.finish()  # before the next row of metrics, which is not of an epoch that it keeps
         watch.check_weights(step)
         _end_epoch(session, metrics, epoch, step, time.monotonic() - start_time, progress)
-        session.save(folder, step, time.monotonic() - start_time)
-        keep_if_due(run, folder, epoch + 1)
+        session.save(folder, step, time.monotonic() - start_time, partial(keep_if_due, run, folder, epoch + 1))
         save_time = time.monotonic()
         if signals.anywhere():
             break
+    session.writer.finish()
     return step
 
 

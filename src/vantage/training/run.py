@@ -15,7 +15,6 @@ from vantage.views import ProgressiveResizing, ViewMaker
 __all__ = ["Data", "Hardware", "Monitoring", "Run"]
 
 Precision = Literal["32-true", "bf16-mixed", "16-mixed", "64-true"]
-GIB = 2**30
 _MOST_WORKERS = 1024  # processes on one machine: a limit for settings from elsewhere
 
 
@@ -33,7 +32,7 @@ class Data:
     num_workers: int = 2
     """Processes that decode images, for sets that are streamed: of several image sizes, or too large to keep."""
 
-    resident_bytes: int = 2 * GIB
+    resident_bytes: int = 2 << 30
     """Sets of one image size and at most this many bytes are decoded once and kept on the device; 0: stream all."""
 
     resident_side: int = field(default=0, metadata={"later": True})
@@ -74,12 +73,13 @@ class Hardware:
     """Number of machines."""
 
     precision: Precision = "bf16-mixed"
-    """Precision of the networks; similarities and losses are float32 or better. Without bf16 support, 32-true is used,
-    and the run reports it."""
+    """Precision of the networks; losses are float32 or better. Without bf16 support, 32-true is used and reported."""
 
     compile: bool = False
-    """Whether to compile training steps by torch.compile: as one graph where the recipe allows it, else the networks
-    (`vantage.training.computing.compiling`). Meant for GPUs: on a CPU it was slower (`benchmarks/README.md`)."""
+    """Whether to compile training steps (`vantage.training.computing.compiling`). On a CPU this was slower."""
+
+    graphs: bool = field(default=True, metadata={"later": True})
+    """Whether a CUDA device repeats recorded steps where it can (`vantage.training.computing.cuda_graphs`)."""
 
     threads: int = field(default=0, metadata={"later": True})
     """Threads of each process on a CPU; 0: one for each core. Another number may change how results are rounded."""

@@ -15,14 +15,15 @@ from vantage.data import Batch, Source
 from vantage.encoders.normalization.grouped import set_accumulation
 from vantage.errors import UserError
 from vantage.learner import Fresh, Learner, Step
-from vantage.processes.sharing import by_first
 from vantage.step import mean_of_parts
 from vantage.storage.state import below
 from vantage.training.computing.accumulation import divide_gradients, loss_of_part, parts_of_batch
 from vantage.training.computing.buckets import lay_out
-from vantage.training.computing.compiling import compile_learner
+from vantage.training.computing.compiling import compile_learner, compile_networks
+from vantage.training.computing.cuda_graphs import can_record, record_networks
 from vantage.training.feed import open_feed
 from vantage.training.folder import checkpoint, settings
+from vantage.training.folder.background import BackgroundWriter, trains_meanwhile
 from vantage.training.folder.same_run import refuse_conflicts
 from vantage.training.folder.slots import optimizer_state, restore_optimizer
 from vantage.training.run import Run
@@ -56,14 +57,18 @@ class Session:
         set_accumulation(self.learner.networks, run.accumulate)
         self.learner.networks.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
         optimizer = run.optimizer.build(self.learner)
+        record = run.hardware.graphs and can_record(run, fabric.device)
         if run.hardware.compile:
-            compile_learner(self.learner)
+            (compile_networks if record else compile_learner)(self.learner)
+        if record:
+            record_networks(self.learner)
         self.model, self.optimizer = fabric.setup(self.learner, optimizer)
         lay_out(self.model._forward_module)
         self.optimizer.zero_grad(set_to_none=True)
         self.monitor = monitor_of(run, self.learner).to(fabric.device)
         self.feed = open_feed(run, source, processes.rank(), processes.count(), fabric.device, progress)
         self.generator = ShareGenerator()
+        self.writer = BackgroundWriter(trains_meanwhile(fabric.device))
 
     def learning_rate(self, step: int) -> float:
         """Learning rate of a step."""
@@ -119,8 +124,11 @@ class Session:
     def _no_sync(self) -> AbstractContextManager[Any]:
         return self.fabric.no_backward_sync(self.model)
 
-    def save(self, folder: Path, step: int, clock: float) -> None:
-        """Write a checkpoint; `clock` is the number of seconds trained so far."""
+    def save(self, folder: Path, step: int, clock: float, then: Callable[[], object] = lambda: None) -> None:
+        """Write a checkpoint, and do `then` after it, both on the first process and, where others can train meanwhile,
+        in the background. `clock` is the number of seconds trained so far. Raises what `BackgroundWriter.finish` does
+        for the write before, and at once if this one is not in the background."""
+        self.writer.finish()  # before the copy, so that there is never more than one
         tensors = {f"learner.{name}": value for name, value in self.learner.state_dict().items()}
         tensors |= {f"monitor.{name}": processes.total(value) for name, value in self.monitor.state_dict().items()}
         slots, facts = optimizer_state(self.optimizer.optimizer)
@@ -132,7 +140,15 @@ class Session:
             "run": encode(self.run),
             "schema": settings.SCHEMA,
         }
-        by_first(lambda: checkpoint.save(folder, step, tensors | slots, facts))
+        tensors |= slots
+        if self.writer.in_background and processes.rank() == 0:
+            tensors = checkpoint.copy_on_cpu(tensors)
+
+        def write() -> None:
+            checkpoint.save(folder, step, tensors, facts, f"`vantage resume {folder}`")
+            then()
+
+        self.writer.begin(write)
 
     def restore(self, path: Path) -> tuple[int, float]:
         """Load a checkpoint; returns its step and the seconds trained so far.

@@ -15,7 +15,7 @@ from vantage.errors import UserError
 from vantage.views.evaluation import EvaluationView, view_after
 from vantage.views.operations.crops import Crop, CropOfAnySide
 from vantage.views.operations.operation import Operation
-from vantage.views.operations.perform import perform
+from vantage.views.operations.perform import perform, perform_each
 from vantage.views.operations.shrink import Shrink
 
 
@@ -69,8 +69,11 @@ class Augmentation:
 
     def finish(self, crops: UInt8[Tensor, "b 3 t t"], generator: torch.Generator) -> Float[Tensor, "b c s s"]:
         """The view made from each crop. Crops that are larger than the view are scaled down first (`at_side`)."""
-        shrink = (Shrink(self.crop.size),) if crops.shape[-1] > self.crop.size else ()
-        return perform(crops, (*shrink, *self.operations), generator)
+        return perform(crops, self.operations_on(crops), generator)
+
+    def operations_on(self, crops: UInt8[Tensor, "b 3 t t"]) -> tuple[Operation, ...]:
+        """What is done to crops of this size: they are scaled down first if they are larger than the view."""
+        return (*((Shrink(self.crop.size),) if crops.shape[-1] > self.crop.size else ()), *self.operations)
 
     def batch(self, images: UInt8[Tensor, "b 3 h w"], generator: torch.Generator) -> Float[Tensor, "b c s s"]:
         """One view of each image."""
@@ -117,11 +120,12 @@ class Views:
         """The views made from the crops, in the same order."""
         if len(crops) != self.count:
             raise UserError(f"{self.count} views need {self.count} batches of crops, found {len(crops)}")
-        return [view.finish(crop, generator) for view, crop in zip(self.views, crops, strict=True)]
+        operations = [view.operations_on(crop) for view, crop in zip(self.views, crops, strict=True)]
+        return perform_each(crops, operations, generator)
 
     def batch(self, images: UInt8[Tensor, "b 3 h w"], generator: torch.Generator) -> list[Float[Tensor, "b 3 _ _"]]:
         """The views of every image."""
-        return [view.batch(images, generator) for view in self.views]
+        return perform_each([images] * self.count, [(view.crop, *view.operations) for view in self.views], generator)
 
     def at_side(self, side: int) -> "Views":
         """The same views, each with `side` pixels if it is larger and does not depend on the size."""

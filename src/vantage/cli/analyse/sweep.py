@@ -12,7 +12,13 @@ from vantage.cli.reading.arguments import Command, read, wants_help
 from vantage.cli.reading.images import absolute, look_at
 from vantage.cli.reading.options import ComputeOptions, ImageOptions, ViewOptions, assignments
 from vantage.cli.reading.out_files import check_folder
-from vantage.cli.reading.recipe_options import find_recipe, view_size, with_named_parts
+from vantage.cli.reading.recipe_options import (
+    at_some_size,
+    find_recipe,
+    for_one_of,
+    view_size,
+    with_named_parts,
+)
 from vantage.composition.assignments import assign, read_assignments
 from vantage.composition.fields import settings_in
 from vantage.composition.suggest import did_you_mean
@@ -21,12 +27,14 @@ from vantage.errors import UserError
 if TYPE_CHECKING:
     from vantage.data import Source
     from vantage.encoding import Work
+    from vantage.studies.analyse.held_out import HeldOutInformation
     from vantage.studies.sweep import Study, Sweep
     from vantage.training.run import Data, Run
 
 __all__ = ["sweep"]
 
 _HELD_OUT = 0.2  # of each class, if no test set is named; the same as in `evaluate`
+_COUNTS = [2**power for power in range(30, 2, -1)]  # numbers of images that a run is fitted to on trial
 _NEVER_VARY = ("recipe", "seed", "epochs", "data")
 
 
@@ -50,23 +58,31 @@ def sweep(words: list[str], console: Console) -> int:
     command = Command(name, about if field else type(choice).__doc__ or "", partial(_settable, choice))
     groups = (ViewOptions, SweepOptions, ComputeOptions, *(() if field else (choice,)))
     images, options, computing, *own = read(command, rest, *groups)
-    from vantage.planning.sizing import override
-
     choice = own[0] if own else choice
     check_folder(Path(options.out))
     plan = partial(with_named_parts, find_recipe(options.recipe or choice.recipe), backbone=options.backbone)
-    information = information_settings(options)
+    information = _information(options)
     run_settings = [text for text in options.set if not text.startswith("information.")]
-    first = plan(224 if images.size is None else images.size)
-    _changes(first, run_settings, options)  # report a mistake before the images are read
+    study = partial(_study, choice, settings=run_settings, options=options, information=information)
+    at_some_size(lambda size: _check(partial(study, plan(size))), images.size)
     work = computing.work(console)
     source, data = _open(images, options, computing, console)
-    planned_run = plan(view_size(images.size, source, console))
-    changes = _changes(planned_run, run_settings, options)
-    fitted_run = planned_run.fit(len(source), changes.get("batch_size")).rescale(epochs=options.epochs)
-    run = replace(override(fitted_run, changes), data=data)
-    study = _study(choice, run, options, information, len(source))
-    return _run(study, source, _test(images, options, computing, console), Path(options.out), work, console)
+    fitted_study = study(plan(view_size(images.size, source, console)), len(source))
+    fitted_study = replace(fitted_study, base=replace(fitted_study.base, data=data))
+    return _run(fitted_study, source, _test(images, options, computing, console), Path(options.out), work, console)
+
+
+def _check(study_at: "Callable[[int], Study]") -> None:
+    """Report a mistake before the images are read: what does not fit, however many images there are."""
+    from vantage.training.start.try_parts import check_groups
+
+    def check_at(images: int) -> None:
+        study = study_at(images)
+        for point in study.sweep.points(study.base):
+            if point.run.parts > 1:
+                check_groups(point.run)
+
+    for_one_of(_COUNTS, check_at)
 
 
 def _explain(words: list[str], about: str, console: Console) -> int:
@@ -98,14 +114,30 @@ def _run(plan: "Study", source: "Source", test: "Source", out: Path, work: "Work
     return 0
 
 
-def _study(sweep: "Sweep", run: "Run", options: SweepOptions, information: list[str], images: int) -> "Study":
+def _study(
+    sweep: "Sweep",
+    run: "Run",
+    images: int,
+    settings: list[str],
+    options: SweepOptions,
+    information: "HeldOutInformation | None",
+) -> "Study":
+    """The study of a sweep, with the run fitted to a number of images."""
     from vantage.evaluate import KNN, LinearCached
-    from vantage.studies.analyse.held_out import HeldOutInformation
+    from vantage.planning.sizing import override
     from vantage.studies.sweep import Study
 
-    estimate = assign(HeldOutInformation(), information, name="information") if options.information else None
+    changes = _changes(run, settings, options)
+    base = override(run.fit(images, changes.get("batch_size")).rescale(epochs=options.epochs), changes)
     protocols = (LinearCached(), KNN(k=min(20, images)))
-    return Study(sweep, run, options.seeds, estimate, protocols, options.baselines, options.discard)
+    return Study(sweep, base, options.seeds, information, protocols, options.baselines, options.discard)
+
+
+def _information(options: SweepOptions) -> "HeldOutInformation | None":
+    from vantage.studies.analyse.held_out import HeldOutInformation
+
+    settings = information_settings(options)
+    return assign(HeldOutInformation(), settings, name="information") if options.information else None
 
 
 def _plan(study: "Study") -> str:

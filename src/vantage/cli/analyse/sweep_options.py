@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from vantage.cli.reading.arguments import Repeated, Word
+from vantage.cli.reading.options import check_count
 from vantage.errors import UserError
 
 __all__ = ["SweepOptions", "information_settings"]
@@ -54,6 +55,10 @@ class SweepOptions:
     set: Repeated = ()
     """A field of every run, as for pretrain, or of the I_NCE estimate: --set information.negatives=100. Without SWEEP,
     several values are a sweep: --set epochs=10,20 crop.size=16,32."""
+
+    def __post_init__(self) -> None:
+        check_count("--epochs", self.epochs)
+        check_count("--batch-size", self.batch_size)
 
 
 def information_settings(options: SweepOptions) -> list[str]:

@@ -30,6 +30,7 @@ from vantage.cli.reading.options import (
 )
 from vantage.cli.reading.out_files import check_folder, check_new_run
 from vantage.cli.reading.recipe_options import (
+    at_some_size,
     find_recipe,
     note_statistics,
     settable,
@@ -39,7 +40,6 @@ from vantage.cli.reading.recipe_options import (
 )
 from vantage.composition.assignments import read_assignments
 from vantage.composition.fields import settings_in
-from vantage.errors import UserError
 
 if TYPE_CHECKING:
     from vantage.training.loop import TrainingOutcome
@@ -110,7 +110,8 @@ def pretrain(words: list[str], console: Console) -> int:
     plan = cache(partial(with_named_parts, recipe, backbone=options.backbone, optimizer=options.optimizer))
     out = check_new_run(Path(options.out)) if options.out else _free_folder(options.recipe and recipe.__name__)
     settings = (*options.set, *_settings(options, as_started(devices, options.set), loading))
-    first = early_changes(_first_changes(plan, options.size, settings, options.recipe or "the plan"))
+    name = options.recipe or "the plan"
+    first = early_changes(at_some_size(lambda size: _first_changes(plan(size), settings, name), options.size))
     hardware = set_early(plan(224), first).hardware
     check_devices(hardware)
     if options.init:
@@ -202,20 +203,13 @@ def _changes(run: "Run", settings: Sequence[str], name: str = "") -> dict[str, A
     return read_assignments(run, settings, lambda path: path != "recipe", name or run.recipe)
 
 
-def _first_changes(
-    plan: "Callable[[int], Run]", size: int | None, settings: Sequence[str], name: str
-) -> dict[str, Any]:
-    """The changes, read before the view size is known, so that a mistake is reported before the images are read."""
-    from vantage.planning.ladder import SIZES
+def _first_changes(run: "Run", settings: Sequence[str], name: str) -> dict[str, Any]:
+    """The changes to a run that is not fitted yet, so that a mistake is reported before the images are read."""
+    from vantage.planning.sizing import check_parts
 
-    first: UserError | None = None
-    for each in [size] if size is not None else [224, *(small for _, small in SIZES)]:
-        try:
-            return _changes(plan(each), settings, name)
-        except UserError as problem:  # the path may exist at another size
-            first = first or problem
-    assert first is not None
-    raise first
+    changes = _changes(run, settings, name)
+    check_parts(run, changes)
+    return changes
 
 
 def _free_folder(recipe: str) -> Path:

@@ -29,6 +29,7 @@ __all__ = [
     "WorkOptions",
     "as_started",
     "assignments",
+    "check_count",
     "check_device",
     "check_devices",
 ]
@@ -106,7 +107,7 @@ class ReadingOptions:
     """Threads that decode images; if omitted, all cores."""
 
     def __post_init__(self) -> None:
-        _check_count("--num-workers", self.num_workers)
+        check_count("--num-workers", self.num_workers)
 
     def threads(self) -> int:
         """Threads that decode images."""
@@ -160,7 +161,7 @@ class WorkOptions(ComputeOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_count("--devices", self.devices)
+        check_count("--devices", self.devices)
 
     def threads(self) -> int:
         """Threads that decode images, given that the processes share the cores."""
@@ -206,7 +207,8 @@ class DeviceOptions:
     """Arithmetic: bf16-mixed, 32-true, 16-mixed or 64-true."""
 
 
-def _check_count(flag: str, count: int | None) -> None:
+def check_count(flag: str, count: int | None) -> None:
+    """Raises `UserError` for a count below 1 given with this flag."""
     if count is not None and count < 1:
         raise UserError(f"{flag} {count}: give at least 1")
 

@@ -8,7 +8,7 @@ from functools import wraps
 from inspect import signature
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from vantage.cli.printing.console import Console
 from vantage.composition.codec import allowed_object
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from vantage.training.run import Run
 
 __all__ = [
+    "at_some_size",
     "find_recipe",
+    "for_one_of",
     "note_statistics",
     "run_named",
     "settable",
@@ -30,6 +32,8 @@ __all__ = [
     "with_learned_views",
     "with_named_parts",
 ]
+
+T = TypeVar("T")
 
 
 def find_recipe(name: str) -> "Callable[[int], Run]":
@@ -162,6 +166,27 @@ def view_size(size: int | None, source: "Source", console: Console) -> int:
         f"the short side of the images is {side} px (median), so views are {size} px wide; --size sets another size"
     )
     return size
+
+
+def at_some_size(read: Callable[[int], T], size: int | None) -> T:
+    """What `read` gives for the view size of an option; if omitted, for one of the sizes that suit some images
+    (`for_one_of`), since a path may exist at one size only."""
+    from vantage.planning.ladder import SIZES
+
+    return for_one_of([size] if size is not None else [224, *(small for _, small in SIZES)], read)
+
+
+def for_one_of(numbers: Iterable[int], read: Callable[[int], T]) -> T:
+    """What `read` gives for the first of the numbers at which it raises no `UserError`. Raises the first `UserError` if
+    there is none: which number holds depends on images that are not read yet, but none of them can work."""
+    first: UserError | None = None
+    for each in numbers:
+        try:
+            return read(each)
+        except UserError as problem:
+            first = first or problem
+    assert first is not None
+    raise first
 
 
 def with_learned_views(recipe: "Callable[[int], Run]", folder: str) -> "Callable[[int], Run]":

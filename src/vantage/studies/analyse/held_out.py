@@ -228,7 +228,8 @@ def _encode_views(
         for batch in _split(maker.finish(images, generator), work.batch_size):
             vectors = networks.queries({view: batch[view] for view in queries})
             _append(queries, vectors)
-            _append(keys, networks.keys({view: batch[view] for view in keys}, vectors, torch.tensor(seed)))
+            views = {view: batch[view] for view in keys}
+            _append(keys, networks.keys(views, vectors, networks.orders(views, seed)))
     return _ViewVectors(*({view: torch.cat(parts) for view, parts in each.items()} for each in (queries, keys)))
 
 

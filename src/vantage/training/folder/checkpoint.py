@@ -26,6 +26,7 @@ from vantage.storage.files import digest_of_file, flush, not_written
 
 __all__ = [
     "check_fits",
+    "copy_on_cpu",
     "complete_checkpoints",
     "digest_of",
     "fill",
@@ -42,9 +43,12 @@ KEEP = 2
 """How many checkpoints are kept: the newest and the one before."""
 
 
-def save(run_folder: Path, step: int, tensors: dict[str, Tensor], facts: dict[str, Any]) -> Path:
+def save(
+    run_folder: Path, step: int, tensors: dict[str, Tensor], facts: dict[str, Any], again: str = "the same command"
+) -> Path:
     """Write the checkpoint of `step` under `run_folder`/checkpoint and drop all but the newest two.
 
+    `again` names the command that starts the run again if it has no checkpoint yet, for the message about a full disk.
     Raises `WriteError` if the disk is full or not writable; older checkpoints stay usable.
     """
     folder = run_folder / "checkpoint"
@@ -66,13 +70,18 @@ def save(run_folder: Path, step: int, tensors: dict[str, Tensor], facts: dict[st
     except (OSError, ValueError, SafetensorError) as problem:
         shutil.rmtree(draft, ignore_errors=True)
         newest = latest(run_folder)
-        then = "Free some space and start again"
+        then = f"Free some space and start again at the first step with {again}"
         if newest:
             then = f"{newest.name} is intact; free some space and resume from it"
         raise not_written(f"the checkpoint of step {step}", folder, problem, then) from problem
     for old in complete_checkpoints(run_folder)[:-KEEP]:
         shutil.rmtree(old, ignore_errors=True)
     return target
+
+
+def copy_on_cpu(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """A copy of the tensors that later steps do not change."""
+    return {name: tensor.detach().to("cpu", copy=True) for name, tensor in tensors.items()}
 
 
 def latest(run_folder: Path) -> Path | None:

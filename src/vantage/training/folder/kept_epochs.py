@@ -10,7 +10,6 @@ from itertools import chain
 from pathlib import Path
 
 from vantage.errors import UserError
-from vantage.processes.sharing import by_first
 from vantage.storage.files import flush, not_written
 from vantage.storage.strangers import check_content
 from vantage.training.folder import checkpoint, settings
@@ -26,10 +25,10 @@ _COPIED = (settings.FILE, settings.PYTHON_FORM, "views-*.safetensors", "provenan
 
 
 def keep_if_due(run: Run, run_folder: Path, epoch: int) -> None:
-    """Keep an epoch that has just ended if it is one of those that the run keeps. All processes call this."""
+    """Keep an epoch that has just ended if it is one of those that the run keeps. The first process calls this."""
     every = run.monitoring.keep_every
     if every and (epoch % every == 0 or epoch == run.epochs):
-        by_first(lambda: keep_epoch(run_folder, epoch))
+        keep_epoch(run_folder, epoch)
 
 
 def keep_epoch(run_folder: Path, epoch: int) -> Path:

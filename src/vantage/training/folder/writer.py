@@ -7,11 +7,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from vantage import processes
-from vantage.errors import UserError
+from vantage.errors import UserError, WriteError
 from vantage.processes.sharing import true_on_all
 from vantage.training.folder import checkpoint, settings
 
-__all__ = ["only_writer", "refuse_a_run"]
+__all__ = ["must_stay", "only_writer", "refuse_a_run"]
 
 _PATIENCE = 10.0
 """Seconds to wait for a lock: workers of a killed process keep it until they notice that the process is gone."""
@@ -49,6 +49,13 @@ def refuse_a_run(folder: Path) -> None:
             "or, if that run has ended, remove the folder, or name another one"
         )
     raise UserError(f"{folder} already holds a run: continue it with `vantage resume {folder}`, or name another folder")
+
+
+def must_stay(folder: Path, problem: BaseException) -> bool:
+    """Whether the folder of a run keeps its files after this failure: it has a checkpoint; or the run had begun when
+    the disk was full, and `resume` starts it again; or cleaning up is for the first process."""
+    begun = (folder / "provenance.json").exists()  # the last file that is written before the first step
+    return processes.rank() > 0 or checkpoint.latest(folder) is not None or (begun and isinstance(problem, WriteError))
 
 
 def _open(folder: Path) -> int | None:

@@ -27,7 +27,7 @@ from vantage.records import Keys
 from vantage.schedules import Adaptive, Constant
 from vantage.training.run import Run
 
-__all__ = ["try_branches", "try_networks"]
+__all__ = ["check_groups", "try_branches", "try_networks"]
 
 _FEWEST, _MOST, _BATCH, _WIDTH = 64, 1_024, 8, 16  # images that a memory is built for on trial; a batch of them
 _SAMPLES = 2  # real images that the networks are tried on
@@ -110,7 +110,7 @@ def try_branches(run: Run, images: int = _FEWEST, steps: int | None = None) -> N
     [0, 1] during training is refused at once.
     """
     steps = run.epochs * run.steps_per_epoch(images) if steps is None else steps
-    _check_groups(run)
+    check_groups(run)
     batch, images = min(_BATCH, run.batch_size // run.accumulate), max(_FEWEST, min(images, _MOST))
     for number, (branch, owner) in enumerate(zip(run.branches, owners(run.branches), strict=True)):
         whole = replace(branch, memory=run.branches[owner].memory)
@@ -128,9 +128,9 @@ def _at_its_end(part: object) -> object:
     return Constant(part.end) if isinstance(part, Adaptive) else part
 
 
-def _check_groups(run: Run) -> None:
+def check_groups(run: Run) -> None:
     """Raises `UserError` if the joint batch does not divide evenly into the groups of BatchNorm, or the groups do not
-    divide among processes and accumulated parts."""
+    divide among processes and accumulated parts. No images are needed."""
     images = run.batch_size
     for encoder in parts_of(run.encoders):
         if not isinstance(encoder, Encoder) or not _has_batch_norm(encoder):

@@ -40,6 +40,7 @@ class Watch:
         values = processes.total(torch.stack([loss for _, loss in self.pending]).float()) / processes.count()
         for (step, _), value in zip(self.pending, values.tolist(), strict=True):
             if not math.isfinite(value):
+                self.session.writer.finish()  # on all processes, which have the same values
                 newest = checkpoint.latest(self.folder)
                 raise UserError(
                     f"the loss became {value} at step {step} (learning rate {self.session.learning_rate(step):.3g}). "

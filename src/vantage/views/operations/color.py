@@ -81,10 +81,12 @@ class ColorJitter:
         which = torch.from_numpy(when.argsort(kind="stable")[: ends[3]])
         if len(which) == 0:
             return images
-        matrix, shift = (part.to(images.device, non_blocking=True) for part in _color_steps(parameters, which))
-        turn = parameters.turn[which].to(images.device, non_blocking=True)
-        where = which.to(images.device, non_blocking=True)
+        matrix, shift = _color_steps(parameters, which)
+        where, turn = (part.to(images.device, non_blocking=True) for part in (which, parameters.turn[which]))
         part, start = select(images, where), 0
+        if self.hue > 0 and images.device.type != "cpu":
+            return put_back(images, where, _all_at_once(part, matrix, shift, turn, torch.from_numpy(when)[which]))
+        matrix, shift = (steps.to(images.device, non_blocking=True) for steps in (matrix, shift))
         for step, stop in enumerate(ends):
             if self.hue > 0 and stop > start:
                 result = turn_hue(part[start:stop], turn[start:stop])
@@ -174,6 +176,28 @@ def turn_hue(images: Float[Tensor, "b 3 h w"], turn: Float[Tensor, "b"]) -> Floa
     torch.addcmul(low, six, hue.add(1 / 6).abs_().clamp_(1 / 6, 1 / 3), out=out[:, 1])
     torch.addcmul(low, six, hue.sub_(1 / 6).abs_().clamp_(1 / 6, 1 / 3), out=out[:, 2])
     return out
+
+
+def _all_at_once(
+    images: Float[Tensor, "m 3 h w"],
+    matrix: Float[Tensor, "3 m 3 3"],
+    shift: Float[Tensor, "3 m 1 3"],
+    turn: Float[Tensor, "m"],
+    when: Int64[Tensor, "m"],
+) -> Float[Tensor, "m 3 h w"]:
+    """The three steps of color, with the hue rotated after the first `when` of them, in one rotation for all images:
+    the steps before it leave an image alone whose turn comes earlier, and those after it one whose turn comes later.
+    On a GPU a few more products cost less than starting four rotations."""
+    first = (torch.arange(3)[:, None] < when)[..., None, None]
+    nothing = torch.eye(3).expand_as(matrix), torch.zeros(()).expand_as(shift)
+    for mask in (first, ~first):
+        steps = (torch.where(mask, step, same) for step, same in zip((matrix, shift), nothing, strict=True))
+        matrices, shifts = (part.to(images.device, non_blocking=True) for part in steps)
+        for number in range(3):
+            images = _mix(images, matrices[number], shifts[number])
+        if mask is first:
+            images = turn_hue(images, turn)
+    return images
 
 
 def _color_steps(

@@ -4,6 +4,7 @@ b: images   c: channels   h, w: height and width in pixels
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -68,6 +69,13 @@ def slice_rows(parameters: Any, start: int, stop: int) -> Any:
     if isinstance(parameters, Tensor):
         return parameters[start:stop]
     return type(parameters)(*(field[start:stop] for field in parameters))
+
+
+def join_rows(parameters: Sequence[Any]) -> Any:
+    """Parameters of several batches of images, one batch after the other, in the same form."""
+    if isinstance(parameters[0], Tensor):
+        return torch.cat(list(parameters))
+    return type(parameters[0])(*(torch.cat(fields) for fields in zip(*parameters, strict=True)))
 
 
 def check_probability(name: str, value: float) -> None:

@@ -1,0 +1,56 @@
+"""Writing by the first process while all processes train on."""
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import torch
+
+from vantage import processes
+from vantage.processes.sharing import by_first
+
+__all__ = ["BackgroundWriter", "trains_meanwhile"]
+
+
+def trains_meanwhile(device: torch.device) -> bool:
+    """Whether others have work while a thread of the first process writes: other processes, or a device. One process on
+    a CPU would only need memory for a copy of what it writes."""
+    return processes.count() > 1 or device.type != "cpu"
+
+
+class BackgroundWriter:
+    """Writes of the first process, at most one at a time. All processes call its methods, at the same points.
+
+    It is a context: however it is left, the write in flight ends first.
+    """
+
+    def __init__(self, in_background: bool) -> None:
+        """If not `in_background`, a write has ended when `begin` returns."""
+        self.in_background = in_background
+        self._executor = ThreadPoolExecutor(1)  # a thread that starts with the first write
+        self._in_flight: Future[Any] | None = None
+
+    def __enter__(self) -> "BackgroundWriter":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._executor.shutdown()
+
+    def begin(self, write: Callable[[], object]) -> None:
+        """Begin a write; the one before must have been finished. What `write` uses must not change meanwhile."""
+        assert self._in_flight is None
+        if not self.in_background:
+            by_first(write)
+        elif processes.rank() == 0:
+            self._in_flight = self._executor.submit(write)
+
+    def failed(self) -> bool:
+        """Whether the write in flight has failed on this process. Does not wait, and may be called by one process."""
+        write = self._in_flight
+        return write is not None and write.done() and write.exception() is not None
+
+    def finish(self) -> None:
+        """Wait for the write in flight, if any. Raises its error on the first process, a `UserError` on the others."""
+        write, self._in_flight = self._in_flight, None
+        if self.in_background:
+            by_first(lambda: write and write.result())
