@@ -75,3 +75,10 @@ def test_a_section_gives_a_reason_once(repository: Path) -> None:
     for section in page(ENTRIES, repository / RESULTS).split("\n### ")[1:]:
         reasons = [part for part in re.split("; | \\| ", section) if part.startswith(("why: ", "ruled out: "))]
         assert len(set(reasons)) == len(reasons), section.partition("\n")[0]
+
+
+def test_the_readme_has_the_numbers_of_the_page(repository: Path) -> None:
+    text = page(ENTRIES, repository / RESULTS)
+    rows = re.findall(r"^\| (\w+), two cores +\| (\d+) +\| \d+ +\| (\d+) +\| \d+ +\| (\d+) ", text, re.MULTILINE)
+    lines = ["| " + " | ".join(row) + " |" for row in rows if row[0] not in ("Ours", "all")]
+    assert len(lines) == 4 and "\n".join(lines) in (repository / "README.md").read_text(encoding="utf-8")
