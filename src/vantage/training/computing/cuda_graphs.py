@@ -2,7 +2,8 @@
 
 A pass of a small network is hundreds of short kernels. The host needs longer to start them one by one than the device
 to compute them; a graph starts with a single call. Losses and memories are computed as before, so any recipe can train
-so. The numbers are those of the same pass without a graph.
+so. The numbers are those of the same pass without a graph. A network whose Python code decides anew in each step what
+it computes must be trained with `Hardware(graphs=False)`: a graph repeats what was decided when it was recorded.
 
 b: images here   w: processes   d: width
 """
@@ -94,7 +95,11 @@ class _Recordings:
                 return self._record(tuple(tensor.clone() for tensor in inputs), views, rows)
         except RuntimeError as problem:
             line = str(problem).strip().partition("\n")[0]
-            warnings.warn(f"no CUDA graph can be recorded, so kernels are started one by one: {line}", stacklevel=2)
+            warnings.warn(
+                "no CUDA graph can be recorded, so kernels are started one by one, as with --set hardware.graphs=False:"
+                f" {line}",
+                stacklevel=2,
+            )
             return None
         finally:
             with torch.no_grad():
