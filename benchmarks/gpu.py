@@ -5,7 +5,7 @@
 ResNet-18 for 32 pixels, batch 512, bf16, images kept on the device: the same as `vantage pretrain` with `--backbone
 resnet18 --size 32 --batch-size 512`. A step is `Session.step`: views, passes, loss, optimizer and all stores.
 
-* graph: forward and backward are a CUDA graph where the recipe allows it, which is how runs train
+* graph: the networks' passes are CUDA graphs, which is how runs train on one GPU
 * single: operations start one by one (`--set hardware.graphs=False`)
 * compiled: compiled, and then a graph (`--set hardware.compile=True`)
 
@@ -76,7 +76,8 @@ class Steps:
         learner = self.session.learner
         with torch.autocast("cuda", torch.bfloat16):
             queries = learner.networks.queries({n: self.views[n] for n in learner.query_views})
-            keys = learner.networks.keys({n: self.views[n] for n in learner.key_views}, queries, 0)
+            views = {n: self.views[n] for n in learner.key_views}
+            keys = learner.networks.keys(views, queries, learner.networks.orders(views, 0))
             torch.stack([vector.sum() for vector in (*queries.values(), *keys.values())]).sum().backward()
         self.session.optimizer.zero_grad(set_to_none=True)
 

@@ -74,17 +74,13 @@ class Learner(nn.Module):
 
         Raises `UserError` if there are fewer views than the branches name.
         """
-        return self.compute(views, image, step, self.seeds(views, image, step))
-
-    def seeds(self, views: list[Float[Tensor, "b ..."]], image: Int[Tensor, "b"], step: int) -> StepSeeds:
-        """The seeds of a step, and what is drawn on the CPU for it. Raises `UserError` as `forward` does."""
         if len(views) < self.views:
             raise UserError(
                 f"the branches need {self.views} views, but {len(views)} were made: add views or change Branch.keys"
             )
         orders = self.networks.orders({n: views[n] for n in self.key_views}, draws.mix(self.seed, step, 1))
         query = draws.query_seeds(self.seed, step, image)
-        return StepSeeds(orders, query, draws.mix(self.seed, step))
+        return self.compute(views, image, step, StepSeeds(orders, query, draws.mix(self.seed, step)))
 
     def compute(
         self, views: list[Float[Tensor, "b ..."]], image: Int[Tensor, "b"], step: int, seeds: StepSeeds
