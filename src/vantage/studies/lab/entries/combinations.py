@@ -1,4 +1,5 @@
-"""Parts of all four papers in one run, and the same run without the part of one paper: a question of ours."""
+"""Parts of all four papers in one run, the same run without the part of one paper, and MoCo v2 with the part of one
+paper alone: questions of ours."""
 
 # fmt: off
 
@@ -6,7 +7,9 @@ from dataclasses import replace
 
 from vantage.encoders import Momentum, ResNet9
 from vantage.estimators import InfoNCE
+from vantage.memory import StoreOf
 from vantage.recipes import everything, interclr_moco, moco_v2
+from vantage.recipes.infomin import with_jigsaw_head
 from vantage.schedules import Constant
 from vantage.studies.lab.entry import Cell, Claim, Entry, Reason
 from vantage.studies.lab.judging.predicates import Beats, Close
@@ -19,7 +22,7 @@ from vantage.views import WithJigsaw, infomin_views, moco_v2_views, pycontrast_j
 __all__ = ["ENTRIES"]
 
 LINEAR, KNN, FALSE = "linear-cached", "knn", "false negatives"
-_SCALE, _EPOCHS = Scale(images=10_240, batch_size=256, backbone=ResNet9(16)), 1
+_SCALE, _EPOCHS, _LONGER = Scale(images=10_240, batch_size=256, backbone=ResNet9(16)), 1, 5
 _MOCO, _WHOLE = with_temperature(moco_v2(32), 0.2), everything(32)
 _BASE = replace(base(_MOCO, 20, _SCALE), images="cifar-10")
 _WITHIN, _JIGSAW, _BETWEEN = _WHOLE.branches
@@ -50,6 +53,33 @@ def _without_infomin() -> Run:
     encoders = replace(_WHOLE.encoders, encoder=replace(_WHOLE.encoders.encoder, jigsaw=None))
     within = replace(_WITHIN, weight=Constant(0.75))
     return replace(_WHOLE, views=moco_v2_views(32, count=6), encoders=encoders, branches=(within, _BETWEEN))
+
+
+def _with_jcl() -> Run:
+    """Five keys and their closed form."""
+    (only,) = _MOCO.branches
+    only = replace(only, keys=_WITHIN.keys, estimator=_WITHIN.estimator)
+    return replace(_MOCO, views=moco_v2_views(32, count=6), branches=(only,))
+
+
+def _with_ring() -> Run:
+    """The ring of the queue, annealed over the first half."""
+    (only,) = _MOCO.branches
+    return replace(_MOCO, branches=(replace(only, negatives=_WITHIN.negatives),))
+
+
+def _with_interclr() -> Run:
+    """InterCLR's contrast between images, with a quarter of the loss."""
+    return with_temperature(interclr_moco(32), 0.2)
+
+
+def _with_infomin() -> Run:
+    """InfoMin's views and its jigsaw, which has half the loss."""
+    (only,) = _MOCO.branches
+    half = replace(only, weight=Constant(0.5))
+    views = WithJigsaw(infomin_views(32), pycontrast_jigsaw(32))
+    jigsaw = replace(half, memory=StoreOf(0), query=2)
+    return replace(_MOCO, views=views, encoders=with_jigsaw_head(32), branches=(half, jigsaw))
 
 
 _RUNS = {
@@ -110,5 +140,44 @@ EVERYTHING = Entry(
         " a branch, as by the recipe; a branch has 40 steps",
 )
 
-ENTRIES = (EVERYTHING,)
+_PARTS = {
+    "MoCo v2": _MOCO,
+    "with JCL's keys": _with_jcl(),
+    "with Ring's negatives": _with_ring(),
+    "with InterCLR's clusters": _with_interclr(),
+    "with InfoMin's views": _with_infomin(),
+}
+
+
+def _helps(number: int, part: str, text: str) -> tuple[Claim, Claim]:
+    """A part is above MoCo v2, by a linear classifier and by nearest neighbors."""
+    above = (Beats(part, "MoCo v2"),)
+    return (
+        Claim(f"{number}", text, "ours", above, (), LINEAR, True),
+        Claim(f"{number + 4}", f"claim {number} by nearest neighbors", "ours", above, (), KNN, True),
+    )
+
+
+ONE_PART = Entry(
+    "ours-one-part",
+    "Ours",
+    "The part of one paper, added to MoCo v2",
+    "JCL's keys, Ring's negatives, InterCLR's clusters and InfoMin's views, each as the only change of MoCo v2",
+    cells=(*floors(_BASE), Cell("base", _BASE, (ProtocolAccuracy(), FalseByBand())),
+        *(Cell(name, branch(run, _BASE, _LONGER, _SCALE), (ProtocolAccuracy(),)) for name, run in _PARTS.items())),
+    claims=(
+        *_helps(1, "with JCL's keys", "JCL helps: five keys in closed form are above one key"),
+        *_helps(2, "with Ring's negatives", "Ring helps: its negatives are above the whole queue"),
+        *_helps(3, "with InterCLR's clusters", "InterCLR helps: contrast between images adds to that within them"),
+        *_helps(4, "with InfoMin's views", "InfoMin helps: its views and its jigsaw are above MoCo v2's views"),
+    ),
+    commands=tuple(f"vantage pretrain {recipe} --data CIFAR10#train --size 32 --out runs/{recipe}_32"
+        for recipe in ("moco_v2", "jcl", "ring_moco", "interclr_moco", "infomin")),
+    gate=gate("base"),
+    panels=(Panel(LINEAR, {"": ("base", *_PARTS)}), Panel(KNN, {"": ("base", *_PARTS)})),
+    scale="the base, network and parts of ours-everything; a branch has 200 steps, the ring is annealed over the first"
+        " half of them; arms see equally many images, of which JCL encodes six views and InfoMin a jigsaw",
+)
+
+ENTRIES = (EVERYTHING, ONE_PART)
 """The combinations that are tested."""
