@@ -134,6 +134,10 @@ CHOICES: dict[str, tuple[Recipe, Backbone]] = {
     "the plan, two small views": (partial(with_small_views, 2, PAIRS), WIDE),
     "the plan, one small view": (partial(with_small_views, 1, PAIRS), WIDE),
     "the plan, four small views": (partial(with_small_views, 4, PAIRS), WIDE),
+    "the plan, two small views, no flip": (
+        partial(with_operations, no_flip, partial(with_small_views, 2, PAIRS)),
+        WIDE,
+    ),
     "the plan, two small views, full size": (
         partial(full_size, partial(with_small_views, 2, PAIRS)),
         WIDE,

@@ -21,7 +21,8 @@ class Rung:
     """Side of a view, in pixels."""
 
     images: int
-    """Image presentations (images × epochs) that a run needs before this rung beats the one below."""
+    """Image presentations (images × epochs) that a run needs before this rung beats the one below. An image with more
+    than two queries counts as pairs of them."""
 
 
 _CPU = (
