@@ -4,8 +4,8 @@
     python benchmarks/resume.py --evaluations
 
 The moments are in `tests/support/kill_moments.py`, what is compared in `tests/support/kills.py`. How an epoch is kept
-does not depend on the recipe, so one recipe is killed at those moments. Each cell is written when it is done, and cells
-that are already in the file are not repeated.
+does not depend on the recipe, so one recipe is killed at those moments. On more than two processes one run is killed at
+all moments in turn. Each cell is written when it is done, and cells that are already in the file are not repeated.
 
 With `--evaluations`, evaluations are killed and repeated instead (`tests/support/killed_evaluations.py`), and
 `results/killed_evaluations.json` is written.
@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "suppo
 import killed_evaluations  # noqa: E402
 import small_runs  # noqa: E402
 from kill_moments import KEEPING  # noqa: E402
-from kills import cell, moments_of  # noqa: E402
+from kills import cell, chain, moments_of  # noqa: E402
 from timing import RESULTS, write_results  # noqa: E402
 
 from vantage.recipes import RECIPES, VARIANTS  # noqa: E402
@@ -51,11 +51,16 @@ def main() -> None:
             with tempfile.TemporaryDirectory() as folder:
                 os.environ["VANTAGE_CACHE"] = f"{folder}/cache"
                 images = small_runs.write_images(Path(folder) / "images.npz")
-                for moment in (*moments_of(recipe), *(KEEPING if recipe == KEPT_OF else ())):
-                    if (recipe, moment, processes) not in finished:
-                        cells.append(cell(recipe, moment, processes, images, Path(folder)))
-                        write_results("resume", cells)
-                        print(cells[-1], flush=True)
+                kept = KEEPING if recipe == KEPT_OF and processes <= 2 else ()
+                missing = [each for each in (*moments_of(recipe), *kept) if (recipe, each, processes) not in finished]
+                if missing and processes > 2:
+                    rows = chain(recipe, processes, images, Path(folder))
+                    cells += [row for row in rows if row["moment"] in missing]
+                    write_results("resume", cells)
+                for moment in missing if processes <= 2 else ():
+                    cells.append(cell(recipe, moment, processes, images, Path(folder)))
+                    write_results("resume", cells)
+                    print(cells[-1], flush=True)
 
 
 def kill_evaluations(counts: list[int]) -> list[dict[str, Any]]:

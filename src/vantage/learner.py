@@ -17,7 +17,7 @@ from vantage.estimators import EstimatorChoice, TableEstimator
 from vantage.memory import Store, StoreOf
 from vantage.records import Keys, Scores
 from vantage.schedules import Adaptive, AdaptiveState, Constant
-from vantage.step import Fresh, GatheredKeys, Step, StepSeeds, Watched, mean_of_parts, mean_share
+from vantage.step import Fresh, GatheredKeys, Step, StepSeeds, Watched, joint_keys, mean_of_parts, mean_share
 
 __all__ = ["Fresh", "Learner", "Step"]
 
@@ -139,6 +139,11 @@ class Learner(nn.Module):
         pool = self.store(number).read(gathered.keys(branch))
         return branch.contrast(query, keys, pool, step, self._state(number))
 
+    @property
+    def waits(self) -> bool:
+        """Whether an estimator still needs to see a whole batch (`TableEstimator.waits`)."""
+        return any(isinstance(state, TableEstimator) and state.waits for state in self.estimators.values())
+
     def store(self, branch: int) -> Store:
         """The store that the branch of this number reads."""
         store = self.stores[str(self.owners[branch])]
@@ -159,16 +164,16 @@ class Learner(nn.Module):
 
     @torch.no_grad()
     def after_step(self, fresh: list[Fresh], step: int) -> None:
-        """Call once after an optimizer step, with the fresh keys of each of its batches: running statistics are
-        averaged over processes, a momentum encoder may move, numbers that follow the loss adapt, and the stores are
-        written."""
+        """Call once after an optimizer step, with the fresh keys of each part of its batch: running statistics are
+        averaged over processes, a momentum encoder may move, numbers that follow the loss adapt, and every store is
+        written once, with the keys of all parts."""
         average_statistics(self.networks)
         self.networks.after_step(step)
         self._adapt(mean_of_parts([part.loss for part in fresh], [part.share for part in fresh]).neg(), accuracy=False)
+        keys = joint_keys(fresh)
         for number, branch in enumerate(self.branches):
             if self.owners[number] == number:
-                for part in fresh:
-                    self.store(number).write(part.keys(branch))
+                self.store(number).write(keys.keys(branch))
 
     def after_validation(self, accuracy: float) -> None:
         """Call once after a validation, on every process: numbers that follow the accuracy adapt."""

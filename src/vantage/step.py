@@ -13,7 +13,7 @@ from torch import Tensor
 from vantage.branch import Branch
 from vantage.records import Keys
 
-__all__ = ["Fresh", "GatheredKeys", "Step", "StepSeeds", "Watched", "mean_of_parts", "mean_share"]
+__all__ = ["Fresh", "GatheredKeys", "Step", "StepSeeds", "Watched", "joint_keys", "mean_of_parts", "mean_share"]
 
 
 class GatheredKeys(NamedTuple):
@@ -45,10 +45,6 @@ class Fresh(NamedTuple):
     share: Float[Tensor, ""]
     """Share of the queries of all processes that have a positive, by which an accumulated part counts
     (`mean_share`)."""
-
-    def keys(self, branch: Branch) -> Keys:
-        """The keys that a branch remembers."""
-        return GatheredKeys(self.vectors, self.image).keys(branch)
 
 
 class StepSeeds(NamedTuple):
@@ -94,6 +90,12 @@ class Step(NamedTuple):
 
     shares: Float[Tensor, "k"]
     """Share of each branch's queries, over all processes, that have a positive."""
+
+
+def joint_keys(parts: Sequence[Fresh]) -> GatheredKeys:
+    """The keys of all accumulated parts of a batch, in the order of the joint batch: a store is written once a step."""
+    vectors = {view: torch.cat([part.vectors[view] for part in parts]) for view in parts[0].vectors}
+    return GatheredKeys(vectors, torch.cat([part.image for part in parts]))
 
 
 def mean_share(shares: Float[Tensor, "k"], weights: Sequence[float]) -> Float[Tensor, ""]:

@@ -49,6 +49,16 @@ def test_minutes_alone_make_a_run_and_five_lines_show_it(
     assert 80 < run.epochs * 0.25 <= 112  # five steps of a twentieth of a second each
 
 
+def test_parts_that_batchnorm_cannot_share_are_refused_before_all_images_are_tried(
+    images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The size of a few images decides the method of a plan."""
+    monkeypatch.setattr("vantage.cli.pretrain.minutes.look_at", lambda *_: pytest.fail("all images are tried"))
+    out = tmp_path / "run"
+    assert main(["pretrain", "--data", str(images), "--out", str(out), "--set", "accumulate=2"]) == 2
+    assert "one group of the joint batch, which 2 accumulated parts" in capsys.readouterr().err and not out.exists()
+
+
 @pytest.mark.parametrize(
     ("words", "threads"), [((), 1), (("moco_v2",), 1), (("moco_v2", "--set", "hardware.threads=2"), 2)]
 )

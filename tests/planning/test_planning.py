@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from vantage.composition.fitting import parts_of
 from vantage.data import Arrays, Source
 from vantage.data.order import steps_in
 from vantage.durations import clock, duration
-from vantage.encoders import Convolutions, Encoder, ResNet9
+from vantage.encoders import BatchNorm, Convolutions, Encoder, Normalization, ResNet9, Shared, SplitBatchNorm
 from vantage.errors import UserError
 from vantage.memory import Queue
 from vantage.planning import plan
@@ -20,8 +21,9 @@ from vantage.planning.ladder import rungs
 from vantage.planning.plan import make_plan, rows
 from vantage.planning.sizing import PlanOptions, default_recipe, with_network
 from vantage.planning.speed import Speed
+from vantage.planning.suitable_rungs import check_rungs
 from vantage.planning.words import describe_networks
-from vantage.recipes import RECIPES, interclr
+from vantage.recipes import RECIPES, interclr, simclr
 from vantage.training.run import Run
 from vantage.training.start.try_parts import try_branches
 
@@ -99,6 +101,29 @@ def test_whole_epochs_leave_little_of_the_time(speed: float) -> None:
     result = make_plan(LARGE, 5.0, measure=Pace(speed))
     evaluation_seconds = 4 + min(7_000, result.images) / 3 / result.images_per_second
     assert 0.8 * 300 <= result.seconds + evaluation_seconds <= 300 and result.run.epochs >= 5
+
+
+def test_shares_that_no_rung_allows_are_refused_before_anything_is_measured() -> None:
+    """Also a share of several processes, which a measurement on one of them would allow."""
+
+    def pace(run: Run, source: Source, seconds: float = 2.0) -> Speed:
+        pytest.fail("measured")
+
+    three = {"hardware.devices": 3, "batch_size": 240}
+    for name, changes in (("2 accumulated parts", {"accumulate": 2}), ("3 processes", three)):
+        normalization = SplitBatchNorm(8) if "processes" in name else BatchNorm()
+        recipe = partial(_normalized, normalization)
+        options = PlanOptions(recipe, changes=lambda run, changes=changes: changes)
+        for refused in (partial(check_rungs, LARGE, options), partial(make_plan, LARGE, 5.0, options, measure=pace)):
+            with pytest.raises(UserError, match=name):
+                refused()
+    check_rungs(LARGE, PlanOptions(changes=lambda run: three))
+
+
+def _normalized(normalization: Normalization, size: int) -> Run:
+    run = simclr(size)
+    assert isinstance(run.encoders, Shared)
+    return replace(run, encoders=Shared(replace(run.encoders.encoder, normalization=normalization)))
 
 
 def test_what_ten_times_the_time_cannot_pay_for_is_not_measured() -> None:

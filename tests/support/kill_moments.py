@@ -15,7 +15,7 @@ from vantage.training.folder import checkpoint, kept_epochs
 from vantage.training.session import Session
 from vantage.training.watching import probe
 
-__all__ = ["KEEPING", "KILLED_AFTER", "MOMENTS", "die"]
+__all__ = ["IN_TURN", "KEEPING", "KILLED_AFTER", "MOMENTS", "die"]
 
 KILLED_AFTER = 9
 """The step at which runs are killed; an epoch has six."""
@@ -82,17 +82,21 @@ def during_a_checkpoint() -> None:
 
 
 def during_an_evaluation() -> None:
-    """Die during kNN in training, with the networks in evaluation mode."""
-    evaluations, inside = [0], probe.in_evaluation
+    """Die during kNN at the end of the second epoch, with the networks in evaluation mode."""
+    steps, step_of, inside = [0], Session.step, probe.in_evaluation
+
+    def step(self: Session, batch: Any, number: int) -> torch.Tensor:
+        steps[0] = number
+        return step_of(self, batch, number)
 
     @contextlib.contextmanager
     def evaluate_and_die(*networks: Any) -> Iterator[Any]:
-        evaluations[0] += 1
         with inside(*networks) as value:
-            if evaluations[0] == 2:
+            if steps[0] >= KILLED_AFTER:
                 die()
             yield value
 
+    Session.step = step
     probe.in_evaluation = evaluate_and_die
 
 
@@ -135,6 +139,15 @@ MOMENTS: dict[str, Callable[[], None]] = {
     "during a checkpoint's write": during_a_checkpoint,
     "during an evaluation": during_an_evaluation,
 }
+
+IN_TURN = (
+    "during clustering",
+    "during a checkpoint's write",
+    "mid-epoch",
+    "during an evaluation",
+    "epoch end",
+)
+"""The moments in an order in which a run that is resumed after one of them still has the next ones before it."""
 
 KEEPING: dict[str, Callable[[], None]] = {
     "before an epoch is kept": before_an_epoch_is_kept,

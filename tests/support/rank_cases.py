@@ -7,7 +7,6 @@ import small_recipes
 
 from vantage.composition.fitting import everywhere
 from vantage.encoders import BatchNorm, SplitBatchNorm
-from vantage.estimators import NCE, InfoNCE
 from vantage.negatives import Ring
 from vantage.positives import NearMates
 from vantage.recipes import (
@@ -66,8 +65,6 @@ def _fewer_and_sooner(part: object) -> object:
             return NearMates(7)
         case ByEpoch():
             return part.course
-        case NCE():  # in its first step each part has the normalizer of the parts so far
-            return InfoNCE(0.1)
     return part
 
 

@@ -23,13 +23,13 @@ from vantage.branch import Branch
 from vantage.encoders.normalization.grouped import set_accumulation
 from vantage.errors import UserError
 from vantage.estimators import InfoNCE
-from vantage.learner import Step
+from vantage.learner import Learner, Step
 from vantage.memory import Queue, kmeans
 from vantage.positives import OtherViews
 from vantage.processes.sharing import gather_rows, own_parts, own_slice, parts_in_order, true_on_all, value_of_first
 from vantage.records import Keys, Scores
 from vantage.step import mean_of_parts
-from vantage.training.computing.accumulation import divide_gradients, loss_of_part
+from vantage.training.computing.accumulation import RunningStatistics, divide_gradients, loss_of_part
 
 STEPS = 5
 
@@ -46,7 +46,7 @@ def train(run: Any, wrap: bool) -> dict[str, Any]:
     for step, (views, image) in enumerate(small_recipes.batches(STEPS, small_recipes.shapes(run))):
         learner.before_step(step)
         optimizer.zero_grad()
-        results = backward(module, views, image, step, run.accumulate)
+        results = backward(module, learner, views, image, step, run.accumulate)
         gradients.append({n: p.grad.clone() for n, p in learner.named_parameters() if p.grad is not None})
         optimizer.step()
         fresh = [result.fresh for result in results]
@@ -58,16 +58,25 @@ def train(run: Any, wrap: bool) -> dict[str, Any]:
     return {"losses": losses, "shares": shares, "gradients": gradients, "keys": keys, "state": learner.state_dict()}
 
 
-def backward(module: Any, views: list[Tensor], image: Tensor, step: int, parts: int) -> list[Step]:
+def backward(module: Any, learner: Learner, views: list[Tensor], image: Tensor, step: int, parts: int) -> list[Step]:
     """What this process computes of each part of the joint batch. The gradients of the parts add up, and those of the
-    processes are averaged in the last part."""
+    processes are averaged in the last part. Estimators that wait see all parts before."""
     results: list[Step] = []
-    for number, images in enumerate(image.chunk(parts)):
-        share = [processes.own_rows(view.chunk(parts)[number]) for view in views]
-        wait = isinstance(module, DistributedDataParallel) and number < parts - 1
+    statistics = RunningStatistics(learner.networks, parts)
+    shares = [[processes.own_rows(part) for part in view.chunk(parts)] for view in (*views, image)]
+    inputs = [(list(vectors), numbers) for *vectors, numbers in zip(*shares, strict=True)]
+    if parts > 1 and learner.waits:
+        with torch.no_grad():
+            for part in inputs:
+                module(*part, step)
+                statistics.forget()
+    for number, part in enumerate(inputs, 1):
+        wait = isinstance(module, DistributedDataParallel) and number < parts
         with module.no_sync() if wait else nullcontext():
-            results.append(module(share, processes.own_rows(images), step))
+            results.append(module(*part, step))
             loss_of_part(results[-1], parts).backward()
+        statistics.end_part()
+    statistics.end()
     divide_gradients(module.parameters(), [result.fresh.share for result in results])
     return results
 

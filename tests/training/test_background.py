@@ -6,7 +6,9 @@ from pathlib import Path
 
 import kills
 import pytest
+import torch
 from run_states import assert_equal, rows, state
+from safetensors.torch import save_file
 from slow_writes import train_and_keep, wait_for_steps
 from small_runs import small_run
 from torch import Tensor
@@ -49,6 +51,21 @@ def test_a_write_is_in_the_background_and_its_error_is_not_lost() -> None:
     assert written[-1] == "last", "what is in flight ends first, however the context is left"
     with BackgroundWriter(False) as writer, pytest.raises(UserError, match="no room"):
         writer.begin(lambda: write("bad"))
+
+
+def test_what_is_written_in_the_background_is_in_memory_once(tmp_path: Path, monkeypatch) -> None:
+    """Networks are in channels-last layout; what is written is the copy itself, not a copy of it."""
+    weight = torch.randn(4, 3, 2, 2).to(memory_format=torch.channels_last)
+    copies, written, save = checkpoint.copy_on_cpu({"weight": weight, "step": torch.tensor(3)}), {}, save_file
+
+    def note(tensors: dict[str, Tensor], path: Path) -> None:
+        written.update({name: tensor.data_ptr() for name, tensor in tensors.items()})
+        save(tensors, path)
+
+    monkeypatch.setattr(checkpoint, "save_file", note)
+    loaded, _ = checkpoint.load(checkpoint.save(tmp_path, 1, copies, {}))
+    assert written == {name: copy.data_ptr() for name, copy in copies.items()}
+    assert torch.equal(loaded["weight"], weight) and copies["weight"].data_ptr() != weight.data_ptr()
 
 
 def test_a_slow_write_holds_the_state_of_its_step(images_path: str, tmp_path: Path, monkeypatch) -> None:

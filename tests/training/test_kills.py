@@ -17,13 +17,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("kills")
 
 
+ON_FOUR = ("hcl", "interclr", "cmc", "local_aggregation", "everything", f"ring_ir_neighbors{kills.SHARDED}")
+"""Recipes with each kind of memory, of networks and of optimizer, and most kinds of positives."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("moment", ["mid-epoch", "during clustering", "during a checkpoint's write"])
-def test_four_processes_resume_bit_equal(moment: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("recipe", ON_FOUR)
+def test_four_processes_resume_bit_equal(recipe: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VANTAGE_CACHE", str(folder / "cache"))
     images = small_runs.write_images(folder / "images.npz")
-    outcome = kills.cell("interclr", moment, 4, images, folder)
-    assert outcome["killed"] and outcome["equal"], outcome
+    outcomes = kills.chain(recipe, 4, images, folder)
+    for outcome in outcomes:
+        assert outcome["killed"] and outcome["equal"] and outcome["steps"] == kills.STEPS, outcome
+    assert len(outcomes) == len(kills.moments_of(recipe)) >= 4
 
 
 @pytest.mark.slow

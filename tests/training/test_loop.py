@@ -141,7 +141,7 @@ def test_the_losses_of_several_branches_are_recorded(images_path: str, tmp_path:
 
 
 def test_accumulated_parts_give_the_gradient_of_their_mean(images_path: str, tmp_path: Path):
-    """`test_session.py` compares the gradients; here a run with accumulated parts writes the same state."""
+    """`test_accumulation.py` compares the gradients; here a run with accumulated parts writes the same state."""
     run = in_groups(small_run("instance_discrimination", images_path, epochs=1), 2)
     train(run, tmp_path / "whole")
     train(replace(run, accumulate=2), tmp_path / "parts")

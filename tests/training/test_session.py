@@ -1,34 +1,27 @@
 """One step of a run, and what a checkpoint of it brings back."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
-from small_runs import IMAGES, SIZE, in_groups, small_run, write_images
+from sessions import session
+from small_runs import IMAGES, SIZE, small_run, write_images
 from torch import Tensor
-from torch.testing import assert_close
 
 from vantage.branch import Branch
 from vantage.composition.codec import allowing
-from vantage.data import Batch
 from vantage.data.sources.arrays import Arrays
 from vantage.errors import UserError
 from vantage.estimators import InfoNCE
-from vantage.learner import Fresh
 from vantage.machine.devices import has_bf16
-from vantage.positives import Remembered
 from vantage.progress import QuietProgress
-from vantage.records import Keys, Pool, Scores
 from vantage.training.computing.launch import launch
-from vantage.training.feed import Feed
 from vantage.training.folder import checkpoint
 from vantage.training.folder.slots import optimizer_state
-from vantage.training.images import open_images
-from vantage.training.run import Hardware, Run
+from vantage.training.run import Hardware
 from vantage.training.session import Session
-from vantage.training.start.first_rows import begin
 from vantage.views import ProgressiveResizing
 
 
@@ -38,13 +31,6 @@ def images_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str
     monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
     with allowing("tiny"):
         yield write_images(tmp_path / "images.npz")
-
-
-def session(run: Run) -> Session:
-    fabric, run = launch(run, QuietProgress())
-    one_session = Session(run, fabric, open_images(run.data)[0])
-    begin(one_session.learner, run, one_session.source, QuietProgress())
-    return one_session
 
 
 def steps(one: Session, first: int, last: int) -> list[Tensor]:
@@ -108,19 +94,6 @@ def test_a_checkpoint_of_another_data_set_is_refused(images_path: str, tmp_path:
         Session(run, fabric, fewer).restore(newest)
 
 
-class Recorder:
-    """A feed that keeps the views it made."""
-
-    def __init__(self, feed: Feed) -> None:
-        self.feed, self.steps = feed, feed.steps
-        self.batches: list[tuple[Batch, list[Tensor]]] = []
-
-    def views_of(self, batch: Batch, generator: torch.Generator) -> list[Tensor]:
-        views = self.feed.views_of(batch, generator)
-        self.batches.append((batch, views))
-        return views
-
-
 def test_views_grow_by_the_number_of_the_step_and_so_they_do_after_a_stop(images_path: str, tmp_path: Path):
     run = replace(small_run("simclr", images_path, 2), resizing=ProgressiveResizing((8, 12), (0.25, 0.5)))
     one, sides = session(run), list[int]()
@@ -134,54 +107,6 @@ def test_views_grow_by_the_number_of_the_step_and_so_they_do_after_a_stop(images
     other = session(run)
     assert newest is not None and other.restore(newest) == (2, 0.0)
     assert torch.equal(torch.stack(losses), torch.stack(steps(other, 2, 6)))
-
-
-@dataclass(frozen=True)
-class RememberedOfSome:
-    """The bank's row of the query's own image, except for some images."""
-
-    every: int
-
-    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Pool, step: int) -> Scores:
-        """The positives of images whose number does not leave the remainder 1."""
-        return Remembered()(query, keys, pool, step).only(query.image[:, None] % self.every != 1)
-
-
-@pytest.mark.parametrize("accumulate", [1, 2, 4])
-@pytest.mark.parametrize("every", [1, 2])
-def test_a_batch_in_parts_has_the_gradient_of_the_whole(every: int, accumulate: int, images_path: str, monkeypatch):
-    """Also if few queries have a positive, and in each part another number of them."""
-    run = in_groups(small_run("instance_discrimination", images_path), 4)
-    run = replace(run, branches=(replace(run.branches[0], positives=RememberedOfSome(every)),))
-    one, other = session(replace(run, accumulate=accumulate)), session(run)
-    recorder, gradients = Recorder(one.feed), []
-    one.feed = recorder  # pyright: ignore[reportAttributeAccessIssue]
-    take = one.optimizer.step
-
-    def step() -> None:
-        gradients.extend(weight.grad.clone() for weight in one.learner.parameters() if weight.grad is not None)
-        take()
-
-    monkeypatch.setattr(one.optimizer, "step", step)
-    batch = next(iter(recorder.feed.batches(0, 0)))
-    loss = one.step(batch, 0)
-    parts = recorder.batches
-    assert len(parts) == accumulate and all(len(part.image) == 8 // accumulate for part, _ in parts)
-    assert torch.equal(torch.cat([part.image for part, _ in parts]), batch.image)
-    assert torch.equal(torch.cat([part.pixels[0] for part, _ in parts]), batch.pixels[0])
-    joint = [torch.cat(views) for views in zip(*(views for _, views in parts), strict=True)]
-    result = other.learner(joint, batch.image, 0)  # groups of BatchNorm are those of the whole batch
-    expected = result.loss
-    counts = (batch.image % every != 1).view(accumulate, -1).sum(1).tolist()
-    assert sum(counts) == 8 * result.shares[0] and len(set(counts)) == (1 if every == 1 else min(accumulate, 3))
-    assert_close(loss, expected.detach(), rtol=0, atol=1e-6)
-    assert one.monitor.read()["loss"] == float(loss)
-    expected_gradients = torch.autograd.grad(expected, list(other.learner.parameters()))
-    for ours, theirs in zip(gradients, expected_gradients, strict=True):
-        assert_close(ours, theirs, rtol=1e-4, atol=1e-6)
-    other.learner.after_step([Fresh(*result.fresh)], 0)
-    assert_close(one.learner.store(0).vector, other.learner.store(0).vector)  # every part was remembered
-    assert all(weight.grad is None for weight in one.learner.parameters())
 
 
 def test_a_step_takes_the_rate_of_its_number(images_path: str):

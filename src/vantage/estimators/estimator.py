@@ -38,6 +38,12 @@ class Estimator(Protocol):
 class TableEstimator(ABC):
     """Compares positives with every single negative: a frozen value, or an `nn.Module` if it keeps state."""
 
+    @property
+    def waits(self) -> bool:
+        """Whether its next loss depends on the whole batch, so that a batch in accumulated parts must be shown to it
+        once without gradients before."""
+        return False
+
     @abstractmethod
     def __call__(self, positive: Scores, negative: Scores, step: int) -> Float[Tensor, "b"]:
         """One loss per query; `step` counts optimizer steps from 0, for settings that depend on it."""

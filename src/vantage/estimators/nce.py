@@ -24,8 +24,9 @@ class NCE:
     the columns of the first batch; h = P/(P + K/n + 1e−7) for K negatives; loss −log h(positive) − Σ log(1 −
     h(negative)).
 
-    The first batch is the joint one, over all processes and accumulated parts. Parts come one after another, so in the
-    first step alone each uses the Z of the parts until then.
+    The first batch is the joint one, over all processes and accumulated parts. A run shows it the parts of the first
+    step once without gradients (`NCEState.waits`). In a loop without such a pass, each part of the first step uses the
+    Z of the parts until then.
     """
 
     temperature: float = 0.07
@@ -50,13 +51,19 @@ class NCEState(nn.Module, TableEstimator):
         self.temperature, self.images = temperature, images
         self._finite_buffer: tuple[Tensor, int] | None = None  # the buffer once it holds Z, and its version
         self._first: tuple[int, Tensor, Tensor] | None = None  # the first step; its sum of exponentials, and of columns
+        self._shown: int | None = None  # the first step, if it was shown without gradients
         self.register_buffer("log_normalizer", torch.tensor(torch.nan, dtype=torch.float64))
+
+    @property
+    def waits(self) -> bool:
+        """Whether Z is still to be set by a batch, all parts of which it needs."""
+        return not self._is_set()
 
     def forward(self, positive: Scores, negative: Scores, step: int) -> Float[Tensor, "b"]:
         """One loss per query. The first step in training sets Z: each of its calls, for the batches of all processes,
-        adds a part of the joint batch."""
+        adds a part of the joint batch. If calls without gradients came before, only these do."""
         near, far = positive.logits(self.temperature), negative.logits(self.temperature)
-        if self.training and (not self._is_set() or self._first is not None and self._first[0] == step):
+        if self.training and self._is_part(step):
             self._add_to_normalizer(near.detach(), far.detach(), step)
         log_z = self.log_normalizer.to(near.dtype)
         log_noise = (negative.keep.sum(1, keepdim=True).to(near.dtype) / self.images + 1e-7).log()
@@ -64,6 +71,14 @@ class NCEState(nn.Module, TableEstimator):
         repel = torch.logaddexp(far - log_z, log_noise) - log_noise
         attract = attract.masked_fill(~positive.keep, 0.0).sum(1)  # a dropped pair is −inf − −inf
         return (attract + repel.sum(1)) * positive.keep.any(1)
+
+    def _is_part(self, step: int) -> bool:
+        """Whether the queries of this call are a part of the batch that sets Z."""
+        if self._is_set() and (self._first is None or self._first[0] != step):
+            return False
+        if not torch.is_grad_enabled():
+            self._shown = step
+        return not torch.is_grad_enabled() or self._shown != step
 
     def _is_set(self) -> bool:
         """Whether Z is set. The buffer is read once, and again only after something else has changed it."""

@@ -43,8 +43,7 @@ class ClusteredBank:
     """Number of clusters; InterCLR uses ten times the number of ImageNet's classes."""
 
     refresh_every: int = 10
-    """Writes between refreshes of the centroids: 10 in the release, 1 in the paper's text. A step writes once for each
-    of its accumulated parts."""
+    """Writes between refreshes of the centroids: 10 in the release, 1 in the paper's text. A step writes once."""
 
     smallest: int = 20
     """Images that a cluster needs to persist; with 0 or 1 no cluster is ever dissolved."""

@@ -11,14 +11,15 @@ from vantage.data import Source, labels_of
 from vantage.data.order import steps_in
 from vantage.data.splits import hold_out_mask
 from vantage.errors import UserError
-from vantage.machine.devices import uses_cuda
-from vantage.planning.ladder import Rung, rungs, suitable_size
+from vantage.planning.ladder import Rung
 from vantage.planning.mirror import is_symmetric, without_flips
 from vantage.planning.sizing import PlanOptions, compose, fit_run, least_epochs
 from vantage.planning.speed import SHORT_LOOK, Speed
 from vantage.planning.squares import SizeLook, decoding_seconds, keep_squares, look_at_sizes
+from vantage.planning.suitable_rungs import rungs_for
 from vantage.training.images import training_part
 from vantage.training.run import Run
+from vantage.training.start.try_parts import check_groups
 
 __all__ = [
     "LONGER",
@@ -128,12 +129,7 @@ def measure_rungs(
     `seconds_left` returns the remaining seconds. Raises `UserError` if the user's settings fit no rung.
     """
     look = look_at_sizes(source)
-    ladder = rungs(
-        look.side,
-        _on_gpu(options, suitable_size(look.side) if options.size is None else options.size),
-        options.size,
-        options.keep_network,
-    )
+    ladder = rungs_for(look.side, options)
     mirror = options.keep_views or is_symmetric(source)
     share, measured, refusal = _hold_out_share(source), list[MeasuredRung](), UserError("there is no rung")
     for rung in ladder:
@@ -215,6 +211,7 @@ def _try(
 ) -> MeasuredRung:
     part = training_part(source, recipe_run.data)
     run = fit_run(options, recipe_run, len(part), 100)
+    check_groups(run)  # the speed is that of one process, which may have shares that several cannot have
     decoding = decoding_seconds(run.data, 1, look) if run.data.resident_side else 0.0
     return MeasuredRung(rung, recipe_run, run, len(part), measure(run, part), decoding)
 
@@ -238,10 +235,3 @@ def _hold_out_share(source: Source) -> float:
         return share if int(hold_out_mask(label, share, 0).sum()) >= _LEAST_HELD_OUT else 0.0
     except UserError:  # every class has one image
         return 0.0
-
-
-def _on_gpu(options: PlanOptions, size: int) -> bool:
-    """Whether the run will use a GPU: yes if there is one, unless the user chose the CPU."""
-    run = options.recipe(size)
-    accelerator = options.changes(run).get("hardware.accelerator", run.hardware.accelerator)
-    return uses_cuda(accelerator)

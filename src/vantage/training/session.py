@@ -17,7 +17,12 @@ from vantage.errors import UserError
 from vantage.learner import Fresh, Learner, Step
 from vantage.step import mean_of_parts
 from vantage.storage.state import below
-from vantage.training.computing.accumulation import divide_gradients, loss_of_part, parts_of_batch
+from vantage.training.computing.accumulation import (
+    RunningStatistics,
+    divide_gradients,
+    loss_of_part,
+    parts_of_batch,
+)
 from vantage.training.computing.buckets import lay_out
 from vantage.training.computing.compiling import compile_learner, compile_networks
 from vantage.training.computing.cuda_graphs import can_record, record_networks
@@ -76,25 +81,45 @@ class Session:
 
     def step(self, batch: Batch, step: int) -> Tensor:
         """One optimizer step; returns its loss without waiting for it."""
-        run, rank = self.run, processes.rank()
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate(step)
-        self.generator.manual_seed(draws.mix(run.seed, step, 0, _VIEWS))  # every process draws for the joint batch
-        torch.manual_seed(draws.mix(run.seed, step, rank, _NETWORKS))
         self.learner.before_step(step)
-        results: list[Step] = []
-        for number, part in enumerate(parts_of_batch(batch, run.accumulate)):
-            last, size = number == run.accumulate - 1, len(part.image)
-            self.generator.share = (rank * size, (rank + 1) * size, processes.count() * size)
-            with nullcontext() if last else self._no_sync():
-                result = self.model(self.views_of(part, step), part.image, step)
-                self.fabric.backward(loss_of_part(result, run.accumulate))
+        results, parts = list[Step](), parts_of_batch(batch, self.run.accumulate)
+        statistics = RunningStatistics(self.learner.networks, len(parts))
+        if len(parts) > 1 and self.learner.waits:
+            self._show(parts, step, statistics)
+        self._seed(step)
+        for number, part in enumerate(parts, 1):
+            with nullcontext() if number == len(parts) else self._no_sync():
+                result = self._forward(part, step)
+                self.fabric.backward(loss_of_part(result, len(parts)))
+            statistics.end_part()
             results.append(result._replace(loss=result.loss.detach(), fresh=Fresh(*result.fresh)))
+        statistics.end()
         divide_gradients(self.learner.parameters(), [result.fresh.share for result in results])
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self.learner.after_step([result.fresh for result in results], step)
         return self._monitor(results)
+
+    def _seed(self, step: int) -> None:
+        """Begin the random numbers of a step."""
+        self.generator.manual_seed(draws.mix(self.run.seed, step, 0, _VIEWS))  # all draw for the joint batch
+        torch.manual_seed(draws.mix(self.run.seed, step, processes.rank(), _NETWORKS))
+
+    def _forward(self, part: Batch, step: int) -> Step:
+        """The forward pass of the next part of a batch."""
+        rank, size = processes.rank(), len(part.image)
+        self.generator.share = (rank * size, (rank + 1) * size, processes.count() * size)
+        return self.model(self.views_of(part, step), part.image, step)
+
+    @torch.no_grad()
+    def _show(self, parts: list[Batch], step: int, statistics: RunningStatistics) -> None:
+        """A pass over all parts that leaves a trace only in estimators that need it (`TableEstimator.waits`)."""
+        self._seed(step)
+        for part in parts:
+            self._forward(part, step)
+            statistics.forget()
 
     def _monitor(self, results: list[Step]) -> Tensor:
         """Add the parts of a step to the monitor; returns the loss of the step."""

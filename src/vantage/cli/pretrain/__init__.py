@@ -13,7 +13,6 @@ from vantage.cli.pretrain.minutes import (
     show_expected_time,
     show_worth,
     threads_by_load,
-    without_hold_out,
 )
 from vantage.cli.printing.console import INTERRUPTED, Console
 from vantage.cli.printing.differences import show_differences
@@ -168,9 +167,8 @@ def _train_planned(
         keep_optimizer=bool(options.optimizer),
         changes=lambda run: _changes(run, settings),
     )
-    data = without_hold_out(set_early(plan(224), early).data)
     minutes = _MINUTES if options.minutes is None else options.minutes
-    run = plan_run(minutes, plan_options, lambda: look_at(data, console)[0], console, start)
+    run = plan_run(minutes, plan_options, set_early(plan(224), early), console, start)
     if options.recipe:
         from vantage.durations import in_minutes
 

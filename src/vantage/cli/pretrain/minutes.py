@@ -4,7 +4,7 @@ import json
 import math
 import os
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from vantage.planning.sizing import PlanOptions
     from vantage.training.run import Data, Hardware, Run
 
-__all__ = ["show_expected_time", "plan_run", "show_worth", "threads_by_load", "without_hold_out"]
+__all__ = ["show_expected_time", "plan_run", "show_worth", "threads_by_load"]
 
 _PLAN = "VANTAGE_PLANNED_RUN"
 """Environment variable through which the first process passes its plan to the processes that it starts."""
 _LONG = 3 * 3600
 
 
-def without_hold_out(data: "Data") -> "Data":
+def _without_hold_out(data: "Data") -> "Data":
     """The same data settings without held-out images."""
     return replace(data, hold_out=0.0, max_images=0)
 
@@ -56,13 +56,12 @@ def threads_by_load(hardware: "Hardware", settings: Sequence[str], console: Cons
     return threads
 
 
-def plan_run(
-    minutes: float, options: "PlanOptions", open_source: "Callable[[], Source]", console: Console, start: float
-) -> "Run":
+def plan_run(minutes: float, options: "PlanOptions", early: "Run", console: Console, start: float) -> "Run":
     """Plan a run for some minutes, and show it in a table.
 
-    The speed is measured once: processes that the first one starts use its plan. Raises `UserError` if another program
-    has started several processes, since each would measure a different speed.
+    `early` is a run with the settings that do not depend on the images, which it names. The speed is measured once:
+    processes that the first one starts use its plan. Raises `UserError` if another program has started several
+    processes, since each would measure a different speed.
     """
     from vantage.composition.codec import decode, encode
     from vantage.durations import in_minutes
@@ -81,7 +80,7 @@ def plan_run(
         return decode(json.loads(os.environ[_PLAN]), Run)
     if not 0 < minutes < math.inf:
         raise UserError(f"--minutes {minutes:g}: give a number above 0")
-    source = open_source()
+    source = _open(early, options, console)
     console.note("measuring the speed of this machine on these images")
     with counting(console.progress(), "decoding images") as report:
         measure = partial(speed.measure_speed, progress=report)
@@ -91,6 +90,17 @@ def plan_run(
     if plan.run.hardware.devices > 1:
         os.environ[_PLAN] = json.dumps(encode(plan.run))
     return plan.run
+
+
+def _open(early: "Run", options: "PlanOptions", console: Console) -> "Source":
+    """The images of a plan. What BatchNorm allows at no size of views is refused before all images are tried, which may
+    take hours."""
+    from vantage.data import open_source
+    from vantage.planning.suitable_rungs import check_rungs
+
+    if early.parts > 1 and early.data.path:
+        check_rungs(open_source(early.data.path), options)
+    return look_at(_without_hold_out(early.data), console)[0]
 
 
 def _whole_minutes(training: float) -> int:
@@ -129,7 +139,7 @@ def show_worth(run: "Run", folder: Path, console: Console) -> None:
 
     data, here = shlex.quote(run.data.path), shlex.quote(str(folder))
     try:
-        source, _ = look_at(without_hold_out(run.data), console)
+        source, _ = look_at(_without_hold_out(run.data), console)
         judgment = sanity_check(folder, source, Work(num_workers=max(1, run.data.num_workers)))
     except UserError as problem:
         console.note(f"whether training helped was not judged: {problem}")

@@ -80,8 +80,10 @@ def save(
 
 
 def copy_on_cpu(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """A copy of the tensors that later steps do not change."""
-    return {name: tensor.detach().to("cpu", copy=True) for name, tensor in tensors.items()}
+    """A copy of the tensors that later steps do not change, in the layout in which files have them: `save` would
+    otherwise copy those in channels-last layout, most of a network, once more."""
+    layout = torch.contiguous_format
+    return {name: tensor.detach().to("cpu", copy=True, memory_format=layout) for name, tensor in tensors.items()}
 
 
 def latest(run_folder: Path) -> Path | None:

@@ -1,0 +1,98 @@
+"""A step in accumulated parts computes what a step with the whole batch does."""
+
+from dataclasses import dataclass, replace
+
+import pytest
+import torch
+from sessions import session
+from small_runs import in_groups, small_run
+from torch import Tensor
+from torch.testing import assert_close
+
+from vantage.data import Batch
+from vantage.learner import Fresh
+from vantage.positives import Remembered
+from vantage.records import Keys, Pool, Scores
+from vantage.training.feed import Feed
+
+
+class Recorder:
+    """A feed that keeps the views it made."""
+
+    def __init__(self, feed: Feed) -> None:
+        self.feed, self.steps = feed, feed.steps
+        self.batches: list[tuple[Batch, list[Tensor]]] = []
+
+    def views_of(self, batch: Batch, generator: torch.Generator) -> list[Tensor]:
+        views = self.feed.views_of(batch, generator)
+        self.batches.append((batch, views))
+        return views
+
+
+@dataclass(frozen=True)
+class RememberedOfSome:
+    """The bank's row of the query's own image, except for some images."""
+
+    every: int
+
+    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Pool, step: int) -> Scores:
+        """The positives of images whose number does not leave the remainder 1."""
+        return Remembered()(query, keys, pool, step).only(query.image[:, None] % self.every != 1)
+
+
+@pytest.mark.parametrize("accumulate", [1, 2, 4])
+@pytest.mark.parametrize("every", [1, 2])
+def test_a_batch_in_parts_has_the_gradient_of_the_whole(every: int, accumulate: int, images_path: str, monkeypatch):
+    """Also if few queries have a positive, and in each part another number of them."""
+    run = in_groups(small_run("instance_discrimination", images_path), 4)
+    run = replace(run, branches=(replace(run.branches[0], positives=RememberedOfSome(every)),))
+    one, other = session(replace(run, accumulate=accumulate)), session(run)
+    recorder, gradients = Recorder(one.feed), []
+    one.feed = recorder  # pyright: ignore[reportAttributeAccessIssue]
+    take = one.optimizer.step
+
+    def step() -> None:
+        gradients.extend(weight.grad.clone() for weight in one.learner.parameters() if weight.grad is not None)
+        take()
+
+    monkeypatch.setattr(one.optimizer, "step", step)
+    batch = next(iter(recorder.feed.batches(0, 0)))
+    loss = one.step(batch, 0)
+    parts = recorder.batches
+    assert len(parts) == accumulate and all(len(part.image) == 8 // accumulate for part, _ in parts)
+    assert torch.equal(torch.cat([part.image for part, _ in parts]), batch.image)
+    assert torch.equal(torch.cat([part.pixels[0] for part, _ in parts]), batch.pixels[0])
+    joint = [torch.cat(views) for views in zip(*(views for _, views in parts), strict=True)]
+    result = other.learner(joint, batch.image, 0)  # groups of BatchNorm are those of the whole batch
+    expected = result.loss
+    counts = (batch.image % every != 1).view(accumulate, -1).sum(1).tolist()
+    assert sum(counts) == 8 * result.shares[0] and len(set(counts)) == (1 if every == 1 else min(accumulate, 3))
+    assert_close(loss, expected.detach(), rtol=0, atol=1e-6)
+    assert one.monitor.read()["loss"] == float(loss)
+    expected_gradients = torch.autograd.grad(expected, list(other.learner.parameters()))
+    for ours, theirs in zip(gradients, expected_gradients, strict=True):
+        assert_close(ours, theirs, rtol=1e-4, atol=1e-6)
+    other.learner.after_step([Fresh(*result.fresh)], 0)
+    assert_close(one.learner.store(0).vector, other.learner.store(0).vector)  # every part was remembered
+    assert all(weight.grad is None for weight in one.learner.parameters())
+
+
+def test_parts_of_the_first_batch_share_one_normalizer(images_path: str):
+    """`NCE` sees both before it has a loss, and BatchNorm counts the batch once."""
+    run = in_groups(small_run("instance_discrimination_nce", images_path), 2)
+    one, other = session(replace(run, accumulate=2)), session(run)
+    recorder = Recorder(one.feed)
+    one.feed = recorder  # pyright: ignore[reportAttributeAccessIssue]
+    batches = list(recorder.feed.batches(0, 0))
+    loss = one.step(batches[0], 0)
+    shown, parts = recorder.batches[:2], recorder.batches[2:]
+    assert len(parts) == 2 and all(map(torch.equal, *([part[1][0] for part in pair] for pair in (shown, parts))))
+    joint = [torch.cat(views) for views in zip(*(views for _, views in parts), strict=True)]
+    result = other.learner(joint, batches[0].image, 0)
+    assert_close(loss, result.loss.detach(), rtol=1e-6, atol=0)
+    other.learner.after_step([Fresh(*result.fresh)], 0)
+    ours = dict(one.learner.named_buffers())
+    for name, value in other.learner.named_buffers():
+        assert_close(ours[name], value, rtol=1e-5, atol=1e-6)
+    one.step(batches[1], 1)
+    assert len(recorder.batches) == 6, "only the first batch is shown before"
