@@ -185,12 +185,12 @@ def allowed_object(module: str, name: str, where: str) -> Any:
         )
     try:
         content = importlib.import_module(module)
-        return getattr(content, name)
-    except ImportError:
+    except (ImportError, AttributeError):
         raise UserError(f"{where}: there is no {module}:{name} here: check the name and the package") from None
-    except AttributeError:
+    if not hasattr(content, name):
         hint = did_you_mean(name, (one for one in vars(content) if one[0] != "_"), ": check the name")
-        raise UserError(f"{where}: there is no {name} in {module}{hint}") from None
+        raise UserError(f"{where}: there is no {name} in {module}{hint}")
+    return getattr(content, name)
 
 
 def allowed_names() -> dict[str, str]:
