@@ -1,6 +1,8 @@
 """One contrast: its checks, and the whole path of references through it."""
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import synthetic
@@ -19,6 +21,7 @@ from vantage.negatives import OtherClusters, OtherImages, Sample
 from vantage.positives import OtherViews, Remembered
 from vantage.recipes import jcl, simclr
 from vantage.records import Keys, Scores
+from vantage.training.run import Run
 
 MOCO = Branch(Queue(9), OtherViews(), (), InfoNCE(0.2))
 IR = Branch(Bank(), Remembered(), (Sample(6),), InfoNCE(0.1), keys=(), pool=(0,))
@@ -192,3 +195,16 @@ def test_queries_take_the_clusters_that_the_bank_has_of_their_images():
     assert_close(loss, expected, rtol=0, atol=1e-10)
     with pytest.raises(UserError, match="use a bank"):
         contrast(branch, query, (), replace(pool, image=torch.arange(6).flip(0)))
+
+
+@pytest.mark.parametrize(
+    ("part", "field", "value", "message"),
+    [
+        (Branch, "negatives", OtherImages(), r"a tuple of rules, found OtherImages; write one rule as \(rule,\)"),
+        (Branch, "negatives", [OtherImages()], r"a tuple of rules, found list; write one rule as"),
+        (Run, "branches", MOCO, r"a tuple, found Branch; write \(branch,\)"),
+    ],
+)
+def test_a_missing_comma_is_refused_in_a_sentence(part: Any, field: str, value: object, message: str):
+    with pytest.raises(UserError, match=f"{part.__name__}.{field}: expected {message}"):
+        part.__post_init__(SimpleNamespace(**{field: value}))  # the tests' own type checker would refuse part(...)

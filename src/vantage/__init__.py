@@ -10,7 +10,7 @@ In a handful of calls, from images to features:
     source = vantage.open_source("photos")
     run = dataclasses.replace(vantage.moco_v2(size=64).fit(len(source)), data=vantage.Data("photos"))
     vantage.train(run, "runs/first")
-    features = vantage.embed(vantage.load(Path("runs/first")), source)
+    features = vantage.embed(vantage.load("runs/first"), source)
 
 Every public name of the rooms below is a name of `vantage`. A room is imported when one of its names is first used, so
 `vantage --help` does not wait for torch.

@@ -21,7 +21,7 @@ from vantage.positives import Positives
 from vantage.records import Keys, Pool, Scores
 from vantage.schedules import Constant, Schedule
 
-__all__ = ["Branch", "BranchLoss", "owners"]
+__all__ = ["Branch", "BranchLoss", "owners", "views_needed"]
 
 
 class BranchLoss(NamedTuple):
@@ -71,6 +71,9 @@ class Branch:
     """What is remembered if there are several such views: each key, or one mean for each image (JCL)."""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.negatives, tuple):
+            found = type(self.negatives).__name__
+            raise UserError(f"Branch.negatives: expected a tuple of rules, found {found}; write one rule as (rule,)")
         if not self.pool_views:
             raise UserError("a branch with no view in Branch.pool has nothing to compare with: name at least one view")
         if min(self.query, *self.keys, *self.pool_views) < 0:
@@ -124,6 +127,13 @@ def _mean(losses: Float[Tensor, "b"], positive: Scores) -> BranchLoss:
     count = processes.total(has_positive.sum())
     loss = torch.where(has_positive, losses, 0.0).sum() / (count / world_size).clamp(min=1.0 / world_size)
     return BranchLoss(loss, positive, count.to(losses.dtype) / (world_size * len(losses)))
+
+
+def views_needed(branches: tuple[Branch, ...]) -> int:
+    """How many views a step needs. Raises `UserError` if there are no branches."""
+    if not branches:
+        raise UserError("a run without branches has nothing to learn: give at least one Branch")
+    return max(branch.views for branch in branches)
 
 
 def owners(branches: tuple[Branch, ...]) -> list[int]:

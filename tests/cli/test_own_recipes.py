@@ -85,6 +85,21 @@ def test_a_recipe_of_ones_own_needs_its_module_named(
     assert "is not a recipe" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ("KeepAll(0.5)", f"there is no part 'KeepAll'; did you mean {__name__}:KeepAll?"),
+        (f"{__name__}:KeepAl(0.5)", f"there is no KeepAl in {__name__}; did you mean KeepAll?"),
+    ],
+)
+def test_a_part_of_ones_own_is_suggested_as_it_is_written(
+    rule: str, message: str, images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["pretrain", "moco_v2", "--data", str(images), "--out", str(tmp_path / "run"), "--import", __name__]
+    assert main([*words, "--set", f"negatives=({rule},)"]) == 2
+    assert message in capsys.readouterr().err
+
+
 def test_a_run_is_shown_like_a_recipe_but_not_trained_like_one(
     images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

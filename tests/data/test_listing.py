@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vantage.data.sources.listing import Listing, list_images
+from vantage.data.sources.listing import Listing, list_images, unread_words
 from vantage.data.sources.names import Names, classes_from
 from vantage.errors import DataError
 
@@ -34,6 +34,16 @@ def tree(tmp_path: Path) -> Path:
 def test_order_and_what_is_left_out(tree: Path, tmp_path: Path) -> None:
     listing = list_images(tree, tmp_path / "cache")
     assert listing == Listing(("top.webp", "a/1.jpeg", "a/x/1.PNG", "b/10.jpg", "b/2.jpg"), other_files=2, reads=4)
+
+
+def test_photographs_in_formats_that_are_not_read_are_counted(tree: Path, tmp_path: Path) -> None:
+    for name in ("b/IMG 1.HEIC", "a/x/2.heic", "a/3.NEF", "a/._3.NEF"):
+        (tree / name).write_bytes(b"")
+    make_old(tree)
+    for reads in (4, 0):
+        listing = list_images(tree, tmp_path / "cache")
+        assert listing.unread == {".heic": 2, ".nef": 1} and listing.other_files == 6 and listing.reads == reads
+    assert unread_words(listing.unread) == "3 photographs (.heic, .nef)" and unread_words({}) == ""
 
 
 def test_what_did_not_change_is_not_read_again(tree: Path, tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ from kept_images import CLASSES, IMAGES, LABELS, as_png
 from vantage.data import Folder, Source, SourceSubset, Tar, labels_of, open_source
 from vantage.data.sources.source import read_some
 from vantage.errors import DataError, UnreadableImage
+from vantage.training.images import open_images
+from vantage.training.run import Data
 
 
 @pytest.fixture
@@ -179,6 +181,18 @@ def test_pickled_arrays_are_refused(tmp_path: Path) -> None:
     for name in ("bad.npz", "bad.npy"):
         with pytest.raises(DataError, match="pickle"):
             open_source(tmp_path / name, cache=tmp_path)
+
+
+def test_photographs_in_formats_that_are_not_read_are_mentioned(tree: Path, tmp_path: Path) -> None:
+    (tree / "train" / "IMG 1.HEIC").write_bytes(b"")
+    _, line = open_images(Data(str(tree)))
+    assert line.endswith(
+        "images can be read; 1 photograph (.heic) left out, as this format is not read: convert to JPEG"
+    )
+    (tmp_path / "phone").mkdir()
+    (tmp_path / "phone" / "2.heic").write_bytes(b"")
+    with pytest.raises(DataError, match=r"1 photograph \(.heic\) among them can be converted to JPEG, which is read$"):
+        open_source(tmp_path / "phone")
 
 
 def test_list_files(tree: Path, tmp_path: Path) -> None:

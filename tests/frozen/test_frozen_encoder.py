@@ -63,6 +63,13 @@ def test_frequencies_are_judged_on_their_bands(role: Role | None, tmp_path: Path
     assert random_encoder(run).width == frozen_encoder.width
 
 
+def test_a_folder_may_be_named_by_text_as_in_training(tmp_path: Path) -> None:
+    saved_run(tmp_path, tiny_run())
+    assert load(str(tmp_path)).digest() == load(tmp_path).digest()
+    with pytest.raises(UserError, match="holds no run"):
+        load(str(tmp_path / "nowhere"))
+
+
 def test_a_network_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     saved_run(tmp_path, tiny_run())
     with pytest.raises(UserError, match="network 1 was asked for, but the run trained 1"):

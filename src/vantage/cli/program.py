@@ -7,6 +7,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 from vantage.cli.analyse import analyse
 from vantage.cli.benefit import benefit
@@ -27,7 +28,7 @@ from vantage.cli.resume import resume
 from vantage.cli.shots import shots
 from vantage.cli.views import views
 from vantage.composition.codec import allowing
-from vantage.composition.suggest import no_such
+from vantage.composition.suggest import did_you_mean, no_such
 from vantage.errors import UserError, first_line, with_place
 from vantage.machine.allocator import keep_freed_memory
 from vantage.machine.launchers import describe_as_torchrun
@@ -213,4 +214,12 @@ def _import(modules: Sequence[str]) -> None:
             name = problem.name if isinstance(problem, ModuleNotFoundError) else None
             if name is None or not f"{module}.".startswith(f"{name}."):
                 raise UserError(f"--import {module}: {with_place(problem)}") from problem
-            raise UserError(f"--import {module}: no module of this name is in this folder or installed") from None
+            raise _no_module(module) from None
+
+
+def _no_module(module: str) -> UserError:
+    """The error for a module that does not exist, with the file of this folder that was probably meant."""
+    files = [file.stem for file in Path().glob("*.py")]
+    name = module.removesuffix(".py")
+    hint = f"; write it without .py: --import {name}" if name in files else did_you_mean(module, files)
+    return UserError(f"--import {module}: no module of this name is in this folder or installed{hint}")

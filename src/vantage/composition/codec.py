@@ -9,6 +9,7 @@ import importlib
 import json
 import math
 import re
+import sys
 import types
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -21,7 +22,7 @@ from vantage.composition.names import RENAMED_FIELDS, external_part, is_part, na
 from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
 
-__all__ = ["allowed_object", "allowed_part", "allowing", "decode", "encode"]
+__all__ = ["allowed_names", "allowed_object", "allowed_part", "allowing", "decode", "encode"]
 
 _PART = "part"
 _NOT_FINITE = ("inf", "-inf", "nan")
@@ -183,9 +184,24 @@ def allowed_object(module: str, name: str, where: str) -> Any:
             f"if you trust it, allow it by name (--import {module}, or vantage.allowing({module!r}) in Python)"
         )
     try:
-        return getattr(importlib.import_module(module), name)
+        content = importlib.import_module(module)
     except (ImportError, AttributeError):
         raise UserError(f"{where}: there is no {module}:{name} here: check the name and the package") from None
+    if not hasattr(content, name):
+        hint = did_you_mean(name, (one for one in vars(content) if one[0] != "_"), ": check the name")
+        raise UserError(f"{where}: there is no {name} in {module}{hint}")
+    return getattr(content, name)
+
+
+def allowed_names() -> dict[str, str]:
+    """The parts of the allowed modules that are imported: MODULE:NAME by NAME."""
+    return {
+        name: f"{module}:{name}"
+        for module in _ALLOWED.get()
+        if module in sys.modules
+        for name, value in vars(sys.modules[module]).items()
+        if is_part(value) and value.__module__ == module
+    }
 
 
 def _is_a(part: Any, annotation: Any) -> bool:

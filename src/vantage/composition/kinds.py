@@ -4,7 +4,7 @@ import importlib
 from functools import cache
 from typing import Any
 
-from vantage.composition.codec import allowed_part
+from vantage.composition.codec import allowed_names, allowed_part
 from vantage.composition.conformance import conforms
 from vantage.composition.names import external_part, is_part, part_named
 from vantage.composition.suggest import did_you_mean
@@ -20,7 +20,9 @@ def find_part(name: str, path: str) -> type:
         return allowed_part(*own, path)
     kind = part_named(name)
     if kind is None:
-        raise UserError(f"{path}: there is no part {name!r}{did_you_mean(name, _parts())}")
+        external = allowed_names()
+        hint = f"; did you mean {external[name]}?" if name in external else did_you_mean(name, _parts())
+        raise UserError(f"{path}: there is no part {name!r}{hint}")
     return kind
 
 

@@ -61,7 +61,7 @@ class FrozenEncoder:
         return digest_of(self.backbone)
 
 
-def load(run_folder: Path, network: int | None = None) -> FrozenEncoder:
+def load(run_folder: Path | str, network: int | None = None) -> FrozenEncoder:
     """The encoder of a run's newest checkpoint, on the CPU. Nothing in the folder is executed. In place of the folder,
     `torchvision:NAME=FILE` or `timm:NAME=FILE` names weights from elsewhere.
 
@@ -78,6 +78,7 @@ def load(run_folder: Path, network: int | None = None) -> FrozenEncoder:
         networks = _build(run.encoders, run.seed)
         weights.fill(networks)
         return _frozen(run, networks, network, weights.name, weights.file)
+    run_folder = Path(run_folder)
     run = settings.read(run_folder)
     latest = checkpoint.newest(run_folder)
     checkpoint.check_fits(latest, run.encoders.build, _NETWORKS)

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from vantage import draws
 from vantage.data import Source, SourceSubset, check_source, labels_of, open_source, readable, scan
+from vantage.data.sources.listing import unread_words
 from vantage.data.splits import hold_out_mask
 from vantage.errors import DataError, UnreadableImage, UserError
 from vantage.training.run import Data
@@ -49,6 +50,8 @@ def open_images(
     usable = readable(whole, result, data.on_bad_image)
     part = training_part(usable, data)
     line = result.summary()
+    if words := unread_words(getattr(whole, "unread", {})):
+        line += f"; {words} left out, as this format is not read: convert to JPEG"
     return part, line if part is usable else f"{line}; {len(part):,} of them are trained on"
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from vantage.branch import Branch
+from vantage.branch import Branch, views_needed
 from vantage.composition.fitting import fit_all, parts_of, stretch_all
 from vantage.data.order import WINDOW
 from vantage.encoders import Role
@@ -169,9 +169,9 @@ class Run:
     """What it reports and saves while it trains."""
 
     def __post_init__(self) -> None:
-        views = max((branch.views for branch in self.branches), default=0)
-        if views == 0:
-            raise UserError("a run without branches has nothing to learn: give at least one Branch")
+        if not isinstance(self.branches, tuple):
+            raise UserError(f"Run.branches: expected a tuple, found {type(self.branches).__name__}; write (branch,)")
+        views = views_needed(self.branches)
         if self.views.count < views:
             raise UserError(f"the branches need {views} views, but the views make {self.views.count}: add a view")
         _at_least(1, "", epochs=self.epochs, batch_size=self.batch_size, accumulate=self.accumulate)

@@ -3,6 +3,9 @@
 h, w: size of an image in pixels
 """
 
+from functools import cache
+from pathlib import Path
+
 import torch
 from jaxtyping import UInt8
 from PIL import Image, ImageDraw, ImageFont
@@ -16,7 +19,7 @@ __all__ = ["LINE", "file_name", "paste", "write"]
 LINE = 15
 """Height of a line of text in pixels."""
 
-_TEXT = 12
+_TEXT = 11
 """Size of the letters in pixels."""
 
 
@@ -26,9 +29,17 @@ def paste(whole: Image.Image, corner: tuple[int, int], image: UInt8[Tensor, "3 h
     whole.paste(Image.fromarray(pixels.contiguous().numpy()), corner)
 
 
+@cache
+def _font() -> ImageFont.FreeTypeFont:
+    """The font that comes with matplotlib: Pillow's own has no letters but English ones."""
+    from matplotlib import get_data_path
+
+    return ImageFont.truetype(Path(get_data_path(), "fonts", "ttf", "DejaVuSans.ttf"), _TEXT)
+
+
 def write(draw: ImageDraw.ImageDraw, corner: tuple[int, int], words: str, room: int, color: str) -> None:
     """A line of text, shortened if it is wider than `room` pixels."""
-    font, words = ImageFont.load_default(_TEXT), " ".join(text_of(words).splitlines())
+    font, words = _font(), " ".join(text_of(words).splitlines())
     if draw.textlength(words, font) > room:
         while words and draw.textlength(words + "…", font) > room:
             words = words[:-1]

@@ -4,7 +4,7 @@ h, w: height and width in pixels
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,7 @@ from jaxtyping import UInt8
 from torch import Tensor
 
 from vantage.data.decode import MAX_PIXELS, decode, is_image_name
-from vantage.data.sources.listing import list_images
+from vantage.data.sources.listing import list_images, unread_words
 from vantage.data.sources.names import Names, classes_from
 from vantage.data.sources.source import read_some, stamp_of_files
 from vantage.errors import DataError, UnreadableImage
@@ -23,7 +23,8 @@ class Folder:
     """Image files below a root folder, by name, with the label of each.
 
     `Folder.below` lists a tree, `Folder.from_list` reads a list file. `other_files` counts the files that were left
-    out because they do not have the extension of an image.
+    out because they do not have the extension of an image; `unread` counts, by extension, those of them that are
+    photographs.
     """
 
     def __init__(
@@ -34,10 +35,12 @@ class Folder:
         labels: "np.ndarray",
         other_files: int = 0,
         max_pixels: int = MAX_PIXELS,
+        unread: Mapping[str, int] | None = None,
     ) -> None:
         self.root = root
         self.classes = classes
         self.other_files = other_files
+        self.unread = unread or {}
         self.max_pixels = max_pixels
         self._names = Names(names)
         self._labels = labels
@@ -49,9 +52,12 @@ class Folder:
         if not listing.names:
             count = listing.other_files
             found = f"found {count} other files there and below" if count else "it holds no files"
-            raise DataError(f"no images in {root}: {found}. Name a folder with JPEG, PNG, WebP, BMP, TIFF or GIF files")
+            todo = "Name a folder with JPEG, PNG, WebP, BMP, TIFF or GIF files"
+            if listing.unread:
+                todo = f"{unread_words(listing.unread)} among them can be converted to JPEG, which is read"
+            raise DataError(f"no images in {root}: {found}. {todo}")
         classes, labels = classes_from(listing.names)
-        return cls(root, listing.names, classes, labels, listing.other_files, max_pixels)
+        return cls(root, listing.names, classes, labels, listing.other_files, max_pixels, listing.unread)
 
     @classmethod
     def from_list(cls, path: Path, max_pixels: int = MAX_PIXELS) -> "Folder":

@@ -10,15 +10,21 @@ import hashlib
 import os
 import sys
 import time
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from vantage.data.decode import is_image_name
 from vantage.errors import DataError
 from vantage.storage.cache import read_cached, try_write_json
 
-_VERSION = 1
+_VERSION = 2
 _COARSEST_CLOCK = 2_000_000_000
+_UNREAD = frozenset(
+    (".heic", ".heif", ".avif", ".jxl", ".dng", ".cr2", ".cr3", ".nef", ".arw", ".raf", ".orf", ".rw2", ".jp2")
+)
+"""Extensions of photographs that are not read: of phones, and raw files of cameras."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +37,8 @@ class Listing:
     """How many files do not have the extension of an image."""
     reads: int
     """How many folders had to be read; the others had not changed since they were cached."""
+    unread: Mapping[str, int] = field(default_factory=dict)
+    """How many of the other files are photographs in a format that is not read, by extension, such as .heic."""
 
 
 def list_images(root: Path, cache: Path) -> Listing:
@@ -42,7 +50,13 @@ def list_images(root: Path, cache: Path) -> Listing:
     walk.enter("")
     if walk.reads or len(walk.fresh) != len(folders):
         try_write_json(file, {"version": _VERSION, "folders": walk.fresh})
-    return Listing(tuple(walk.names), walk.other_files, walk.reads)
+    return Listing(tuple(walk.names), walk.other_files, walk.reads, dict(sorted(walk.unread.items())))
+
+
+def unread_words(unread: Mapping[str, int]) -> str:
+    """Photographs in formats that are not read, such as "3 photographs (.heic, .nef)"; "" if there are none."""
+    count = sum(unread.values())
+    return f"{count:,} photograph{'s' * (count > 1)} ({', '.join(unread)})" if count else ""
 
 
 def _key(root: Path) -> str:
@@ -62,6 +76,7 @@ class _Walk:
         self.fresh: dict[str, list] = {}
         self.names: list[str] = []
         self.other_files = 0
+        self.unread: Counter[str] = Counter()
         self.reads = 0
         self.identities: set[tuple[int, int]] = set()
 
@@ -85,16 +100,18 @@ class _Walk:
                         f"cannot list the folder {path}: {error.strerror}. Check its permissions"
                     ) from error
                 continue  # removed during the walk
-            _, images, subfolders, other_files = self.fresh[folder] = entry
+            _, images, subfolders, other_files, unread = self.fresh[folder] = entry
             prefix = folder + "/" if folder else ""
             self.names += [prefix + name for name in images]
             self.other_files += other_files
+            self.unread.update(unread)
             stack += [prefix + name for name in reversed(subfolders)]
 
     def read_folder(self, path: str, mtime: int) -> list:
-        """Read one folder: modification time, images, folders, and the number of other files."""
+        """Read one folder: modification time, images, folders, the number of other files, and how many of these are
+        photographs, by extension."""
         self.reads += 1
-        images, subfolders, other_files = [], [], 0
+        images, subfolders, other_files, unread = [], [], 0, Counter[str]()
         now = time.time_ns()
         with os.scandir(path) as entries:
             for entry in entries:
@@ -106,5 +123,7 @@ class _Walk:
                     images.append(entry.name)
                 else:
                     other_files += 1
+                    ending = os.path.splitext(entry.name)[1].lower()
+                    unread.update([ending] if ending in _UNREAD and not entry.name.startswith("._") else [])
         reliable_mtime = mtime if now - mtime > _COARSEST_CLOCK else -1
-        return [reliable_mtime, sorted(images), sorted(subfolders), other_files]
+        return [reliable_mtime, sorted(images), sorted(subfolders), other_files, unread]
