@@ -16,10 +16,10 @@ from vantage.storage.cache import digest
 from vantage.studies.lab import Cell, Claim, Entry, Untrained, WorkOrder, collect, make_all, missing_pieces, smoke
 from vantage.studies.lab.experiments.toys import NegativeSpread
 from vantage.studies.lab.judging.predicates import Beats
+from vantage.studies.lab.making.cost import estimate_workload, forward_passes
 from vantage.studies.lab.making.maker import Maker, Piece, composition
 from vantage.studies.lab.making.results import complete_seeds, numbers_in, read_results, write_collected
 from vantage.studies.lab.making.store import LabFolder
-from vantage.studies.lab.making.workload import estimate_workload, forward_passes
 from vantage.studies.lab.measures.vectors import ProtocolAccuracy
 from vantage.studies.lab.two_cores import base, branch
 
@@ -216,7 +216,7 @@ def test_a_cell_is_collected_when_all_its_measures_are_done(order: WorkOrder, tm
 def test_costs_are_printed_before(order: WorkOrder) -> None:
     maker = order.maker()
     todo = missing_pieces(maker, order.entries, (1,))
-    cost = estimate_workload(maker, todo, speed=1_000.0)
+    cost = estimate_workload(maker, todo, lambda arm: 1_000.0)
     assert (
         cost.runs == 2 and cost.views == 2 * 80 and cost.seconds > 0 and "2 training runs of 160 images" in cost.words()
     )

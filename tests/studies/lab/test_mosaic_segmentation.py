@@ -12,8 +12,8 @@ from vantage.data.sources.mosaics import Mosaics
 from vantage.errors import UserError
 from vantage.evaluate import Segmentation
 from vantage.studies.lab import Cell, Entry, Untrained, WorkOrder, smoke
+from vantage.studies.lab.making.cost import estimate_workload
 from vantage.studies.lab.making.maker import arm_chain, composition
-from vantage.studies.lab.making.workload import estimate_workload
 from vantage.studies.lab.measures.mosaics import MosaicSegmentation
 from vantage.studies.lab.measures.vectors import ProtocolAccuracy
 from vantage.studies.lab.sets import Split
@@ -56,7 +56,7 @@ def test_its_cost_is_part_of_the_time(tmp_path: Path) -> None:
     measures = (MosaicSegmentation(), ProtocolAccuracy())
     entry = smoke(Entry("one", "A", "Table 1", "a baseline", (), (Cell("random", cell.experiment, measures),)))
     maker = WorkOrder((entry,), (0,), tmp_path, (), True, "cpu").maker()
-    mosaics, accuracy = (estimate_workload(maker, [one], 1.0).seconds for one in maker.pieces(entry, (0,)))
+    mosaics, accuracy = (estimate_workload(maker, [one], lambda arm: 1.0).seconds for one in maker.pieces(entry, (0,)))
     small = entry.cells[0].measures[0]
     assert isinstance(small, MosaicSegmentation) and mosaics > accuracy + small.passes
     assert accuracy > 0 and mosaics < 20_000

@@ -137,13 +137,13 @@ def _make(order: "WorkOrder", options: LabOptions, console: Console) -> bool:
 
 def _list_missing(maker: "Maker", order: "WorkOrder", jobs: int, console: Console) -> None:
     """List what each entry lacks, under its name and its time. Runs that entries share are counted in each of them."""
-    from vantage.studies.lab import estimate_workload, missing_pieces, passes_per_second
+    from vantage.studies.lab import TrainingSpeeds, estimate_workload, missing_pieces
 
-    speed = passes_per_second()
+    speeds = TrainingSpeeds(maker)
     for entry in order.entries:
         if todo := missing_pieces(maker, (entry,), order.seeds, order.results):
             rows = [(p.cell.name, f"seed {p.seed}, {p.measure.name if p.measure else 'toy'}") for p in todo]
-            console.results(f"{entry.name}: {estimate_workload(maker, todo, speed).words(jobs)}", rows)
+            console.results(f"{entry.name}: {estimate_workload(maker, todo, speeds).words(jobs)}", rows)
 
 
 def _tell_outdated(entries: "tuple[Entry, ...]", folder: Path, console: Console) -> None:

@@ -7,43 +7,28 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from multiprocessing.queues import SimpleQueue
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from vantage.durations import duration
-from vantage.encoders import Convolutions, Momentum, PerView
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.progress import Progress, QuietProgress
-from vantage.studies.lab.contracts import HasCost
-from vantage.studies.lab.entry import Arm, Entry
-from vantage.studies.lab.making.maker import Maker, Piece, arm_chain
+from vantage.studies.lab.entry import Entry
+from vantage.studies.lab.making.cost import Remaining
+from vantage.studies.lab.making.maker import Maker, Piece
 from vantage.studies.lab.making.results import complete_seeds
 from vantage.studies.lab.making.store import LabFolder
 from vantage.studies.lab.sets import ImageSets
-from vantage.training.run import Run
 
 __all__ = [
-    "Workload",
     "WorkOrder",
-    "estimate_workload",
     "make_all",
     "missing_pieces",
-    "forward_passes",
-    "passes_per_second",
-    "time_per_seed",
 ]
 
 _WAIT = 2.0
 """Seconds until a process tries again the work that another process has locked."""
-_QUIET_SPEED = 2_500.0
-"""Forward passes per second, including views, on one otherwise idle core at 2.5 GHz."""
-_JUDGING_PASSES = 20_000.0
-"""Approximate cost of measuring a cell, in forward passes: features of a small set and a classifier."""
-_SMOKE_RUN, _SMOKE_JUDGING, _SMOKE_OWN = 2_500.0, 1_500.0, 5_000.0
-"""Approximate cost at the smoke level, in forward passes: of starting a training run; of measuring a cell; and of a
-measure that says its cost, besides that cost. Images are so few that they cost less than opening files."""
 
 
 @dataclass(frozen=True)
@@ -81,31 +66,6 @@ class WorkOrder:
         return Maker(lab, ImageSets(dict(self.data), self.smoke), work, progress)
 
 
-@dataclass(frozen=True)
-class Workload:
-    """The work that remains."""
-
-    pieces: int
-    """Measurements of cells."""
-
-    runs: int
-    """Training runs."""
-
-    views: int
-    """Training images over all steps, each counted once per step, however many views are made of it."""
-
-    seconds: float
-    """Approximate time on one core."""
-
-    def words(self, jobs: int = 1) -> str:
-        """The work in one line."""
-        return (
-            f"{self.runs} training run{'s' * (self.runs != 1)} of {self.views:,} images in all and {self.pieces}"
-            f" measurement{'s' * (self.pieces != 1)}: about"
-            f" {duration(self.seconds / jobs)} with {jobs} process{'es' * (jobs > 1)}"
-        )
-
-
 def missing_pieces(
     maker: Maker, entries: Iterable[Entry], seeds: tuple[int, ...], results: Path | None = None
 ) -> list[Piece]:
@@ -117,63 +77,6 @@ def missing_pieces(
         pieces = maker.pieces(entry, tuple(seed for seed in seeds if seed not in complete))
         todo += [piece for piece in pieces if maker.numbers(piece) is None]
     return todo
-
-
-def forward_passes(run: Run) -> float:
-    """Cost of a training image in forward passes; a backward pass counts as two. IR 3, MoCo 4, JCL 3 + M′."""
-    queries = {branch.query for branch in run.branches}
-    views = queries | {view for branch in run.branches for view in (*branch.keys, *branch.pool_views)}
-    slow = len(views - queries) if isinstance(run.encoders, Momentum) else 0
-    return 3.0 * (len(views) - slow) * (len(views) if isinstance(run.encoders, PerView) else 1) + slow
-
-
-def estimate_workload(maker: Maker, pieces: Sequence[Piece], speed: float | None = None) -> Workload:
-    """The cost of some pieces: the forward passes of unfinished training runs at `speed` per second (if omitted, it is
-    measured now, which takes about a second), and that of every measurement: what it says itself, or a fixed amount. At
-    the smoke level, each run and measurement has a cost of its own besides."""
-    small = maker.sets.smoke
-    runs: dict[str, tuple[Arm, int]] = {}
-    for piece in pieces:
-        for arm in arm_chain(piece.cell.experiment):
-            key = maker.run_key(arm, piece.seed)
-            if not maker.lab.is_trained(key):
-                runs[key] = (arm, len(maker.split(arm).train))
-    views = {key: arm.run.epochs * (images - images % arm.run.batch_size) for key, (arm, images) in runs.items()}
-    speed = speed or (passes_per_second() if pieces else 1.0)
-    work = sum(views[key] * forward_passes(arm.run) + small * _SMOKE_RUN for key, (arm, _) in runs.items())
-    work += sum(_measuring_passes(piece.measure or piece.cell.experiment, small) for piece in pieces)
-    return Workload(len(pieces), len(runs), sum(views.values()), work / speed)
-
-
-def _measuring_passes(measured: Any, small: bool = False) -> float:
-    """The cost of a measure, or of an experiment that measures itself, without the training of runs."""
-    own = measured.passes if isinstance(measured, HasCost) else None
-    if small:
-        return _SMOKE_JUDGING if own is None else _SMOKE_OWN + own
-    return _JUDGING_PASSES if own is None else own
-
-
-def time_per_seed(entry: Entry) -> str:
-    """Approximate time of one seed on an idle core, ignoring that entries share some training runs."""
-    arms = dict.fromkeys(arm for cell in entry.runnable_cells for arm in arm_chain(cell.experiment))
-    work = sum(arm.run.epochs * arm.run.data.max_images * forward_passes(arm.run) for arm in arms)
-    judging = sum(
-        _measuring_passes(one) for cell in entry.runnable_cells for one in cell.measures or (cell.experiment,)
-    )
-    return duration((work + judging) / _QUIET_SPEED)
-
-
-def passes_per_second(seconds: float = 1.0) -> float:
-    """Forward passes per second of 32-pixel images through four convolutions in training, on this machine under its
-    current load."""
-    network = Convolutions().build().train()
-    images = torch.randn(128, 3, 32, 32).contiguous(memory_format=torch.channels_last)
-    start, count = time.perf_counter(), 0
-    while time.perf_counter() - start < seconds or not count:
-        with torch.autocast("cpu", torch.bfloat16):
-            network(images).sum().backward()
-        count += 1
-    return 3 * 128 * count / (time.perf_counter() - start)
 
 
 def make_all(order: WorkOrder, jobs: int = 1, report: Callable[[str], None] = lambda line: None) -> bool:
@@ -224,6 +127,7 @@ def _check_exits(statuses: Sequence[int]) -> None:
 def _work_through(order: WorkOrder, report: Callable[[str], None]) -> bool:
     maker = order.maker(QuietProgress())
     todo = missing_pieces(maker, order.entries, order.seeds, order.results)
+    remaining = Remaining(maker, todo)
     while todo:
         locked_pieces = []
         for piece in todo:
@@ -236,14 +140,15 @@ def _work_through(order: WorkOrder, report: Callable[[str], None]) -> bool:
             if outcome is None:
                 locked_pieces.append(piece)
             else:
-                report(_progress_line(piece, maker, time.perf_counter() - start))
+                report(_progress_line(piece, maker, time.perf_counter() - start, remaining.seconds()))
         if len(locked_pieces) == len(todo):
             time.sleep(_WAIT)
         todo = locked_pieces
     return True
 
 
-def _progress_line(piece: Piece, maker: Maker, seconds: float) -> str:
+def _progress_line(piece: Piece, maker: Maker, seconds: float, left: float | None) -> str:
     numbers = maker.numbers(piece) or {}
     some = ", ".join(f"{name} {value:.4g}" for name, value in list(numbers.items())[:3])
-    return f"{piece.cell.name}, seed {piece.seed}: {some} ({seconds:.0f} s)"
+    more = f"; about {duration(left)} left" if left else ""
+    return f"{piece.cell.name}, seed {piece.seed}: {some} ({seconds:.0f} s){more}"
