@@ -170,7 +170,8 @@ def test_every_pretraining_at_the_papers_scale_takes_a_step(tmp_path: Path, monk
     monkeypatch.setattr(pretrain, "show_expected_time", lambda *_: None)
     monkeypatch.setattr(pretrain, "_train", one_step_training(few))
     for line in LINES:
-        assert main(line.split()[1:]) == 0, line
+        if " --seed " not in line:  # the same training with other random numbers
+            assert main(line.split()[1:]) == 0, line
 
 
 def folder_of(line: str, option: str) -> str:
