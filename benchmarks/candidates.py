@@ -5,11 +5,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from vantage import Run
+from vantage import Decoupled, Run, with_small_crops
 from vantage.composition.fields import replace_at
 from vantage.composition.fitting import everywhere
 from vantage.encoders import Backbone, Convolutions, ResNet9
-from vantage.planning.sizing import default_recipe
+from vantage.estimators import Estimator
 from vantage.recipes import interclr, moco_v1, moco_v2, simclr
 from vantage.training.optimizers import SGD, AdamW, Optimizer
 from vantage.views import Augmentation, ProgressiveResizing, Views, moco_v2_views
@@ -64,6 +64,22 @@ def less_jitter(share: float, operation: Any) -> Any:
     return replace(operation, **values)
 
 
+def with_estimator(estimator: Estimator, recipe: Recipe, size: int) -> Run:
+    """A recipe with another loss."""
+    run = recipe(size)
+    return replace(run, branches=tuple(replace(branch, estimator=estimator) for branch in run.branches))
+
+
+def with_small_views(count: int, recipe: Recipe, size: int) -> Run:
+    """A recipe with more queries: views of half the side, which show a tenth to four tenths of the image."""
+    return with_small_crops(recipe(size), count, size // 2, (0.1, 0.4))
+
+
+def full_size(recipe: Recipe, size: int) -> Run:
+    """A recipe whose views do not grow."""
+    return replace(recipe(size), resizing=None)
+
+
 def no_flip(operation: Any) -> Any:
     """All but flips."""
     return None if isinstance(operation, HorizontalFlip) else operation
@@ -84,6 +100,9 @@ def at_learning_rate(recipe: Recipe, rate: float, size: int) -> Run:
     return replace(replace_at(recipe(size), {"learning_rate.base": rate}), optimizer=SGD(weight_decay=1e-4))
 
 
+PAIRS: Recipe = partial(with_growing_views, partial(at_learning_rate, partial(at_temperature, simclr, 0.2), 0.4))
+"""The plan's recipe without its small views."""
+
 CHOICES: dict[str, tuple[Recipe, Backbone]] = {
     "SimCLR, τ .5": (simclr, NARROW),
     "SimCLR, τ .2": (partial(at_temperature, simclr, 0.2), NARROW),
@@ -91,20 +110,32 @@ CHOICES: dict[str, tuple[Recipe, Backbone]] = {
     "SimCLR, τ .5, growing views": (partial(with_growing_views, simclr), NARROW),
     "SimCLR, τ .2, growing views": (partial(with_growing_views, partial(at_temperature, simclr, 0.2)), NARROW),
     "SimCLR, τ .1, growing views": (partial(with_growing_views, partial(at_temperature, simclr, 0.1)), NARROW),
-    "SimCLR, τ .2, growing views, rate .4": (default_recipe, NARROW),
-    "the plan: the same, 256 features": (default_recipe, WIDE),
-    "the same, 512 features": (default_recipe, replace(NARROW, features=512)),
-    "the plan, batch 128": (partial(at_batch_size, default_recipe, 128), WIDE),
-    "the plan, batch 512": (partial(at_batch_size, default_recipe, 512), WIDE),
-    "the plan, crops from .35": (partial(with_operations, partial(larger_crops, 0.35), default_recipe), WIDE),
-    "the plan, half the jitter": (partial(with_operations, partial(less_jitter, 0.5), default_recipe), WIDE),
-    "the plan, twice the jitter": (partial(with_operations, partial(less_jitter, 2.0), default_recipe), WIDE),
-    "the plan, decay 5e-4": (partial(with_optimizer, SGD(weight_decay=5e-4), 0.4, default_recipe), WIDE),
-    "the plan, momentum .95": (partial(with_optimizer, SGD(0.95, 1e-4), 0.2, default_recipe), WIDE),
-    "the plan, AdamW at .002": (partial(with_optimizer, AdamW(), 0.002, default_recipe), WIDE),
-    "the plan, no flip": (partial(with_operations, no_flip, default_recipe), WIDE),
+    "SimCLR, τ .2, growing views, rate .4": (PAIRS, NARROW),
+    "the plan: the same, 256 features": (PAIRS, WIDE),
+    "the same, 512 features": (PAIRS, replace(NARROW, features=512)),
+    "the plan, batch 128": (partial(at_batch_size, PAIRS, 128), WIDE),
+    "the plan, batch 512": (partial(at_batch_size, PAIRS, 512), WIDE),
+    "the plan, crops from .35": (partial(with_operations, partial(larger_crops, 0.35), PAIRS), WIDE),
+    "the plan, half the jitter": (partial(with_operations, partial(less_jitter, 0.5), PAIRS), WIDE),
+    "the plan, twice the jitter": (partial(with_operations, partial(less_jitter, 2.0), PAIRS), WIDE),
+    "the plan, decay 5e-4": (partial(with_optimizer, SGD(weight_decay=5e-4), 0.4, PAIRS), WIDE),
+    "the plan, momentum .95": (partial(with_optimizer, SGD(0.95, 1e-4), 0.2, PAIRS), WIDE),
+    "the plan, AdamW at .002": (partial(with_optimizer, AdamW(), 0.002, PAIRS), WIDE),
+    "the plan, no flip": (partial(with_operations, no_flip, PAIRS), WIDE),
     "the plan, no flip, crops from .35": (
-        partial(with_operations, lambda one: no_flip(larger_crops(0.35, one)), default_recipe),
+        partial(with_operations, lambda one: no_flip(larger_crops(0.35, one)), PAIRS),
+        WIDE,
+    ),
+    "the plan, decoupled": (partial(with_estimator, Decoupled(0.2), PAIRS), WIDE),
+    "the plan, decoupled, τ .1, rate .2": (
+        partial(with_optimizer, SGD(weight_decay=1e-4), 0.2, partial(with_estimator, Decoupled(0.1), PAIRS)),
+        WIDE,
+    ),
+    "the plan, two small views": (partial(with_small_views, 2, PAIRS), WIDE),
+    "the plan, one small view": (partial(with_small_views, 1, PAIRS), WIDE),
+    "the plan, four small views": (partial(with_small_views, 4, PAIRS), WIDE),
+    "the plan, two small views, full size": (
+        partial(full_size, partial(with_small_views, 2, PAIRS)),
         WIDE,
     ),
     "SimCLR, τ .1, growing views, rate .4": (
@@ -116,7 +147,7 @@ CHOICES: dict[str, tuple[Recipe, Backbone]] = {
         NARROW,
     ),
     "SimCLR, τ .2, four convolutions": (partial(at_temperature, simclr, 0.2), FOUR),
-    "the plan's recipe, four convolutions": (default_recipe, FOUR),
+    "the plan's recipe, four convolutions": (PAIRS, FOUR),
     "MoCo v2, τ .2": (moco_v2, NARROW),
     "MoCo v1, τ .07": (moco_v1, NARROW),
     "MoCo v2, growing views": (partial(with_growing_views, moco_v2), NARROW),

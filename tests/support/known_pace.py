@@ -11,6 +11,7 @@ from vantage.data import Arrays, Source
 from vantage.encoders import Convolutions, Encoder, ResNet, ResNet9
 from vantage.planning.speed import Speed
 from vantage.training.run import Run
+from vantage.views import Augmentation, Views
 
 COST = {Convolutions: 1.0, ResNet9: 1.5, ResNet: 40.0}
 
@@ -32,8 +33,11 @@ class Pace:
                 backbone: Any = encoder.backbone
                 wide = (getattr(backbone, "width", 16) / 16) ** 1.5
                 cost += COST[type(backbone)] * wide * getattr(backbone, "depth", 18) / 18
-        pixels = (run.views.evaluation(0).size / 32) ** 2
-        return Speed(run.batch_size * cost * pixels * run.views.count / 2 / self.images, self.epoch, self.start)
+        sides = [run.views.evaluation(0).size] * run.views.count
+        if isinstance(run.views, Views):  # small views cost less
+            sides = [one.crop.size for one in run.views.views if isinstance(one, Augmentation)]
+        pairs = sum((side / 32) ** 2 for side in sides) / 2
+        return Speed(run.batch_size * cost * pairs / self.images, self.epoch, self.start)
 
 
 def noise(count: int, side: int = 32, labels: bool = False) -> Arrays:

@@ -115,8 +115,10 @@ class MeasuredRung:
         return max(min(8, most), min(most, steps * batch))
 
     def images_seen(self, seconds: float) -> float:
-        """Image presentations (images × epochs) that fit into `seconds`."""
-        return max(0.0, self.training_seconds(seconds) - self.speed.start) * self._rate()
+        """Image presentations (images × epochs) that fit into `seconds`; an image with more than two queries counts
+        as a pair of them each time, as in SimCLR."""
+        pairs = max(1.0, len({branch.query for branch in self.run.branches}) / 2)
+        return pairs * max(0.0, self.training_seconds(seconds) - self.speed.start) * self._rate()
 
 
 def measure_rungs(

@@ -5,6 +5,7 @@ from vantage.composition.printing import in_a_line
 from vantage.encoders import Encoder
 from vantage.training.backbone import evaluation_view
 from vantage.training.run import Run
+from vantage.views.operations.crops import RandomResizedCrop
 from vantage.views.operations.flip import HorizontalFlip
 
 __all__ = ["choices", "describe_networks", "view_sides"]
@@ -14,10 +15,18 @@ def choices(run: Run) -> list[tuple[str, str]]:
     """Network and method of a planned run, each with its heading."""
     rate = getattr(run.learning_rate, "base", None)
     optimizer = f"{type(run.optimizer).__name__}{f' at {rate:.2g}' if rate else ''}"
+    views = f"views of {view_sides(run)} px{_small_views(run)}{_never_mirrored(run)}"
     return [
-        ("network", f"{describe_networks(run)}, views of {view_sides(run)} px{_never_mirrored(run)}"),
+        ("network", f"{describe_networks(run)}, {views}"),
         ("method", f"{run.recipe}, batch {run.batch_size:,}, {optimizer}"),
     ]
+
+
+def _small_views(run: Run) -> str:
+    """The small views that each image has besides, if any."""
+    sides = [part.size for part in parts_of(run.views) if isinstance(part, RandomResizedCrop)]
+    small = [side for side in sides if side < _pixels(run)]
+    return f", and {len(small)} of {small[0]} px" if small else ""
 
 
 def _never_mirrored(run: Run) -> str:
