@@ -16,11 +16,13 @@ from torch import Tensor
 from vantage.cli import main, pretrain
 from vantage.composition.fitting import everywhere, parts_of
 from vantage.data import Source, open_source
-from vantage.encoders import Encoder, LinearHead, ResNet
+from vantage.encoders import Encoder, LinearHead, ResNet, TinyAlexNet
 from vantage.progress import QuietProgress
 from vantage.studies.lab import ENTRIES
 from vantage.training import loop
 from vantage.training.run import Data, Hardware, Run
+from vantage.views import RGB, Flow
+from vantage.views.colors.learned import LAST, write_learned
 
 LINES = dict.fromkeys(line for entry in ENTRIES for line in entry.commands if line.startswith("vantage pretrain "))
 FEW, MANY = 16, 1_281_167
@@ -88,7 +90,8 @@ class Repeated:
 
 def narrow(part: Any) -> Any:
     """An eighth as wide, with 8 channels: with fewer, oneDNN crashes on CPUs with AVX2 only (its issue 6035)."""
-    return replace(part, width_multiplier=part.width_multiplier / 8) if isinstance(part, ResNet) else part
+    is_wide = isinstance(part, ResNet | TinyAlexNet)
+    return replace(part, width_multiplier=part.width_multiplier / 8) if is_wide else part
 
 
 def one_step_training(few: Source) -> Callable[..., int]:
@@ -105,13 +108,20 @@ def one_step_training(few: Source) -> Callable[..., int]:
     return train
 
 
-def images(folder: Path) -> None:
-    chance = np.random.default_rng(0)
+def images(folder: Path, seed: int = 0) -> None:
+    chance = np.random.default_rng(seed)
     for name in ("a", "b"):
         (folder / name).mkdir(parents=True)
         for number in range(FEW // 2):
             pixels = chance.integers(0, 255, (8, 8, 3), dtype=np.uint8)
             Image.fromarray(pixels).resize((256, 256)).save(folder / name / f"{number}.png")
+
+
+def write_unlearned_views(folder: Path) -> None:
+    """What `vantage views learn` writes, before its first step."""
+    if not folder.exists():
+        folder.mkdir(parents=True)
+        write_learned(folder / LAST, Flow(), Flow().build(), RGB(), RGB().statistics)
 
 
 def test_no_two_trainings_at_the_papers_scale_write_to_one_folder() -> None:
@@ -152,9 +162,82 @@ def test_every_pretraining_at_the_papers_scale_takes_a_step(tmp_path: Path, monk
     monkeypatch.chdir(tmp_path)
     for word in sorted({word for line in LINES for word in line.split() if "#" in word}):
         images(tmp_path / word.replace("#", "/"))
+    for line in LINES:
+        if "--learned" in line:
+            write_unlearned_views(Path(line.partition("--learned ")[2].split()[0]))
     few = open_source(tmp_path / "IMAGENET" / "train")
     monkeypatch.setattr(pretrain, "look_at", lambda *_, **__: (Repeated(few), ""))
     monkeypatch.setattr(pretrain, "show_expected_time", lambda *_: None)
     monkeypatch.setattr(pretrain, "_train", one_step_training(few))
     for line in LINES:
-        assert main(line.split()[1:]) == 0, line
+        if " --seed " not in line:  # the same training with other random numbers
+            assert main(line.split()[1:]) == 0, line
+
+
+def folder_of(line: str, option: str) -> str:
+    """The folder that an option of a line names; empty if it has none."""
+    return f"{line} ".partition(f" {option} ")[2].partition(" ")[0]
+
+
+def test_what_a_command_needs_is_made_by_an_earlier_one_of_its_entry() -> None:
+    """Runs may also come from another entry, which the printed lines name; learned views may not."""
+    for entry in ENTRIES:
+        made: list[str] = []
+        own = {folder_of(line, "--out") for line in entry.commands}
+        for line in entry.commands:
+            runs = {word for word in line.split() if word.startswith("runs/") and word in own}
+            needed = (runs | {folder_of(line, "--learned")}) - {folder_of(line, "--out"), ""}
+            assert needed <= set(made), f"{entry.name}: {line}"
+            made.append(folder_of(line, "--out"))
+
+
+def judged_on(entry: str, images: str) -> list[str]:
+    """The runs that the commands of an entry judge on some test images."""
+    commands = next(one for one in ENTRIES if one.name == entry).commands
+    lines = (line for line in commands if " evaluate " in line and f" --test {images}" in line)
+    return [line.split()[3].removeprefix("runs/") for line in lines]
+
+
+def test_commands_fill_every_column_of_a_table() -> None:
+    sets = {"CIFAR10#test": "", "CIFAR100#test": "_cifar100", "STL10#test": "_stl10", "IMAGENET#val": "_imagenet"}
+    for images, name in sets.items():
+        rows = ("ring_ir", "cnce_ir", "ring_moco", "cnce_moco", "ring_cmc", "cnce_cmc", "cnce_la")
+        assert judged_on("cnce-table-1", images) == [f"{row}{name}" for row in rows]
+    lesions = ("cnce_ir", "ring_ir", "ring_ir_unannealed", "ball_ir")
+    assert judged_on("cnce-table-2", "IMAGENET#val") == [f"{row}_imagenet" for row in lesions]
+    detectors = (judged_on("cnce-table-4", f"COCO/annotations/{kind}") for kind in ("instances", "person_keypoints"))
+    assert [len(runs) for runs in (*detectors, judged_on("cnce-table-4", "VOC2007#test"))] == [5, 5, 5]
+
+
+def test_networks_are_judged_on_learned_views() -> None:
+    rows = [f"{space}_{way}" for space in ("RGB", "YDbDr") for way in ("unsupervised", "supervised", "semi_supervised")]
+    rows += ["RGB_raw", "YDbDr_raw"]
+    seeds = ("", "_seed_1", "_seed_2")
+    assert sorted(judged_on("infomin-table-5", "STL10#test")) == sorted(row + seed for row in rows for seed in seeds)
+    of_7 = judged_on("infomin-figure-7", "STL10#test")
+    assert {run for run in of_7 if "nvp" in run} and set(judged_on("infomin-table-5", "STL10#test")) & set(of_7)
+    larger = {f"{space}_{views}_{n}" for space in ("RGB", "YDbDr") for views in ("raw", "semi_supervised")
+        for n in ("resnet18", "resnet50", "resnet50x2")}  # fmt: skip
+    assert set(judged_on("infomin-figure-8", "STL10#test")) == larger
+
+
+SHORT = {
+    "learn": "--epochs 1 --network convolutions --set batch_size=4 --set labeled_batch_size=4",
+    "pretrain": "--epochs 1",
+}
+"""What makes the commands of learned views last seconds."""
+
+
+@pytest.mark.slow
+def test_views_are_learned_trained_on_and_judged_line_by_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for seed, part in enumerate(("train", "unlabeled", "train+unlabeled", "test")):
+        images(tmp_path / "STL10" / part, seed)
+    lines = next(one for one in ENTRIES if one.name == "infomin-table-5").commands
+    rgb = [line for line in lines if "YDbDr" not in line and "seed" not in line]
+    assert len(rgb) == 3 * 3 + 2
+    for line in rgb:
+        words = line.replace("tiny_alexnet", "convolutions").replace("--epochs 100", "--epochs 1").split()[1:]
+        more = next((more for name, more in SHORT.items() if name in words), "")
+        assert main([*words, *more.split()]) == 0, line
+    assert len(list(tmp_path.glob("runs/RGB_*/evaluations/*.json"))) == 4

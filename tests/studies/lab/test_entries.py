@@ -16,7 +16,6 @@ from vantage.studies.lab import (
     Arm,
     Claim,
     Entry,
-    Untrained,
     WorkOrder,
     completion,
     judge_claims,
@@ -62,33 +61,6 @@ def test_what_is_asked_can_be_measured() -> None:
         for claim in (claim for claim in entry.claims if claim.measure):
             terms = {term.partition(" @ ")[0] for predicate in claim.predicates for term in predicate.terms}
             assert terms <= cells, f"{entry.name}, {claim.name}: {terms - cells}"
-
-
-def test_gates_ask_of_the_base_that_the_arms_continue() -> None:
-    for entry in ENTRIES:
-        for claim in (claim for claim in entry.claims if claim.accuracy and claim.measure):
-            bases = {
-                repr(arm_chain(entry.cell(one.base).experiment)[:1]) for one in claim.gates or (entry.gate,) if one
-            }
-            terms = {term.partition(" @ ")[0] for predicate in claim.predicates for term in predicate.terms}
-            chains = [arm_chain(entry.cell(term).experiment) for term in terms]
-            assert {repr(chain[:1]) for chain in chains if len(chain) > 1} <= bases, f"{entry.name}, {claim.name}"
-
-
-def test_each_base_of_cnce_is_gated_by_its_own_floors() -> None:
-    for name in ("cnce-table-1", "cnce-table-3", "cnce-table-6"):
-        entry = entry_of(name)
-        gates = {one for claim in entry.claims for one in claim.gates} | {entry.gate}
-        assert {one.base for one in gates if one} >= {"IR base", "CMC base"}
-        for gate in (one for one in gates if one):
-            floors = [entry.cell(floor).experiment for floor in gate.floors]
-            assert {floor.arm for floor in floors if isinstance(floor, Untrained)} == {entry.cell(gate.base).experiment}
-            assert len(floors) == 2
-
-
-def test_claims_about_fine_tuning_are_gated() -> None:
-    entry = entry_of("interclr-table-2")
-    assert entry.gate and [claim.name for claim in entry.claims if claim.accuracy] == ["a", "c"]  # b is the gate itself
 
 
 def test_a_claim_that_is_part_of_another_has_no_cells_of_its_own() -> None:

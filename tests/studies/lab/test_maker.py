@@ -176,6 +176,25 @@ def test_the_cells_of_a_seed_come_from_one_lab(order: WorkOrder, tmp_path: Path)
         assert json.loads(path.read_text())["cells"] == json.loads(ours)["cells"]
 
 
+def test_baselines_that_a_file_lacks_may_come_from_another_lab(order: WorkOrder, tmp_path: Path) -> None:
+    """They are not trained. Nothing else of a lab with fewer networks enters the file, however many baselines it has,
+    and a lab with more networks leaves the file the baselines that it lacks."""
+    (path,) = write_collected(order.maker(), order.entries, (0,), tmp_path)
+    whole = read_results(path)
+    name = next(cell.name for cell in ENTRY.cells if isinstance(cell.experiment, Untrained))
+    other = replace(order, lab=tmp_path / "lab").maker()
+    made = [piece for piece in other.pieces(ENTRY, (0,)) if piece.cell.name in (name, "toy")]
+    assert all(map(other.make, made))
+    file = {**whole, "cells": {**whole["cells"]}}
+    del file["cells"][name], file["cells"]["toy"]
+    path.write_text(json.dumps(file))
+    assert write_collected(other, order.entries, (0,), tmp_path) == [path]
+    assert read_results(path)["cells"] == {**file["cells"], name: whole["cells"][name]}
+    path.write_text(json.dumps({**whole, "cells": {one: whole["cells"][one] for one in ("base", "pixels")}}))
+    assert write_collected(other, order.entries, (0,), tmp_path) == [path]
+    assert set(read_results(path)["cells"]) == {"toy", name, "pixels"}
+
+
 def test_a_cell_that_is_added_later_adds_its_own_seconds(
     order: WorkOrder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -189,13 +189,17 @@ class Entry:
         if len(set(names)) < len(names) or len({claim.name for claim in self.claims}) < len(self.claims):
             raise UserError(f"{self.name}: two cells or two claims have the same name")
         for claim in self.claims:
-            shown = [reason.predicate for reason in claim.reasons if reason.predicate is not None]
-            for term in (term for predicate in (*claim.predicates, *shown) for term in predicate.terms):
+            others = (claim.precondition, *(reason.predicate for reason in claim.reasons))
+            predicates = (*claim.predicates, *(one for one in others if one is not None))
+            for term in (term for predicate in predicates for term in predicate.terms):
                 if term.partition(" @ ")[0] not in names:
                     raise UserError(f"{self.name}, claim {claim.name}: there is no cell {term!r}")
             for name in (name for one in claim.gates for name in (one.base, *one.floors)):
                 if name not in names:
                     raise UserError(f"{self.name}, gate of claim {claim.name}: there is no cell {name!r}")
+        for name in (self.gate.base, *self.gate.floors) if self.gate else ():
+            if name not in names:
+                raise UserError(f"{self.name}, gate: there is no cell {name!r}")
         for term in (term for panel in self.panels for term in panel.terms):
             if term.partition(" @ ")[0] not in names:
                 raise UserError(f"{self.name}, picture: there is no cell {term!r}")

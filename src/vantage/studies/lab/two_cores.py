@@ -26,6 +26,7 @@ __all__ = [
     "floors",
     "gate",
     "halves_in_batch",
+    "own_floors",
     "two_core_run",
     "with_temperature",
 ]
@@ -112,6 +113,16 @@ def floors(arm: Arm, *more: Measure) -> tuple[Cell, Cell]:
     return Cell(RAW_PIXELS, raw, (ProtocolAccuracy(),)), Cell(RANDOM_ENCODER, random, (ProtocolAccuracy(), *more))
 
 
-def gate(base: str) -> Gate:
-    """The gate that a base passes if a linear classifier puts it above both floors."""
-    return Gate(base, BASELINES, "linear-cached")
+def own_floors(name: str, arm: Arm) -> tuple[Cell, ...]:
+    """The floors of an arm that has other views or another network than the others of its entry, named after it."""
+    return tuple(replace(cell, name=_own(cell.name, name)) for cell in floors(arm))
+
+
+def gate(base: str, name: str = "") -> Gate:
+    """The gate that a base passes if a linear classifier puts it above both floors; above its own (`own_floors`) if
+    their name is given."""
+    return Gate(base, tuple(_own(floor, name) for floor in BASELINES), "linear-cached")
+
+
+def _own(floor: str, name: str) -> str:
+    return f"{floor}, {name}" if name else floor

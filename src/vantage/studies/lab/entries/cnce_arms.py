@@ -10,7 +10,17 @@ from vantage.recipes import cmc_softmax, instance_discrimination, moco_v1
 from vantage.schedules import Constant
 from vantage.studies.lab.entry import Arm, Cell
 from vantage.studies.lab.measures.vectors import FalseByBand, ProtocolAccuracy
-from vantage.studies.lab.two_cores import IMAGES, QUEUE, base, branch, floors, gate, two_core_run, with_temperature
+from vantage.studies.lab.two_cores import (
+    IMAGES,
+    QUEUE,
+    base,
+    branch,
+    floors,
+    gate,
+    own_floors,
+    two_core_run,
+    with_temperature,
+)
 from vantage.training.run import Run
 
 __all__ = [
@@ -85,19 +95,9 @@ MOCO_BASE, IR_BASE, CMC_BASE = arm(MOCO), arm(IR), arm(CMC)
 
 FLOORS = floors(MOCO_BASE)
 """The cells that MoCo's base must be above."""
-
-
-def _own_floors(name: str, base: Arm) -> tuple[Cell, ...]:
-    """The cells that another base must be above, which has views and networks of its own."""
-    return tuple(replace(cell, name=f"{cell.name}, {name}") for cell in floors(base))
-
-
-IR_FLOORS, CMC_FLOORS = _own_floors("IR", IR_BASE), _own_floors("CMC", CMC_BASE)
-"""The same for the bases of IR and CMC."""
-MOCO_GATE, IR_GATE, CMC_GATE = (
-    replace(gate(f"{name} base"), floors=tuple(cell.name for cell in cells))
-    for name, cells in (("MoCo", FLOORS), ("IR", IR_FLOORS), ("CMC", CMC_FLOORS))
-)
+IR_FLOORS, CMC_FLOORS = own_floors("IR", IR_BASE), own_floors("CMC", CMC_BASE)
+"""The same for the bases of IR and CMC, which have views and networks of their own."""
+MOCO_GATE, IR_GATE, CMC_GATE = gate("MoCo base"), gate("IR base", "IR"), gate("CMC base", "CMC")
 """The gate of each base."""
 
 

@@ -20,7 +20,7 @@ from vantage.studies.lab.entries.cnce_arms import (
     arm,
     band_terms,
 )
-from vantage.studies.lab.entries.paper_commands import judged
+from vantage.studies.lab.entries.paper_commands import judged, ring_training
 from vantage.studies.lab.entry import Cell, Claim, Entry, paper
 from vantage.studies.lab.judging.predicates import Above, Beats
 from vantage.studies.lab.measures.class_structure import ClusterAgreement
@@ -96,9 +96,8 @@ TABLE_6 = Entry(
         Claim("c", "mates that become positives are of the query's class more often than other images", "ours",
             (Above(f"IRing (+C) @ {_MATES}", CHANCE),), (), _MATES),
     ),
-    commands=judged("linear-ring", (f"vantage pretrain {recipe} --data CIFAR10#train --size 224 --out runs/{recipe}"
-        for recipe in ("cnce_la", "cnce_ir", "ring_ir", "cave_ir", "ring_ir_clusters", "cnce_cmc", "ring_cmc",
-            "cave_cmc", "ring_cmc_clusters")), "CIFAR10"),
+    commands=judged("linear-ring", map(ring_training, ("cnce_la", "cnce_ir", "ring_ir", "cave_ir", "ring_ir_clusters",
+        "cnce_cmc", "ring_cmc", "cave_cmc", "ring_cmc_clusters")), "CIFAR10"),
     gate=IR_GATE,
     panels=(
         Panel(LINEAR, {"": ("IR base", "CMC base", *_ARMS)}, paper_columns=("CIFAR-10",),

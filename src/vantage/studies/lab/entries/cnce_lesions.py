@@ -8,8 +8,19 @@ from vantage.composition.fitting import everywhere
 from vantage.negatives import Ball, Ring
 from vantage.recipes import ball_ir, ring_ir, ring_ir_absolute, ring_ir_unannealed
 from vantage.schedules import ByEpoch, Constant, Linear
-from vantage.studies.lab.entries.cnce_arms import FALSE, FLOORS, IR, IR_BASE, KNN, LINEAR, arm, band_terms, from_scratch
-from vantage.studies.lab.entries.paper_commands import judged
+from vantage.studies.lab.entries.cnce_arms import (
+    FALSE,
+    IR,
+    IR_BASE,
+    IR_FLOORS,
+    IR_GATE,
+    KNN,
+    LINEAR,
+    arm,
+    band_terms,
+    from_scratch,
+)
+from vantage.studies.lab.entries.paper_commands import judged, ring_training
 from vantage.studies.lab.entry import Arm, Cell, Claim, Entry, Reason
 from vantage.studies.lab.judging.predicates import Beats, Close, Order
 from vantage.studies.lab.judging.shapes import Gains
@@ -21,7 +32,8 @@ from vantage.training.run import Run
 __all__ = ["FIGURE_2A", "FIGURE_2B", "TABLE_2"]
 
 _MEASURES = (ProtocolAccuracy(),)
-
+_GATE = gate("IR", "IR")
+"""The gate of entries in which the base is the row IR."""
 
 _ANNEALED = from_scratch(ring_ir(32))
 _WARM = (
@@ -49,7 +61,7 @@ TABLE_2 = Entry(
     "Table 2",
     "IRing without annealing, and without the inner cut",
     cells=(
-        *FLOORS,
+        *IR_FLOORS,
         Cell("IR", IR_BASE, _MEASURES, {"CIFAR-10": 81.2, "ImageNet": 43.2}),
         Cell("IRing", _ANNEALED, _MEASURES, {"CIFAR-10": 83.9, "ImageNet": 48.4}),
         Cell("no anneal", from_scratch(ring_ir_unannealed(32)), _MEASURES, {"CIFAR-10": 81.4, "ImageNet": 41.3}),
@@ -75,9 +87,9 @@ TABLE_2 = Entry(
         Claim("b", "why: with the inner cut at 1 % from the first step on, as in the text (w_u = 99), it is above IRing"
             " with the code's", "ours", (Beats("w_u = 99", "IRing"),), (), LINEAR, True),
     ),
-    commands=judged("linear-ring", (f"vantage pretrain {recipe} --data CIFAR10#train --size 224 --out runs/{recipe}"
-        for recipe in ("cnce_ir", "ring_ir", "ring_ir_unannealed", "ball_ir")), "CIFAR10"),
-    gate=gate("IR"),
+    commands=tuple(line for images in ("CIFAR10", "IMAGENET") for line in judged("linear-ring", (ring_training(recipe,
+        images) for recipe in ("cnce_ir", "ring_ir", "ring_ir_unannealed", "ball_ir")), images)),
+    gate=_GATE,
     panels=(
         Panel(LINEAR, _LESIONS, paper_columns=("CIFAR-10", "ImageNet"), paper_label="ResNet-18, top-1 (%)"),
         Panel(KNN, _LESIONS),
@@ -122,7 +134,7 @@ FIGURE_2A = Entry(
     "Figure 2a",
     "a ring that starts at epoch 0, 50 or 100 of IR",
     cells=(
-        *FLOORS,
+        *IR_FLOORS,
         Cell("IR base", IR_BASE, _MEASURES),
         *_cells_from("0", *_KEEPS),
         *_cells_from("4", *_KEEPS),
@@ -141,12 +153,13 @@ FIGURE_2A = Entry(
         Claim("b", "why: the older IR is, the more of the nearest hundredth are of the query's class", "ours",
             (Order(_NEAREST),), (), FALSE),
     ),
-    commands=judged("knn --k 1", (*(f"vantage pretrain cnce_ir --data CIFAR10#train --size 224 --epochs {age} --out"
-        f" runs/cnce_ir_{age}" for age in (50, 100)), *(f"vantage pretrain ball_ir --data CIFAR10#train --size 224"
-        f" --epochs {200 - age} --out runs/ball_{keep}_from_{age}" + f" --init runs/cnce_ir_{age}" * bool(age) +
-        f" --set branches.0.negatives.0.keep=Constant({keep})" for age in (0, 50, 100)
-        for keep in (0.1, 0.25, 0.5, 1.0))), "CIFAR10"),
-    gate=gate("IR base"),
+    commands=judged("knn --k 1", (
+        *(f"{ring_training('cnce_ir', run=f'cnce_ir_{age}')} --epochs {age}" for age in (50, 100)),
+        *(f"{ring_training('ball_ir', run=f'ball_{keep}_from_{age}')} --epochs {200 - age}"
+            + f" --init runs/cnce_ir_{age}" * bool(age) + f" --set branches.0.negatives.0.keep=Constant({keep})"
+            for age in (0, 50, 100) for keep in (0.1, 0.25, 0.5, 1.0)),
+    ), "CIFAR10"),
+    gate=IR_GATE,
     panels=(
         *(Panel(by, _WIDTHS, "share of the nearest") for by in (LINEAR, KNN)),
         Panel(FALSE, {"": {term: float(age) for term, age in zip(_NEAREST, _STARTS, strict=True)}}, "epochs of IR",
@@ -175,14 +188,14 @@ FIGURE_2B = Entry(
     "Figures 2b and 2c",
     "four policies of annealing",
     cells=(
-        *FLOORS,
+        *IR_FLOORS,
         Cell("IR", IR_BASE, _MEASURES),
         Cell("linear", _ANNEALED, _MEASURES),
         Cell("step", _stepwise(), _MEASURES),
     ),
     claims=(
         Claim("b.1", "all end within ± 1", "Appendix E", (Close(("linear", "step"), 1.0),), (), KNN, True,
-            precondition=Beats("linear", "random encoder"), note="for linear and step only, if they learn at all"),
+            precondition=Beats("linear", "random encoder, IR"), note="for linear and step only, if they learn at all"),
         Claim("b.2", "linear and step reach 95 % of their end sooner than both adaptive policies", "Appendix E", (),
             note=_ADAPTIVE),
         Claim("c.1", "adaptive thresholds reach a tenth before the end", "Appendix E", (), note=_ADAPTIVE),
@@ -191,14 +204,13 @@ FIGURE_2B = Entry(
             note="they are clipped to this range, so no run could leave it"),
     ),
     commands=judged("knn --k 1", (
-        f"vantage pretrain ring_ir --data CIFAR10#train --size 224 --epochs 200 --out runs/ring_{name}"
-        f" --set branches.0.negatives.0.keep={keep}"
+        f"{ring_training('ring_ir', run=f'ring_{name}')} --epochs 200 --set branches.0.negatives.0.keep={keep}"
         for name, keep in (
             ("linear", "BetweenEpochs(Linear(1.0,0.1,100))"), ("step", "ByEpoch(Linear(1.0,0.1,9),every=10.0)"),
             ("accuracy", "FollowsAccuracy() --set monitoring.knn_every=1"), ("loss", "FollowsLoss()"),
         )
     ), "CIFAR10"),
-    gate=gate("IR"),
+    gate=_GATE,
     panels=tuple(Panel(by, {"": ("IR", "linear", "step")}) for by in (LINEAR, KNN)),
     scale="trained from scratch, annealed over the first third",
 )

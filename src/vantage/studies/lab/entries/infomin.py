@@ -9,7 +9,7 @@ from vantage.studies.lab.entry import Claim, Entry, Reason, paper
 from vantage.studies.lab.judging.predicates import Beats, Close, Order
 from vantage.studies.lab.judging.shapes import Gains
 from vantage.studies.lab.panel import Panel
-from vantage.studies.lab.two_cores import floors, gate
+from vantage.studies.lab.two_cores import floors, gate, own_floors
 
 __all__ = ["ENTRIES"]
 
@@ -61,7 +61,7 @@ TABLE_1 = Entry(
     "InfoMin",
     "Table 1",
     "linear classification of ImageNet, ResNet-50",
-    cells=(*floors(_METHODS["MoCo"]), *with_arms(_TABLE_1, _METHODS)),
+    cells=(*floors(_METHODS["MoCo"]), *own_floors("CMC", _METHODS["CMC"]), *with_arms(_TABLE_1, _METHODS)),
     claims=(
         Claim("1", "InfoMin at 200 epochs is above all others", "C.3", tuple(Beats("InfoMin 200", cell.name)
             for cell in _TABLE_1[:7]), ("top-1", "top-5"),
@@ -73,7 +73,7 @@ TABLE_1 = Entry(
             LINEAR, True, part_of="claim 1 of infomin-table-6"),
         Claim("a", "InfoMin at 200 epochs is above InstDis, LA, CMC and MoCo", "C.3, for the methods trained here",
             tuple(Beats("InfoMin 200", cell.name) for cell in _TABLE_1[:4]), ("top-1",), LINEAR, True,
-            reasons=_WHY_BELOW),
+            gates=(gate("MoCo"), gate("CMC", "CMC")), reasons=_WHY_BELOW),
         Claim("b", "InfoMin at 800 is above SimCLR at 1,000", "§3.4, its sign only",
             (Beats("InfoMin 800", "SimCLR 1000"),), ("top-1",), LINEAR, True, reasons=_WHY_BELOW),
     ),
@@ -127,6 +127,8 @@ _TABLE_6 = paper(
 _LENGTHS = {name.replace("InfoMin", "InfoMin R50"): arm for name, arm in LENGTHS.items()} | {
     "SimCLR 1000": METHODS["SimCLR 1000"], "MoCo 200": METHODS["MoCo"]}
 
+_OTHER_WIDTHS = ("width × ½", "width × 2")
+"""Networks that are not those of the floors of the other arms."""
 _WHY_NO_LONGER = (
     STRONG_VIEWS,
     Reason("the network and the budget as such: MoCo v2 gains from 200 to 800 epochs", Beats("MoCo v2 800",
@@ -138,7 +140,8 @@ TABLE_6 = Entry(
     "InfoMin",
     "Table 6",
     "linear classification of ImageNet by architecture and epochs",
-    cells=(*floors(LENGTHS["InfoMin 200"]), *with_arms(_TABLE_6, {**_LENGTHS, **WIDTHS})),
+    cells=(*floors(LENGTHS["InfoMin 200"]), *(floor for name in _OTHER_WIDTHS for floor in own_floors(name,
+        WIDTHS[name])), *with_arms(_TABLE_6, {**_LENGTHS, **WIDTHS})),
     claims=(
         Claim("1", "longer is better: 100, 200, 800 epochs", "C.3",
             (Order(tuple(_LENGTHS)[:3]),), ("top-1", "top-5"), LINEAR, True),
@@ -150,7 +153,7 @@ TABLE_6 = Entry(
         Claim("4", "at 800 epochs it is above MoCo v2", "numbers", (Beats("InfoMin R50 800", "MoCo v2 800"),),
             ("top-1",), LINEAR, True, reasons=_WHY_NO_LONGER),
         Claim("a", "larger is better: half, whole and double width", "C.3", (Order(tuple(WIDTHS)),), (), LINEAR, True,
-            stand_in=True),
+            gates=(gate("width × 1"), *(gate(name, name) for name in _OTHER_WIDTHS)), stand_in=True),
         Claim("b", "strong views need long training: from 200 to 800 epochs InfoMin gains more than MoCo v2", "ours",
             (Gains(("InfoMin R50 800", "InfoMin R50 200"), ("MoCo v2 800", "MoCo v2 200")),), (), LINEAR, True,
             reasons=_WHY_NO_LONGER),

@@ -7,7 +7,7 @@ from vantage.recipes import cmc_softmax, moco_v1, moco_v2, simclr
 from vantage.studies.lab.entry import Arm, Cell, Gate
 from vantage.studies.lab.measures.vectors import ProtocolAccuracy
 from vantage.studies.lab.measures.view_information import ViewInformation
-from vantage.studies.lab.two_cores import floors, gate, halves_in_batch, two_core_run, with_temperature
+from vantage.studies.lab.two_cores import floors, gate, halves_in_batch, own_floors, two_core_run, with_temperature
 from vantage.studies.sweep.categorical import ColorSpaces, Ladder
 from vantage.studies.sweep.sweeps import BlurWidth, CropBound, JitterStrength, PatchDistance, Sweep
 from vantage.training.optimizers import SGD
@@ -23,6 +23,7 @@ __all__ = [
     "MEASURES",
     "WIDTHS",
     "floors_of",
+    "own_floors_of",
 ]
 
 _EPOCHS = 4
@@ -57,6 +58,12 @@ LADDER = _sweep_arms(Ladder(), moco_v1(32), "")
 def floors_of(base: str, arms: dict[str, Arm]) -> tuple[tuple[Cell, ...], Gate]:
     """Raw pixels and a random encoder for the views of a base, and the gate that the base is above both."""
     return floors(arms[base]), gate(base)
+
+
+def own_floors_of(arms: dict[str, Arm]) -> tuple[tuple[Cell, ...], tuple[Gate, ...]]:
+    """The same for every arm, where each has other inputs than the others; the gates in the order of the arms."""
+    cells = tuple(floor for name, arm in arms.items() for floor in own_floors(name, arm))
+    return cells, tuple(gate(name, name) for name in arms)
 
 
 _SIMCLR = replace(simclr(32), optimizer=SGD(momentum=0.9, weight_decay=1e-4))

@@ -6,6 +6,7 @@ numbers)."""
 from dataclasses import replace
 
 from vantage.studies.lab.contracts import Measure
+from vantage.studies.lab.entries import infomin_commands
 from vantage.studies.lab.entries.infomin_arms import (
     COLORS,
     CROPS,
@@ -16,8 +17,9 @@ from vantage.studies.lab.entries.infomin_arms import (
     MEASURES,
     WIDTHS,
     floors_of,
+    own_floors_of,
 )
-from vantage.studies.lab.entry import Arm, Cell, Claim, Entry, Gate, Reason, Untrained
+from vantage.studies.lab.entry import Arm, Cell, Claim, Entry, Reason
 from vantage.studies.lab.judging.predicates import Above, Beats, Close, Highest, Order, Predicate
 from vantage.studies.lab.judging.shapes import Correlation, Gains, InteriorPeak
 from vantage.studies.lab.measures.mosaics import MIOU, MosaicSegmentation
@@ -36,12 +38,6 @@ def _cells(arms: dict[str, Arm], *more: Measure) -> tuple[Cell, ...]:
 def _row(what: str, *values: str) -> tuple[tuple[str, ...], ...]:
     """The cells of each head, in the order of the values."""
     return tuple(tuple(f"{head}, {what} {value}" for value in values) for head in _HEADS)
-
-
-def _command(sweep: str, recipe: str = "moco_v2") -> str:
-    """A sweep at the paper's scale (C.2)."""
-    return (f"vantage analyse views {sweep} --data IMAGENET#train --test IMAGENET#val --recipe {recipe} --size 224"
-        f" --epochs 100 --batch-size 256 --out {sweep}_{recipe}")
 
 
 def _best(rows: tuple[tuple[str, ...], ...], place: int) -> tuple[Predicate, ...]:
@@ -94,37 +90,39 @@ FIGURE_3 = Entry(
         Claim("3", "it peaks at 128 px, two patches", "§3.3",
             (Highest("d 32", tuple(name for name in _DISTANCES if name != "d 32")),), (), LINEAR, True),
     ),
-    commands=("vantage analyse views distance --data IMAGENET#train --test IMAGENET#val --out distance",),
+    commands=infomin_commands.FIGURE_3,
+    about_commands=infomin_commands.ABOUT_FIGURE_3,
     gate=_PATCH_GATE,
     panels=_panels({"": _positions(_DISTANCES)}, "distance of the patches (px)"),
     scale="patches of 16 px, a quarter of the paper's, in images of 64 px: 32 px are two patches; SimCLR by SGD;"
     f" features of whole images at 16 px; {FROM_SCRATCH}",
 )
 
-_COLORS = tuple(COLORS)
+_COLORS, _RANDOM = tuple(COLORS), tuple(f"random encoder, {name}" for name in COLORS)
+_COLOR_FLOORS, _COLOR_GATES = own_floors_of(COLORS)
+_FALLING = (Correlation(_COLORS, SHARED, negative=True),)
 
 FIGURE_4 = Entry(
     "infomin-figure-4",
     "InfoMin",
     "Figure 4",
     "color spaces: what the views share against accuracy",
-    cells=(*_cells(COLORS, MosaicSegmentation()),
-        *(Cell(f"random, {name}", Untrained(arm), MEASURES[:1]) for name, arm in COLORS.items())),
+    cells=(*_COLOR_FLOORS, *_cells(COLORS, MosaicSegmentation())),
     claims=(
-        Claim("1", "accuracy rises as I_NCE falls", "§3.3", (Correlation(_COLORS, SHARED, negative=True),), (), LINEAR,
-            True),
-        Claim("2", "so does the mean IoU", "§3.3", (Correlation(_COLORS, SHARED, negative=True),), (), MIOU, True,
-            stand_in=True, note="mosaics of four images of CIFAR-10 (JPEG) in place of NYU-v2; random encoders were not"
-            " asked, and may have the same order"),
+        Claim("1", "accuracy rises as I_NCE falls", "§3.3", _FALLING, (), LINEAR, True, gates=_COLOR_GATES),
+        Claim("2", "so does the mean IoU", "§3.3", _FALLING, (), MIOU, True,
+            gates=_COLOR_GATES, stand_in=True, note="mosaics of four images of CIFAR-10 (JPEG) in place of NYU-v2;"
+            " random encoders were not asked, and may have the same order"),
         Claim("3", "Lab and YDbDr are alike, within 1 point", "§4.2.1", (Close(("Lab", "YDbDr"), 1.0),), (), LINEAR,
-            True),
+            True, gates=_COLOR_GATES[-2:]),
         Claim("4", "the gain over a random encoder rises as I_NCE falls", "ours", (Correlation(_COLORS, SHARED, True,
-            tuple(f"random, {name}" for name in _COLORS)),), (), LINEAR, True),
+            _RANDOM),), (), LINEAR, True, gates=_COLOR_GATES),
         Claim("a", "training helps in every space: it is above its random encoder", "ours",
-            tuple(Beats(name, f"random, {name}") for name in _COLORS), (), LINEAR),
+            tuple(Beats(*pair) for pair in zip(_COLORS, _RANDOM, strict=True)), (), LINEAR),
     ),
-    commands=("vantage analyse views color --data STL10#train --test STL10#test --out color",),
-    gate=Gate("Lab", ("random, Lab",), LINEAR),
+    commands=infomin_commands.FIGURE_4,
+    about_commands=infomin_commands.ABOUT_FIGURE_4,
+    gate=_COLOR_GATES[-1],
     panels=(*_panels({"": _COLORS}), Panel(MIOU, {"": _COLORS}, x_measure=SHARED)),
     scale=f"an encoder of half the width for each view, in-batch negatives, τ .1; {FROM_SCRATCH}",
 )
@@ -145,7 +143,7 @@ FIGURE_5 = Entry(
         Claim("2", "the best jitter is 1", "§3.4", _best(_JITTER[:1], 2), (), LINEAR, True,
             part_of="claim 1 of infomin-figure-14", reasons=_unlearned("MLP, x 2.5", "MLP, x .125")),
     ),
-    commands=(_command("crop"), _command("jitter")),
+    commands=(infomin_commands.sweep("crop"), infomin_commands.sweep("jitter")),
     gate=_GATE,
     panels=(
         Panel(LINEAR, {"": _positions(_CROP[0])}, "crop bound c"),
@@ -177,7 +175,7 @@ FIGURE_9 = Entry(
         Claim("5", "at equal I_NCE the larger width is more accurate", "B.3", (),
             note="no two cells have equal I_NCE, and six points are too few to interpolate: the picture shows them"),
     ),
-    commands=("vantage analyse views blur --data STL10#train --test STL10#test --out blur",),
+    commands=infomin_commands.FIGURE_9,
     gate=_WIDTH_GATE,
     panels=_panels({"": _positions(_WIDTHS)}, "width of the blur σ (px)"),
     scale=f"SimCLR by SGD; images of half the paper's side, so that widths are halved too; {FROM_SCRATCH}",
@@ -199,7 +197,7 @@ FIGURE_12 = Entry(
             reasons=_unlearned(_LADDER[-1], _LADDER[0])),
         Claim("3", "each step lowers I_NCE", "C.1", (Order(_LADDER[::-1]),), (), SHARED),
     ),
-    commands=(_command("ladder", "moco_v1"),),
+    commands=(infomin_commands.sweep("ladder", "moco_v1"),),
     gate=_LADDER_GATE,
     panels=_panels({"": _LADDER}),
     scale=f"MoCo v1; no blur at 32 px; {FROM_SCRATCH}; strong views learn late",
@@ -220,7 +218,7 @@ FIGURE_13 = Entry(
         Claim("a", "the best c lies inside, each head", "ours", tuple(InteriorPeak(row) for row in _CROP), (), LINEAR,
             True),
     ),
-    commands=(_command("crop"), _command("crop", "moco_v1")),
+    commands=(infomin_commands.sweep("crop"), infomin_commands.sweep("crop", "moco_v1")),
     gate=_GATE,
     panels=_panels(_by_head(_CROP), "crop bound c"),
     scale=f"MoCo v2, with an MLP at τ .15 and a linear head at τ .07; {FROM_SCRATCH}, since a base favors its own c",
@@ -240,7 +238,7 @@ FIGURE_14 = Entry(
         Claim("a", "the best x lies inside, each head", "ours", tuple(InteriorPeak(row) for row in _JITTER), (), LINEAR,
             True, reasons=_unlearned("linear, x 2.5", "linear, x .125")),
     ),
-    commands=(_command("jitter"), _command("jitter", "moco_v1")),
+    commands=(infomin_commands.sweep("jitter"), infomin_commands.sweep("jitter", "moco_v1")),
     gate=replace(_GATE, base="MLP, x .5"),
     panels=_panels(_by_head(_JITTER), "strength of jitter x"),
     scale=f"figure 13's heads, crops from .2 of the image; {FROM_SCRATCH}, since a base favors its own x",

@@ -3,8 +3,15 @@ about them. The figures that vary one thing are in `infomin_sweeps`."""
 
 # fmt: off
 
-from vantage.studies.lab.entries import infomin_sweeps
-from vantage.studies.lab.entries.infomin_sharing import LEARNED_ROWS, LEARNING, LINEAR, SHARED, SPREADS, TABLE_5
+from vantage.studies.lab.entries import infomin_commands, infomin_sweeps
+from vantage.studies.lab.entries.infomin_sharing import (
+    GATES,
+    LEARNED_ROWS,
+    LINEAR,
+    SHARED,
+    SPREADS,
+    TABLE_5,
+)
 from vantage.studies.lab.entry import Claim, Entry
 from vantage.studies.lab.experiments.learned_views import RAW_VIEWS
 from vantage.studies.lab.judging.predicates import Beats
@@ -34,9 +41,10 @@ FIGURE_7 = Entry(
         Claim("3", "semi-supervised is nearer to the top", "§4.2", (), note=_ONE_LEVEL),
         Claim("4", "most unsupervised runs share too little", "§4.2", (), note=_ONE_LEVEL),
         Claim("a", "over raw and learned views of both spaces, accuracy rises as I_NCE falls", "ours",
-            (Correlation(sum(LEARNED_ROWS.values(), ()), SHARED, negative=True),), (), LINEAR, True),
+            (Correlation(sum(LEARNED_ROWS.values(), ()), SHARED, negative=True),), (), LINEAR, True, gates=GATES),
     ),
-    commands=LEARNING,
+    commands=infomin_commands.FIGURE_7,
+    about_commands=infomin_commands.ABOUT_FIGURE_7,
     gate=TABLE_5.gate,
     panels=(Panel(LINEAR, LEARNED_ROWS, x_measure=SHARED),),
     scale=_SCALE,
@@ -51,14 +59,15 @@ FIGURE_8 = Entry(
     claims=(
         Claim("1", "learned views are above raw ones, each backbone and space", "§4.2.2",
             tuple(Beats(*pair) for pair in zip(_SEMI, _RAW, strict=True)), ("accuracy",), LINEAR, True,
-            part_of="claim 3 of infomin-table-5",
+            gates=GATES, part_of="claim 3 of infomin-table-5",
             note=f"{_ONE_BACKBONE}: claim 3 of infomin-table-5 again"),
         Claim("2", "the gain is larger in RGB than in YDbDr", "§4.2.2",
-            (Gains((_SEMI[0], _RAW[0]), (_SEMI[1], _RAW[1])),), (), LINEAR, True),
+            (Gains((_SEMI[0], _RAW[0]), (_SEMI[1], _RAW[1])),), (), LINEAR, True, gates=GATES),
         Claim("3", "learned RGB rises with capacity", "§4.2.2", (),
             note=f"{_ONE_BACKBONE}: claim a of infomin-table-6 has InfoMin by the width of its network"),
     ),
-    commands=LEARNING,
+    commands=infomin_commands.FIGURE_8,
+    about_commands=infomin_commands.ABOUT_FIGURE_8,
     gate=TABLE_5.gate,
     panels=(Panel(LINEAR, {"": (*_RAW, *_SEMI)}),),
     scale=_SCALE,

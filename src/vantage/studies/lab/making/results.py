@@ -16,7 +16,7 @@ from vantage.storage.cache import digest
 from vantage.storage.files import write_json
 from vantage.storage.provenance import hardware
 from vantage.storage.strangers import check_file
-from vantage.studies.lab.entry import Cell, Entry
+from vantage.studies.lab.entry import Cell, Entry, Untrained
 from vantage.studies.lab.making.maker import Maker, arm_chain, composition, encode_measure
 from vantage.studies.lab.verdicts import Numbers
 
@@ -47,19 +47,21 @@ def collect(
     """The finished cells of an entry, even while other processes work on it; None if there are none.
 
     A cell counts for a seed when all of its measures are done. Seeds of an `earlier` file stay, except for cells whose
-    definition has changed since. The cells of one seed always come from one lab, since another processor rounds
-    differently and so trains another base. This lab's cells replace the file's if they are at least as many.
+    definition has changed since. The networks of one seed always come from one lab, since another processor rounds
+    differently and so trains another base: this lab's replace the file's if they are at least as many. Baselines are
+    not trained, and may come from either.
     """
     record = _carry_over(entry, level, earlier)
     cells, computers = record["cells"], record["made_on"]
     old_seconds: dict[str, float] = {}
     new_seconds: dict[str, float] = {}
     for seed in seeds:
-        results = _results_of(maker, entry, seed)
-        before = _without_seed(cells, str(seed))
-        if len(results) < len(before):
-            _add_seed(entry, cells, str(seed), before)
-            continue
+        results, before = _results_of(maker, entry, seed), _without_seed(cells, str(seed))
+        ours, theirs = _networks(entry, results), _networks(entry, before)
+        fewer = len(ours) < len(theirs)
+        stay = before.keys() if fewer else before.keys() - theirs - results.keys()
+        _add_seed(entry, cells, str(seed), {name: before[name] for name in before if name in stay})
+        results = {name: results[name] for name in results if name not in stay and not (fewer and name in ours)}
         numbers = {name: _numbers(records) for name, records in results.items()}
         _add_seed(entry, cells, str(seed), numbers)
         for name, records in results.items():
@@ -83,6 +85,11 @@ def _results_of(maker: Maker, entry: Entry, seed: int) -> dict[str, list[dict[st
         if all(record is not None for record in records):
             results[cell.name] = [record for record in records if record is not None]
     return results
+
+
+def _networks(entry: Entry, names: Iterable[str]) -> set[str]:
+    """The cells among these that are no baselines."""
+    return {name for name in names if not isinstance(entry.cell(name).experiment, Untrained)}
 
 
 def _numbers(results: Iterable[Mapping[str, Any]]) -> dict[str, float]:
