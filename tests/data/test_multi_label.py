@@ -63,7 +63,7 @@ def test_the_fingerprint_follows_the_marks(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text, message",
     [
-        ("a.jpg,dog\nb,cat\n", "1 bad lines: line 2: 'b,cat'"),
+        ("a.jpg,dog\nb,cat\n", "1 bad line: line 2: 'b,cat'"),
         ("image\n", "names no images"),
         ("a.jpg\nc.jpg\n", "names no class"),
         ("a.jpg,dog\na.jpg,cat\n", "names 1 images twice"),

@@ -63,7 +63,8 @@ class MultiLabelImages:
         heading = lines.pop(0) if lines and not _names_image(lines[0][1][0]) else None
         bad = [f"line {number}: {','.join(row)[:80]!r}" for number, row in lines if not _names_image(row[0])]
         if bad or not lines:
-            problem = f"has {len(bad)} bad lines: {'; '.join(bad[:3])}" if bad else "names no images"
+            some = f"has {len(bad)} bad line{'s' * (len(bad) > 1)}: {'; '.join(bad[:3])}"
+            problem = some if bad else "names no images"
             raise DataError(
                 f"the table {path} {problem}. Write on each line the path of an image and the classes it shows:"
                 " photos/1.jpg,dog,person"
