@@ -12,7 +12,7 @@ from vantage.training.watching.monitor import Monitor
 
 __all__ = ["epoch_lines", "kept_losses", "monitor_of"]
 
-_COLUMNS = 80
+_COLUMNS, _SHOWN = 80, 4
 
 
 def kept_losses(run: Run) -> int:
@@ -39,14 +39,17 @@ def _swaps(one: Branch, other: Branch) -> bool:
 
 def epoch_lines(epoch: int, numbers: Mapping[str, float]) -> list[str]:
     """The numbers of an epoch (`Monitor.read`), in lines of at most 80 columns. Where losses of branches are among
-    them, the other numbers are said to be of the first branch."""
+    them, the other numbers are said to be of the first branch; of many losses, the least and the largest are shown."""
     loss = f"epoch {epoch}: loss {numbers['loss']:.3f}"
     rest = (
         f"accuracy {numbers['accuracy']:.0%}, alignment {numbers['alignment']:.2f},"
         f" uniformity {numbers['uniformity']:.2f}, rank {numbers['rank']:.0f}"
     )
-    losses = ", ".join(f"{value:.3f}" for name, value in numbers.items() if name.startswith("loss."))
+    losses = [value for name, value in numbers.items() if name.startswith("loss.")]
     if not losses:
         return [f"{loss}, {rest}"]
-    text = f"{loss} (branches, unweighted: {losses})"
+    words = f"branches, unweighted: {', '.join(f'{value:.3f}' for value in losses)}"
+    if len(losses) > _SHOWN:
+        words = f"{len(losses)} branches, unweighted: {min(losses):.3f} to {max(losses):.3f}"
+    text = f"{loss} ({words})"
     return [*textwrap.wrap(text, _COLUMNS, subsequent_indent="  "), f"  branch 0: {rest}"]
