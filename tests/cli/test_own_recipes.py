@@ -89,7 +89,7 @@ def test_a_recipe_of_ones_own_needs_its_module_named(
     ("rule", "message"),
     [
         ("KeepAll(0.5)", f"there is no part 'KeepAll'; did you mean {__name__}:KeepAll?"),
-        (f"{__name__}:KeepAl(0.5)", f"there is no KeepAl in {__name__}; did you mean KeepAll?"),
+        (f"{__name__}:KeepAl(0.5)", f"there is no {__name__}:KeepAl here; did you mean KeepAll?"),
     ],
 )
 def test_a_part_of_ones_own_is_suggested_as_it_is_written(

@@ -189,7 +189,7 @@ def allowed_object(module: str, name: str, where: str) -> Any:
         raise UserError(f"{where}: there is no {module}:{name} here: check the name and the package") from None
     if not hasattr(content, name):
         hint = did_you_mean(name, (one for one in vars(content) if one[0] != "_"), ": check the name")
-        raise UserError(f"{where}: there is no {name} in {module}{hint}")
+        raise UserError(f"{where}: there is no {module}:{name} here{hint}")
     return getattr(content, name)
 
 

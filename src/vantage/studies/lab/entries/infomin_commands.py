@@ -25,10 +25,15 @@ _FLOWS = "flows, critics and their course are ours where the paper says nothing"
 ABOUT_FIGURE_3 = (
     "distances between the first and the last are ours; DIV2K has no labels, which a sweep needs, so I_NCE is missing"
 )
+"""What is ours in the commands of Figure 3, and what is missing."""
 ABOUT_FIGURE_4 = "the color spaces are those of Vantage's sweep; the decoder is ours but for its four layers"
+"""What is ours in the commands of Figure 4."""
 ABOUT_TABLE_5 = f"{_FLOWS}, and so is the number of runs behind its deviations: three"
+"""What is ours in the commands of Table 5."""
 ABOUT_FIGURE_7 = f"{_FLOWS}; metrics.jsonl in views/ has the I_NCE of learned views, and the sweep that of raw ones"
+"""What is ours in the commands of Figure 7, and where the I_NCE of each run is."""
 ABOUT_FIGURE_8 = f"{_FLOWS}, and so are the larger networks, which the paper names in its picture only"
+"""What is ours in the commands of Figure 8."""
 
 
 def _raw(space: str, seed: int = 0) -> str:
