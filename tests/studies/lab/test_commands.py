@@ -109,12 +109,13 @@ def one_step_training(few: Source) -> Callable[..., int]:
 
 
 def images(folder: Path, seed: int = 0) -> None:
+    """A few images, as large as two patches of 64 pixels need that are 384 pixels apart."""
     chance = np.random.default_rng(seed)
     for name in ("a", "b"):
         (folder / name).mkdir(parents=True)
         for number in range(FEW // 2):
             pixels = chance.integers(0, 255, (8, 8, 3), dtype=np.uint8)
-            Image.fromarray(pixels).resize((256, 256)).save(folder / name / f"{number}.png")
+            Image.fromarray(pixels).resize((448, 448)).save(folder / name / f"{number}.png")
 
 
 def write_unlearned_views(folder: Path) -> None:
