@@ -94,6 +94,8 @@ class Step(NamedTuple):
 
 def joint_keys(parts: Sequence[Fresh]) -> GatheredKeys:
     """The keys of all accumulated parts of a batch, in the order of the joint batch: a store is written once a step."""
+    if len(parts) == 1:
+        return GatheredKeys(parts[0].vectors, parts[0].image)
     vectors = {view: torch.cat([part.vectors[view] for part in parts]) for view in parts[0].vectors}
     return GatheredKeys(vectors, torch.cat([part.image for part in parts]))
 

@@ -75,7 +75,10 @@ def test_the_time_left_follows_the_pace(tmp_path: Path, monkeypatch: pytest.Monk
     assert remaining.seconds() is None
     now = 110.0
     assert order.maker().make(pieces[1])
+    remaining.end(remaining.costs[1])
     assert remaining.seconds() == pytest.approx(20.0)
     now = 130.0
     assert all(maker.make(piece) for piece in pieces)
+    for cost_of_piece in (remaining.costs[0], remaining.costs[2]):
+        remaining.end(cost_of_piece)
     assert remaining.seconds() == 0.0

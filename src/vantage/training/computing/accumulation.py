@@ -51,9 +51,10 @@ class RunningStatistics:
     """
 
     def __init__(self, module: nn.Module, parts: int) -> None:
-        norms = [norm for norm in module.modules() if isinstance(norm, _BatchNorm) and norm.track_running_stats]
+        layers = module.modules() if parts > 1 else ()
+        norms = [layer for layer in layers if isinstance(layer, _BatchNorm) and layer.track_running_stats]
         self.parts = parts
-        self.values = [value for norm in norms for value in norm.buffers(recurse=False)] if parts > 1 else []
+        self.values = [value for norm in norms for value in norm.buffers(recurse=False)]
         self.before = [value.clone() for value in self.values]
         self.totals = [torch.zeros_like(value) for value in self.values]
 

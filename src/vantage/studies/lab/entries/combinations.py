@@ -7,9 +7,7 @@ from dataclasses import replace
 
 from vantage.encoders import Momentum, ResNet9
 from vantage.estimators import InfoNCE
-from vantage.memory import StoreOf
-from vantage.recipes import everything, interclr_moco, moco_v2
-from vantage.recipes.infomin import with_jigsaw_head
+from vantage.recipes import everything, infomin, interclr_moco, moco_v2
 from vantage.schedules import Constant
 from vantage.studies.lab.entry import Cell, Claim, Entry, Reason
 from vantage.studies.lab.judging.predicates import Beats, Close
@@ -75,11 +73,7 @@ def _with_interclr() -> Run:
 
 def _with_infomin() -> Run:
     """InfoMin's views and its jigsaw, which has half the loss."""
-    (only,) = _MOCO.branches
-    half = replace(only, weight=Constant(0.5))
-    views = WithJigsaw(infomin_views(32), pycontrast_jigsaw(32))
-    jigsaw = replace(half, memory=StoreOf(0), query=2)
-    return replace(_MOCO, views=views, encoders=with_jigsaw_head(32), branches=(half, jigsaw))
+    return replace(with_temperature(infomin(32), 0.2), recipe=_MOCO.recipe)
 
 
 _RUNS = {

@@ -112,23 +112,26 @@ def estimate_workload(
 
 
 class Remaining:
-    """The time that pieces still need, from the pace so far: other processes on the same folder are part of it."""
+    """The time that pieces still need, from the pace so far. What other processes on the same folder finish is part of
+    the pace when this one comes to it."""
 
     def __init__(self, maker: Maker, pieces: Sequence[Piece]) -> None:
-        self._maker, self._pieces, self._start = maker, list(pieces), time.monotonic()
-        self._runs = {key: _training_passes(maker, arm) for p in pieces for key, arm in _missing_runs(maker, p).items()}
-        self._all = self._passes()
+        self.costs, seen = list[float](), set[str]()
+        for piece in pieces:
+            runs = _missing_runs(maker, piece)
+            training = sum(_training_passes(maker, arm) for key, arm in runs.items() if key not in seen)
+            seen.update(runs)  # pieces share runs, which the first of them trains
+            self.costs.append(_judging_passes(maker, piece) + training)
+        self._start, self._all, self._left = time.monotonic(), sum(self.costs), sum(self.costs)
+
+    def end(self, cost: float) -> None:
+        """A piece with this cost, one of `costs`, is done."""
+        self._left -= cost
 
     def seconds(self) -> float | None:
         """About how long; None while nothing is finished."""
-        self._pieces = [piece for piece in self._pieces if self._maker.numbers(piece) is None]
-        self._runs = {key: cost for key, cost in self._runs.items() if not self._maker.lab.is_trained(key)}
-        left = self._passes()
-        return (time.monotonic() - self._start) * left / (self._all - left) if left < self._all else None
-
-    def _passes(self) -> float:
-        judging = (_judging_passes(self._maker, piece) for piece in self._pieces)
-        return sum(self._runs.values(), 0.0) + sum(judging)
+        done = self._all - self._left
+        return (time.monotonic() - self._start) * self._left / done if done else None
 
 
 def _missing_runs(maker: Maker, piece: Piece) -> dict[str, Arm]:

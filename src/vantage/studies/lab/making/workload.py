@@ -126,20 +126,23 @@ def _check_exits(statuses: Sequence[int]) -> None:
 
 def _work_through(order: WorkOrder, report: Callable[[str], None]) -> bool:
     maker = order.maker(QuietProgress())
-    todo = missing_pieces(maker, order.entries, order.seeds, order.results)
-    remaining = Remaining(maker, todo)
+    pieces = missing_pieces(maker, order.entries, order.seeds, order.results)
+    remaining = Remaining(maker, pieces)
+    todo = list(zip(pieces, remaining.costs, strict=True))
     while todo:
         locked_pieces = []
-        for piece in todo:
+        for piece, cost in todo:
             if maker.numbers(piece) is not None:  # another process has made it since the list was written
+                remaining.end(cost)
                 continue
             start = time.perf_counter()
             outcome = maker.make(piece)
             if outcome is False:
                 return False
             if outcome is None:
-                locked_pieces.append(piece)
+                locked_pieces.append((piece, cost))
             else:
+                remaining.end(cost)
                 report(_progress_line(piece, maker, time.perf_counter() - start, remaining.seconds()))
         if len(locked_pieces) == len(todo):
             time.sleep(_WAIT)
