@@ -39,6 +39,7 @@ from vantage.memory import (
     Distance,
     InBatch,
     InnerProduct,
+    LabeledBank,
     Memory,
     Queue,
     ReclusteredBank,
@@ -153,12 +154,12 @@ def kinds(part: object) -> Iterator[type]:
 
 def of_images(first: Memory) -> bool:
     """Whether row i is that of image i."""
-    return isinstance(first, Bank | ClusteredBank | ReclusteredBank)
+    return isinstance(first, Bank | ClusteredBank | ReclusteredBank | LabeledBank)
 
 
 def is_refused(first: Memory, positive: Positives, several: tuple[Rule, ...]) -> bool:
     """What ought to be refused: who asks for clusters or for rows of images that the memory does not keep."""
-    has_clusters = isinstance(first, ClusteredBank | ReclusteredBank)
+    has_clusters = isinstance(first, ClusteredBank | ReclusteredBank | LabeledBank)
     asks_clusters = isinstance(positive, ClusterMate | OtherMate | ClusterMates | NearMates)
     asks_clusters |= any(isinstance(rule, OtherClusters | OwnCluster) for rule in several)
     asks_row = isinstance(positive.own if isinstance(positive, Neighbors) else positive, Remembered)

@@ -8,8 +8,9 @@ import torch
 
 from vantage.branch import owners
 from vantage.errors import UserError
-from vantage.memory import Apart, Bank, ReclusteredBank, StoreOf, Together
+from vantage.memory import Apart, Bank, Blocks, LabeledBank, ReclusteredBank, StoreOf, Together
 from vantage.recipes import instance_discrimination, interclr, pirl
+from vantage.records import Keys
 from vantage.training.start.try_parts import try_branches
 
 
@@ -56,3 +57,24 @@ def test_images_start_apart_or_together():
     assert ReclusteredBank(images_per_cluster=128).fit_to(12_800, 8).clusters == 100
     with pytest.raises(UserError, match="images_per_cluster"):
         ReclusteredBank(images_per_cluster=0)
+
+
+def test_given_labels_stay():
+    """Blocks differ in size by at most one image, no matter how many there are; a bank writes rows and keeps labels."""
+    for images, count in ((9, 3), (10, 4), (3, 7)):
+        label = Blocks(count).of(torch.arange(images))
+        sizes = label.bincount()
+        assert len(sizes) == min(images, count) and sizes.max() - sizes.min() <= 1 and bool((label.diff() >= 0).all())
+    with pytest.raises(UserError, match="count"):
+        Blocks(0)
+    store = LabeledBank(0.25, Blocks(3)).build(9, 4)
+    rows = torch.nn.functional.normalize(torch.randn(9, 4), dim=1)
+    store.begin(Keys(rows, torch.arange(9)))
+    fresh = torch.nn.functional.normalize(torch.randn(2, 4), dim=1)
+    for _ in range(2):
+        store.write(Keys(fresh, torch.tensor([8, 0])))
+    pool = store.read(Keys(fresh, torch.tensor([8, 0])))
+    assert pool.clusters[:, 0].tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    assert torch.equal(pool.vector[1:8], rows[1:8])
+    once = torch.nn.functional.normalize(0.25 * rows[0] + 0.75 * fresh[1], dim=0)
+    torch.testing.assert_close(pool.vector[0], torch.nn.functional.normalize(0.25 * once + 0.75 * fresh[1], dim=0))

@@ -8,7 +8,18 @@ import synthetic
 import torch
 
 from vantage import memory
-from vantage.memory import Bank, ClusteredBank, InBatch, InnerProduct, Memory, Queue, ReclusteredBank, Store
+from vantage.memory import (
+    Bank,
+    Blocks,
+    ClusteredBank,
+    InBatch,
+    InnerProduct,
+    LabeledBank,
+    Memory,
+    Queue,
+    ReclusteredBank,
+    Store,
+)
 from vantage.records import Keys
 
 CONTRACT: tuple[Memory, ...] = (
@@ -19,6 +30,7 @@ CONTRACT: tuple[Memory, ...] = (
     ClusteredBank(0.3, clusters=3, refresh_every=2, smallest=2),
     ClusteredBank(0.3, clusters=4, refresh_every=1, smallest=3, closeness=InnerProduct()),
     ReclusteredBank(0.3, clusters=3, clusterings=2),
+    LabeledBank(0.3, Blocks(3)),
 )
 """At least one instance of every memory."""
 

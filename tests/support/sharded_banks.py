@@ -13,7 +13,7 @@ from vantage.branch import Branch
 from vantage.composition.fitting import everywhere
 from vantage.errors import UserError
 from vantage.estimators import NCE
-from vantage.memory import Bank, ClusteredBank, ReclusteredBank
+from vantage.memory import Bank, Blocks, ClusteredBank, LabeledBank, ReclusteredBank
 from vantage.negatives import Ball, Distinct, Easiest, Hardest, OtherClusters, OtherImages, Ring, Sample, Subset
 from vantage.positives import NearMates, Neighbors, OtherMate, Remembered
 from vantage.positives.nearest import nearest_rows
@@ -24,7 +24,7 @@ from vantage.schedules import Constant
 from vantage.training.run import Run
 
 _WIDE = Ring(Constant(0.7), Constant(0.3))
-BANKS = (Bank, ClusteredBank, ReclusteredBank)
+BANKS = (Bank, ClusteredBank, ReclusteredBank, LabeledBank)
 
 
 def with_sharded_bank(run: Run) -> Run:
@@ -50,6 +50,9 @@ def cases() -> dict[str, Run]:
         "neighbors": replace(bank, positives=Neighbors(ring=_WIDE), negatives=(_WIDE,)),
         "a user's rule": replace(bank, negatives=(OtherImages(), _NotTooNear())),
         "a user's positives": replace(bank, positives=_NearImages()),
+        "labels": replace(
+            near, memory=LabeledBank(labels=Blocks(5)), positives=OtherMate(), negatives=(OtherClusters(),)
+        ),
         "all near": replace(near, positives=NearMates(24)),
     }
     branch_runs = {name: replace(own, branches=(branch,)) for name, branch in others.items()}

@@ -5,12 +5,15 @@ from vantage.memory.bank import BankStore as BankStore
 from vantage.memory.clustered import ClusteredBank as ClusteredBank
 from vantage.memory.clustered import OnlineStore as OnlineStore
 from vantage.memory.first_labels import Apart as Apart
+from vantage.memory.first_labels import Blocks as Blocks
 from vantage.memory.first_labels import FirstLabels as FirstLabels
 from vantage.memory.first_labels import Together as Together
 from vantage.memory.in_batch import InBatch as InBatch
 from vantage.memory.in_batch import InBatchStore as InBatchStore
 from vantage.memory.kmeans import Distance as Distance
 from vantage.memory.kmeans import InnerProduct as InnerProduct
+from vantage.memory.labeled import LabeledBank as LabeledBank
+from vantage.memory.labeled import LabeledStore as LabeledStore
 from vantage.memory.queue import Queue as Queue
 from vantage.memory.queue import QueueStore as QueueStore
 from vantage.memory.reclustered import ReclusteredBank as ReclusteredBank

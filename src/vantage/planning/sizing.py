@@ -12,7 +12,7 @@ from vantage.encoders import Backbone, Convolutions, Encoder, Momentum, ResNet, 
 from vantage.encoders.backbone_names import SMALL
 from vantage.errors import UserError
 from vantage.estimators import InfoNCE
-from vantage.memory import Bank, ClusteredBank, ReclusteredBank
+from vantage.memory import Bank, ClusteredBank, LabeledBank, ReclusteredBank
 from vantage.planning.ladder import Rung
 from vantage.recipes import moco_v2, simclr, with_small_crops
 from vantage.schedules import Constant
@@ -170,7 +170,9 @@ def override(run: Run, changes: Mapping[str, Any]) -> Run:
 def least_epochs(run: Run) -> int:
     """The number of epochs below which a plan uses fewer images: 5, to leave room for a warm-up; 10 with a bank of all
     images, whose rows mean little until they have been written several times."""
-    banks = any(isinstance(part, Bank | ClusteredBank | ReclusteredBank) for part in parts_of(run.branches))
+    banks = any(
+        isinstance(part, Bank | ClusteredBank | LabeledBank | ReclusteredBank) for part in parts_of(run.branches)
+    )
     return 10 if banks else 5
 
 

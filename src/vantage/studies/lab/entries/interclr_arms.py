@@ -5,7 +5,7 @@ from typing import Any
 
 from vantage.composition.fitting import everywhere
 from vantage.estimators import InfoNCE
-from vantage.memory import ReclusteredBank
+from vantage.memory import Blocks, ClusteredBank, LabeledBank, ReclusteredBank
 from vantage.negatives import Count, Draw, Hardest, Sample
 from vantage.recipes.interclr_study import interclr_intra_only, interclr_offline, interclr_random, interclr_semi_hard
 from vantage.schedules import Constant
@@ -16,6 +16,7 @@ from vantage.training.run import Run
 
 __all__ = [
     "BETWEEN_NEGATIVES",
+    "CLASSES",
     "FLOORS",
     "GATE",
     "LONGER",
@@ -27,6 +28,7 @@ __all__ = [
     "longer",
     "with_margins",
     "with_offline_labels",
+    "with_true_classes",
     "with_weight",
 ]
 
@@ -37,6 +39,9 @@ LONGER = 6
 
 NEVER = 1_000
 """More epochs than any branch lasts."""
+
+CLASSES = 50
+"""Classes of the set, with equally many training images each."""
 
 BETWEEN_NEGATIVES = 128
 """Negatives between images: with the paper's 4,096 from a bank of 7,500, the ways of sampling could hardly differ."""
@@ -113,6 +118,17 @@ def with_weight(weight: float) -> Arm:
     within, between = random.run.branches
     within, between = replace(within, weight=Constant(weight)), replace(between, weight=Constant(1.0 - weight))
     return replace(random, run=replace(random.run, branches=(within, between)))
+
+
+def with_true_classes(weight: float) -> Arm:
+    """λ, with random negatives, and the true classes in place of clusters: training images are sorted by class, and
+    there are equally many of each."""
+    clustered = with_weight(weight)
+
+    def classes(part: Any) -> Any:
+        return LabeledBank(part.momentum, Blocks(CLASSES)) if isinstance(part, ClusteredBank) else part
+
+    return replace(clustered, run=replace(clustered.run, branches=everywhere(clustered.run.branches, classes)))
 
 
 def with_margins(intra: float, inter: float) -> Arm:

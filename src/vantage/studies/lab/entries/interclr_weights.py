@@ -5,7 +5,15 @@ branches of one warm base."""
 
 from dataclasses import replace
 
-from vantage.studies.lab.entries.interclr_arms import FLOORS, GATE, RARE_MATES, SCALE, commands, with_weight
+from vantage.studies.lab.entries.interclr_arms import (
+    FLOORS,
+    GATE,
+    RARE_MATES,
+    SCALE,
+    commands,
+    with_true_classes,
+    with_weight,
+)
 from vantage.studies.lab.entries.paper_commands import detectors, evaluations
 from vantage.studies.lab.entry import Cell, Claim, Entry, Reason, paper
 from vantage.studies.lab.judging.predicates import Beats, Highest
@@ -19,6 +27,8 @@ __all__ = ["ENTRIES"]
 LINEAR, KNN = "linear-cached", "knn"
 _LAMBDAS = {"λ 0": 0.0, "λ .25": 0.25, "λ .5": 0.5, "λ .75": 0.75, "λ 1": 1.0}
 _WEIGHTED = {name: with_weight(weight) for name, weight in _LAMBDAS.items()}
+_CLASSES = {f"true classes, {name}": _LAMBDAS[name] for name in ("λ .5", "λ .75")}
+_CONTROL = "a control with labels, which pretraining does not have: what perfect clusters would give"
 
 _THREE_WEIGHTS = ("interclr_intra_only", "interclr_weighted", "interclr_weighted --set branches.0.weight=Constant(0.0)"
     " --set branches.1.weight=Constant(1.0)")
@@ -71,6 +81,7 @@ FIGURE_8 = Entry(
             Cell(name, one, (ProtocolAccuracy(),), {"VOC07": _VOC[name]} if name in _VOC else {})
             for name, one in _WEIGHTED.items()
         ),
+        *(Cell(name, with_true_classes(weight), (ProtocolAccuracy(),)) for name, weight in _CLASSES.items()),
     ),
     claims=(
         Claim("1", "λ .75 is best", "App. C", (Highest("λ .75", ("λ 0", "λ .25", "λ .5", "λ 1")),), ("VOC07",), LINEAR,
@@ -80,15 +91,20 @@ FIGURE_8 = Entry(
             part_of="claim 1"),
         Claim("4", "λ .75 is above λ 0", "App. C", (Beats("λ .75", "λ 0"),), ("VOC07",), LINEAR, True,
             part_of="claim 1"),
+        Claim("a", "with the true classes in place of clusters, the contrast between images adds to that within them",
+            "ours", tuple(Beats(name, "λ 1") for name in _CLASSES), (), LINEAR, True, note=_CONTROL),
+        Claim("b", "true classes are above clusters, at the same λ", "ours",
+            tuple(Beats(name, name.removeprefix("true classes, ")) for name in _CLASSES), (), LINEAR, True,
+            note=_CONTROL),
     ),
     gate=GATE,
     scale=f"{SCALE}; random negatives, no margin",
     commands=commands(*_THREE_WEIGHTS, *(f"interclr_weighted --set branches.0.weight=Constant({share}) --set"
         f" branches.1.weight=Constant({1 - share})" for share in (0.25, 0.5))),
     panels=(
-        Panel(LINEAR, {"": _LAMBDAS}, "λ", paper_columns=("VOC07",), paper_label="VOC07, SVM, mAP (%)",
-            reference_lines=("base",)),
-        Panel(KNN, {"": _LAMBDAS}, "λ", reference_lines=("base",)),
+        Panel(LINEAR, {"clusters": _LAMBDAS, "true classes": _CLASSES}, "λ", paper_columns=("VOC07",),
+            paper_label="VOC07, SVM, mAP (%)", reference_lines=("base",)),
+        Panel(KNN, {"clusters": _LAMBDAS, "true classes": _CLASSES}, "λ", reference_lines=("base",)),
     ),
 )
 
