@@ -11,7 +11,7 @@ from vantage.recipes import jcl, moco_v2
 from vantage.studies.lab import Cell, Entry, ImageSets, WorkOrder, smoke
 from vantage.studies.lab.experiments.toys import NegativeSpread
 from vantage.studies.lab.making import cost
-from vantage.studies.lab.making.cost import Remaining, TrainingSpeeds, forward_passes
+from vantage.studies.lab.making.cost import Remaining, TrainingSpeeds, Workload, forward_passes
 from vantage.studies.lab.making.maker import Maker
 from vantage.studies.lab.making.store import LabFolder
 from vantage.studies.lab.two_cores import Scale, base
@@ -80,5 +80,33 @@ def test_the_time_left_follows_the_pace(tmp_path: Path, monkeypatch: pytest.Monk
     now = 130.0
     assert all(maker.make(piece) for piece in pieces)
     for cost_of_piece in (remaining.costs[0], remaining.costs[2]):
-        remaining.end(cost_of_piece)
+        remaining.end(cost_of_piece, mine=False)
     assert remaining.seconds() == 0.0
+
+
+def test_the_time_left_counts_what_other_processes_do_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of three that has done a ninth of the work in ten seconds has seen a third of it done; a first hundredth,
+    mostly the opening of images, tells nothing."""
+    now = 100.0
+    monkeypatch.setattr(cost.time, "monotonic", lambda: now)
+    maker = WorkOrder((ENTRY,), (0,), tmp_path, (), True, "cpu").maker()
+    remaining = Remaining(maker, list(maker.pieces(ENTRY, (0,))), jobs=3)
+    total, now = sum(remaining.costs), 110.0
+    remaining.end(total / 100)
+    assert remaining.seconds() is not None, "three hundredths, of three processes"
+    alone = Remaining(maker, list(maker.pieces(ENTRY, (0,))))
+    alone.end(total / 100)
+    assert alone.seconds() is None
+    remaining.end(total / 9 - total / 100)
+    assert remaining.seconds() == pytest.approx(20.0)
+    remaining.end(total / 2, mine=False)
+    assert remaining.seconds() == pytest.approx(10 * (1 - 11 / 18) / (11 / 18))
+
+
+def test_processes_that_share_a_gpu_do_not_divide_the_time() -> None:
+    work = Workload(pieces=2, runs=1, views=100, seconds=3_600.0)
+    assert work.words(6).endswith("10 minutes with 6 processes")
+    assert work.words(6, gpu=True).endswith("20 minutes with 6 processes on one GPU")
+    assert work.words(1, gpu=True).endswith("60 minutes with 1 process on one GPU")

@@ -124,7 +124,7 @@ def _make(order: "WorkOrder", options: LabOptions, console: Console) -> bool:
         return True
     todo = missing_pieces(maker, order.entries, order.seeds, order.results)
     if todo and not options.collect:
-        console.note(f"to be done: {estimate_workload(maker, todo).words(options.jobs)}")
+        console.note(f"to be done: {estimate_workload(maker, todo).words(options.jobs, maker.on_gpu)}")
     complete = options.collect or make_all(order, options.jobs, console.note)
     _tell_outdated(order.entries, _numbers(options), console)
     for path in write_collected(maker, order.entries, order.seeds, _numbers(options), options.level):
@@ -143,7 +143,7 @@ def _list_missing(maker: "Maker", order: "WorkOrder", jobs: int, console: Consol
     for entry in order.entries:
         if todo := missing_pieces(maker, (entry,), order.seeds, order.results):
             rows = [(p.cell.name, f"seed {p.seed}, {p.measure.name if p.measure else 'toy'}") for p in todo]
-            console.results(f"{entry.name}: {estimate_workload(maker, todo, speeds).words(jobs)}", rows)
+            console.results(f"{entry.name}: {estimate_workload(maker, todo, speeds).words(jobs, maker.on_gpu)}", rows)
 
 
 def _tell_outdated(entries: "tuple[Entry, ...]", folder: Path, console: Console) -> None:

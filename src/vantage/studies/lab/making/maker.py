@@ -105,6 +105,11 @@ class Maker:
         self.work = replace(work or Work(), progress=QuietProgress())
         self._splits: dict[Any, Split] = {}
 
+    @property
+    def on_gpu(self) -> bool:
+        """Whether runs train on a GPU, which processes share."""
+        return self.work.resolved_device().type != "cpu"
+
     def pieces(self, entry: Entry, seeds: tuple[int, ...]) -> Iterator[Piece]:
         """All pieces of an entry, seed by seed, so that paired differences are available early."""
         for seed in seeds:

@@ -86,10 +86,10 @@ def make_all(order: WorkOrder, jobs: int = 1, report: Callable[[str], None] = la
     and tries it again at the end. If a process started here fails, its error is raised when all of them have ended.
     """
     if jobs == 1:
-        return _work_through(order, report)
+        return _work_through(order, report, 1)
     context = multiprocessing.get_context("spawn")
     problems = context.SimpleQueue()
-    workers = [context.Process(target=_worker, args=(order, problems)) for _ in range(jobs)]
+    workers = [context.Process(target=_worker, args=(order, problems, jobs)) for _ in range(jobs)]
     for worker in workers:
         worker.start()
     for worker in workers:
@@ -101,10 +101,10 @@ def make_all(order: WorkOrder, jobs: int = 1, report: Callable[[str], None] = la
     return not missing_pieces(maker, order.entries, order.seeds, order.results)
 
 
-def _worker(order: WorkOrder, problems: "SimpleQueue[UserError | OSError]") -> None:
+def _worker(order: WorkOrder, problems: "SimpleQueue[UserError | OSError]", jobs: int) -> None:
     torch.set_num_threads(1)
     try:
-        _work_through(order, lambda line: print(line, flush=True))
+        _work_through(order, lambda line: print(line, flush=True), jobs)
     except UserError as problem:
         problems.put(UserError(str(problem)))  # a subclass may not survive pickling
     except OSError as problem:
@@ -124,16 +124,16 @@ def _check_exits(statuses: Sequence[int]) -> None:
             raise RuntimeError("a process of --jobs failed: its own traceback is above")
 
 
-def _work_through(order: WorkOrder, report: Callable[[str], None]) -> bool:
+def _work_through(order: WorkOrder, report: Callable[[str], None], jobs: int) -> bool:
     maker = order.maker(QuietProgress())
     pieces = missing_pieces(maker, order.entries, order.seeds, order.results)
-    remaining = Remaining(maker, pieces)
+    remaining = Remaining(maker, pieces, jobs)
     todo = list(zip(pieces, remaining.costs, strict=True))
     while todo:
         locked_pieces = []
         for piece, cost in todo:
             if maker.numbers(piece) is not None:  # another process has made it since the list was written
-                remaining.end(cost)
+                remaining.end(cost, mine=False)
                 continue
             start = time.perf_counter()
             outcome = maker.make(piece)
