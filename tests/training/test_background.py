@@ -13,6 +13,7 @@ from slow_writes import train_and_keep, wait_for_steps
 from small_runs import small_run
 from torch import Tensor
 
+from vantage.cli import main, program
 from vantage.composition.codec import allowing
 from vantage.errors import UserError
 from vantage.storage.metrics import read_metrics
@@ -51,6 +52,34 @@ def test_a_write_is_in_the_background_and_its_error_is_not_lost() -> None:
     assert written[-1] == "last", "what is in flight ends first, however the context is left"
     with BackgroundWriter(False) as writer, pytest.raises(UserError, match="no room"):
         writer.begin(lambda: write("bad"))
+    with pytest.raises(UserError, match="no room"), BackgroundWriter(True) as writer:
+        writer.begin(lambda: write("bad"))
+
+
+def test_a_write_that_fails_beside_another_error_is_told(images_path: str, tmp_path: Path, monkeypatch, capfd) -> None:
+    """The run ends by a broken step while a checkpoint cannot be written."""
+    broken, step_of = threading.Event(), Session.step
+
+    def full(tensors: dict[str, Tensor], path: Path) -> None:
+        assert broken.wait(60)
+        raise OSError(28, "No space left on device")
+
+    def step(self: Session, batch, number: int) -> Tensor:
+        if number == 1:
+            broken.set()
+            raise UserError("the loss is not finite: lower the learning rate")
+        return step_of(self, batch, number)
+
+    monkeypatch.setattr(Session, "step", step)
+    monkeypatch.setattr(session, "trains_meanwhile", lambda device: True)
+    monkeypatch.setattr(checkpoint, "save_file", full)
+    monkeypatch.setattr(program, "_run", lambda words: train(small_run("moco_v2", images_path), tmp_path / "run"))
+    assert main(["pretrain"]) == 2
+    first, second = capfd.readouterr().err.splitlines()
+    assert first == "vantage: the loss is not finite: lower the learning rate"
+    assert (
+        second.startswith("vantage: what was being written in the background was lost too: ") and "No space" in second
+    )
 
 
 def test_what_is_written_in_the_background_is_in_memory_once(tmp_path: Path, monkeypatch) -> None:

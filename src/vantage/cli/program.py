@@ -94,21 +94,27 @@ def _status_of(words: list[str]) -> int:
     except SystemExit as end:  # after help
         return end.code if isinstance(end.code, int) else 0
     except UserError as mistake:
-        print(f"vantage: {mistake}", file=sys.stderr)
+        _print_error(str(mistake), mistake)
         return 2
-    except KeyboardInterrupt:
-        print("vantage: interrupted", file=sys.stderr)
+    except KeyboardInterrupt as interruption:
+        _print_error("interrupted", interruption)
         return INTERRUPTED
     except BrokenPipeError:  # the reader of the output has closed the pipe
         discard(sys.stdout)
         return 141
     except Exception as problem:
         if message := _message_for(problem):
-            print(f"vantage: {message}", file=sys.stderr)
+            _print_error(message, problem)
             return 2
         traceback.print_exc()
         print("vantage: this is a bug; please report it with the lines above", file=sys.stderr)
         return 1
+
+
+def _print_error(message: str, error: BaseException) -> None:
+    """Print the message, and what was noted on the error on its way here."""
+    for line in (message, *getattr(error, "__notes__", ())):
+        print(f"vantage: {line}", file=sys.stderr)
 
 
 def _message_for(problem: Exception) -> str:

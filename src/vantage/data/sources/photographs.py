@@ -90,6 +90,10 @@ class Photographs:
 
     def fingerprint(self) -> str:
         """A hash of the pixels of the photographs and of the positions of the patches."""
+        return self._fingerprint
+
+    @cached_property
+    def _fingerprint(self) -> str:
         return hash_of([self._pixels.numpy().tobytes(), repr((self.side, self._corners)).encode()])
 
     def _corner_of(self, number: int) -> tuple[int, tuple[int, int]]:

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from vantage import processes
+from vantage.errors import first_line
 from vantage.processes.sharing import by_first
 
 __all__ = ["BackgroundWriter", "trains_meanwhile"]
@@ -21,7 +22,8 @@ def trains_meanwhile(device: torch.device) -> bool:
 class BackgroundWriter:
     """Writes of the first process, at most one at a time. All processes call its methods, at the same points.
 
-    It is a context: however it is left, the write in flight ends first.
+    It is a context: however it is left, the write in flight ends first. If the write fails then, its error is raised,
+    or is noted on the error that ended the context.
     """
 
     def __init__(self, in_background: bool) -> None:
@@ -33,8 +35,14 @@ class BackgroundWriter:
     def __enter__(self) -> "BackgroundWriter":
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _: object, error: BaseException | None, *__: object) -> None:
         self._executor.shutdown()
+        write, self._in_flight = self._in_flight, None
+        problem = write.exception() if write else None
+        if problem and error is None:
+            raise problem
+        if problem and error is not None:
+            error.add_note(f"what was being written in the background was lost too: {first_line(problem)}")
 
     def begin(self, write: Callable[[], object]) -> None:
         """Begin a write; the one before must have been finished. What `write` uses must not change meanwhile."""
