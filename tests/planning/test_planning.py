@@ -134,7 +134,7 @@ def test_what_ten_times_the_time_cannot_pay_for_is_not_measured() -> None:
         return Pace(30.0)(run, source)
 
     plan(LARGE, 1.0, measure=pace)
-    assert {describe_networks(run) for run in measured_runs} == {"Convolutions()"}
+    assert {describe_networks(run) for run in measured_runs} == {"Convolutions(widths=(32, 64, 128, 256))"}
 
 
 @pytest.mark.parametrize(("minutes", "window"), [(1.0, None), (5.0, 6.0), (60.0, 20.0)])

@@ -62,10 +62,14 @@ def test_what_the_user_sets_wins(changes: dict[str, Any], holds: Callable[[Run],
     assert run.epochs == changes.get("epochs", run.epochs)
 
 
+def test_a_network_is_told_with_its_depth_even_if_that_is_the_default() -> None:
+    assert describe_networks(moco_v2(32)) == "ResNet(depth=18, small=True)"
+
+
 def test_epochs_follow_the_speed_of_what_was_set() -> None:
     wide = plan(SMALL, 5.0, backbone=ResNet9(64), measure=Pace())
     narrow = plan(SMALL, 5.0, backbone="ResNet9(width=8)", measure=Pace())
-    assert describe_networks(wide) == "ResNet9()" and wide.epochs < narrow.epochs / 8
+    assert describe_networks(wide) == "ResNet9(width=64)" and wide.epochs < narrow.epochs / 8
     assert plan(SMALL, 5.0, size=16, measure=Pace()).epochs > 3 * plan(SMALL, 5.0, size=32, measure=Pace()).epochs
     with pytest.raises(UserError, match="no backbone 'resnet19'"):
         plan(SMALL, 5.0, backbone="resnet19", measure=Pace())

@@ -3,7 +3,7 @@
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
 
-__all__ = ["as_python", "in_a_line", "in_full"]
+__all__ = ["as_python", "in_a_line", "in_full", "with_first_field"]
 
 
 def as_python(value: Any, width: int = 100, indent: int = 0) -> str:
@@ -31,9 +31,7 @@ def in_a_line(value: Any) -> str:
     if isinstance(value, tuple):
         return f"({', '.join(map(in_a_line, value))}{',' * (len(value) == 1)})"
     if is_dataclass(value) and not isinstance(value, type):
-        return (
-            f"{_name(type(value))}({', '.join(f'{name}={in_a_line(inside)}' for name, inside in _non_defaults(value))})"
-        )
+        return _call(value, _non_defaults(value))
     return repr(value)
 
 
@@ -41,7 +39,18 @@ def in_full(value: Any) -> str:
     """The expression on one line, with all fields of the part itself; the parts in it are as in `in_a_line`."""
     if not is_dataclass(value) or isinstance(value, type):
         return in_a_line(value)
-    pairs = [(f.name, getattr(value, f.name)) for f in fields(value) if f.init]
+    return _call(value, [(f.name, getattr(value, f.name)) for f in fields(value) if f.init])
+
+
+def with_first_field(value: Any) -> str:
+    """`in_a_line`, with the part's first field even if it has its default: a network is known by its depth or width."""
+    if not is_dataclass(value) or isinstance(value, type):
+        return in_a_line(value)
+    first = [(f.name, getattr(value, f.name)) for f in fields(value) if f.init][:1]
+    return _call(value, list(dict([*first, *_non_defaults(value)]).items()))
+
+
+def _call(value: Any, pairs: list[tuple[str, Any]]) -> str:
     return f"{_name(type(value))}({', '.join(f'{name}={in_a_line(inside)}' for name, inside in pairs)})"
 
 

@@ -1,7 +1,7 @@
 """Describe a planned run in words."""
 
 from vantage.composition.fitting import parts_of
-from vantage.composition.printing import in_a_line
+from vantage.composition.printing import in_a_line, with_first_field
 from vantage.encoders import Encoder
 from vantage.training.backbone import evaluation_view
 from vantage.training.run import Run
@@ -37,7 +37,7 @@ def _never_mirrored(run: Run) -> str:
 
 def describe_networks(run: Run) -> str:
     """The backbones of a run, in words."""
-    each = [in_a_line(part.backbone) for part in parts_of(run.encoders) if isinstance(part, Encoder)]
+    each = [with_first_field(part.backbone) for part in parts_of(run.encoders) if isinstance(part, Encoder)]
     return " and ".join(dict.fromkeys(each)) or in_a_line(run.encoders)
 
 
