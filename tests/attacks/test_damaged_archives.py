@@ -134,7 +134,7 @@ def test_a_label_beyond_the_names_of_the_classes(tmp_path: Path, cache: Path) ->
             [bytes([n]) * MIB for n in range(20)],
             "the row group 0 of .* unpacked, more than a quarter of this machine's",
         ),
-        ([bytes(2 * MIB)] * 1000, "the column image of .* a fixed share of this machine's memory"),
+        ([bytes(2 * MIB)] * 200, "the column image of .* a fixed share of this machine's memory"),
     ],
     ids=["many zeros", "one value again and again"],
 )

@@ -50,24 +50,20 @@ def test_fewer_processes_than_devices_are_refused(monkeypatch: pytest.MonkeyPatc
 
 
 WAITING = """
-import time
+import sys, time
 from vantage.training.computing.launch import _ending_with_first
 with _ending_with_first():
-    time.sleep(60)
+    time.sleep(float(sys.argv[1]))
 """
 
 
 @pytest.mark.parametrize("orphan", [False, True])
 def test_a_process_that_waits_for_the_others_ends_if_the_first_has_died(orphan: bool) -> None:
-    first = os.getpid() if not orphan else 1
+    """It looks once a second: three times while the first lives."""
+    first, seconds, status = (1, "60", 143) if orphan else (os.getpid(), "3.5", 0)
     path = {"PYTHONPATH": str(Path(vantage.__file__).parents[1]), launch._FIRST: str(first)}
-    with subprocess.Popen([sys.executable, "-c", WAITING], env={**os.environ, **path}) as process:
-        try:
-            assert process.wait(timeout=40 if orphan else 10) == 143 and orphan
-        except subprocess.TimeoutExpired:
-            assert not orphan
-        finally:
-            process.kill()
+    process = subprocess.run([sys.executable, "-c", WAITING, seconds], env={**os.environ, **path}, timeout=50)
+    assert process.returncode == status
 
 
 def test_the_processes_that_are_started_know_the_first(monkeypatch: pytest.MonkeyPatch) -> None:

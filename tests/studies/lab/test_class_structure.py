@@ -1,8 +1,13 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 
-from vantage.studies.lab import ENTRIES, Arm
+from vantage.data import labels_of
+from vantage.memory import LabeledBank
+from vantage.studies.lab import ENTRIES, Arm, ImageSets
+from vantage.studies.lab.entries.interclr_arms import with_true_classes
 from vantage.studies.lab.measures.class_structure import commonest, stale_labels, true_mates
 
 
@@ -28,10 +33,19 @@ def test_every_arm_of_interclr_continues_one_base_whose_rows_are_clustered_anew(
         for cell in e.runnable_cells
         if isinstance(cell.experiment, Arm) and cell.experiment.start
     ]
-    assert len(entries) == 11 and len(set(arms)) == 20
+    assert len(entries) == 11 and len(set(arms)) == 24
     (base,) = {arm.start for arm in arms}
     assert base is not None
     memories = {arm.run.branches[0].memory for arm in arms}
     assert base.run.branches[0].memory not in memories
-    assert {(arm.run.epochs, arm.run.monitoring.keep_every) for arm in arms} == {(2, 0), (6, 1)}
-    assert {type(memory).__name__ for memory in memories} == {"ClusteredBank", "ReclusteredBank"}
+    assert {(arm.run.epochs, arm.run.monitoring.keep_every) for arm in arms} == {(2, 0), (6, 1), (12, 0)}
+    assert {type(memory).__name__ for memory in memories} == {"ClusteredBank", "ReclusteredBank", "LabeledBank"}
+
+
+def test_the_control_of_interclr_has_the_true_classes_as_clusters(shared_data: Path) -> None:
+    """Training images are sorted by class, with equally many of each."""
+    control = with_true_classes(0.5)
+    sets = ImageSets({control.images: str(shared_data / "tiny-imagenet-50.tar.gz")})
+    train = sets.split(control.images, control.run.data).train
+    (memory,) = {branch.memory for branch in control.run.branches if isinstance(branch.memory, LabeledBank)}
+    assert torch.equal(memory.build(len(train), 2).label[:, 0], labels_of(train))
