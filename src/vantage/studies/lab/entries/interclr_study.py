@@ -10,6 +10,7 @@ from vantage.studies.lab.entries.interclr_arms import (
     LONGER,
     NEVER,
     SCALE,
+    SHORT,
     arm,
     commands,
     longer,
@@ -28,7 +29,7 @@ from vantage.studies.lab.panel import Panel
 __all__ = ["ENTRIES"]
 
 LINEAR, KNN, STALE, FALSE = "linear-cached", "knn", "stale labels", "false negatives, all"
-_ONLINE, _SEMI_HARD = with_weight(0.5), arm(interclr_semi_hard(32))
+_ONLINE, _SEMI_HARD = with_weight(0.5, SHORT), arm(interclr_semi_hard(32))
 
 _LABELS = ("online", "offline", "never again")
 

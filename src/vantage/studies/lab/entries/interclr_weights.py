@@ -28,15 +28,6 @@ LINEAR, KNN = "linear-cached", "knn"
 _LAMBDAS = {"λ 0": 0.0, "λ .25": 0.25, "λ .5": 0.5, "λ .75": 0.75, "λ 1": 1.0}
 _WEIGHTED = {name: with_weight(weight) for name, weight in _LAMBDAS.items()}
 _CLASSES = {f"true classes, {name}": _LAMBDAS[name] for name in ("λ .5", "λ .75")}
-_LONG = 12
-"""Epochs of the longest branches, six times those of the others."""
-_NAMES = ("λ 1", "λ .5", "true classes, λ .5")
-_ARMS = (_WEIGHTED["λ 1"], _WEIGHTED["λ .5"], with_true_classes(0.5))
-_LONGER = {
-    f"{name}, {_LONG} epochs": replace(one, run=replace(one.run, epochs=_LONG))
-    for name, one in zip(_NAMES, _ARMS, strict=True)
-}
-_WITHIN, _CLUSTERED, _PERFECT = _LONGER
 _CONTROL = "a control with labels, which pretraining does not have: what perfect clusters would give"
 
 _THREE_WEIGHTS = ("interclr_intra_only", "interclr_weighted", "interclr_weighted --set branches.0.weight=Constant(0.0)"
@@ -91,7 +82,6 @@ FIGURE_8 = Entry(
             for name, one in _WEIGHTED.items()
         ),
         *(Cell(name, with_true_classes(weight), (ProtocolAccuracy(),)) for name, weight in _CLASSES.items()),
-        *(Cell(name, one, (ProtocolAccuracy(),)) for name, one in _LONGER.items()),
     ),
     claims=(
         Claim("1", "λ .75 is best", "App. C", (Highest("λ .75", ("λ 0", "λ .25", "λ .5", "λ 1")),), ("VOC07",), LINEAR,
@@ -106,13 +96,6 @@ FIGURE_8 = Entry(
         Claim("b", "true classes are above clusters, at the same λ", "ours",
             tuple(Beats(name, name.removeprefix("true classes, ")) for name in _CLASSES), (), LINEAR, True,
             note=_CONTROL),
-        Claim("c", f"in branches of {_LONG} epochs, true classes add to the contrast within images", "ours",
-            (Beats(_PERFECT, _WITHIN),), (), LINEAR, True,
-            note="claim a with six times the images: whether branches are too short for any clusters to show"),
-        Claim("d", f"in branches of {_LONG} epochs, clusters do so too", "ours", (Beats(_CLUSTERED, _WITHIN),), (),
-            LINEAR, True),
-        Claim("e", f"in branches of {_LONG} epochs, true classes are above clusters", "ours",
-            (Beats(_PERFECT, _CLUSTERED),), (), LINEAR, True, note=_CONTROL),
     ),
     gate=GATE,
     scale=f"{SCALE}; random negatives, no margin",
@@ -122,7 +105,6 @@ FIGURE_8 = Entry(
         Panel(LINEAR, {"clusters": _LAMBDAS, "true classes": _CLASSES}, "λ", paper_columns=("VOC07",),
             paper_label="VOC07, SVM, mAP (%)", reference_lines=("base",)),
         Panel(KNN, {"clusters": _LAMBDAS, "true classes": _CLASSES}, "λ", reference_lines=("base",)),
-        Panel(LINEAR, {"": (*_NAMES, *_LONGER)}, reference_lines=("base",)),
     ),
 )
 
