@@ -24,6 +24,7 @@ __all__ = [
     "RARE_MATES",
     "SCALE",
     "SHORT",
+    "SHORTLY",
     "arm",
     "commands",
     "longer",
@@ -34,8 +35,7 @@ __all__ = [
 ]
 
 _BASE_EPOCHS, SHORT, _LONG = 12, 2, 12
-"""Epochs of the base, of branches that differ in negatives, labels or margins, and of branches that differ in λ: in two
-epochs true classes in place of clusters cannot be told from clusters (λ .5: +.16 points, 95 % interval −.07 to .40)."""
+"""Epochs of the base, of branches that differ in negatives, labels or margins, and of branches that differ in λ."""
 
 LONGER = 6
 """Epochs of the branches that are judged after each epoch."""
@@ -86,6 +86,8 @@ SCALE = (
     " warm base's rows; one view, τ .1"
 )
 """What all cells share, in words."""
+SHORTLY = f"{SCALE}; two epochs, in which even true classes could not be told from clusters (figure 8's control)"
+"""The same for short branches, and how little they can show."""
 RARE_MATES = "about 3 % of the mates are of the image's own class; chance is 2 % (figure 6a)"
 """Why claims that need mates of one class fail at this scale, as measured on the clusters."""
 
