@@ -68,18 +68,47 @@ ROOMS = (
 )
 """The modules whose public names are names of `vantage`: the recipes, then the others from the lowest layer up."""
 
+_OF_VERBS = {
+    "analyse": "studies.analyse",
+    "benefit": "studies.benefit.measure_benefit",
+    "compare": "evaluate.compare.comparison.compare",
+    "convert": "frozen.convert.convert",
+    "demo": "train",
+    "describe": "composition.printing.as_python",
+    "export": "frozen.export.backbone.export",
+    "find": "curation",
+    "pretrain": "train",
+    "reproduce": "studies.lab",
+    "shots": "evaluate.protocols.svm.shots.read_shots",
+}
+"""What does in Python what a verb of the terminal does, if `vantage` has no such name."""
+
 _MODULES = frozenset(module.name for module in iter_modules(__path__))  # noqa: F405
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:  # `from vantage import draws`, or `vantage.functional` without an import of its own
         return import_module(f"vantage.{name}")
-    for room in () if name.startswith("_") else ROOMS:
+    if name.startswith("_"):  # Python and its tools ask for many, which need no hint
+        raise AttributeError(f"module 'vantage' has no attribute {name!r}")
+    for room in ROOMS:
         module = import_module(f"vantage.{room}")
         if name in module.__all__:
             globals()[name] = getattr(module, name)
             return globals()[name]
-    raise AttributeError(f"module 'vantage' has no attribute {name!r}")
+    raise AttributeError(f"module 'vantage' has no attribute {name!r}{_hint(name)}")
+
+
+def _hint(name: str) -> str:
+    """The name that was probably meant: of `vantage`, or of a module that a script often needs as well."""
+    if name in _OF_VERBS:
+        return f"; did you mean vantage.{_OF_VERBS[name]}?"
+    from vantage.composition.suggest import did_you_mean
+
+    names = {f"vantage.{known}" for room in ROOMS for known in import_module(f"vantage.{room}").__all__}
+    for room in ("curation", "evaluate", "functional"):
+        names |= {f"vantage.{room}.{known}" for known in import_module(f"vantage.{room}").__all__}
+    return did_you_mean(name, sorted(names), "; dir(vantage) lists its names")
 
 
 def __dir__() -> list[str]:

@@ -19,12 +19,14 @@ def did_you_mean(word: str, names: Iterable[str], otherwise: str = "") -> str:
     by_plain = {name.lstrip("-"): name for name in names}  # all flags share the dashes, so they are not compared
     near = [name for name in names if name.lower() == word.lower()] or [name for name in names if _last(name) == last]
     near = near or [by_plain[name] for name in difflib.get_close_matches(plain, by_plain, 1, _CLOSE)]
+    near = near or [name for name in names if _last(name).lower() == last.lower()]
     near = near or [name for name in names if sorted(_last(name)) == sorted(last)]  # letters in another order
     if not near:
         ends = difflib.get_close_matches(last, {_last(name) for name in names}, 1, _CLOSE)
         near = [name for name in names if ends and _last(name) == ends[0]]
     if not near and len(plain) > 2:
         near = sorted((name for name in names if name.lstrip("-").startswith(plain)), key=len)
+        near = near or sorted((name for name in names if _last(name).startswith(plain)), key=len)
     if not near:  # a typing error seldom changes the first letter
         same_start = [name for name in by_plain if name[:1] == plain[:1]]
         near = [by_plain[name] for name in difflib.get_close_matches(plain, same_start, 1, _LESS_CLOSE)]
