@@ -19,6 +19,7 @@ from vantage.errors import UserError
 from vantage.frozen.encoder import FrozenEncoder, random_encoder
 from vantage.frozen.export.backbone import Format, export, export_backbone
 
+LOAD = "from safetensors.torch import load_file"
 WITHOUT_NAME = ResNet(50, groups=2, width_per_group=16)
 RESNETS = [
     ResNet(18, small=True, stem_stride=2),
@@ -68,6 +69,22 @@ def check(backbone: Backbone, to: Format, folder: Path, channels: int = 3) -> to
     state = model_from(metadata["how"], folder).state_dict()
     assert all(torch.equal(tensor, state[name]) for name, tensor in model.state_dict().items())
     return model
+
+
+@pytest.mark.parametrize(
+    ("to", "backbone", "imports"),
+    [
+        ("safetensors", Convolutions((8, 16)), [LOAD, "from vantage.encoders import Convolutions"]),
+        ("timm", ResNet(18), ["import timm", LOAD]),
+        ("torchvision", ResNet(18, small=True), ["import torch", "import torchvision", LOAD]),
+    ],
+)
+def test_the_lines_begin_with_the_imports_that_they_need(
+    to: Format, backbone: Backbone, imports: list[str], tmp_path: Path
+) -> None:
+    result = export_backbone(encoder(backbone), to, tmp_path / "backbone.safetensors")
+    assert result.how.splitlines()[: len(imports) + 1] == [*imports, ""]
+    assert "import" not in result.how.split("\n\n", 1)[1]
 
 
 @pytest.mark.parametrize("to", ["torchvision", "timm", "safetensors"])

@@ -7,10 +7,12 @@ __all__ = ["block_name", "check_width", "loading_script", "plain_name", "stem_li
 
 
 def loading_script(library: str, build: list[str], file: str) -> str:
-    """The whole script: `build` makes `model` with a library, then the file is loaded."""
-    imports = ["import torch"] + ([f"import {library}"] if library != "torch" else [])
+    """The whole script: `build` makes `model` with a library, which the line `library` imports; then the file is
+    loaded."""
+    torch = ["import torch"] if any("torch.nn." in line for line in build) else []
+    imports = sorted([*torch, library, "from safetensors.torch import load_file"], key=lambda line: line[:4] == "from")
     loading = [f"model.load_state_dict(load_file({file!r}), strict=True)", "model.eval()"]
-    return "\n".join([*imports, "from safetensors.torch import load_file", "", *build, *loading]) + "\n"
+    return "\n".join([*imports, "", *build, *loading]) + "\n"
 
 
 def check_width(choice: ResNet, library: str) -> None:

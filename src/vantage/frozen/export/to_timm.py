@@ -25,4 +25,4 @@ def timm_script(choice: Backbone | None, file: str) -> str:
             build = [network, *stem_lines(choice)]
         case _:
             raise UserError(f"timm has no network for {choice!r}: export it to safetensors, onnx or torch")
-    return loading_script("timm", build, file)
+    return loading_script("import timm", build, file)

@@ -22,4 +22,4 @@ def torchvision_script(choice: Backbone | None, file: str) -> str:
             f"model = torchvision.models.resnet.ResNet(torchvision.models.resnet.{block}, {layers},"
             f" groups={choice.groups}, width_per_group={choice.width_per_group})"
         )
-    return loading_script("torchvision", [build, "model.fc = torch.nn.Identity()", *stem_lines(choice)], file)
+    return loading_script("import torchvision", [build, "model.fc = torch.nn.Identity()", *stem_lines(choice)], file)

@@ -15,5 +15,4 @@ def vantage_script(choice: Backbone | None, file: str) -> str:
         raise UserError(
             f"{choice!r} is not a backbone that Vantage builds: save `encoder.backbone.state_dict()` yourself"
         )
-    build = [f"from vantage.encoders import {kind.__name__}", f"model = {choice!r}.build()"]
-    return loading_script("torch", build, file)
+    return loading_script(f"from vantage.encoders import {kind.__name__}", [f"model = {choice!r}.build()"], file)
