@@ -10,7 +10,9 @@ def loading_script(library: str, build: list[str], file: str) -> str:
     """The whole script: `build` makes `model` with a library, which the line `library` imports; then the file is
     loaded."""
     torch = ["import torch"] if any("torch.nn." in line for line in build) else []
-    imports = sorted([*torch, library, "from safetensors.torch import load_file"], key=lambda line: line[:4] == "from")
+    imports = sorted(
+        [*torch, library, "from safetensors.torch import load_file"], key=lambda line: (line[0] != "i", line)
+    )
     loading = [f"model.load_state_dict(load_file({file!r}), strict=True)", "model.eval()"]
     return "\n".join([*imports, "", *build, *loading]) + "\n"
 
