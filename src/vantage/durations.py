@@ -1,8 +1,17 @@
 """Durations and times of day in words."""
 
+import math
 import time
 
-__all__ = ["clock", "duration", "in_minutes"]
+from vantage.errors import UserError
+
+__all__ = ["check_minutes", "clock", "duration", "in_minutes"]
+
+
+def check_minutes(minutes: float, what: str) -> None:
+    """Raises `UserError`, which begins with `what`, unless the number of minutes is finite and above 0."""
+    if not 0 < minutes < math.inf:
+        raise UserError(f"{what}: give a finite number of minutes above 0")
 
 
 def duration(seconds: float) -> str:

@@ -153,7 +153,7 @@ def test_mistakes_are_one_sentence(run: Path, tmp_path: Path) -> None:
     [
         ({"run": 3}, "run is 3: give the folder of a run"),
         ({"minutes": "ten"}, "minutes is 'ten': give a number above 0"),
-        ({"minutes": 0}, "a plan for 0.0 minutes was asked for: give a number above 0"),
+        ({"minutes": 0}, "a plan for 0.0 minutes was asked for: give a finite number of minutes above 0"),
         ({"minutes": 1, "folder": 5}, "folder is 5: give a path"),
         ({"network": "first"}, "network is 'first': give the number of a network"),
         ({"network": 4}, "network 4 was asked for, but the run trained 1"),

@@ -176,7 +176,7 @@ def test_too_few_images_or_minutes_are_refused_in_words() -> None:
     with pytest.raises(UserError, match=r"ResNet\(depth=50.*sees 0\.\d images/s.*smaller network"):
         plan(SMALL, 5.0, backbone="resnet50", size=224, measure=Pace(50.0))
     for minutes in (0.0, -1.0, float("inf"), float("nan")):
-        with pytest.raises(UserError, match="give a number above 0"):
+        with pytest.raises(UserError, match="give a finite number of minutes above 0"):
             plan(SMALL, minutes, measure=Pace())
 
 

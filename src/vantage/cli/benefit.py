@@ -8,7 +8,7 @@ from vantage.cli.printing.console import INTERRUPTED, Console
 from vantage.cli.reading.arguments import Command, Word, read
 from vantage.cli.reading.options import ComputeOptions, ImageOptions, NetworkOptions, RunOrWeights
 from vantage.cli.reading.out_files import check_folder
-from vantage.errors import UserError
+from vantage.durations import check_minutes
 
 __all__ = ["benefit"]
 
@@ -58,8 +58,8 @@ def benefit(words: list[str], console: Console) -> int:
         command, words, RunOrWeights, ImageOptions, BenefitOptions, NetworkOptions, ComputeOptions
     )
     folder = check_folder(Path(options.out) if options.out else run.home / "benefit")
-    if options.minutes is not None and not options.minutes > 0:
-        raise UserError(f"--minutes {options.minutes:g}: give a number above 0")
+    if options.minutes is not None:
+        check_minutes(options.minutes, f"--minutes {options.minutes:g}")
     from vantage.studies import benefit as study
 
     budget = study.Budget(options.epochs, options.batch_size, options.learning_rates)

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from vantage.data import Source
-from vantage.durations import clock, duration, in_minutes
+from vantage.durations import check_minutes, clock, duration, in_minutes
 from vantage.encoders import Backbone, backbone_named
-from vantage.errors import TimeTooShort, UserError
+from vantage.errors import TimeTooShort
 from vantage.planning.measured_rungs import (
     LONGER,
     MOST_EPOCHS,
@@ -77,8 +77,7 @@ def make_plan(
     began; if omitted, they begin now.
     """
     options, start = options or PlanOptions(), time.monotonic() if start is None else start
-    if not 0 < minutes < math.inf:
-        raise UserError(f"a plan for {minutes} minutes was asked for: give a number above 0")
+    check_minutes(minutes, f"a plan for {minutes} minutes was asked for")
 
     def seconds_left() -> float:
         return 60 * minutes - (time.monotonic() - start)

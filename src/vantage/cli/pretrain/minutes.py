@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from vantage.cli.printing.console import Console
 from vantage.cli.reading.images import look_at
+from vantage.durations import check_minutes
 from vantage.errors import UserError
 from vantage.machine.launchers import is_one_of_several
 
@@ -78,8 +79,7 @@ def plan_run(minutes: float, options: "PlanOptions", early: "Run", console: Cons
                 " name a recipe and --epochs"
             )
         return decode(json.loads(os.environ[_PLAN]), Run)
-    if not 0 < minutes < math.inf:
-        raise UserError(f"--minutes {minutes:g}: give a number above 0")
+    check_minutes(minutes, f"--minutes {minutes:g}")
     source = _open(early, options, console)
     console.note("measuring the speed of this machine on these images")
     with counting(console.progress(), "decoding images") as report:

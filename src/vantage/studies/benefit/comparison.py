@@ -17,7 +17,7 @@ from vantage.curation import find_leaks, write_findings
 from vantage.data.sources.names import text_of
 from vantage.data.sources.source import Source
 from vantage.data.splits import LabeledSplit, train_and_test
-from vantage.durations import clock, duration
+from vantage.durations import check_minutes, clock, duration
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate import FineTune, LinearCached
@@ -66,6 +66,8 @@ def measure_benefit(
     again, and an interrupted comparison continues with the same epochs. Raises `UserError` if the images are not
     suitable, if the minutes do not suffice, or if the folder holds another comparison.
     """
+    if minutes is not None:
+        check_minutes(minutes, f"minutes is {minutes}")
     with only_writer(folder, "comparing in"):
         comparison = _Comparison(run, images, test, folder, plan, others, network, work or Work())
         result = comparison.result(None if minutes is None else 60 * minutes)
