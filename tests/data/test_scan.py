@@ -37,7 +37,8 @@ def test_bad_images_are_listed(workers: int, tmp_path: Path) -> None:
     )
     lines = result.listing.read_text().splitlines()
     assert len(lines) == 3 and lines[0] == "0000.jpg\tthe file is empty"
-    assert result.summary() == f"3 of 600 images (0.50%) cannot be read; they are listed in {result.listing}"
+    names = "0000.jpg, 0299.jpg, 0599.jpg"
+    assert result.summary() == f"3 of 600 images (0.50%) cannot be read: {names}; reasons are in {result.listing}"
     assert reports[-1] == (600, 600)
     rest = readable(source, result)
     assert isinstance(rest, SourceSubset) and len(rest) == 597 and rest.name(0) == "0001.jpg"
@@ -46,11 +47,34 @@ def test_bad_images_are_listed(workers: int, tmp_path: Path) -> None:
 
 
 def test_too_many_are_no_accident(tmp_path: Path) -> None:
-    source = open_source(folder(tmp_path / "a", 100, {3: b"", 4: b""}), cache=tmp_path / "c")
+    source = open_source(folder(tmp_path / "a", 400, dict.fromkeys(range(3, 8), b"")), cache=tmp_path / "c")
     result = scan(source, cache=tmp_path / "c")
-    with pytest.raises(DataError, match=r"2 of 100 images \(2.00%\).*more than the 1% that may be skipped"):
+    names = "0003.jpg, 0004.jpg, 0005.jpg and 2 more; reasons are in "
+    with pytest.raises(DataError, match=r"5 of 400 images \(1.25%\).*more than the 1% that may be skipped: " + names):
         readable(source, result)
-    assert len(readable(source, result, limit=0.02)) == 98
+    assert len(readable(source, result, limit=0.02)) == 395
+
+
+@pytest.mark.parametrize("bad", [1, 3])
+def test_three_bad_images_do_not_stop_a_small_set(bad: int, tmp_path: Path) -> None:
+    source = open_source(folder(tmp_path / "a", 20, dict.fromkeys(range(bad), b"")), cache=tmp_path / "c")
+    result = scan(source, cache=tmp_path / "c")
+    assert len(readable(source, result)) == 20 - bad and all(image.name in result.summary() for image in result.bad)
+    with pytest.raises(DataError, match="0000.jpg: the file is empty.*--on-bad-image skip"):
+        readable(source, result, "stop")
+
+
+@pytest.mark.parametrize(
+    ("images", "bad", "words"),
+    [
+        (20, 4, r"4 of 20 images \(20.00%\) cannot be read, more than the 3 that may be skipped: 0000.jpg, "),
+        (2, 2, r"2 of 2 images \(100.00%\) cannot be read: 0000.jpg, 0001.jpg.*name other images"),
+    ],
+)
+def test_more_than_three_or_all_stop_a_small_set(images: int, bad: int, words: str, tmp_path: Path) -> None:
+    source = open_source(folder(tmp_path / "a", images, dict.fromkeys(range(bad), b"")), cache=tmp_path / "c")
+    with pytest.raises(DataError, match=words):
+        readable(source, scan(source, cache=tmp_path / "c"))
 
 
 def test_a_clean_source_is_left_as_it_is(tmp_path: Path) -> None:
@@ -97,7 +121,7 @@ def test_a_cache_that_cannot_be_written_costs_time_and_the_list(tmp_path: Path) 
     (tmp_path / "photos" / "b.png").write_bytes(b"no image")
     (tmp_path / "cache").write_bytes(b"a file in the way")
     result = scan(open_source(tmp_path / "photos", cache=tmp_path / "cache"), cache=tmp_path / "cache")
-    assert result.summary() == "2 of 2 images (100.00%) cannot be read; the first are a.png, b.png"
+    assert result.summary() == "2 of 2 images (100.00%) cannot be read: a.png, b.png"
 
 
 def test_two_processes_share_the_images(tmp_path: Path) -> None:

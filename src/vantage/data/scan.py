@@ -24,6 +24,8 @@ OnBadImage = Literal["skip", "stop"]
 
 _VERSION = 1
 _CHUNK = 256
+_A_FEW = 3
+"""So many unreadable images are skipped however small the set is: one among forty photographs is an accident."""
 
 
 @dataclass(frozen=True)
@@ -52,12 +54,20 @@ class Scan:
 
     def summary(self) -> str:
         """One line for people."""
+        return f"{self.count()}: {self.names()}" if self.bad else self.count()
+
+    def count(self) -> str:
+        """How many images cannot be read, in words."""
         if not self.bad:
             return f"all {self.images:,} images can be read"
-        share = f"{len(self.bad) / self.images:.2%}"
-        first = ", ".join(image.name for image in self.bad[:5])  # for when the cache cannot be written
-        where = f"they are listed in {self.listing}" if self.listing.exists() else f"the first are {first}"
-        return f"{len(self.bad):,} of {self.images:,} images ({share}) cannot be read; {where}"
+        return f"{len(self.bad):,} of {self.images:,} images ({len(self.bad) / self.images:.2%}) cannot be read"
+
+    def names(self) -> str:
+        """The first images that cannot be read, and the file that lists all of them."""
+        names = [image.name for image in self.bad[:_A_FEW]]
+        more = f" and {len(self.bad) - len(names):,} more" if len(self.bad) > len(names) else ""
+        where = f"; reasons are in {self.listing}" if self.listing.exists() else ""  # not if the cache is read-only
+        return f"{', '.join(names)}{more}{where}"
 
 
 def scan(
@@ -96,8 +106,9 @@ def scan(
 def readable(source: Source, result: Scan, policy: OnBadImage = "skip", limit: float = 0.01) -> Source:
     """The source without its unreadable images.
 
-    The policy `skip` leaves them out, unless their share is above `limit`; `stop` allows none. Raises `DataError`
-    naming the file that lists them. The remaining images are renumbered from 0.
+    The policy `skip` leaves them out, unless they are more than three and their share is above `limit`, or no image is
+    left; `stop` allows none. Raises `DataError` naming the first and the file that lists them. The remaining images are
+    renumbered from 0.
     """
     if result.images != len(source):
         raise DataError(f"the scan tried {result.images} images, but the source holds {len(source)}. Scan it again")
@@ -108,9 +119,13 @@ def readable(source: Source, result: Scan, policy: OnBadImage = "skip", limit: f
         raise DataError(
             f"{result.summary()}. {first}. Repair or remove them, or train without them (--on-bad-image skip)"
         )
-    if len(result.bad) > limit * result.images:
+    if len(result.bad) == result.images:
+        raise DataError(f"{result.summary()}. {first}. Repair them, or name other images")
+    if len(result.bad) > max(limit * result.images, _A_FEW):
+        most = f"{limit:.0%}" if limit * result.images > _A_FEW else f"{_A_FEW}"
         raise DataError(
-            f"{result.summary()}, more than the {limit:.0%} that may be skipped. {first}. Repair or remove them"
+            f"{result.count()}, more than the {most} that may be skipped: {result.names()}. {first}. Repair or remove"
+            " them"
         )
     keep = np.ones(len(source), dtype=bool)
     keep[[b.number for b in result.bad]] = False

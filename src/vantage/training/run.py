@@ -27,7 +27,8 @@ class Data:
     picks a part of it."""
 
     on_bad_image: Literal["skip", "stop"] = "skip"
-    """What to do about unreadable images: train without them (unless they exceed 1 %), or stop at once."""
+    """What to do about unreadable images: train without them (unless they exceed 1 % and are more than three), or stop
+    at once."""
 
     num_workers: int = 2
     """Processes that decode images, for sets that are streamed: of several image sizes, or too large to keep."""

@@ -51,8 +51,8 @@ def transfer(
 
     A set of `sets` that cannot be used is an error, raised before anything is evaluated. A set of the `suite`
     (`available_sets`) that cannot be opened, or has only one class, is named in the table with the reason, and so is
-    any set that the protocol cannot evaluate. Unreadable images are left out, up to 1 % of a set; with more, or with
-    any if `on_bad_image` is "stop", the set cannot be used. Finished results are kept under
+    any set that the protocol cannot evaluate. Unreadable images are left out, up to 1 % of a set or three of them;
+    with more, or with any if `on_bad_image` is "stop", the set cannot be used. Finished results are kept under
     `run_folder`/evaluations/transfer, a file for each set and encoder, and are read from there as long as the versions
     of the libraries stay the same.
 
