@@ -3,14 +3,18 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 
 from markupsafe import Markup
 
 from vantage.facts.run_facts import RunFacts
-from vantage.report.drawing import Line, Zone, chart
+from vantage.report.drawing import Band, Line, Zone, chart
 from vantage.training.watching.monitor import SMALLEST_DEVIATION, smallest_rank
 
 __all__ = ["Chart", "curves"]
+
+_MOST_LINES = 4
+"""So many branches have a line each; the lines of more would cover one another."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,8 @@ class Chart:
     """The SVG."""
     legend: tuple[Line, ...] = ()
     """Its lines, if they are not one for each run."""
+    band: Band | None = None
+    """Its band, for the legend."""
 
 
 _CURVES = (
@@ -44,20 +50,37 @@ _CURVES = (
 
 def curves(runs: Sequence[RunFacts]) -> list[Chart]:
     """The charts of the numbers that at least one run recorded. Each has a line for each run; on the page of a single
-    run, also one for each branch that recorded the number (`loss.0`, `rank.1`)."""
+    run, also one for each branch that recorded the number (`loss.0`, `rank.1`), or a band of more than four."""
     charts = []
     for key, title, about in _CURVES:
         lines = [Line(facts.name, _points(facts, key), number) for number, facts in enumerate(runs)]
         branches = _branches(runs[0], key) if len(runs) == 1 else []
         if branches and key == "loss":
-            lines = [replace(lines[0], name="weighted sum"), *branches]
             about += " The branches are shown before their weights."
-        elif branches:
-            lines = [replace(lines[0], name="branch 0", number=1), *branches]
-        drawing = chart(title, lines, "epoch", _zone(key, runs))
+        lines, band = _with_branches(lines, branches, key)
+        drawing = chart(title, lines, "epoch", _zone(key, runs), band=band)
         if drawing:
-            charts.append(Chart(title, about, drawing, tuple(lines) if branches else ()))
+            charts.append(Chart(title, about, drawing, tuple(lines) if branches else (), band))
     return charts
+
+
+def _with_branches(lines: list[Line], branches: list[Line], key: str) -> tuple[list[Line], Band | None]:
+    """The lines of a chart, and the band of its branches if they are too many for lines. The only line of a run with
+    branches is the weighted sum of their losses, or the number of the first branch."""
+    if not branches:
+        return lines, None
+    if key == "loss":
+        lines = [replace(lines[0], name="weighted sum")]
+    else:
+        branches, lines = [replace(lines[0], name="branch 0", number=1), *branches], []
+    if len(branches) <= _MOST_LINES:
+        return [*lines, *branches], None
+    values: dict[float, list[float]] = {}
+    for epoch, value in sorted(point for branch in branches for point in branch.points):
+        values.setdefault(epoch, []).append(value)
+    band = Band(f"range of {len(branches)} branches", [(epoch, min(of), max(of)) for epoch, of in values.items()], 1)
+    mean = Line(f"mean of {len(branches)} branches", [(epoch, fmean(of)) for epoch, of in values.items()], 1)
+    return lines or [mean], band
 
 
 def _branches(facts: RunFacts, key: str) -> list[Line]:

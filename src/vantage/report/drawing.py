@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-__all__ = ["HEIGHT", "WIDTH", "Line", "Zone", "chart", "ticks"]
+__all__ = ["HEIGHT", "WIDTH", "Band", "Line", "Zone", "chart", "ticks"]
 
 Number = int | float
 
@@ -30,6 +30,18 @@ class Line:
 
 
 @dataclass(frozen=True)
+class Band:
+    """The range of several curves, as an area behind the lines."""
+
+    name: str
+    """What it is the range of."""
+    points: Sequence[tuple[Number, Number, Number]]
+    """Finite points (x, lowest, highest), in order of x."""
+    number: int = 0
+    """Determines its color, as a line's number does."""
+
+
+@dataclass(frozen=True)
 class Zone:
     """A highlighted band of values."""
 
@@ -41,21 +53,32 @@ class Zone:
     """What the band means."""
 
 
-def chart(title: str, lines: Sequence[Line], across: str, zone: Zone | None = None, log: bool = False) -> Markup:
-    """A chart of curves over common axes, which also include the zone. With `log`, both axes are logarithmic, points at
-    0 or below are left out, and the zone is given in logarithms. Empty if no line has a point."""
+def chart(
+    title: str,
+    lines: Sequence[Line],
+    across: str,
+    zone: Zone | None = None,
+    log: bool = False,
+    band: Band | None = None,
+) -> Markup:
+    """A chart of curves over common axes, which also include the zone and the band. With `log`, both axes are
+    logarithmic, points at 0 or below are left out, and the zone is given in logarithms (there is no band then). Empty
+    if no line has a point."""
     scaled_lines = [_scale(line, log) for line in lines]
     scaled_lines = [line for line in scaled_lines if line.points]
     if not scaled_lines:
         return Markup("")
     across_axis = _Axis.around([x for line in scaled_lines for x, _ in line.points], _LEFT, WIDTH - _RIGHT, 0.0)
     heights = [y for line in scaled_lines for _, y in line.points] + ([zone.low, zone.high] if zone else [])
+    heights += [y for _, *ends in band.points for y in ends] if band else []
     up_axis = _Axis.around(heights, HEIGHT - _BOTTOM, _TOP, 0.06, None if zone is None else zone.low)
     parts = [Markup(f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">')]
-    parts.append(Markup("<title>{}</title>").format(_in_words(title, lines, across)))
+    parts.append(Markup("<title>{}</title>").format(_in_words(title, lines, across, band)))
     if zone is not None:
         parts.append(_zone(zone, up_axis))
     parts += _axes(across_axis, up_axis, across, log)
+    if band is not None and band.points:
+        parts.append(_area(band, across_axis, up_axis))
     parts += (_curve(line, across_axis, up_axis) for line in scaled_lines)
     if zone is not None:  # over the curves, which may cross it
         parts.append(_zone_name(zone, up_axis))
@@ -141,6 +164,14 @@ def _curve(line: Line, across: _Axis, up: _Axis) -> Markup:
     return Markup(f'<g class="curve {kind}">') + name + Markup(f'<path d="{path}"/>') + dot + Markup("</g>")
 
 
+def _area(band: Band, across: _Axis, up: _Axis) -> Markup:
+    above = [f"{across(x):.1f} {up(high):.1f}" for x, _, high in band.points]
+    below = [f"{across(x):.1f} {up(low):.1f}" for x, low, _ in reversed(band.points)]
+    name = Markup("<title>{}</title>").format(band.name)
+    path = Markup('<path d="M{}Z"/>').format("L".join([*above, *below]))
+    return Markup(f'<g class="band run-{band.number % 6}">') + name + path + Markup("</g>")
+
+
 def _text(x: Number, y: Number, words: str, anchor: str) -> Markup:
     return Markup('<text x="{:.1f}" y="{:.1f}" text-anchor="{}">{}</text>').format(x, y, anchor, words)
 
@@ -153,12 +184,15 @@ def _number(value: Number, log: bool) -> str:
     return f"{10**value:.3g}"
 
 
-def _in_words(title: str, lines: Sequence[Line], across: str) -> str:
+def _in_words(title: str, lines: Sequence[Line], across: str, band: Band | None) -> str:
     """The chart in words, for readers who cannot see it."""
-    each = (
+    each = [
         f"{line.name}: from {line.points[0][1]:.4g} at {across} {line.points[0][0]:g} "
         f"to {line.points[-1][1]:.4g} at {line.points[-1][0]:g}"
         for line in lines
         if line.points
-    )
+    ]
+    if band is not None and band.points:
+        ends = (f"{low:.4g} to {high:.4g} at {across} {x:g}" for x, low, high in (band.points[0], band.points[-1]))
+        each.append(f"{band.name}: {', '.join(ends)}")
     return f"{title}. {'; '.join(each)}"
