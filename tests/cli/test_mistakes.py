@@ -159,7 +159,7 @@ def test_what_lies_beside_a_path_is_found_in_its_folder_only(tmp_path: Path) -> 
     assert near_path(tmp_path / "photos") == f"; did you mean {tmp_path / 'Photos'}?"
     assert near_path(tmp_path / "Photo", "run.json") == f"; did you mean {tmp_path / 'Photos'}?"
     assert near_path(tmp_path / "Photo", "other.json") == "" == near_path(tmp_path / "nothing")
-    assert near_path(tmp_path / "gone" / "Photos") == ""
+    assert near_path(tmp_path / "gone" / "Photos") == "" and near_path(tmp_path / "Photos") == ": it is a folder"
 
 
 def test_work_needs_a_thread() -> None:

@@ -109,7 +109,7 @@ def test_names_of_checkpoints_fit_as_they_are(resnet: dict[str, Tensor], tmp_pat
     [
         (lambda mark: Bomb(mark), "refused: .*None of it was run"),
         (lambda mark: {"state_dict": {"conv1.weight": torch.zeros(1)}, "args": Bomb(mark)}, "refused: .*GLOBAL"),
-        (lambda mark: torch.nn.Linear(2, 2), "refused"),
+        (lambda mark: torch.nn.Linear(2, 2), r"refused: .*torch.nn.modules.linear.Linear\). None of it was run"),
         (lambda mark: [torch.zeros(1)], "holds no dict of tensors, but list"),
         (lambda mark: {"epoch": 3, "student": {"a": torch.zeros(1)}}, r"name their key with --key \(epoch, stud"),
         (lambda mark: {}, r"\(nothing\)"),
@@ -124,6 +124,20 @@ def test_whatever_is_more_than_tensors_is_refused_and_nothing_runs(content: Any,
         with pytest.raises(UserError, match="is not a safetensors file: convert it first, with `vantage convert"):
             read_weights(file)
         assert not mark.exists() and not (tmp_path / "out.safetensors").exists()
+
+
+def test_a_key_may_lead_through_several_dicts(tmp_path: Path) -> None:
+    file, out = tmp_path / "deep.pth", tmp_path / "out.safetensors"
+    torch.save({"teacher": {"net": {"a": torch.zeros(2)}, "step": 3}, "with.dot": {"b": torch.zeros(2)}}, file)
+    for key, words in (
+        ("teacher", r"no tensors under 'teacher': name their key with --key teacher.NAME \(net, step\)"),
+        ("teacher.nat", "no state dict under 'teacher.nat'"),
+        ("teacher.step.x", "no state dict under"),
+    ):
+        with pytest.raises(UserError, match=words):
+            convert(file, out, key)
+    assert convert(file, out, "teacher.net").names == ("a",)
+    assert convert(file, tmp_path / "other.safetensors", "with.dot").names == ("b",)
 
 
 def test_weights_that_cannot_be_read_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -175,7 +189,10 @@ def test_half_of_a_deeper_network_is_no_backbone(resnet: dict[str, Tensor], tmp_
         backbone_tensors(ResNet(34).build(), resnet, tmp_path)
     with pytest.raises(UserError, match="are of another shape"):
         backbone_tensors(ResNet(18).build(), narrower, tmp_path)
-    with pytest.raises(UserError, match=r"conv1.weight: \(64, 3, 7, 7\) and not \(64, 3, 3, 3\)"):
+    with pytest.raises(
+        UserError,
+        match=r"backbone: 1 is of another shape, such as conv1.weight: \(64, 3, 7, 7\) and not \(64, 3, 3, 3\)",
+    ):
         backbone_tensors(ResNet(18, small=True).build(), resnet, tmp_path)
 
 

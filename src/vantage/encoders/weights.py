@@ -114,14 +114,20 @@ def describe_difference(expected: Mapping[str, Tensor], actual: Mapping[str, Ten
         [name for name in actual if name not in expected],
     )
     other = [name for name in expected if name in actual and expected[name].shape != actual[name].shape]
+    kinds = (
+        (missing, " is missing from it", "s are missing from it"),
+        (surplus, " in it is not needed", "s in it are not needed"),
+    )
     parts = [
-        f"{len(names)} tensors {words}, such as {names[0]}"
-        for names, words in ((missing, "are missing from it"), (surplus, "in it are not needed"))
+        f"{len(names)} tensor{one if len(names) == 1 else several}, such as {names[0]}"
+        for names, one, several in kinds
         if names
     ]
     if other:
         shapes = " and not ".join(str(tuple(state[other[0]].shape)) for state in (actual, expected))
-        parts.append(f"{len(other)} are of another shape, such as {other[0]}: {shapes}")
+        parts.append(
+            f"{len(other)} {'is' if len(other) == 1 else 'are'} of another shape, such as {other[0]}: {shapes}"
+        )
     return "; ".join(parts)
 
 

@@ -23,6 +23,8 @@ __all__ = ["Conversion", "convert"]
 
 _KEYS = ("state_dict", "model", "model_state_dict")
 """Where checkpoints keep the tensors of their network."""
+_ADVICE = " was not an allowed"
+"""What torch's message goes on with after the name that it refused: advice that is not for a reader of this one."""
 
 
 class Conversion(NamedTuple):
@@ -44,8 +46,8 @@ class Conversion(NamedTuple):
 def convert(file: Path, out: Path, key: str = "") -> Conversion:
     """Write the network of a checkpoint that torch pickled to a safetensors file, under plain names.
 
-    `file` holds a state dict, or a dict with one under `key` (if omitted: state_dict, model, or model_state_dict). From
-    a MoCo checkpoint, the query network is written.
+    `file` holds a state dict, or a dict with one under `key` (if omitted: state_dict, model, or model_state_dict);
+    `a.b` is the key b in the dict under a. From a MoCo checkpoint, the query network is written.
 
     Raises `UserError` if the weights-only loader refuses the file, if there are no tensors, or if `out` exists or does
     not end with .safetensors.
@@ -77,10 +79,10 @@ def _load(file: Path) -> Any:
             return torch.load(file, map_location="cpu", weights_only=True)
     except Exception as problem:  # a hostile file may fail in any way
         found = next((line.strip() for line in str(problem).splitlines() if "GLOBAL" in line or "global" in line), "")
+        found = f" ({found.partition(_ADVICE)[0][:160]})" if found else ""
         raise UserError(
-            f"{file} is refused: it is damaged, or holds more than tensors, so that loading it would run code"
-            f"{f' ({found[:160]})' if found else ''}. None of it was run. If you trust it, save its state_dict alone"
-            " with torch.save, and convert that"
+            f"{file} is refused: it is damaged, or holds more than tensors, so that loading it would run code{found}."
+            " None of it was run. If you trust it, save its state_dict alone with torch.save, and convert that"
         ) from problem
 
 
@@ -88,8 +90,8 @@ def _tensors(content: Any, file: Path, key: str) -> dict[str, Tensor]:
     """The state dict in the content of a file."""
     if isinstance(content, Mapping):
         for each in (key,) if key else _KEYS:
-            if isinstance(content.get(each), Mapping):
-                content = content[each]
+            if isinstance(inner := _under(content, each), Mapping):
+                content = inner
                 break
         else:
             if key:
@@ -97,8 +99,17 @@ def _tensors(content: Any, file: Path, key: str) -> dict[str, Tensor]:
         tensors = {name: value for name, value in content.items() if isinstance(value, Tensor)}
         if tensors and all(isinstance(name, str) for name in tensors):
             return tensors
-        raise UserError(f"{file} has no tensors at its top level: name their key with --key ({_list_keys(content)})")
+        where, option = (f"under {key!r}", f"--key {key}.NAME") if key else ("at its top level", "--key")
+        raise UserError(f"{file} has no tensors {where}: name their key with {option} ({_list_keys(content)})")
     raise UserError(f"{file} holds no dict of tensors, but {type(content).__name__}")
+
+
+def _under(content: Mapping[Any, Any], key: str) -> Any:
+    """What is under a key, or under the keys between its dots; None if there is nothing."""
+    first, _, rest = key.partition(".")
+    if key in content or not rest:
+        return content.get(key)
+    return _under(content[first], rest) if isinstance(content.get(first), Mapping) else None
 
 
 def _list_keys(content: Mapping[Any, Any]) -> str:
