@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from vantage.branch import Branch, views_needed
+from vantage.composition.field_types import check_types
 from vantage.composition.fitting import fit_all, parts_of, stretch_all
 from vantage.data.order import WINDOW
 from vantage.encoders import Role
@@ -14,7 +15,6 @@ from vantage.views import ProgressiveResizing, ViewMaker
 
 __all__ = ["Data", "Hardware", "Monitoring", "Run"]
 
-Precision = Literal["32-true", "bf16-mixed", "16-mixed", "64-true"]
 _MOST_WORKERS = 1024  # processes on one machine: a limit for settings from elsewhere
 
 
@@ -27,8 +27,7 @@ class Data:
     picks a part of it."""
 
     on_bad_image: Literal["skip", "stop"] = "skip"
-    """What to do about unreadable images: train without them (unless they exceed 1 % and are more than three), or stop
-    at once."""
+    """Unreadable images: train without them (unless they are more than three and exceed 1 %), or stop at once."""
 
     num_workers: int = 2
     """Processes that decode images, for sets that are streamed: of several image sizes, or too large to keep."""
@@ -73,7 +72,7 @@ class Hardware:
     nodes: int = 1
     """Number of machines."""
 
-    precision: Precision = "bf16-mixed"
+    precision: Literal["32-true", "bf16-mixed", "16-mixed", "64-true"] = "bf16-mixed"
     """Precision of the networks; losses are float32 or better. Without bf16 support, 32-true is used and reported."""
 
     compile: bool = False
@@ -172,8 +171,8 @@ class Run:
     def __post_init__(self) -> None:
         if not isinstance(self.branches, tuple):
             raise UserError(f"Run.branches: expected a tuple, found {type(self.branches).__name__}; write (branch,)")
-        views = views_needed(self.branches)
-        if self.views.count < views:
+        check_types(self)
+        if self.views.count < (views := views_needed(self.branches)):
             raise UserError(f"the branches need {views} views, but the views make {self.views.count}: add a view")
         _at_least(1, "", epochs=self.epochs, batch_size=self.batch_size, accumulate=self.accumulate)
         follows = any(isinstance(part, Adaptive) and part.needs_accuracy for part in parts_of(self.branches))

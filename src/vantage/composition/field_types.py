@@ -1,0 +1,69 @@
+"""Whether the fields of a composition hold what they say: for parts that were made in Python, which checks no types."""
+
+import types
+from dataclasses import fields, is_dataclass
+from functools import cache
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from vantage.composition.conformance import conforms
+from vantage.composition.expression import describe
+from vantage.errors import UserError
+
+__all__ = ["check_types"]
+
+
+def check_types(part: Any, path: str = "") -> None:
+    """Check every field of a part, and of the parts in it, against its type, as settings that are read from a file are.
+
+    Raises `UserError` for the first that does not fit, with its path, what it takes, and what it holds.
+    """
+    hints = _hints(type(part))
+    for f in fields(part):
+        if f.init and f.name in hints:
+            _check(getattr(part, f.name), hints[f.name], f"{path}.{f.name}" if path else f.name)
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    try:
+        return get_type_hints(kind)
+    except NameError:  # the type of a user's part is only imported for type checkers
+        return {}
+
+
+def _check(value: Any, annotation: Any, path: str) -> None:
+    choices = get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,)
+    if isinstance(value, list) and any(get_origin(kind) is tuple for kind in choices):
+        raise UserError(
+            f"{path}: expected {describe(annotation)}, found a list; write a tuple, as in (one, two) or (one,)"
+        )
+    kinds = [kind for kind in choices if _fits(value, kind)]
+    if not kinds:
+        found = f"the class {value.__name__} itself" if isinstance(value, type) else repr(value)
+        raise UserError(
+            f"{path}: expected {describe(annotation)}, found {found if len(found) <= 60 else found[:57] + '…'}"
+        )
+    if isinstance(value, tuple) and (of := get_args(kinds[0])):
+        for number, item in enumerate(value):
+            _check(item, of[0 if of[-1] is Ellipsis else number], f"{path}.{number}")
+    elif is_dataclass(value) and not isinstance(value, type):
+        check_types(value, path)
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    """Whether a value is of a type; for a tuple, whether it is one of as many items. An object that is not a part fits
+    every part's field: it works as long as nothing is saved."""
+    if get_origin(kind) is Literal:
+        return any(type(value) is type(choice) and value == choice for choice in get_args(kind))
+    if get_origin(kind) is tuple:
+        kinds = get_args(kind)
+        return isinstance(value, tuple) and (kinds[-1] is Ellipsis or len(kinds) == len(value))
+    if kind is float:
+        return type(value) in (int, float)
+    if kind in (bool, int, str, type(None)):
+        return type(value) is kind
+    if not isinstance(kind, type):  # Any
+        return True
+    if is_dataclass(value) and not isinstance(value, type):
+        return conforms(type(value), kind)
+    return not (value is None or isinstance(value, (type, bool, int, float, str, tuple, list, dict)))
