@@ -117,7 +117,10 @@ def test_parquet_holds_the_rule(folder: Path, monkeypatch: pytest.MonkeyPatch) -
         ("duplicates run --data photos --out x.txt", "end the name with .csv or .parquet"),
         ("duplicates run --data photos --out x.csv --picture x.jpg", "--picture x.jpg: .* end the name with .png"),
         ("duplicates run --data photos --out x.csv --limit 0", "--limit 0: give a number above 0"),
-        ("duplicates run --data photos --test photos --out x.csv", "the test images are the training images"),
+        (
+            "duplicates run --data photos --test photos --out x.csv",
+            "are the training images: give another test set, or none to find duplicates among the images",
+        ),
         ("outliers run --data photo --out x.csv", "photo does not exist"),
         ("representatives run --data photos --count 33 --out x.csv", "33 representatives of 32 images"),
         ("representatives run --data photos --by cluster --out x.csv", "did you mean clusters"),

@@ -71,7 +71,7 @@ def find_leaks(
     """
     work = work or Work()
     _check_limit(limit)
-    check_apart(source, test)
+    check_apart(source, test, "to find duplicates among the images")
     nearest = leaks(features(encoder, source, work), features(encoder, test, work), work.progress)
     order = nearest.ratio.argsort(stable=True)
     rows = order[nearest.ratio[order] <= limit]

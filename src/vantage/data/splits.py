@@ -111,10 +111,10 @@ class _HasFingerprint(Protocol):
     def fingerprint(self) -> str: ...
 
 
-def check_apart(train: _HasFingerprint, test: _HasFingerprint) -> None:
-    """Raises `UserError` if the test images are the training images."""
+def check_apart(train: _HasFingerprint, test: _HasFingerprint, without: str = "to hold out a fifth") -> None:
+    """Raises `UserError` if the test images are the training images. `without` says what a call without any is for."""
     if train.fingerprint() == test.fingerprint():
-        raise UserError("the test images are the training images: give another test set, or none to hold out a fifth")
+        raise UserError(f"the test images are the training images: give another test set, or none {without}")
 
 
 def hold_out_mask(label: Int[Tensor, "n"], share: float, seed: int) -> Bool[Tensor, "n"]:
