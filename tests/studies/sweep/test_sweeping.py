@@ -132,6 +132,8 @@ def test_fields_that_vary_together_can_become_a_grid(
     assert main((*words, *more)) == 0
     notes = capsys.readouterr().err
     assert "2 points × 1 seed: temperature, weight_decay = 0.2, 0.001; 0.4, 0.1\n" in notes
+    assert main((*words, *more, "--seeds", "5")) == 0
+    assert "2 points × 1 seed (5): temperature" in capsys.readouterr().err  # one seed, not five
     assert main((*words, "--grid", *more)) == 0
     output = capsys.readouterr()
     assert "4 points × 1 seed: temperature, weight_decay = 0.2, 0.001; 0.2, 0.1; 0.4, 0.001; 0.4, 0.1" in output.err

@@ -141,10 +141,11 @@ def _information(options: SweepOptions) -> "HeldOutInformation | None":
 
 
 def _plan(study: "Study") -> str:
-    """How many runs a sweep trains, and its points."""
+    """How many runs a sweep trains, and its points. Seeds that do not count from 0 are named: `--seeds 5` is one."""
     labels, seeds = [point.label for point in study.sweep.points(study.base)], len(study.seeds)
     counts = " × ".join(f"{n} {word}{'s' * (n > 1)}" for n, word in ((len(labels), "point"), (seeds, "seed")))
-    return f"{counts}: {study.sweep.axis} = {'; '.join(labels)}"
+    named = "" if study.seeds == tuple(range(seeds)) else f" ({', '.join(map(str, study.seeds))})"
+    return f"{counts}{named}: {study.sweep.axis} = {'; '.join(labels)}"
 
 
 def _open(

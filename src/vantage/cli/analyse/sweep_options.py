@@ -28,7 +28,7 @@ class SweepOptions:
     one core."""
 
     seeds: tuple[int, ...] = (0, 1, 2)
-    """Seeds; every value is trained once with each."""
+    """Seeds, such as 0 1 2; every value is trained once with each."""
 
     epochs: int = 20
     """Passes of every run over its images; with the recipes' numbers, a sweep would take weeks."""
