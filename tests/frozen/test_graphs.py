@@ -130,6 +130,7 @@ def test_the_command_exports_a_run_with_two_networks_and_says_how_it_was_checked
     assert main(["export", str(tmp_path / "run"), "--to", "torch", "--data", str(tmp_path / "images.npy")]) == 0
     output = capsys.readouterr()
     assert "checked on 8 real images: features differ by " in output.err
+    assert "run/backbone-torch.pt2; backbone-torch.pt2.md beside it describes it. To use it:\n" in output.err
     with zipfile.ZipFile(tmp_path / "run" / "backbone-torch.pt2") as file:
         (name,) = (name for name in file.namelist() if name.endswith("vantage.json"))
         metadata = json.loads(file.read(name))

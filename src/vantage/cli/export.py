@@ -48,6 +48,6 @@ def export(words: list[str], console: Console) -> int:
     result = write(run.folder, options.to, out, network.network, source)
     if result.check:
         console.note(result.check.sentence())
-    console.note(f"wrote {result.file}, described in {result.card.name}; to use it:\n")
+    console.note(f"wrote {result.file}; {result.card.name} beside it describes it. To use it:\n")
     console.result(result.how)
     return 0
