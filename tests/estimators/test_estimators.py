@@ -107,8 +107,9 @@ def test_a_part_is_its_own_configuration(part):
     kinds = isinstance(part, TableEstimator), isinstance(part, EstimatorChoice), isinstance(part, Estimator)
     assert kinds in ((True, False, True), (False, True, False), (False, False, True))
     assert replace(part) == part and eval(repr(part), vars(estimators) | vars(schedules)) == part
-    with pytest.raises(UserError, match="above 0"):
-        replace(part, temperature=0.0)
+    for temperature in (0.0, math.inf, math.nan):  # with infinity all keys count alike, and nothing is learned
+        with pytest.raises(UserError, match=f"temperature {temperature} must be a finite number above 0"):
+            replace(part, temperature=temperature)
 
 
 @every_estimator

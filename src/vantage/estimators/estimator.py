@@ -7,6 +7,7 @@
 b: queries   p: positives of each query
 """
 
+import math
 from abc import ABC, abstractmethod
 from typing import Protocol, runtime_checkable
 
@@ -59,9 +60,9 @@ class EstimatorChoice(Protocol):
 
 
 def check_temperature(temperature: float) -> None:
-    """Raises `UserError` unless τ is above 0."""
-    if not temperature > 0:
-        raise UserError(f"temperature {temperature} must be above 0: papers use .07 to .5")
+    """Raises `UserError` unless τ is finite and above 0."""
+    if not 0 < temperature < math.inf:
+        raise UserError(f"temperature {temperature} must be a finite number above 0: papers use .07 to .5")
 
 
 def cross_entropy(pull: Float[Tensor, "b *p"], log_sum: Float[Tensor, "b *#p"]) -> Float[Tensor, "b *p"]:
