@@ -2,6 +2,7 @@
 
 import math
 import time
+from numbers import Real
 
 from vantage.errors import UserError
 
@@ -10,7 +11,7 @@ __all__ = ["check_minutes", "clock", "duration", "in_minutes"]
 
 def check_minutes(minutes: float, what: str) -> None:
     """Raises `UserError`, which begins with `what`, unless the number of minutes is finite and above 0."""
-    if not 0 < minutes < math.inf:
+    if not (isinstance(minutes, Real) and 0 < minutes < math.inf):  # from Python, it may be anything
         raise UserError(f"{what}: give a finite number of minutes above 0")
 
 

@@ -9,7 +9,7 @@ from vantage.composition.conformance import conforms
 from vantage.composition.expression import describe
 from vantage.errors import UserError
 
-__all__ = ["check_types"]
+__all__ = ["check_types", "expect"]
 
 
 def check_types(part: Any, path: str = "") -> None:
@@ -21,6 +21,16 @@ def check_types(part: Any, path: str = "") -> None:
     for f in fields(part):
         if f.init and f.name in hints:
             _check(getattr(part, f.name), hints[f.name], f"{path}.{f.name}" if path else f.name)
+
+
+def expect(value: Any, kind: Any, what: str, give: str) -> None:
+    """Raises `UserError` if what a function was given is of another type; `give` says what to give."""
+    if isinstance(value, kind):
+        return
+    kind_of = type(value).__name__
+    named = f"the {kind_of} {value.__name__}" if hasattr(value, "__name__") else f"of type {kind_of}"
+    found = repr(value) if isinstance(value, str | int | float | None) else named
+    raise UserError(f"{what} is {found[:60]}: give {give}")
 
 
 @cache

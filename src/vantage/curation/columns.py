@@ -14,6 +14,7 @@ from vantage.data.sources.source import Source, class_of
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.frozen.encoder import FrozenEncoder
+from vantage.frozen.features import check_given
 from vantage.frozen.labeled_features import finite_features
 from vantage.views.captions import file_name
 
@@ -26,8 +27,10 @@ ROWS, WIDE = 24, 8
 def features(encoder: FrozenEncoder, source: Source, work: Work) -> Float[Tensor, "n d"]:
     """Features of every image, cached, on the device of the work.
 
-    Raises `UserError` for fewer than two images, and if a feature is not finite.
+    Raises `UserError` for fewer than two images, if a feature is not finite, and for a path in place of an encoder or a
+    source.
     """
+    check_given(encoder, source)
     if len(source) < 2:
         raise UserError("a search compares images with each other: give at least two")
     return finite_features(encoder, source, work).to(work.resolved_device())

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from vantage.data.sources.source import Source
+from vantage.data.sources.source import Source, refuse_path
 from vantage.encoding import Work
 from vantage.evaluate.result import Outcome, Result, find_outcome, path_of, save
 from vantage.evaluate.task import EvaluationProtocol, Task, task_of
@@ -22,7 +22,7 @@ _LIBRARIES = ("torch", "torchvision", "numpy", "pillow", "scikit-learn", "timm",
 
 
 def evaluate(
-    run: Path | FrozenEncoder,
+    run: Path | str | FrozenEncoder,
     protocol: EvaluationProtocol,
     train: Source,
     test: Source | None = None,
@@ -45,6 +45,9 @@ def evaluate(
     checkpoint, or the network refuses a view of the first image, and `UnreadableImage` for an image that cannot be
     decoded.
     """
+    for source in (train, test):
+        refuse_path(source)
+    run = Path(run) if isinstance(run, str) else run
     encoder = load(run, network) if isinstance(run, Path) else run
     task = task_of(protocol, train, test)
     encoders = with_baselines(encoder, network, task) if baselines else [encoder]

@@ -5,11 +5,13 @@ n: images   b: images of a batch   d: width of the features
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from vantage.data.sources.source import Source, labels_of
+from vantage.composition.field_types import expect
+from vantage.data.sources.source import Source, labels_of, refuse_path
 from vantage.encoding import Work, encode_all, encode_batches
 from vantage.frozen.encoder import FrozenEncoder
 
@@ -34,10 +36,17 @@ def embed(encoder: FrozenEncoder, source: Source, work: Work | None = None) -> F
     """Features of every image of a source, through the encoder's deterministic view. All of them are held in memory.
 
     Raises `UnreadableImage`, which names the image, if one cannot be decoded: leave such images out first with
-    `vantage.data.scan` and `vantage.data.readable`.
+    `vantage.data.scan` and `vantage.data.readable`. Raises `UserError` for a path in place of an encoder or a source.
     """
+    check_given(encoder, source)
     vector = encode_all(encoder.backbone, encoder.view, source, work or Work(), encoder.name)
     return Features(vector, labels_of(source), [source.name(number) for number in range(len(source))])
+
+
+def check_given(encoder: Any, source: Any) -> None:
+    """Raises `UserError` for the name of a run in place of its encoder, and for a path in place of a source."""
+    expect(encoder, FrozenEncoder, "the encoder", "vantage.load(RUN)")
+    refuse_path(source)
 
 
 def batches(

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from vantage.composition.field_types import expect
 from vantage.data import Source
 from vantage.durations import check_minutes, clock, duration, in_minutes
 from vantage.encoders import Backbone, backbone_named
@@ -156,15 +157,15 @@ def plan(
     `size`, `backbone` (may be a name) and `changes` (values by path, such as {"batch_size": 128, "data.hold_out": 0.0})
     override the plan. `measure` returns the speed of a run on some images, in place of timed steps.
 
-    A plan depends on the speed at that moment, so two plans can differ. Train the run that was returned: it is saved
-    and resumed like any other. Torch's default generator is left unchanged. Raises `UserError` if there are too few
-    minutes or images, or if an override does not fit.
+    A plan depends on the speed at that moment, so two plans can differ. Train the run that was returned. Torch's
+    default generator is unchanged. Raises `UserError` if minutes or images are too few, or an override does not fit.
     """
     overrides = dict(changes or {})
     if isinstance(source, Path | str):
         overrides["data.path"] = str(source)
         source, _ = open_images(Data(str(source)))
     method = recipe or default_recipe
+    expect(method, Callable, "the recipe", "a function, such as vantage.moco_v2")
     if backbone is not None:
         method = partial(_on, method, backbone)
     kept = {"keep_network": backbone is not None, "keep_views": recipe is not None}

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from vantage import processes
+from vantage.composition.field_types import expect
 from vantage.data import Source
 from vantage.machine.launchers import check_processes, describe_as_torchrun
 from vantage.machine.load import using_threads
@@ -86,6 +87,7 @@ def train(
     the backbone in `init` does not match, or if the loss is no longer finite. A run that fails before its first
     checkpoint leaves nothing in the folder, unless the disk was full: `resume` then starts it at its first step.
     """
+    expect(run, Run, "the run", "a value, such as vantage.moco_v2().fit(images=10_000)")
     folder = Path(folder)
     refuse_a_run(folder)
     check_groups(run)  # again in `Session`, but reading the images first may take hours

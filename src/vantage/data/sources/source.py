@@ -84,8 +84,15 @@ class HasMasks(Source, Protocol):
         ...
 
 
+def refuse_path(source: Any) -> None:
+    """Raises `DataError` for the path of images in place of a source of them."""
+    if isinstance(source, str | os.PathLike):
+        raise DataError(f"{str(source)!r} is a path, not a source of images: give vantage.open_source({str(source)!r})")
+
+
 def check_source(source: Any) -> Source:
     """The same object, if it can serve as a source; raises `DataError` naming what it lacks or gets wrong."""
+    refuse_path(source)
     kind = type(source).__name__
     methods = ("classes", "__len__", "image", "label", "name", "fingerprint")
     missing = [method for method in methods if not hasattr(source, method)]

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from vantage.curation import find_leaks, write_findings
 from vantage.data.sources.names import text_of
-from vantage.data.sources.source import Source
+from vantage.data.sources.source import Source, refuse_path
 from vantage.data.splits import LabeledSplit, train_and_test
 from vantage.durations import check_minutes, clock, duration
 from vantage.encoding import Work
@@ -42,10 +42,10 @@ _DEFAULT_PLAN = BenefitPlan()
 
 
 def measure_benefit(
-    run: Path,
+    run: Path | str,
     images: Source,
     test: Source | None,
-    folder: Path,
+    folder: Path | str,
     plan: BenefitPlan = _DEFAULT_PLAN,
     *,
     others: Sequence[Path] = (),
@@ -66,6 +66,9 @@ def measure_benefit(
     again, and an interrupted comparison continues with the same epochs. Raises `UserError` if the images are not
     suitable, if the minutes do not suffice, or if the folder holds another comparison.
     """
+    run, folder = Path(run), Path(folder)
+    for source in (images, test):
+        refuse_path(source)
     if minutes is not None:
         check_minutes(minutes, f"minutes is {minutes}")
     with only_writer(folder, "comparing in"):
