@@ -77,3 +77,9 @@ def test_places_that_cannot_be_opened(tmp_path: Path) -> None:
             open_source(tmp_path / path, cache=tmp_path / "cache")
         assert isinstance(error.value, UserError)
     assert len(open_source(tmp_path / "one", cache=tmp_path / "cache", at_least=1)) == 1
+
+
+def test_an_empty_path_is_not_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DataError, match="an empty path was given: name a folder"):
+        open_source("")

@@ -69,6 +69,8 @@ def open_source(
     """
     cache = cache or cache_folder()
     name = os.fspath(path)
+    if not name:
+        raise DataError("an empty path was given: name a folder or a file of images, or . for the current folder")
     return _enough(_open_name(name, cache, data_root or cache / "sets", max_pixels, progress), name, at_least)
 
 
