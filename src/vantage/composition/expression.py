@@ -18,7 +18,7 @@ from vantage.composition.literals import NOTHING, items_of, plain_value, source_
 from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
 
-__all__ = ["describe", "read_value", "takes_number", "takes_several"]
+__all__ = ["alternatives", "describe", "read_value", "takes_number", "takes_several"]
 
 LONGEST, DEEPEST, LARGEST = 20_000, 20, 2**63 - 1
 """Limits on a text's length in characters, on the nesting of brackets, and on whole numbers."""
@@ -37,24 +37,24 @@ def read_value(text: str, annotation: Any, path: str) -> Any:
     for choice in _choices(annotation):
         if text == str(choice):
             return choice
-    if str in _alternatives(annotation) and not _is_quoted(text):
-        return None if text == "None" and type(None) in _alternatives(annotation) else text
+    if str in alternatives(annotation) and not _is_quoted(text):
+        return None if text == "None" and type(None) in alternatives(annotation) else text
     return _read(_tree(text, annotation, path), annotation, path, text)
 
 
 def takes_several(annotation: Any) -> bool:
     """Whether a value may be a tuple."""
-    return any(get_origin(kind) is tuple for kind in _alternatives(annotation))
+    return any(get_origin(kind) is tuple for kind in alternatives(annotation))
 
 
 def takes_number(annotation: Any) -> bool:
     """Whether a value may be a number, or a part that a number stands for."""
-    return any(_matches(ast.Constant(0), kind) for kind in _alternatives(annotation))
+    return any(_matches(ast.Constant(0), kind) for kind in alternatives(annotation))
 
 
 def describe(annotation: Any) -> str:
     """What a field takes, in words."""
-    *before, last = [words for kind in _alternatives(annotation) for words in _describe(kind)]
+    *before, last = [words for kind in alternatives(annotation) for words in _describe(kind)]
     return f"{', '.join(before)} or {last}" if before else last
 
 
@@ -77,14 +77,15 @@ def _describe(kind: Any) -> Iterator[str]:
         yield str(kind).replace("typing.", "")
 
 
-def _alternatives(annotation: Any) -> tuple[Any, ...]:
+def alternatives(annotation: Any) -> tuple[Any, ...]:
+    """The types that a union consists of, or the only one."""
     if get_origin(annotation) in (Union, types.UnionType):
-        return tuple(kind for choice in get_args(annotation) for kind in _alternatives(choice))
+        return tuple(kind for choice in get_args(annotation) for kind in alternatives(choice))
     return (annotation,)
 
 
 def _choices(annotation: Any) -> list[Any]:
-    return [choice for kind in _alternatives(annotation) if get_origin(kind) is Literal for choice in get_args(kind)]
+    return [choice for kind in alternatives(annotation) if get_origin(kind) is Literal for choice in get_args(kind)]
 
 
 def _is_quoted(text: str) -> bool:
@@ -120,7 +121,7 @@ def _with_dots(text: str) -> str:
 
 
 def _read(node: ast.expr, annotation: Any, path: str, text: str = "") -> Any:
-    for choice in _alternatives(annotation):
+    for choice in alternatives(annotation):
         if _matches(node, choice):
             return _read_as(node, choice, path, annotation)
     return _refuse(text or source_of(node), annotation, path)
@@ -134,7 +135,7 @@ def _matches(node: ast.expr, kind: Any) -> bool:
         kinds = get_args(kind)
         items = items_of(node)
         if kinds[-1] is Ellipsis:
-            return all(any(_matches(item, one) for one in _alternatives(kinds[0])) for item in items)
+            return all(any(_matches(item, one) for one in alternatives(kinds[0])) for item in items)
         return len(items) == len(kinds)
     if kind is str:
         return isinstance(word_value(node), str)
@@ -176,7 +177,7 @@ def _part(node: ast.expr, annotation: Any, path: str) -> Any:
     """The part that a call stands for, or the name of a part without a call."""
     call = node if isinstance(node, ast.Call) else ast.Call(node, [], [])
     kind = find_part(_name(call.func, annotation, path), path)
-    if not any(conforms(kind, one) for one in _alternatives(annotation) if isinstance(one, type) or one is Any):
+    if not any(conforms(kind, one) for one in alternatives(annotation) if isinstance(one, type) or one is Any):
         raise UserError(f"{path}: expected {describe(annotation)}, found the part {kind.__name__}")
     by_name = {f.name: f for f in fields(kind) if f.init}
     arguments = _arguments(call, kind, by_name, path)

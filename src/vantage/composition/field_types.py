@@ -1,12 +1,11 @@
 """Whether the fields of a composition hold what they say: for parts that were made in Python, which checks no types."""
 
-import types
 from dataclasses import fields, is_dataclass
 from functools import cache
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from vantage.composition.conformance import conforms
-from vantage.composition.expression import describe
+from vantage.composition.expression import alternatives, describe, takes_several
 from vantage.errors import UserError
 
 __all__ = ["check_types", "expect"]
@@ -42,12 +41,11 @@ def _hints(kind: type) -> dict[str, Any]:
 
 
 def _check(value: Any, annotation: Any, path: str) -> None:
-    choices = get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,)
-    if isinstance(value, list) and any(get_origin(kind) is tuple for kind in choices):
+    if isinstance(value, list) and takes_several(annotation):
         raise UserError(
             f"{path}: expected {describe(annotation)}, found a list; write a tuple, as in (one, two) or (one,)"
         )
-    kinds = [kind for kind in choices if _fits(value, kind)]
+    kinds = [kind for kind in alternatives(annotation) if _fits(value, kind)]
     if not kinds:
         found = f"the class {value.__name__} itself" if isinstance(value, type) else repr(value)
         raise UserError(
@@ -63,15 +61,15 @@ def _check(value: Any, annotation: Any, path: str) -> None:
 def _fits(value: Any, kind: Any) -> bool:
     """Whether a value is of a type; for a tuple, whether it is one of as many items. An object that is not a part fits
     every part's field: it works as long as nothing is saved."""
-    if get_origin(kind) is Literal:
-        return any(type(value) is type(choice) and value == choice for choice in get_args(kind))
-    if get_origin(kind) is tuple:
-        kinds = get_args(kind)
-        return isinstance(value, tuple) and (kinds[-1] is Ellipsis or len(kinds) == len(value))
     if kind is float:
         return type(value) in (int, float)
     if kind in (bool, int, str, type(None)):
         return type(value) is kind
+    if (origin := get_origin(kind)) is Literal:
+        return any(type(value) is type(choice) and value == choice for choice in get_args(kind))
+    if origin is tuple:
+        kinds = get_args(kind)
+        return isinstance(value, tuple) and (kinds[-1] is Ellipsis or len(kinds) == len(value))
     if not isinstance(kind, type):  # Any
         return True
     if is_dataclass(value) and not isinstance(value, type):

@@ -39,19 +39,22 @@ def in_full(value: Any) -> str:
     """The expression on one line, with all fields of the part itself; the parts in it are as in `in_a_line`."""
     if not is_dataclass(value) or isinstance(value, type):
         return in_a_line(value)
-    return _call(value, [(f.name, getattr(value, f.name)) for f in fields(value) if f.init])
+    return _call(value, _pairs(value))
 
 
 def with_first_field(value: Any) -> str:
     """`in_a_line`, with the part's first field even if it has its default: a network is known by its depth or width."""
     if not is_dataclass(value) or isinstance(value, type):
         return in_a_line(value)
-    first = [(f.name, getattr(value, f.name)) for f in fields(value) if f.init][:1]
-    return _call(value, list(dict([*first, *_non_defaults(value)]).items()))
+    return _call(value, list(dict([*_pairs(value)[:1], *_non_defaults(value)]).items()))
 
 
 def _call(value: Any, pairs: list[tuple[str, Any]]) -> str:
     return f"{_name(type(value))}({', '.join(f'{name}={in_a_line(inside)}' for name, inside in pairs)})"
+
+
+def _pairs(value: Any) -> list[tuple[str, Any]]:
+    return [(f.name, getattr(value, f.name)) for f in fields(value) if f.init]
 
 
 def _non_defaults(value: Any) -> list[tuple[str, Any]]:

@@ -45,8 +45,7 @@ def evaluate(
     checkpoint, or the network refuses a view of the first image, and `UnreadableImage` for an image that cannot be
     decoded.
     """
-    for source in (train, test):
-        refuse_path(source)
+    refuse_path(train, test)
     run = Path(run) if isinstance(run, str) else run
     encoder = load(run, network) if isinstance(run, Path) else run
     task = task_of(protocol, train, test)

@@ -84,10 +84,10 @@ class HasMasks(Source, Protocol):
         ...
 
 
-def refuse_path(source: Any) -> None:
+def refuse_path(*sources: Any) -> None:
     """Raises `DataError` for the path of images in place of a source of them."""
-    if isinstance(source, str | os.PathLike):
-        raise DataError(f"{str(source)!r} is a path, not a source of images: give vantage.open_source({str(source)!r})")
+    if paths := [str(source) for source in sources if isinstance(source, str | os.PathLike)]:
+        raise DataError(f"{paths[0]!r} is a path, not a source of images: give vantage.open_source({paths[0]!r})")
 
 
 def check_source(source: Any) -> Source:

@@ -95,7 +95,7 @@ class Labeling:
 class Labels:
     """A run's pseudo-labels against the classes (InterCLR, Xie et al., arXiv 2008.11702). Training never sees classes.
 
-    For every memory with clusters (`ClusteredBank`, `ReclusteredBank`): the number of non-empty clusters and their
+    For every memory with clusters (such as `ClusteredBank`): the number of non-empty clusters and their
     sizes; purity and normalized mutual information with the classes, each with the value for randomly permuted labels,
     since both grow with the number of clusters; and churn, 1 − the adjusted Rand index of the two checkpoints that a
     run keeps. The images must be those that the run was trained on.

@@ -67,8 +67,7 @@ def measure_benefit(
     suitable, if the minutes do not suffice, or if the folder holds another comparison.
     """
     run, folder = Path(run), Path(folder)
-    for source in (images, test):
-        refuse_path(source)
+    refuse_path(images, test)
     if minutes is not None:
         check_minutes(minutes, f"minutes is {minutes}")
     with only_writer(folder, "comparing in"):

@@ -39,10 +39,10 @@ class BackgroundWriter:
         self._executor.shutdown()
         write, self._in_flight = self._in_flight, None
         problem = write.exception() if write else None
-        if problem and error is None:
-            raise problem
-        if problem and error is not None:
+        if problem and error:
             error.add_note(f"what was being written in the background was lost too: {first_line(problem)}")
+        elif problem:
+            raise problem
 
     def begin(self, write: Callable[[], object]) -> None:
         """Begin a write; the one before must have been finished. What `write` uses must not change meanwhile."""

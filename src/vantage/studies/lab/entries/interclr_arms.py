@@ -16,7 +16,6 @@ from vantage.training.run import Run
 
 __all__ = [
     "BETWEEN_NEGATIVES",
-    "CLASSES",
     "FLOORS",
     "GATE",
     "LONGER",
@@ -24,7 +23,7 @@ __all__ = [
     "RARE_MATES",
     "SCALE",
     "SHORT",
-    "SHORTLY",
+    "SHORT_SCALE",
     "arm",
     "commands",
     "longer",
@@ -43,7 +42,7 @@ LONGER = 6
 NEVER = 1_000
 """More epochs than any branch lasts."""
 
-CLASSES = 50
+_CLASSES = 50
 """Classes of the set, with equally many training images each."""
 
 BETWEEN_NEGATIVES = 128
@@ -86,7 +85,7 @@ SCALE = (
     " warm base's rows; one view, τ .1"
 )
 """What all cells share, in words."""
-SHORTLY = f"{SCALE}; two epochs, in which even true classes could not be told from clusters (figure 8's control)"
+SHORT_SCALE = f"{SCALE}; two epochs, in which even true classes could not be told from clusters (figure 8's control)"
 """The same for short branches, and how little they can show."""
 RARE_MATES = "about 3 % of the mates are of the image's own class; chance is 2 % (figure 6a)"
 """Why claims that need mates of one class fail at this scale, as measured on the clusters."""
@@ -131,7 +130,7 @@ def with_true_classes(weight: float) -> Arm:
     clustered = with_weight(weight)
 
     def classes(part: Any) -> Any:
-        return LabeledBank(part.momentum, Blocks(CLASSES)) if isinstance(part, ClusteredBank) else part
+        return LabeledBank(part.momentum, Blocks(_CLASSES)) if isinstance(part, ClusteredBank) else part
 
     return replace(clustered, run=replace(clustered.run, branches=everywhere(clustered.run.branches, classes)))
 

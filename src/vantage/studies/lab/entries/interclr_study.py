@@ -10,7 +10,7 @@ from vantage.studies.lab.entries.interclr_arms import (
     LONGER,
     NEVER,
     SHORT,
-    SHORTLY,
+    SHORT_SCALE,
     arm,
     commands,
     longer,
@@ -65,7 +65,7 @@ FIGURE_6A = Entry(
         Panel("true mates", {"": _LABELS}, y_label="mates of the image's class (%)"),
     ),
     commands=commands("interclr_random", "interclr_offline"),
-    scale=f"{SHORTLY}; λ .5, no margin; offline labels are renewed after every epoch, or never",
+    scale=f"{SHORT_SCALE}; λ .5, no margin; offline labels are renewed after every epoch, or never",
 )
 
 _FALSE = FalseByBand(temperature=0.1, edges=(0.0, 0.02, 0.1, 0.9, 1.0))
@@ -106,7 +106,7 @@ FIGURE_6B = Entry(
             y_label="of the query's class (%)", reference_lines=(f"random @ {FALSE}",)),
     ),
     commands=commands("interclr_hard", "interclr_semi_hard", "interclr_random", "interclr_semi_easy"),
-    scale=f"{SHORTLY}; λ .5, no margin; hard: the nearest {BETWEEN_NEGATIVES} of other clusters; semi-hard and"
+    scale=f"{SHORT_SCALE}; λ .5, no margin; hard: the nearest {BETWEEN_NEGATIVES} of other clusters; semi-hard and"
     " semi-easy: drawn from a tenth",
 )
 
@@ -145,8 +145,8 @@ FIGURE_6C = Entry(
     ),
     commands=commands("interclr_semi_hard", "interclr_intra_margin", "interclr_inter_margin", *(
         f"interclr_semi_hard --set branches.1.estimator.margin={m}" for m in (-0.3, -0.1, 0.15, 0.35))),
-    scale=f"{SHORTLY}; λ .5, semi-hard negatives. A margin m with k times fewer negatives weighs as m − τ ln k does:"
-    " m − .07 within, m − .35 between",
+    scale=f"{SHORT_SCALE}; λ .5, semi-hard negatives. A margin m with k times fewer negatives weighs as m − τ ln k"
+    " does: m − .07 within, m − .35 between",
 )
 
 ENTRIES = (FIGURE_6A, FIGURE_6B, FIGURE_6C)
