@@ -30,6 +30,36 @@ for call in sys.argv[1:]:
 """
 PATH = "'images.npy' is a path, not a source of images: give vantage.open_source('images.npy')"
 ENCODER = "the encoder is 'runs/first': give vantage.load(RUN)"
+EVERY_FIELD = """
+from dataclasses import fields, is_dataclass, replace
+
+import vantage
+
+parts = {}
+
+
+def collect(value):
+    if is_dataclass(value):
+        parts.setdefault(type(value), value)
+        value = tuple(getattr(value, field.name) for field in fields(value))
+    for inside in value if isinstance(value, tuple) else ():
+        collect(inside)
+
+
+recipes = (*vantage.RECIPES, *vantage.VARIANTS)
+collect(tuple(recipe(size) for recipe in recipes for size in (32, 224)))
+calls = [lambda r=recipe, v=value: r(v) for recipe in recipes for value in ("32", None, 32.0, [32])]
+calls += [
+    lambda p=part, n=field.name, v=value: replace(p, **{n: v})
+    for part in parts.values() for field in fields(part) if field.init for value in ("a", None, 0.5, [], ("a",))
+]
+for call in calls:
+    try:
+        call()
+    except vantage.UserError:
+        pass
+print(len(parts), len(calls))
+"""
 CALLS = {
     "vantage.embed('runs/first', source)": ENCODER,
     "vantage.embed(vantage.random_encoder(vantage.simclr(32)), Path('images.npy'))": PATH,
@@ -42,21 +72,34 @@ CALLS = {
     "vantage.train(vantage.simclr, 'out')": "the run is the function simclr: give a value, such as vantage.moco_v2()",
     "vantage.plan(source, 'ten')": "a plan for ten minutes was asked for: give a finite number of minutes above 0",
     "vantage.plan(source, 1, 'simclr')": "the recipe is 'simclr': give a function, such as vantage.moco_v2",
+    "vantage.Queue(length='a')": "Queue.length: expected a whole number, found 'a'",
+    "vantage.RandomResizedCrop(32, 0.2)": "RandomResizedCrop.scale: expected 2 numbers, found 0.2",
+    "vantage.moco_v2(size='32')": "the size of the images is '32': give a whole number of pixels, such as 32",
+    "vantage.moco_v2_views('32')": "the size of the views is '32': give a whole number of pixels, such as 32",
     "vantage.plan(source, 1, vantage.simclr(32))": "the recipe is of type Run: give a function",
 }
 
 
-@pytest.fixture(scope="module")
-def answers(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    folder = tmp_path_factory.mktemp("script")
+def run_script(script: str, folder: Path, *words: str) -> list[str]:
+    """The lines that a script prints."""
     here = Path(__file__).resolve().parent.parent / "src"
     environment = os.environ | {"PYTHONPATH": str(here), "VANTAGE_CACHE": str(folder / "cache")}
-    command = [sys.executable, "-c", SCRIPT, *CALLS]
+    command = [sys.executable, "-c", script, *words]
     run = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     assert run.returncode == 0 and not (folder / "out").exists(), run.stderr
     return run.stdout.splitlines()
 
 
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    return run_script(SCRIPT, tmp_path_factory.mktemp("script"), *CALLS)
+
+
 @pytest.mark.parametrize(("number", "call"), list(enumerate(CALLS)), ids=list(CALLS))
 def test_a_wrong_argument_is_answered_in_words(number: int, call: str, answers: list[str]) -> None:
     assert answers[number].startswith(CALLS[call])
+
+
+def test_no_field_of_another_type_and_no_size_ends_in_another_error(tmp_path: Path) -> None:
+    parts, calls = map(int, run_script(EVERY_FIELD, tmp_path)[0].split())
+    assert parts > 60 and calls > 1_000

@@ -16,6 +16,7 @@ Every public name of the rooms below is a name of `vantage`. A room is imported 
 `vantage --help` does not wait for torch.
 """
 
+from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
@@ -89,13 +90,14 @@ _MODULES = frozenset(module.name for module in iter_modules(__path__))  # noqa: 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:  # `from vantage import draws`, or `vantage.functional` without an import of its own
         return import_module(f"vantage.{name}")
+    if name == "__all__":  # for `from vantage import *`
+        return _names()
     if name.startswith("_"):  # Python and its tools ask for many, which need no hint
         raise AttributeError(f"module 'vantage' has no attribute {name!r}")
     for room in ROOMS:
-        module = import_module(f"vantage.{room}")
-        if name in module.__all__:
-            globals()[name] = getattr(module, name)
-            return globals()[name]
+        if name in (public := _public(room)):
+            globals()[name] = public[name]
+            return public[name]
     raise AttributeError(f"module 'vantage' has no attribute {name!r}{_hint(name)}")
 
 
@@ -105,12 +107,24 @@ def _hint(name: str) -> str:
         return f"; did you mean vantage.{_OF_VERBS[name]}?"
     from vantage.composition.suggest import did_you_mean
 
-    names = {f"vantage.{known}" for room in ROOMS for known in import_module(f"vantage.{room}").__all__}
+    names = {f"vantage.{known}" for known in _names()}
     for room in ("curation", "evaluate", "functional"):
         names |= {f"vantage.{room}.{known}" for known in import_module(f"vantage.{room}").__all__}
     return did_you_mean(name, sorted(names), "; dir(vantage) lists its names")
 
 
+@cache
+def _public(room: str) -> dict[str, Any]:
+    """The public names of a room; its parts say which field holds something of another type."""
+    from vantage.composition.field_types import name_wrong_types
+
+    module = import_module(f"vantage.{room}")
+    return {name: name_wrong_types(getattr(module, name)) for name in module.__all__}
+
+
+def _names() -> list[str]:
+    return sorted({name for room in ROOMS for name in _public(room)})
+
+
 def __dir__() -> list[str]:
-    names = {name for room in ROOMS for name in import_module(f"vantage.{room}").__all__}
-    return sorted({*globals(), *names})
+    return sorted({*_names(), *(name for name in globals() if name[0] == "_" or name in _MODULES)})

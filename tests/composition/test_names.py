@@ -9,6 +9,7 @@ import importlib
 import json
 from dataclasses import fields
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -35,6 +36,13 @@ def test_a_public_name_means_one_thing() -> None:
         for name in module.__all__:
             meanings.setdefault(name, set()).add(id(getattr(module, name)))
     assert [name for name, objects in meanings.items() if len(objects) > 1] == []
+
+
+def test_a_star_stands_for_the_public_names() -> None:
+    names: dict[str, object] = {}
+    exec("from vantage import *", names)
+    public = {name for name in dir(vantage) if name[0] != "_" and not isinstance(getattr(vantage, name), ModuleType)}
+    assert public == names.keys() - {"__builtins__"} == set(vantage.__all__) >= {"Queue", "moco_v2", "train"}
 
 
 def test_every_public_part_is_found_by_its_name() -> None:

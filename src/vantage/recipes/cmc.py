@@ -9,7 +9,7 @@ from vantage.estimators import NCE, Estimator, EstimatorChoice, InfoNCE
 from vantage.memory import Bank
 from vantage.negatives import Sample
 from vantage.positives import Remembered
-from vantage.recipes.backbones import SMALL, resnet
+from vantage.recipes.backbones import is_small, resnet
 from vantage.schedules import StepDecay
 from vantage.training.optimizers import SGD
 from vantage.training.run import Run
@@ -33,7 +33,7 @@ def cmc(size: int = 224) -> Run:
     Up to 96 pixels: ResNet-18, 4,096 rows, τ .1 (its STL-10 setting), weight decay 5e-4. InfoMin (arXiv 2005.10243,
     appendix B.2) splits STL-10 at 64 pixels on `TinyAlexNet`: `--size 64 --backbone tiny_alexnet`.
     """
-    return _run("cmc", size, NCE(0.1 if size <= SMALL else 0.07))
+    return _run("cmc", size, NCE(0.1 if is_small(size) else 0.07))
 
 
 def cmc_softmax(size: int = 224) -> Run:
@@ -41,7 +41,7 @@ def cmc_softmax(size: int = 224) -> Run:
 
     CMC (Tian et al., arXiv 1906.05849) by cross-entropy in place of noise-contrastive estimation, as its release does
     with `--softmax`; everything else as in `cmc`."""
-    return _run("cmc_softmax", size, InfoNCE(0.1 if size <= SMALL else 0.07))
+    return _run("cmc_softmax", size, InfoNCE(0.1 if is_small(size) else 0.07))
 
 
 def cmc_halves(size: int = 224) -> Run:
@@ -60,7 +60,7 @@ def cmc_halves(size: int = 224) -> Run:
 
 
 def _run(name: str, size: int, estimator: Estimator | EstimatorChoice) -> Run:
-    small = size <= SMALL
+    small = is_small(size)
     ask = Branch(Bank(0.5), Remembered(), (Sample(4_096 if small else 16_384),), estimator, keys=(), pool=(1,))
     one, two = (replace(resnet(size), in_channels=channels) for channels in (1, 2))
     return Run(

@@ -19,7 +19,7 @@ from vantage.composition.fitting import everywhere
 from vantage.encoders import MLP, Encoder, Momentum, ResNet
 from vantage.memory import Bank, Memory, Queue, ReclusteredBank, StoreOf
 from vantage.negatives import Rule, Sample
-from vantage.recipes.backbones import SMALL
+from vantage.recipes.backbones import is_small
 from vantage.recipes.cmc import cmc_softmax
 from vantage.recipes.instance_discrimination import instance_discrimination
 from vantage.recipes.local_aggregation import local_aggregation
@@ -90,7 +90,7 @@ def cnce_la(size: int = 224, statistics: Statistics = IMAGENET) -> Run:
     epochs; they are those of `local_aggregation`, whose loss is Eq. 5 of that paper up to a constant.
     """
     base = replace(local_aggregation(size), views=npid_views(size, 1, statistics))
-    base = base if size <= SMALL else replace(base, batch_size=256, optimizer=SGD())
+    base = base if is_small(size) else replace(base, batch_size=256, optimizer=SGD())
     (branch,) = base.branches
     assert isinstance(branch.memory, ReclusteredBank)
     return _with_paper_settings(base, "cnce_la", size, branch.negatives, replace(branch.memory, momentum=0.0))
@@ -115,7 +115,7 @@ def _with_paper_settings(
         for branch in base.branches
     )
     run = replace(base, branches=branches, learning_rate=StepDecay(0.03, milestones=(200, 250)), epochs=300)
-    return run if size <= SMALL else _on_large_images(run, size)
+    return run if is_small(size) else _on_large_images(run, size)
 
 
 def _on_large_images(run: Run, size: int) -> Run:

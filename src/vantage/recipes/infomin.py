@@ -5,7 +5,7 @@ from dataclasses import replace
 from vantage.encoders import MLP, Encoder, JigsawHead, LinearHead, Momentum, SplitBatchNorm
 from vantage.estimators import InfoNCE
 from vantage.memory import StoreOf
-from vantage.recipes.backbones import SMALL
+from vantage.recipes.backbones import is_small
 from vantage.recipes.moco import moco_v2
 from vantage.schedules import Constant, CosineByEpoch
 from vantage.training.run import Run
@@ -69,5 +69,5 @@ def with_jigsaw_head(size: int, head: LinearHead | MLP | None = None) -> Momentu
     patch, and a linear layer for all patches together."""
     role = moco_v2(size).encoders
     assert isinstance(role, Momentum)
-    head = head or MLP(512 if size <= SMALL else 2048, 128)
+    head = head or MLP(512 if is_small(size) else 2048, 128)
     return replace(role, encoder=Encoder(role.encoder.backbone, head, SplitBatchNorm(8), JigsawHead(head)))

@@ -8,7 +8,7 @@ from vantage.estimators import NCE, Estimator, EstimatorChoice, InfoNCE
 from vantage.memory import Bank
 from vantage.negatives import OtherImages, Rule, Sample
 from vantage.positives import Remembered
-from vantage.recipes.backbones import SMALL, resnet
+from vantage.recipes.backbones import is_small, resnet
 from vantage.schedules import CosineByEpoch, StepDecay
 from vantage.training.optimizers import SGD
 from vantage.training.run import Run
@@ -33,7 +33,7 @@ def instance_discrimination(size: int = 224) -> Run:
     `instance_discrimination_nce` is the paper's objective. Up to 96 pixels: ResNet-18, τ .1, batch 128, weight decay
     5e-4 (the release's CIFAR script).
     """
-    count = 4_096 if size <= SMALL else 65_536
+    count = 4_096 if is_small(size) else 65_536
     return _run("instance_discrimination", size, (Sample(count),), InfoNCE(_temperature(size)))
 
 
@@ -68,11 +68,11 @@ def instance_discrimination_pycontrast(size: int = 224) -> Run:
 
 
 def _temperature(size: int) -> float:
-    return 0.1 if size <= SMALL else 0.07
+    return 0.1 if is_small(size) else 0.07
 
 
 def _run(name: str, size: int, negatives: tuple[Rule, ...], estimator: Estimator | EstimatorChoice) -> Run:
-    small = size <= SMALL
+    small = is_small(size)
     branch = Branch(Bank(0.5), Remembered(), negatives, estimator, keys=(), pool=(0,))
     run = Run(
         recipe=name,

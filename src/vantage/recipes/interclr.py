@@ -8,7 +8,7 @@ from vantage.estimators import InfoNCE
 from vantage.memory import ClusteredBank, InnerProduct, Queue, StoreOf
 from vantage.negatives import Count, Distinct, Hardest, OtherClusters, OtherImages, Rule, Sample, Share, Subset
 from vantage.positives import ClusterMate, OtherViews, Remembered
-from vantage.recipes.backbones import SMALL, resnet
+from vantage.recipes.backbones import is_small, resnet
 from vantage.schedules import Constant, CosineByEpoch, CosineByStep
 from vantage.training.optimizers import LARS, SGD
 from vantage.training.run import Run
@@ -55,7 +55,7 @@ def interclr(size: int = 224) -> Run:
         views=interclr_views(size),
         encoders=Shared(Encoder(resnet(size), MLP(_hidden_width(size), 128))),
         branches=(intra, inter),
-        optimizer=SGD(momentum=0.9, weight_decay=5e-4 if size <= SMALL else 1e-4),
+        optimizer=SGD(momentum=0.9, weight_decay=5e-4 if is_small(size) else 1e-4),
         learning_rate=CosineByEpoch(0.03, final=3e-5),
     )
 
@@ -97,7 +97,7 @@ def interclr_moco(size: int = 224) -> Run:
 
     Up to 96 pixels: `moco_v2`'s small-image values.
     """
-    small = size <= SMALL
+    small = is_small(size)
     temperature = 0.1 if small else 0.2
     intra = Branch(Queue(4_096 if small else 65_536), OtherViews(), (), InfoNCE(temperature), Constant(0.75))
     memory = ClusteredBank(0.0, first=0, closeness=InnerProduct())
@@ -134,4 +134,4 @@ def _semi_hard(run: Run, name: str, negatives: tuple[Rule, ...]) -> Run:
 
 
 def _hidden_width(size: int) -> int:
-    return 512 if size <= SMALL else 2048
+    return 512 if is_small(size) else 2048

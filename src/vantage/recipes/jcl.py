@@ -12,7 +12,7 @@ from vantage.estimators import JCL, Estimator, InfoNCE
 from vantage.memory.remember import MeanKey
 from vantage.negatives import Ring, Rule
 from vantage.positives import FixedViews
-from vantage.recipes.backbones import SMALL
+from vantage.recipes.backbones import is_small
 from vantage.recipes.moco import moco_v2
 from vantage.recipes.ring import annealing
 from vantage.schedules import CosineByEpoch, RampByEpoch
@@ -106,4 +106,4 @@ def _run(name: str, size: int, negatives: tuple[Rule, ...], estimator: Estimator
 
 def _at_512(run: Run, size: int) -> Run:
     """The paper's batch size and learning rate, for large images."""
-    return run if size <= SMALL else run.rescale(batch_size=512)
+    return run if is_small(size) else run.rescale(batch_size=512)

@@ -8,7 +8,7 @@ from vantage.estimators import NCE, LocalAggregation
 from vantage.memory import ReclusteredBank, StoreOf
 from vantage.negatives import Count, Hardest, OtherClusters, Sample
 from vantage.positives import NearMates, Remembered
-from vantage.recipes.backbones import SMALL, resnet
+from vantage.recipes.backbones import is_small, resnet
 from vantage.schedules import ByEpoch, Linear, StepDecay
 from vantage.training.optimizers import SGD, Named, NoParameters
 from vantage.training.run import Run
@@ -33,7 +33,7 @@ def local_aggregation(size: int = 224) -> Run:
     Parameters with "bn" in their names do not decay. Up to 96 pixels: ResNet-18, τ .1 and weight decay 5e-4 of all
     parameters, as `instance_discrimination`.
     """
-    small = size <= SMALL
+    small = is_small(size)
     branch = Branch(
         ReclusteredBank(0.5, clusters=30_000, clusterings=10, first=10),
         NearMates(4_096),
@@ -64,7 +64,7 @@ def local_aggregation_warmed(size: int = 224) -> Run:
         near,
         positives=Remembered(),
         negatives=(Sample(4_096),),
-        estimator=NCE(0.1 if size <= SMALL else 0.07),
+        estimator=NCE(0.1 if is_small(size) else 0.07),
         weight=ByEpoch(Linear(1.0, 0.0, 1), every=10.0),
     )
     near = replace(near, memory=StoreOf(0), weight=ByEpoch(Linear(0.0, 1.0, 1), every=10.0))

@@ -5,7 +5,7 @@ from vantage.encoders import MLP, Encoder, LinearHead, Momentum, SplitBatchNorm
 from vantage.estimators import InfoNCE
 from vantage.memory import Queue
 from vantage.positives import OtherViews
-from vantage.recipes.backbones import SMALL, resnet
+from vantage.recipes.backbones import is_small, resnet
 from vantage.schedules import Constant, CosineByEpoch, StepDecay
 from vantage.training.optimizers import SGD
 from vantage.training.run import Run
@@ -23,7 +23,7 @@ def moco_v1(size: int = 224) -> Run:
     Up to 96 pixels: `moco_v2`'s network, queue, momentum and weight decay for small images, with this head, τ, views
     and learning rate.
     """
-    small = size <= SMALL
+    small = is_small(size)
     encoder = Encoder(resnet(size), LinearHead(128), SplitBatchNorm(8))
     return Run(
         recipe="moco_v1",
@@ -44,7 +44,7 @@ def moco_v2(size: int = 224) -> Run:
     Up to 96 pixels: ResNet-18, a queue of 4,096, momentum .99, τ .1 and weight decay 5e-4, as in the MoCo authors' own
     CIFAR-10 demonstration (which trained at batch 512 and learning rate .06: this rate by the linear scaling rule).
     """
-    small = size <= SMALL
+    small = is_small(size)
     hidden_width = 512 if small else 2048
     encoder = Encoder(resnet(size), MLP(hidden_width, 128), SplitBatchNorm(8))
     return Run(

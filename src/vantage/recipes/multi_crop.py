@@ -5,7 +5,7 @@ from dataclasses import replace
 from vantage.branch import Branch, owners
 from vantage.errors import UserError
 from vantage.memory import StoreOf
-from vantage.recipes.backbones import SMALL
+from vantage.recipes.backbones import is_small
 from vantage.recipes.moco import moco_v2
 from vantage.schedules import Constant
 from vantage.training.run import Run
@@ -23,7 +23,7 @@ def moco_v2_multi_crop(size: int = 224) -> Run:
     The side of small views is 3/7 of `size` (96 of 224 pixels), and they show .05 to .14 of the image's area. Up to 96
     pixels they show .1 to .3 of it, since a twentieth of an image of 32 pixels has a side of only 7 pixels.
     """
-    scale = (0.1, 0.3) if size <= SMALL else (0.05, 0.14)
+    scale = (0.1, 0.3) if is_small(size) else (0.05, 0.14)
     run = with_small_crops(moco_v2(size), 6, max(1, round(size * 3 / 7)), scale)
     return replace(run, recipe="moco_v2_multi_crop")
 

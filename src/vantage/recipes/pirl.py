@@ -8,7 +8,7 @@ from vantage.estimators import NCE, InfoNCE
 from vantage.memory import Bank, StoreOf
 from vantage.negatives import Sample
 from vantage.positives import Remembered
-from vantage.recipes.backbones import SMALL, resnet
+from vantage.recipes.backbones import is_small, resnet
 from vantage.recipes.instance_discrimination import instance_discrimination
 from vantage.schedules import Constant, CosineByEpoch
 from vantage.training.optimizers import SGD, BiasAndNorm
@@ -31,7 +31,7 @@ def pirl(size: int = 224) -> Run:
     With β = 0 it would be `instance_discrimination`, which has τ .1 up to 96 pixels. Up to 96 pixels: the other
     small-image values of that recipe.
     """
-    small = size <= SMALL
+    small = is_small(size)
     whole = Branch(
         Bank(0.5),
         Remembered(),
@@ -64,7 +64,7 @@ def pirl_vissl(size: int = 224) -> Run:
     """
     base = pirl(size)
     whole, jigsaw = base.branches
-    count = 4_096 if size <= SMALL else 32_000
+    count = 4_096 if is_small(size) else 32_000
     nce = NCE(0.07)
     return replace(
         base,

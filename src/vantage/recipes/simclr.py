@@ -8,7 +8,7 @@ from vantage.estimators import InfoNCE
 from vantage.memory import InBatch
 from vantage.negatives import OtherImages
 from vantage.positives import OtherViews
-from vantage.recipes.backbones import SMALL, resnet
+from vantage.recipes.backbones import is_small, resnet
 from vantage.schedules import Constant, CosineByStep
 from vantage.training.optimizers import LARS
 from vantage.training.run import Run
@@ -28,7 +28,7 @@ def simclr(size: int = 224) -> Run:
     Up to 96 pixels: ResNet-18, color strength .5, no blur at 32 pixels, τ .5 (SimCLR, appendix B.9), learning rate
     .4 · batch / 256 and weight decay 1e-4 (solo-learn's values for CIFAR).
     """
-    small = size <= SMALL
+    small = is_small(size)
     hidden_width = 512 if small else 2048
     encoder = Encoder(resnet(size, zero_init_residual=not small), NormalizedMLP(hidden_width, 128))
     estimator = InfoNCE(0.5 if small else 0.1)

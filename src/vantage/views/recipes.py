@@ -12,6 +12,7 @@ size:
 Statistics do not depend on the size: pass `CIFAR10` or `STL10` for those sets; Tiny ImageNet uses ImageNet's.
 """
 
+from vantage.composition.field_types import expect
 from vantage.errors import UserError
 from vantage.views.augmentation import Augmentation, Views
 from vantage.views.colors.statistics import IMAGENET, Statistics
@@ -97,13 +98,18 @@ def repeat_view(
     """The same view, drawn `count` times."""
     if count < 1:
         raise UserError(f"the number of views of each image must be at least 1, found {count}")
-    least = max(smallest_area, 0.2) if size <= 64 else smallest_area
+    least = max(smallest_area, 0.2) if _is_at_most(64, size) else smallest_area
     crop = RandomResizedCrop(size, (least, 1.0))
     return Views((Augmentation(crop, (*operations, statistics.normalize())),) * count)
 
 
 def _blur(size: int, reach: float = 3.0) -> tuple[GaussianBlur, ...]:
     """The blur for this size, or none."""
-    if size <= 32:
+    if _is_at_most(32, size):
         return ()
     return (GaussianBlur((0.1 * size / PAPER_SIZE, 2.0 * size / PAPER_SIZE), 0.5, reach),)
+
+
+def _is_at_most(most: int, size: int) -> bool:
+    expect(size, int, "the size of the views", "a whole number of pixels, such as 32")
+    return size <= most
