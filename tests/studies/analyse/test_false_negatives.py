@@ -16,7 +16,7 @@ from vantage.frozen.networks import trained_networks
 from vantage.negatives import Rule
 from vantage.records import Keys
 from vantage.studies.analyse.false_negative_table import FalseNegativeTable, RuleNegatives
-from vantage.studies.analyse.false_negatives import FalseNegatives, shares
+from vantage.studies.analyse.false_negatives import FalseNegatives, _own_rows, shares
 
 IMAGES, QUERIES = 40, 9
 
@@ -158,9 +158,32 @@ def test_fewer_keys_are_drawn_from_the_images_and_queries_from_them(run: tuple[P
 
 
 def test_two_views_with_a_network_each(tmp_path: Path) -> None:
+    """Two branches of one step draw the same images, as CMC needs, so their rows are equal."""
     folder, source = run_of("cmc_softmax", tmp_path, epochs=1)
     findings = FalseNegatives(images=10, drawn=8, random_encoder=False)([trained_networks(folder)], source, work())
-    assert [row["rule"] for row in findings.table()[10:]] == ["the run's 0: Sample", "the run's 1: Sample"]
+    assert [row["rule"] for row in findings.table()[10:]] == ["the run's 0, 1: Sample"]
+
+
+def test_branches_of_equal_rows_are_named_in_one(tmp_path: Path) -> None:
+    """Both of SimCLR's branches, and those of small views, keep every key: their rows are the same six times."""
+    folder, source = run_of("moco_v2_multi_crop", tmp_path, epochs=1)
+    encoded: list[int] = []
+    findings = FalseNegatives(images=10, drawn=8)([trained_networks(folder)], CountedSource(source, encoded), work())
+    rows = [(row["encoder"], row["rule"]) for row in findings.table()]
+    assert rows[10:12] == [(rows[0][0], "the run's 0 to 6: all"), ("random encoder", "all")]
+    assert len(encoded) == (7 + 1) * (10 + len(source)), "the random encoder sees the views of one branch only"
+
+
+def test_branches_with_other_numbers_or_rules_keep_rows_of_their_own() -> None:
+    share = torch.tensor([0.5, torch.nan])
+    row = RuleNegatives("run", "all", 3.0, share)
+    others = [replace(row, rule="Ring"), row, replace(row, same=torch.tensor([0.5, 0.0])), replace(row, rule="Ring")]
+    assert [one.rule for one in _own_rows([row, *others])] == [
+        "the run's 0, 2: all",
+        "the run's 1, 4: Ring",
+        "the run's 3: all",
+    ]
+    assert [one.rule for one in _own_rows([row])] == ["the run's: all"]
 
 
 def test_clusters_of_other_images_are_refused_and_so_are_images_without_classes(run: tuple[Path, Source]) -> None:

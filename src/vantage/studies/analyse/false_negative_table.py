@@ -46,6 +46,11 @@ class RuleNegatives:
         shares = self.same[~self.same.isnan()]
         return round(100 * float(shares.double().std()) / len(shares) ** 0.5, 12) if len(shares) > 1 else None
 
+    def equals(self, other: "RuleNegatives") -> bool:
+        """Whether equal rules chose negatives with equal shares for every query."""
+        same = (self.encoder, self.rule, self.negatives) == (other.encoder, other.rule, other.negatives)
+        return same and self.same.nan_to_num(-1.0).equal(other.same.nan_to_num(-1.0))
+
     def row(self) -> Row:
         """The numbers of the table."""
         row = {"encoder": self.encoder, "rule": self.rule, "queries": int((~self.same.isnan()).sum())}

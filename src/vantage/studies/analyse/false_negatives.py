@@ -98,21 +98,33 @@ class FalseNegatives:
         image = labeled[draw_numbers(len(labeled), self.images, self.seed)]
         rows: list[RuleNegatives] = []
         for model in (*runs, *([random_networks(runs[0], self.seed)] if self.random_encoder else ())):
-            pairs: dict[tuple[int, int], tuple[Keys, Keys]] = {}
-            for number, branch in enumerate(model.branches):
-                views = (branch.query, branch.pool_views[0])
-                if views not in pairs:
-                    pairs[views] = self._queries_and_keys(model, key_images, image, views, work)
-                query, keys = pairs[views]
-                if number == 0:
-                    keys = replace(keys, cluster=self._clusters(model, source, kept, keys.vector))
-                    rows += [_rule_negatives(model, name, query, keys, rules, true) for name, rules in self.rules()]
-                if model.folder is not None:  # the rules of a run, not of a baseline
-                    keys = replace(keys, cluster=_memory_clusters(model, source, kept, number))
-                    rows.append(
-                        _rule_negatives(model, _own_rules_name(model, number), query, keys, branch.negatives, true)
-                    )
+            rows += self._rows_of(model, source, kept, image, work)
         return FalseNegativeTable(tuple(rows))
+
+    def _rows_of(
+        self, model: TrainedNetworks, source: Source, kept: Int[Tensor, "m"], image: Int[Tensor, "b"], work: Work
+    ) -> list[RuleNegatives]:
+        """The rows of one encoder: of all rules, and of the branches' own if it is a run's. Queries and keys are images
+        of the source that are kept, and `image` counts these."""
+        key_images = SourceSubset(source, kept)
+        true = labels_of(key_images)
+        rows: list[RuleNegatives] = []
+        own: list[RuleNegatives] = []
+        pairs: dict[tuple[int, int], tuple[Keys, Keys]] = {}
+        for number, branch in enumerate(model.branches):
+            views = (branch.query, branch.pool_views[0])
+            if views not in pairs:
+                pairs[views] = self._queries_and_keys(model, key_images, image, views, work)
+            query, keys = pairs[views]
+            if number == 0:
+                keys = replace(keys, cluster=self._clusters(model, source, kept, keys.vector))
+                rows = [_rule_negatives(model, name, query, keys, rules, true) for name, rules in self.rules()]
+            if model.folder is None:  # a baseline has no rules of its own, so its other branches add nothing
+                break
+            keys = replace(keys, cluster=_memory_clusters(model, source, kept, number))
+            parts = ", ".join(type(rule).__name__ for rule in branch.negatives) or "all"
+            own.append(_rule_negatives(model, parts, query, keys, branch.negatives, true))
+        return rows + _own_rows(own)
 
     def rules(self) -> list[tuple[str, tuple[Rule, ...]]]:
         """The rules that every encoder is analyzed with, by name."""
@@ -185,7 +197,20 @@ def _memory_clusters(
     return torch.empty_like(pool.cluster).index_copy_(0, pool.image, pool.cluster)[kept.to(pool.cluster.device)]
 
 
-def _own_rules_name(model: TrainedNetworks, number: int) -> str:
-    which = "" if len(model.branches) == 1 else f" {number}"
-    parts = [type(rule).__name__ for rule in model.branches[number].negatives]
-    return f"the run's{which}: {', '.join(parts) or 'all'}"
+def _own_rows(of_branches: list[RuleNegatives]) -> list[RuleNegatives]:
+    """The rows of a run's branches. Equal ones, as of branches whose rules keep every key, are one, which names them
+    all."""
+    alike: list[list[int]] = []
+    for number, row in enumerate(of_branches):
+        group = next((group for group in alike if row.equals(of_branches[group[0]])), None)
+        alike.append([number]) if group is None else group.append(number)
+    rows = [(_in_words(group) if len(of_branches) > 1 else "", of_branches[group[0]]) for group in alike]
+    return [replace(row, rule=f"the run's{branches}: {row.rule}") for branches, row in rows]
+
+
+def _in_words(branches: list[int]) -> str:
+    """Numbers of branches: " 0", " 0, 2", or " 0 to 5"."""
+    first, last = branches[0], branches[-1]
+    if len(branches) > 2 and last - first == len(branches) - 1:
+        return f" {first} to {last}"
+    return f" {', '.join(map(str, branches))}"
