@@ -226,7 +226,14 @@ def test_timms_own_statistics_and_size_are_the_view(tmp_path: Path):
         ("timm:=x", "names no weights"),
         ("torchvision:resnet18=nowhere.safetensors", "there is no file nowhere.safetensors"),
         ("torchvision:resnet19=x", "there is no backbone 'resnet19'; did you mean resnet"),
+        ("torchvision:resnext50=x", r"there is no backbone 'resnext50'; did you mean resnet50\?$"),
+        ("torchvision:resnet50x3=x", r"there is no backbone 'resnet50x3'; did you mean resnet50\?$"),
+        (
+            "torchvision:convolution=x",
+            r"there is no backbone 'convolution' \(those of torchvision: .*wide_resnet101_2\)$",
+        ),
         ("torchvision:convolutions=x", "is not a residual network"),
+        ("torchvision:mobilenet_v2=x", "torchvision:mobilenet_v2 is not a residual network"),
         ("timm:resnet10000=x", "timm has no model called 'resnet10000'"),
     ],
 )

@@ -18,9 +18,10 @@ from typing import Any
 
 import torch
 from torch import nn
+from torchvision.models import list_models
 
 from vantage.composition.suggest import no_such
-from vantage.encoders import Backbone, Encoder, ResNet, RoleNetworks, Shared, Timm, backbone_named
+from vantage.encoders import BACKBONES, Backbone, Encoder, ResNet, RoleNetworks, Shared, Timm, backbone_named
 from vantage.encoders.backbones.resnet import width_of
 from vantage.encoders.weights import fit_weights
 from vantage.errors import UserError
@@ -72,13 +73,22 @@ class OutsideWeights:
     def _choice(self) -> Backbone:
         if self.library == "timm":
             return Timm(self.network)
-        choice = backbone_named(self.network, 224)
+        choice = self._residual()
         if not isinstance(choice, ResNet):
             raise UserError(
                 f"torchvision:{self.network} is not a residual network, the only kind that is taken from torchvision:"
                 " name another network, or timm:NAME=FILE"
             )
         return choice
+
+    def _residual(self) -> Backbone | None:
+        """The backbone of this name; None for a network of torchvision that is none of ours."""
+        name, theirs = self.network.strip().lower().replace("-", "_"), list_models()
+        if name.isidentifier() and name not in (*BACKBONES, *theirs):
+            raise no_such(
+                "backbone", self.network, (known for known in BACKBONES if known in theirs), "those of torchvision"
+            )
+        return None if name in theirs and name not in BACKBONES else backbone_named(self.network, 224)
 
     def _view(self) -> EvaluationView:
         if self.library == "torchvision":
