@@ -2,12 +2,16 @@
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal, get_args, get_origin
 
 import pytest
 
 import vantage
 from vantage.cli import main
+from vantage.cli.reading.parser import Option, parser_of
+from vantage.composition.expression import alternatives
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -66,6 +70,26 @@ def test_help_fits_a_screen(verb: str, capsys: pytest.CaptureFixture[str], monke
     assert len(lines) <= (39 if verb == "pretrain" else 50) and max(map(len, lines)) <= 80
     assert lines[0].startswith("usage: vantage ")
     assert "%%" not in "".join(lines)
+
+
+@pytest.mark.parametrize("verb", VERBS_WITH_HELP)
+def test_help_names_every_choice(
+    verb: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the choices are too long to stand in place of the value, the sentence has them."""
+    options: list[Option] = []
+
+    def noting(name: str, about: str, every: Sequence[Option]) -> object:
+        options.extend(every)
+        return parser_of(name, about, every)
+
+    monkeypatch.setattr("vantage.cli.reading.arguments.parser_of", noting)
+    assert main([*verb.split(), "--help"]) == 0
+    shown = capsys.readouterr().out
+    for option in options:
+        kinds = [kind for kind in alternatives(option.annotation) if get_origin(kind) is Literal]
+        words = " ".join(shown.partition(f"  {option.flag} ")[2].partition("\n  --")[0].split())
+        assert [choice for kind in kinds for choice in get_args(kind) if str(choice) not in words] == [], option.flag
 
 
 def test_the_command_line_itself_imports_no_torch() -> None:

@@ -38,6 +38,14 @@ def test_a_slow_run_says_so_once_and_not_too_soon(clock: list[float]) -> None:
     assert slow.late(11) is None
 
 
+def test_a_short_plan_is_told_in_seconds(clock: list[float]) -> None:
+    """In minutes, both numbers were the same: 0.3 minutes instead of 0.3."""
+    short = Pace(minutes=0.3, work=steps(65), step=0, seconds=0.0)
+    clock[0] += 20
+    line = short.late(62)
+    assert line is not None and "about 21 seconds instead of 18. Is another" in line
+
+
 def test_time_before_a_resume_counts(clock: list[float]) -> None:
     after_resume = Pace(minutes=2.0, work=steps(120), step=60, seconds=90.0)
     clock[0] += 30

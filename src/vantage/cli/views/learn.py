@@ -32,7 +32,7 @@ class LearnOptions(ViewOptions):
     """unsupervised, supervised or semi_supervised."""
 
     epochs: int | None = None
-    """Passes over the images; if omitted, the method's number."""
+    """Passes over the images; if omitted, 100."""
 
     coupling: Literal["volume-preserving", "two-sided", "real-nvp"] = "two-sided"
     """Coupling layers of the flow: two-sided (InfoMin's VP, with F and G), volume-preserving (with F alone, as NICE),
@@ -48,7 +48,7 @@ class LearnOptions(ViewOptions):
     """Updates of critics and flow: in alternating steps, or together in one step, which halves the work."""
 
     scale: Literal["unchanged", "by-statistics"] = "unchanged"
-    """Scaling of the flow's output before the critics: none, or by its mean and standard deviation."""
+    """Scaling of the flow's output before the critics: unchanged, or by-statistics, its mean and standard deviation."""
 
     set: Repeated = ()
     """Any other field, such as --set rates.flow=1e-4. May be repeated."""

@@ -27,7 +27,8 @@ class StatisticsOptions(ImageOptions):
     """Recipe whose color space to measure in; the options that set its statistics are printed too."""
 
     space: Literal["", "RGB", "Lab", "YDbDr", "YCbCr", "YUV", "YIQ", "HSV", "XYZ"] = ""
-    """Color space to measure in; if omitted, that of the recipe, or RGB."""
+    """Color space to measure in: RGB, Lab, YDbDr, YCbCr, YUV, YIQ, HSV or XYZ; if omitted, that of the recipe, or
+    RGB."""
 
     images: int = 5_000
     """Images to read, evenly spaced in the set; 0: all."""

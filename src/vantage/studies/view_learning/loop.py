@@ -158,11 +158,14 @@ class _LearningRun:
         row |= evaluate_held_out(self.game.players, self.images)
         row["seconds"] = round(self.seconds, 3)
         late = epoch > self.learning.best_after * self.learning.epochs or epoch == self.learning.epochs
-        if late and row["held_out.objective"] < self.best:
-            self.best = row["held_out.objective"]
+        objective = row["held_out.objective"]
+        best = late and objective < self.best
+        if best:
+            self.best = objective
             self._write(BEST)
         row["best"] = self.best if math.isfinite(self.best) else None
-        self.progress.line(f"epoch {epoch}: {self.means.line()}, held out {row['held_out.objective']:.4f}")
+        judged = f"objective on held-out images {objective:.4f}{', the best so far' if best else ''}"
+        self.progress.line(f"epoch {epoch}: {self.means.line()}; {judged}")
         self.means = Means()
         self._write(LAST)
         metrics.write(row)

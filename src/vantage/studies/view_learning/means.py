@@ -15,6 +15,9 @@ from vantage.views.colors.statistics import Statistics
 
 __all__ = ["Means", "evaluate_held_out", "measure_statistics"]
 
+_WORDS = {"i_nce": "I_NCE", "log_det": "log determinant"}
+"""Numbers whose names are not words."""
+
 
 class Means:
     """Means of the numbers that steps report; saved, so that a resumed epoch ends with the same means."""
@@ -34,7 +37,9 @@ class Means:
 
     def line(self) -> str:
         """The means so far, as text."""
-        return "  ".join(f"{name.replace('_', ' ')} {value:.3f}" for name, value in self.values().items())
+        return "  ".join(
+            f"{_WORDS.get(name, name.replace('_', ' '))} {value:.3f}" for name, value in self.values().items()
+        )
 
     def state(self) -> dict[str, Any]:
         """State for a checkpoint."""

@@ -37,7 +37,9 @@ class Pace:
         if total_minutes <= _TOLERANCE * self.minutes:
             return None
         plan, self.minutes = self.minutes, 0.0
+        minutes = f"{total_minutes:.1f} minutes instead of {plan:.1f}"
+        seconds = f"{60 * total_minutes:.0f} seconds instead of {60 * plan:.0f}"
         return (
-            f"training is slower than planned: it will take about {total_minutes:.1f} minutes instead of {plan:.1f}. Is"
-            " another program using the processors? The run goes on to its end; Ctrl-C saves it, for vantage resume"
+            f"training is slower than planned: it will take about {minutes if plan >= 2 else seconds}. Is another"
+            " program using the processors? The run goes on to its end; Ctrl-C saves it, for vantage resume"
         )
