@@ -35,6 +35,10 @@ MISTAKES = [
     ("embed runs/first --data photos --out x.csv", "end the name with .parquet or .npy"),
     ("embed runs/unfinished --data photos --out x.npy", "runs/unfinished holds no checkpoint yet"),
     ("embed runs/first photos --out x.npy", "embed has no use for 'photos': did you mean --data photos?"),
+    (
+        "embed w.safetensors --data photos --out x.npy",
+        "it is a file; if it holds weights, write torchvision:NAME=w.safetensors or timm:NAME=",
+    ),
     ("embed torchvison:resnet18=x --data photos --out x.npy", "'torchvison'; did you mean torchvision?"),
     (
         "embed torchvision:resnet18=words/b.txt --data photos --out x.npy",
@@ -119,6 +123,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("photos", "one", "words"):
         (folder / name).mkdir()
     (folder / "words" / "a.txt").write_text("a word\n")
+    (folder / "w.safetensors").write_bytes(b"")
     for number in range(4):
         picture = Image.fromarray(np.full((8, 8, 3), 50 * number, np.uint8))
         picture.save(folder / "photos" / f"{number}.png")

@@ -172,7 +172,9 @@ def test_learning_showing_and_training_on_the_command_line(
     output = capsys.readouterr()
     assert output.out.strip() == str(out / BEST)
     assert f"the best state on held-out images is in {out / BEST}." in output.err
-    assert re.search(r"epoch 1: .*I_NCE -?[\d.]+ .*; objective on held-out images -?[\d.]+, the best so far", output.err)
+    assert re.search(
+        r"epoch 1: .*I_NCE -?[\d.]+ .*; objective on held-out images -?[\d.]+, the best so far", output.err
+    )
     assert f"vantage pretrain cmc --data IMAGES --learned {out}\n" in " ".join(output.err.split(" "))
     assert main(words.split()) == 0
     assert "all steps are taken already" in capsys.readouterr().err

@@ -11,6 +11,7 @@ from typing import Any
 from rich.pretty import pretty_repr
 
 from vantage.composition.codec import decode, encode
+from vantage.encoders.weights import PICKLES
 from vantage.errors import UserError
 from vantage.storage import beside
 from vantage.storage.files import atomic_file, not_written
@@ -79,6 +80,8 @@ def read(folder: Path) -> Run:
 
 def _missing(folder: Path) -> str:
     """What is there in place of a run, and where a run may be."""
+    if folder.is_file() and folder.suffix in (".safetensors", *PICKLES):
+        return f"it is a file; if it holds weights, write torchvision:NAME={folder} or timm:NAME={folder}"
     if not folder.is_dir():
         what = "it is a file" if folder.exists() else "there is no such folder"
         return f"{what}{near_path(folder, FILE) or '; name the folder given to --out'}"
