@@ -92,6 +92,8 @@ def test_more_neighbors_than_images_are_refused(tmp_path: Path) -> None:
     encoder, train, test = random_encoder(tiny_run()), images(50, seed=0), images(7, seed=1)
     with pytest.raises(UserError, match="k = 200 needs as many .* there are 50: choose k of at most 50"):
         KNN()(encoder, train, test, cpu_work(tmp_path))
+    with pytest.raises(UserError, match="of at most 50, such as --k 20$"):  # all 50 would vote for every image
+        KNN()(encoder, train, test, cpu_work(tmp_path))
     with pytest.raises(UserError, match="k is 0"):
         KNN(0)
 

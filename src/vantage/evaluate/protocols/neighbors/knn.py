@@ -70,7 +70,7 @@ class KNN:
         if images < self.k:
             raise UserError(
                 f"kNN with k = {self.k} needs as many labeled training images, but there are {images}:"
-                f" choose k of at most {images} (--k {images})"
+                f" choose k of at most {images}, such as --k {min(20, images)}"
             )
 
 
