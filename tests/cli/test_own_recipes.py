@@ -85,6 +85,20 @@ def test_a_recipe_of_ones_own_needs_its_module_named(
     assert "is not a recipe" in capsys.readouterr().err
 
 
+def test_the_command_to_copy_next_names_the_module_and_quotes_the_folder(
+    training: TrainingStub, images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without its module, a run with parts of one's own can be neither judged nor resumed."""
+    folder = tmp_path / "my run"
+    words = ["pretrain", f"{__name__}:own_recipe", "--data", str(images), "--out", str(folder), "--import", __name__]
+    assert main(words) == 0
+    judge = f"next: vantage evaluate knn '{folder}' --data LABELED_IMAGES --import {__name__}\n"
+    assert judge in capsys.readouterr().err
+    training.finished = False
+    assert main(["resume", str(folder), "--import", __name__]) == 130
+    assert f"continue with: vantage resume '{folder}' --import {__name__}\n" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("rule", "message"),
     [

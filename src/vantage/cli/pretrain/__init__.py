@@ -226,9 +226,9 @@ def _train(run: "Run", out: Path, init: str | None, console: Console) -> int:
 def report_end(outcome: "TrainingOutcome", run: "Run", console: Console) -> int:
     """Print how training ended and, for a planned run, whether it helped; returns the exit status."""
     if not outcome.finished:
-        console.note(f"stopped at step {outcome.step:,}; continue with: vantage resume {outcome.folder}")
+        console.note(f"stopped at step {outcome.step:,}; continue with: {console.command('resume', outcome.folder)}")
         return INTERRUPTED
-    judge = f"; next: vantage evaluate knn {outcome.folder} --data LABELED_IMAGES"
+    judge = f"; next: {console.command('evaluate', 'knn', outcome.folder, '--data', 'LABELED_IMAGES')}"
     from vantage import processes
 
     processes.leave()  # only the first process continues

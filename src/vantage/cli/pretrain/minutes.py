@@ -3,7 +3,6 @@
 import json
 import math
 import os
-import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -137,7 +136,7 @@ def show_worth(run: "Run", folder: Path, console: Console) -> None:
     from vantage.encoding import Work
     from vantage.evaluate.sanity_check import sanity_check
 
-    data, here = shlex.quote(run.data.path), shlex.quote(str(folder))
+    images = ("--data", run.data.path)
     try:
         source, _ = look_at(_without_hold_out(run.data), console)
         judgment = sanity_check(folder, source, Work(num_workers=max(1, run.data.num_workers)))
@@ -146,8 +145,12 @@ def show_worth(run: "Run", folder: Path, console: Console) -> None:
         return
     for line in judgment.lines:
         console.note(line)
-    longer = f"vantage pretrain --data {data} --minutes {10 * _whole_minutes(run.monitoring.minutes)}"
-    use = (f"vantage embed {here} --data {data} --out features.parquet", f"vantage export {here} --to safetensors")
-    look = f"vantage evaluate retrieval {here} --data {data}"
+    minutes = 10 * _whole_minutes(run.monitoring.minutes)
+    longer = console.command("pretrain", *images, "--minutes", minutes)
+    use = (
+        console.command("embed", folder, *images, "--out", "features.parquet"),
+        console.command("export", folder, "--to", "safetensors"),
+    )
+    look = console.command("evaluate", "retrieval", folder, *images)
     for line in (*use, longer) if judgment.beats_baselines else (look, longer):
         console.note(f"next: {line}")

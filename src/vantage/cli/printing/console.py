@@ -3,6 +3,7 @@
 import inspect
 import os
 import re
+import shlex
 import shutil
 import sys
 import textwrap
@@ -74,6 +75,11 @@ class Console:
     def first(self) -> bool:
         """Whether this is the first of several processes, or the only one. That process prints the results."""
         return all(os.environ.get(name, "0") == "0" for name in ("RANK", "LOCAL_RANK"))
+
+    def command(self, *words: object) -> str:
+        """A command to copy, with the user's modules, without which it could not read their parts."""
+        imports = (word for module in self.imports for word in ("--import", module))
+        return " ".join(["vantage", *(shlex.quote(str(word)) for word in (*words, *imports))])
 
     def note(self, text: str) -> None:
         """Print a line that helps the user but is not a result."""

@@ -79,8 +79,8 @@ def learn(words: list[str], console: Console) -> int:
     space = outcome.best or outcome.last
     assert space is not None
     console.note(
-        f"learned in {outcome.step:,} steps; the best state on held-out images is in {space.file}. Next: vantage"
-        f" pretrain cmc --data IMAGES --learned {out}"
+        f"learned in {outcome.step:,} steps; the best state on held-out images is in {space.file}. Next:"
+        f" {console.command('pretrain', 'cmc', '--data', 'IMAGES', '--learned', out)}"
     )
     console.result(space.file)
     return 0
