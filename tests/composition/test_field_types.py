@@ -55,6 +55,12 @@ def test_every_recipe_holds_what_its_fields_take(recipe: Callable[[], Run]) -> N
             r"temperature: expected a number, found np.float32\(0.1\)",
         ),
         ("learning_rate", 0.03, r"learning_rate: expected LearningRate \(CosineByEpoch, .*found 0.03"),
+        (
+            "branches.0.weight",
+            0.5,
+            r"weight: expected a number or Schedule .*, found 0.5: in Python, write Constant\(0.5\)$",
+        ),
+        ("learning_rate", 3, r"found 3$"),
         ("epochs", "5", r"epochs: expected a whole number, found '5'"),
         ("epochs", True, r"epochs: expected a whole number, found True"),
         ("data.on_bad_image", "ignore", r"data.on_bad_image: expected skip or stop, found 'ignore'"),

@@ -6,6 +6,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from vantage.composition.conformance import conforms
 from vantage.composition.expression import alternatives, describe, takes_several
+from vantage.composition.kinds import part_from_number
 from vantage.composition.names import is_part
 from vantage.errors import UserError
 
@@ -71,14 +72,21 @@ def _check(value: Any, annotation: Any, path: str) -> None:
     kinds = [kind for kind in alternatives(annotation) if _fits(value, kind)]
     if not kinds:
         found = f"the class {value.__name__} itself" if isinstance(value, type) else repr(value)
-        raise UserError(
-            f"{path}: expected {describe(annotation)}, found {found if len(found) <= 60 else found[:57] + '…'}"
-        )
+        found = found if len(found) <= 60 else found[:57] + "…"
+        raise UserError(f"{path}: expected {describe(annotation)}, found {found}{_as_part(value, annotation)}")
     if isinstance(value, tuple) and (of := get_args(kinds[0])):
         for number, item in enumerate(value):
             _check(item, of[0 if of[-1] is Ellipsis else number], f"{path}.{number}")
     elif is_dataclass(value) and not isinstance(value, type):
         check_types(value, path)
+
+
+def _as_part(value: Any, annotation: Any) -> str:
+    """How to write a number that only the command line takes for a part."""
+    if type(value) not in (int, float):
+        return ""
+    names = [name for kind in alternatives(annotation) if isinstance(kind, type) and (name := part_from_number(kind))]
+    return f": in Python, write {names[0]}({value})" if names else ""
 
 
 def _fits(value: Any, kind: Any) -> bool:
