@@ -93,12 +93,12 @@ class Branch:
         self, query: Keys, keys: tuple[Keys, ...], pool: Pool, step: int, state: TableEstimator | None = None
     ) -> BranchLoss:
         """The loss of these queries against the pool. `state` is the estimator that an `EstimatorChoice` built; without
-        it, such a choice raises `UserError`.
+        it, such a choice raises `UserError`, and so does an estimator that gives anything but one loss for each query.
 
         If the pool has clusters, each query gets those of its image. Similarities keep the precision of the vectors,
         also under autocast.
         """
-        query = _with_clusters(query, pool)
+        query = with_clusters(query, pool)
         estimator = self.estimator if state is None else state
         with torch.autocast(query.vector.device.type, enabled=False):
             positive = self.positives(query, keys, pool, step)
@@ -111,10 +111,15 @@ class Branch:
                 case Estimator():
                     negatives = sum_negatives(query, pool, self.negatives, estimator.temperature, step)
                     losses = estimator(positive, negatives, step)
+            if losses.shape != positive.keep.shape[:1]:  # a column of losses would spread over all queries
+                found = f"losses of shape {tuple(losses.shape)} for {len(positive.keep)} queries"
+                raise UserError(f"{type(estimator).__name__} gives {found}: give one for each query")
             return _mean(losses, positive)
 
 
-def _with_clusters(query: Keys, pool: Pool) -> Keys:
+def with_clusters(query: Keys, pool: Pool) -> Keys:
+    """The queries with the clusters of their images, if the pool has any. Raises `UserError` for a pool that keeps no
+    row for each image."""
     if pool.cluster is None or query.cluster is not None:
         return query
     words = "a query's cluster is looked up by its image, but the memory keeps no row for each image: use a bank"

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -116,6 +117,42 @@ def test_a_part_that_fails_is_named_with_its_place() -> None:
     branch = replace(run.branches[0], negatives=(Nearest(1_000),))
     with pytest.raises(UserError, match=r"^branch 0 cannot work: RuntimeError: .*\(.*test_try_parts.py, line \d+\)$"):
         try_branches(replace(run, branches=(branch,)))
+
+
+@dataclass(frozen=True)
+class Restores:
+    """Counts every key again."""
+
+    def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:
+        return replace(scores, keep=torch.ones_like(scores.keep))
+
+
+def test_a_rule_that_counts_dropped_pairs_again_is_refused() -> None:
+    """The query's own image would be among its negatives."""
+    run = vantage.instance_discrimination_nce(32).fit(1_000)
+    branch = replace(run.branches[0], negatives=(vantage.OtherImages(), Restores()))
+    with pytest.raises(UserError, match="branch 0 cannot work: the rule Restores counts pairs that an earlier rule"):
+        try_branches(replace(run, branches=(branch,)))
+    try_branches(replace(run, branches=(replace(branch, negatives=(Restores(), vantage.OtherImages())),)))
+
+
+@dataclass(frozen=True)
+class Column:
+    """Losses of each query and positive, without a mean over the positives."""
+
+    temperature: float = 0.1
+
+    def __call__(self, positive: Any, negatives: Any, step: int) -> Any:
+        return -positive.cosine
+
+
+def test_an_estimator_that_gives_other_than_one_loss_for_each_query_is_refused() -> None:
+    """A column (b, 1) would be spread over all queries, and the loss be as many times as large."""
+    run = small_run("moco_v2", "")
+    run = replace(run, branches=(replace(run.branches[0], estimator=Column()),))
+    words = r"branch 0 cannot work: Column gives losses of shape \(8, 1\) for 8 queries: give one for each query"
+    with pytest.raises(UserError, match=words):
+        try_branches(run)
 
 
 def test_memories_are_tried_as_large_as_the_run_will_have_them() -> None:

@@ -36,6 +36,8 @@ def name_wrong_types(named: Any) -> Any:
         problem = None
         try:
             check(part)
+        except UserError:  # it knows better what is wrong
+            raise
         except Exception as error:  # comparing text with a number is a TypeError, but a check may do anything
             problem = error
         if problem is not None:

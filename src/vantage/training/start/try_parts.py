@@ -12,7 +12,7 @@ from torch.nn.functional import normalize
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from vantage import draws
-from vantage.branch import Branch, owners
+from vantage.branch import Branch, owners, with_clusters
 from vantage.composition.fitting import Fits, everywhere, parts_of
 from vantage.data import Source
 from vantage.encoders import Encoder
@@ -23,6 +23,8 @@ from vantage.estimators import EstimatorChoice
 from vantage.machine.allocator import check_memory, check_views
 from vantage.machine.devices import uses_cuda
 from vantage.memory import StoreOf
+from vantage.negatives import Rule
+from vantage.partition.table import negatives_of
 from vantage.records import Keys
 from vantage.schedules import Adaptive, Constant
 from vantage.training.run import Run
@@ -163,7 +165,10 @@ def _try(branch: Branch, images: int, batch: int, step: int) -> None:
     query = Keys(vector, image, seed=draws.query_seeds(0, 0, image), step_seed=0)
     memory_keys = branch.remember(tuple(fresh[view] for view in branch.pool_views))
     keys = tuple(fresh[view] for view in branch.keys)
-    result = branch.contrast(query, keys, store.read(memory_keys), step, state)
+    pool = store.read(memory_keys)
+    if isinstance(pool, Keys):
+        _check_rules(branch.negatives, with_clusters(query, pool), pool, step)
+    result = branch.contrast(query, keys, pool, step, state)
     result.loss.backward()
     if not torch.isfinite(result.loss) or vector.grad is None or not torch.isfinite(vector.grad).all():
         raise UserError(f"on random vectors the loss is {result.loss.item()}: check the temperature and the rules")
@@ -173,3 +178,17 @@ def _try(branch: Branch, images: int, batch: int, step: int) -> None:
             "give a larger batch, fewer accumulated parts, or a memory"
         )
     store.write(memory_keys)
+
+
+def _check_rules(rules: tuple[Rule, ...], query: Keys, pool: Keys, step: int) -> None:
+    """Raises `UserError` for a rule that counts pairs which an earlier one dropped."""
+    row = torch.arange(len(query))[:, None]
+    for number, rule in enumerate(rules):
+        before, after = (negatives_of(query, pool, rules[:end], step) for end in (number, number + 1))
+        counted = torch.zeros(len(query), len(pool), dtype=torch.bool)
+        counted[row.expand_as(before.key)[before.keep], before.key[before.keep]] = True
+        if (after.keep & ~counted[row, after.key]).any():
+            raise UserError(
+                f"the rule {type(rule).__name__} counts pairs that an earlier rule dropped: return scores.only(…), or"
+                " look at scores.keep"
+            )
