@@ -12,7 +12,7 @@ from torch import Tensor
 from vantage.encoding import Work, in_threads
 from vantage.errors import UnreadableImage, UserError
 from vantage.frozen.encoder import random_encoder
-from vantage.frozen.features import embed
+from vantage.frozen.features import Features, embed
 
 
 def test_features_are_the_backbone_s_of_the_view(tmp_path: Path) -> None:
@@ -23,6 +23,12 @@ def test_features_are_the_backbone_s_of_the_view(tmp_path: Path) -> None:
         torch.testing.assert_close(embedding.vector[number], encoder.backbone(view)[0], rtol=1e-5, atol=1e-5)
     assert embedding.label.tolist() == [number % 3 for number in range(37)]
     assert list(embedding.name) == [f"row {number}" for number in range(37)]
+
+
+def test_features_are_printed_in_a_line() -> None:
+    """They printed every number and the name of every image."""
+    features = Features(torch.zeros(1_200, 16), torch.zeros(1_200, dtype=torch.int64), ["a.jpg"] * 1_200)
+    assert repr(features) == "Features(vector: 1,200 × 16, label, name)"
 
 
 def test_images_of_any_size_are_brought_to_the_view(tmp_path: Path) -> None:

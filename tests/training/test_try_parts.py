@@ -137,6 +137,25 @@ def test_a_rule_that_counts_dropped_pairs_again_is_refused() -> None:
 
 
 @dataclass(frozen=True)
+class NoPositives:
+    """Keeps no pair."""
+
+    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Any, step: int) -> Scores:
+        scores = vantage.OtherViews()(query, keys, pool, step)
+        return scores.only(torch.zeros_like(scores.keep))
+
+
+def test_positives_that_keep_no_pair_are_named() -> None:
+    """They were told as missing negatives."""
+    run = small_run("moco_v2", "")
+    run = replace(run, branches=(replace(run.branches[0], positives=NoPositives()),))
+    with pytest.raises(
+        UserError, match="branch 0 cannot work: no query has a positive, .*: NoPositives keeps no pair of 8 queries$"
+    ):
+        try_branches(run)
+
+
+@dataclass(frozen=True)
 class Column:
     """Losses of each query and positive, without a mean over the positives."""
 

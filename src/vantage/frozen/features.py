@@ -31,6 +31,10 @@ class Features:
     name: Sequence[str]
     """Name of each image in its source."""
 
+    def __repr__(self) -> str:  # not every number and name
+        rows, width = self.vector.shape
+        return f"Features(vector: {rows:,} × {width:,}, label, name)"
+
 
 def embed(encoder: FrozenEncoder, source: Source, work: Work | None = None) -> Features:
     """Features of every image of a source, through the encoder's deterministic view. All of them are held in memory.

@@ -172,6 +172,11 @@ def _try(branch: Branch, images: int, batch: int, step: int) -> None:
     result.loss.backward()
     if not torch.isfinite(result.loss) or vector.grad is None or not torch.isfinite(vector.grad).all():
         raise UserError(f"on random vectors the loss is {result.loss.item()}: check the temperature and the rules")
+    if not result.positive.keep.any():
+        rule = type(branch.positives).__name__
+        raise UserError(
+            f"no query has a positive, so there is nothing to learn: {rule} keeps no pair of {batch} queries"
+        )
     if not vector.grad.any():
         raise UserError(
             f"with {batch} image(s) at once no query meets a negative, so there is nothing to learn: "
