@@ -163,13 +163,7 @@ def _train(
     run resumes at the epoch in which it was stopped. Processes share the images of a batch and take the same steps,
     equal to those of one process to 1e-6, since a network may round differently in smaller batches."""
     tensors = {f"{number}.{name}": value for number, one in enumerate(both) for name, value in one.tensors().items()}
-    last, device, start = state.read("epochs"), work.resolved_device(), 0
-    shapes = {name: value.shape for name, value in tensors.items()}
-    usable = last is not None and {name: value.shape for name, value in last.tensors.items()} == shapes
-    if same_on_all(last.facts["epochs"] if last and usable else 0) and last and usable:
-        start = last.facts["epochs"]
-        for name, value in last.tensors.items():
-            tensors[name].copy_(value)
+    start, device = _restore(state, tensors), work.resolved_device()
     count = len(label)
     work.progress.start(f"linear classifiers, {encoder.name}, images", plan.epochs * count, start * count)
     for epoch in range(start, plan.epochs):
@@ -183,6 +177,21 @@ def _train(
         if state.due and processes.rank() == 0:
             state.write(tensors, {"epochs": epoch + 1})
     work.progress.stop()
+
+
+def _restore(state: StateFile, tensors: Mapping[str, Tensor]) -> int:
+    """Fill the tensors from what an interrupted run saved, and return after how many epochs that was; 0 if nothing that
+    fits was saved, or if processes do not read the same."""
+    saved = state.read("epochs")
+    shapes = {name: value.shape for name, value in tensors.items()}
+    if saved is not None and {name: value.shape for name, value in saved.tensors.items()} != shapes:
+        saved = None
+    epochs = 0 if saved is None else saved.facts["epochs"]
+    if not same_on_all(epochs) or saved is None:
+        return 0
+    for name, value in saved.tensors.items():
+        tensors[name].copy_(value)
+    return epochs
 
 
 def _accuracies(
