@@ -5,7 +5,6 @@ Several processes share the decoding, block by block.
 n: images   b: images of a batch on this process   h, w: height and width in pixels
 """
 
-import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -26,6 +25,7 @@ from vantage.machine.launchers import is_first_here
 from vantage.processes.sharing import gather_rows, own_slice, true_on_all
 from vantage.storage.cache import hash_of
 from vantage.storage.files import atomic_file
+from vantage.storage.quiet import quiet_headers
 
 _OFTEN = 32
 """Images between two reports of progress."""
@@ -181,9 +181,7 @@ class ResidentImages:
 def _read_cache(path: Path, shape: tuple[int, ...]) -> UInt8[Tensor, "n 3 h w"] | None:
     """Pixels that were saved earlier, or None if there are none or the file is damaged."""
     try:
-        with warnings.catch_warnings(
-            action="ignore", category=UserWarning
-        ):  # NumPy warns about headers like those of Python 2
+        with quiet_headers():
             pixels = np.load(path, allow_pickle=False)
     except Exception:  # NumPy's reader of headers fails with many kinds of error
         return None
