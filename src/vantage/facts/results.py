@@ -84,7 +84,7 @@ def recorded_results(folder: Path) -> list[LabeledResult]:
 def as_good(results: list[LabeledResult], checkpoint: str) -> list[str]:
     """The results of this checkpoint in which a baseline is as good as the run, in words. Results count on so many test
     images that chance is less than `_CHANCE` points, or if the baseline leads by more than chance."""
-    found = []
+    lines = []
     for result in results:
         if result.checkpoint != checkpoint or "(" in result.measure:  # percentages only: higher is better
             continue
@@ -92,9 +92,9 @@ def as_good(results: list[LabeledResult], checkpoint: str) -> list[str]:
             chance = 2 * error_of_difference(value, result.value, result.test_images)
             if value >= result.value and (chance <= _CHANCE or value - result.value > chance):
                 numbers = f"{result.value:.1f}, {name} {value:.1f}"
-                found.append(f"{result.title} on {result.test_images:,} test images (the run {numbers})")
+                lines.append(f"{result.title} on {result.test_images:,} test images (the run {numbers})")
                 break
-    return found
+    return lines
 
 
 def current_settings(record: Mapping[str, Any]) -> dict[str, Any]:
