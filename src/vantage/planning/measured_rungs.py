@@ -129,18 +129,15 @@ def measure_rungs(
     `seconds_left` returns the remaining seconds. Raises `UserError` if the user's settings fit no rung.
     """
     look = look_at_sizes(source)
-    ladder = rungs_for(look.side, options)
     mirror = options.keep_views or is_symmetric(source)
     share, measured, refusal = _hold_out_share(source), list[MeasuredRung](), UserError("there is no rung")
-    for rung in ladder:
-        if (
-            measured and LONGER * measured[-1].images_seen(seconds_left()) < rung.images
-        ):  # a more expensive rung is no faster than this one
+    for rung in rungs_for(look.side, options):
+        # It is no faster than the rung before it, so it would see too few images even in the longer plan.
+        if measured and LONGER * measured[-1].images_seen(seconds_left()) < rung.images:
             break
         try:
-            recipe_run = keep_squares(
-                _recipe_run(options, rung, share, mirror), rung.size, source, look, seconds_left()
-            )
+            recipe_run = _recipe_run(options, rung, share, mirror)
+            recipe_run = keep_squares(recipe_run, rung.size, source, look, seconds_left())
             measured.append(_try(rung, recipe_run, source, options, measure, look))
         except UserError as problem:  # a path that the user set may exist on another rung
             refusal = problem
