@@ -52,6 +52,10 @@ class Speed:
         """Time of the whole run on `images` images."""
         return self.start + run.epochs * (steps_in(images, run.batch_size) * self.step + self.epoch)
 
+    def images_per_second(self, run: Run) -> float:
+        """Images per second in training; each image counts once, however many views it has."""
+        return run.batch_size / self.step
+
 
 def measure_speed(
     run: Run, source: Source, seconds: float = SHORT_LOOK, progress: Callable[[int, int], None] | None = None
