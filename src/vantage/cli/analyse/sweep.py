@@ -60,14 +60,14 @@ def sweep(words: list[str], console: Console) -> int:
     images, options, computing, *own = read(command, rest, *groups)
     choice = own[0] if own else choice
     check_folder(Path(options.out))
-    plan = partial(with_named_parts, find_recipe(options.recipe or choice.recipe), backbone=options.backbone)
+    run_at = partial(with_named_parts, find_recipe(options.recipe or choice.recipe), backbone=options.backbone)
     information = _information(options)
     run_settings = [text for text in options.set if not text.startswith("information.")]
     study = partial(_study, choice, settings=run_settings, options=options, information=information)
-    at_some_size(lambda size: _check(partial(study, plan(size))), images.size)
+    at_some_size(lambda size: _check(partial(study, run_at(size))), images.size)
     work = computing.work(console)
     source, data = _open(images, options, computing, console)
-    fitted_study = study(plan(view_size(images.size, source, console)), len(source))
+    fitted_study = study(run_at(view_size(images.size, source, console)), len(source))
     fitted_study = replace(fitted_study, base=replace(fitted_study.base, data=data))
     return _run(fitted_study, source, _test(images, options, computing, console), Path(options.out), work, console)
 
@@ -97,13 +97,13 @@ def _explain(words: list[str], about: str, console: Console) -> int:
     return 0
 
 
-def _run(plan: "Study", source: "Source", test: "Source", out: Path, work: "Work", console: Console) -> int:
+def _run(study: "Study", source: "Source", test: "Source", out: Path, work: "Work", console: Console) -> int:
     from vantage.cli.printing.summary import summary
     from vantage.studies.sweep import run_study, write_sweep
 
-    console.notes("every run", summary(plan.base, len(source)))
-    console.note(_plan(plan))
-    result = run_study(plan, source, test, out, work, console.progress())
+    console.notes("every run", summary(study.base, len(source)))
+    console.note(_points(study))
+    result = run_study(study, source, test, out, work, console.progress())
     if result.rows:
         for line in result.lines():
             console.result(line)
@@ -140,7 +140,7 @@ def _information(options: SweepOptions) -> "HeldOutInformation | None":
     return assign(HeldOutInformation(), settings, name="information") if options.information else None
 
 
-def _plan(study: "Study") -> str:
+def _points(study: "Study") -> str:
     """How many runs a sweep trains, and its points. Seeds that do not count from 0 are named: `--seeds 5` is one."""
     labels, seeds = [point.label for point in study.sweep.points(study.base)], len(study.seeds)
     counts = " × ".join(f"{n} {word}{'s' * (n > 1)}" for n, word in ((len(labels), "point"), (seeds, "seed")))
