@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from vantage.cli.printing.console import Console
+from vantage.cli.printing.console import INTERRUPTED, Console
 from vantage.cli.reading.arguments import Command, Word, read
 from vantage.cli.reading.options import check_device
 from vantage.cli.reading.out_files import check_folder
@@ -93,7 +93,7 @@ def run_lab(words: list[str], console: Console, about: str) -> int:
         publish(ENTRIES, _results(options), Path(options.page))
         smoke = "; results of smoke are not on it" if options.level == "smoke" else ""
         console.note(f"the page is {options.page}{smoke}")
-    return 0 if complete else 130
+    return 0 if complete else INTERRUPTED
 
 
 def _list(options: LabOptions, console: Console) -> None:
@@ -126,7 +126,7 @@ def _make(order: "WorkOrder", options: LabOptions, console: Console) -> bool:
     if todo and not options.collect:
         console.note(f"to be done: {estimate_workload(maker, todo).words(options.jobs, maker.on_gpu)}")
     complete = options.collect or make_all(order, options.jobs, console.note)
-    _tell_outdated(order.entries, _numbers(options), console)
+    _note_outdated(order.entries, _numbers(options), console)
     for path in write_collected(maker, order.entries, order.seeds, _numbers(options), options.level):
         console.note(f"numbers are in {path}")
     for entry in order.entries:
@@ -146,7 +146,7 @@ def _list_missing(maker: "Maker", order: "WorkOrder", jobs: int, console: Consol
             console.results(f"{entry.name}: {estimate_workload(maker, todo, speeds).words(jobs, maker.on_gpu)}", rows)
 
 
-def _tell_outdated(entries: "tuple[Entry, ...]", folder: Path, console: Console) -> None:
+def _note_outdated(entries: "tuple[Entry, ...]", folder: Path, console: Console) -> None:
     """Note which collected numbers no longer count, before they are replaced."""
     from vantage.studies.lab import outdated
 
@@ -180,7 +180,7 @@ def _results(options: LabOptions) -> Path:
 
     smoke = "smoke-results" if options.level == "smoke" else "results"
     folder = Path(options.results) if options.results else Path(options.out) / smoke
-    check_content(folder, (*(f"{entry.name}.json" for entry in ENTRIES), *(each.place for each in LEVELS)))
+    check_content(folder, (*(f"{entry.name}.json" for entry in ENTRIES), *(each.subfolder for each in LEVELS)))
     return folder
 
 
