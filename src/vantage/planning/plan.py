@@ -102,7 +102,8 @@ def make_plan(
 
 
 def _with_estimates(run: Run, rung: MeasuredRung, changes: Mapping[str, Any]) -> Run:
-    """The run with what its progress report needs: the minutes that it should take, and what small views cost."""
+    """The run with what its progress report needs: the minutes that it should take, and the cost of
+    views before they have grown."""
     if "monitoring.minutes" not in changes:
         minutes = math.ceil(rung.speed.seconds(run, rung.images)) / 60
         run = replace(run, monitoring=replace(run.monitoring, minutes=minutes))

@@ -132,8 +132,8 @@ def _endless(session: Session) -> Generator[Batch, None, None]:
 
 
 def fixed_share(small: float, full: float, area: float) -> float:
-    """The share of a step's time that does not depend on the views' side, from the seconds of a step with small views
-    (whose area is `area` of a full view) and of one with full views."""
+    """The share of a step's time that does not depend on the views' side, from the seconds of a step before views
+    have grown (whose area is `area` of a full view) and of one with full views."""
     return min(1.0, max(0.0, (small / full - area) / (1 - area)))
 
 

@@ -77,7 +77,7 @@ def run_named(name: str, size: int | None) -> "Run | None":
 
 
 def _at_size(run: "Run", size: int, name: str) -> "Run":
-    """The run with views of `size` pixels, made as a run with progressive resizing makes its small views."""
+    """The run with views of `size` pixels, made as a run makes views that have not grown yet."""
     from vantage.views import ProgressiveResizing
 
     own = run.views.evaluation(0).size
