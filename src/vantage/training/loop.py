@@ -236,7 +236,8 @@ def _end_epoch(
 
 def _validate(session: Session) -> float:
     """kNN accuracy, the same on all processes, since adaptive schedules may follow it."""
-    accuracy = knn_so_far(session.learner, session.run, session.source, session.fabric.device)
+    images = session.feed.decoded(session.source)
+    accuracy = knn_so_far(session.learner, session.run, images, session.fabric.device)
     session.learner.after_validation(accuracy)
     return accuracy
 
