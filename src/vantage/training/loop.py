@@ -45,8 +45,7 @@ from vantage.training.watching.watch import Watch
 __all__ = ["TrainingOutcome", "resume", "train"]
 
 _READ_SECONDS = 2.0
-"""If steps are slow, a run on one process reads the loss and the signals this often, whatever `log_every` is. Several
-processes must read at the same steps, since they exchange what they read."""
+"""If steps are slow, a run on one process reads loss and signals this often; several, which exchange them, do not."""
 
 
 @dataclass(frozen=True)
@@ -237,7 +236,8 @@ def _end_epoch(
 
 def _validate(session: Session) -> float:
     """kNN accuracy, the same on all processes, since adaptive schedules may follow it."""
-    accuracy = knn_so_far(session.learner, session.run, session.source, session.fabric.device)
+    images = session.feed.decoded(session.source)
+    accuracy = knn_so_far(session.learner, session.run, images, session.fabric.device)
     session.learner.after_validation(accuracy)
     return accuracy
 
