@@ -40,7 +40,7 @@ _NEW_NAMES = {
 
 @dataclass(frozen=True)
 class LabeledResult:
-    """One protocol on one checkpoint, and on the baselines as far as they were judged in the same way."""
+    """One protocol on one checkpoint, and on the baselines as far as they were evaluated in the same way."""
 
     protocol: str
     """Name of the protocol."""
@@ -53,13 +53,13 @@ class LabeledResult:
     baselines: Mapping[str, float]
     """The values of the baselines, by name."""
     checkpoint: str
-    """The checkpoint that was judged."""
+    """The checkpoint that was evaluated."""
     test_images: int
     """Labeled test images."""
     version: int
     """Version of the protocol; results of different versions cannot be compared."""
     encoder: str
-    """Digest of the backbone that was judged (`FrozenEncoder.digest`)."""
+    """Digest of the backbone that was evaluated (`FrozenEncoder.digest`)."""
 
     @property
     def title(self) -> str:
