@@ -206,8 +206,18 @@ def _sweep_first(words: list[str]) -> list[str]:
     values are moved to the front: they are the sweep."""
     from vantage.composition.assignments import split_values
 
-    separate: list[str] = []
-    setting = False
+    words = _one_field_each(words)
+    if not words or not words[0].startswith("-"):
+        return words
+    settings = [n for n, word in enumerate(words[:-1]) if word == "--set"]
+    varied = [n for n in settings if len(split_values(words[n + 1].partition("=")[2])) > 1]
+    others = [word for n, word in enumerate(words) if n not in varied and n - 1 not in varied]
+    return [words[n + 1] for n in varied] + others
+
+
+def _one_field_each(words: list[str]) -> list[str]:
+    """The words, with a `--set` before every field that follows one."""
+    separate, setting = list[str](), False
     for word in words:
         flag, equals, value = word.partition("=")
         if word.startswith("-"):
@@ -215,14 +225,7 @@ def _sweep_first(words: list[str]) -> list[str]:
         elif setting and separate[-1] != "--set":
             separate.append("--set")
         separate += ["--set", value] if setting and equals and flag == "--set" else [word]
-    if not words or not words[0].startswith("-"):
-        return separate
-    pairs = zip(separate, separate[1:], strict=False)
-    varied = [
-        n for n, (flag, field) in enumerate(pairs) if flag == "--set" and len(split_values(field.partition("=")[2])) > 1
-    ]
-    others = [word for n, word in enumerate(separate) if n not in varied and n - 1 not in varied]
-    return [separate[n + 1] for n in varied] + others
+    return separate
 
 
 def _settable(sweep: "Sweep") -> Iterable[str]:
