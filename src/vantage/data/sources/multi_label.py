@@ -57,8 +57,8 @@ class MultiLabelImages:
         heading, lines = _read_table(path)
         classes, classes_of = classes_by_flags(path, heading, lines) or _classes_by_names(lines)
         if len(classes_of) < len(lines):
-            twice = len(lines) - len(classes_of)
-            raise DataError(f"the table {path} names {twice} images twice: write each on one line")
+            twice = _images(len(lines) - len(classes_of))
+            raise DataError(f"the table {path} names {twice} twice: write each on one line")
         if not classes:
             raise DataError(f"the table {path} names no class: write after each image the classes it shows")
         return cls(path.parent, list(classes_of), classes, _marks(classes_of, classes), max_pixels)
@@ -178,7 +178,7 @@ def _of_list(path: Path, names: Sequence[str]) -> Int8[Tensor, "n"]:
     missing = [name for name in names if marks.get(name) not in ("1", "0", "-1")]
     if missing:
         raise DataError(
-            f"{path} has no 1, 0 or -1 for {len(missing)} images of the split, such as {missing[0]}: unpack the set"
+            f"{path} has no 1, 0 or -1 for {_images(len(missing))} of the split, such as {missing[0]}: unpack the set"
             " again"
         )
     return torch.tensor([int(marks[name]) for name in names], dtype=torch.int8)
@@ -194,6 +194,10 @@ def _of_boxes(path: Path) -> list[str]:
         ]
     except (OSError, ElementTree.ParseError, ValueError, LookupError) as error:  # its encoding may not exist
         raise DataError(f"cannot read the classes of an image from {path}: {error}") from error
+
+
+def _images(count: int) -> str:
+    return f"{count} image{'s' * (count != 1)}"
 
 
 def _lines(path: Path) -> list[str]:
