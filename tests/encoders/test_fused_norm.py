@@ -21,6 +21,7 @@ def same(one, other, **within):
     torch.testing.assert_close(one, other, **within)
 
 torch.manual_seed(0)
+kernels._PROGRAMS = 8  # so that a stretch is longer than what a program reads at once
 for groups, rows, channels, kind in {cases}:
     images, slopes = (torch.randn(groups * rows, channels).to(kind) for _ in range(2))
     images = images + 50  # far from zero, where a plain sum of squares would lose the variance
@@ -43,7 +44,31 @@ for groups, rows, channels, kind in {cases}:
     same([(total[1] * found[1]).sum(0), total[0].sum(0)], affine, rtol=1e-4, atol=1e-3)
 print("the same")
 """
-CASES = "((4, 70, 5, torch.float32), (8, 300, 70, torch.bfloat16), (3, 2, 130, torch.float32))"
+CASES = "((4, 200, 5, torch.float32), (3, 20, 70, torch.bfloat16), (3, 2, 130, torch.float32))"
+COMPILED = """
+import torch
+from torch import nn
+from vantage.encoders.normalization.grouped import fused_batch_norm, grouped_batch_norm
+
+norm, images, weight = nn.BatchNorm2d(3), *torch.randn(2, 8, 3, 4, 4)
+compiled = torch.compile(lambda x: torch.relu_(fused_batch_norm(norm, x, 4)), fullgraph=True, backend="aot_eager")
+found = []
+for compute in (compiled, lambda x: torch.relu(grouped_batch_norm(norm, x, 4))):
+    own = images.clone().requires_grad_()
+    result = compute(own)
+    (result * weight).sum().backward()
+    found.append([result.detach(), own.grad])
+torch.testing.assert_close(*found, rtol=1e-4, atol=1e-5)
+print("the same")
+"""
+
+
+def run_alone(program: str, **environment: str) -> None:
+    """Run it without the checks of annotations, which neither Triton nor a compiler can read."""
+    words = [sys.executable, "-c", program]
+    done = subprocess.run(words, env=os.environ | environment, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "the same"
 
 
 @pytest.mark.skipif(find_spec("triton") is None, reason="Triton comes with torch for Linux only")
@@ -63,6 +88,11 @@ def test_the_operators_describe_their_results() -> None:
     torch.library.opcheck(torch.ops.vantage.normalize_groups.default, arguments)
     _, *statistics = fused.normalize(images, None, None, None, None, 4, 0.0, 1e-5)
     torch.library.opcheck(torch.ops.vantage.slope_of_groups.default, (images, images, weight, *statistics))
+
+
+@pytest.mark.slow
+def test_groups_at_once_compile_as_a_whole() -> None:
+    run_alone(COMPILED)
 
 
 def test_without_a_compiler_groups_are_computed_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:

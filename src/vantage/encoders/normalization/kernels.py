@@ -26,6 +26,7 @@ _PROGRAMS = 512
 @triton.jit
 def _sum_up(images, slopes, center, step, sums, rows, channels, BACKWARD: tl.constexpr, R: tl.constexpr,
             C: tl.constexpr):  # fmt: skip
+    # Of a stretch of a group: the sums of o and of (image − center) · o, as `sums` describes them.
     stretch, stretches = tl.program_id(0), tl.num_programs(0)
     group, groups = tl.program_id(1).to(tl.int64), tl.num_programs(1)
     channel = tl.program_id(2) * C + tl.arange(0, C)
@@ -51,6 +52,7 @@ def _sum_up(images, slopes, center, step, sums, rows, channels, BACKWARD: tl.con
 @triton.jit
 def _finish(images, sums, mean, scale, running_mean, running_variance, rows, channels, groups, stretches, eps,
             weight_on_new, TRACK: tl.constexpr, G: tl.constexpr, S: tl.constexpr, C: tl.constexpr):  # fmt: skip
+    # Mean and 1 / √(variance + ε) of all groups, for some channels, from the sums of their stretches.
     channel, group, stretch = tl.program_id(0) * C + tl.arange(0, C), tl.arange(0, G), tl.arange(0, S)
     inside, mask = channel < channels, (group < groups)[:, None] & (channel < channels)[None, :]
     place = group[:, None] * channels + channel[None, :]
@@ -75,6 +77,7 @@ def _finish(images, sums, mean, scale, running_mean, running_variance, rows, cha
 @triton.jit
 def _write(images, slopes, mean, scale, total, weight, bias, result, rows, channels, BACKWARD: tl.constexpr,
            WEIGHT: tl.constexpr, BIAS: tl.constexpr, R: tl.constexpr, C: tl.constexpr):  # fmt: skip
+    # Some normalized images x, or their gradients weight / σ · (slope − mean of slope − x · mean of slope · x).
     group, groups = tl.program_id(1).to(tl.int64), tl.num_programs(1)
     channel, row = tl.program_id(2) * C + tl.arange(0, C), tl.program_id(0) * R + tl.arange(0, R)
     inside, place = channel < channels, group * channels + channel
