@@ -66,7 +66,7 @@ def test_the_fingerprint_follows_the_marks(tmp_path: Path) -> None:
         ("a.jpg,dog\nb,cat\n", "1 bad line: line 2: 'b,cat'"),
         ("image\n", "names no images"),
         ("a.jpg\nc.jpg\n", "names no class"),
-        ("a.jpg,dog\na.jpg,cat\n", "names 1 images twice"),
+        ("a.jpg,dog\na.jpg,cat\n", "names 1 image twice"),
     ],
 )
 def test_a_table_that_is_none(tmp_path: Path, text: str, message: str) -> None:
@@ -152,7 +152,7 @@ def test_voc_wants_a_split(tmp_path: Path) -> None:
             open_source(f"{root}{part}")
     assert len(open_source(f"{root}#JPEGImages")) == 3
     (root / "ImageSets" / "Main" / "dog_trainval.txt").write_text("000001 1\n")
-    with pytest.raises(DataError, match="has no 1, 0 or -1 for 1 images of the split, such as 000002"):
+    with pytest.raises(DataError, match="has no 1, 0 or -1 for 1 image of the split, such as 000002"):
         open_source(f"{root}#trainval")
     with pytest.raises(DataError, match="names no class"):
         (root / "ImageSets" / "Main" / "empty.txt").write_text("\n")

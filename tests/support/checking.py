@@ -38,7 +38,7 @@ def _checked(callee: Any) -> Any:
         return type(callee)(_checked(callee.__func__))
     if isinstance(callee, property):
         return property(*(access and _checked(access) for access in (callee.fget, callee.fset, callee.fdel)))
-    if not inspect.isfunction(callee):
+    if not inspect.isfunction(callee) or _is_kernel(callee):
         return callee
     if "<locals>" in callee.__qualname__:
         if callee.__code__ in _defined_before:
@@ -48,6 +48,11 @@ def _checked(callee: Any) -> Any:
     if sizes_from_arguments:
         return as_jaxtyping_does(callee, typechecker=by_beartype)
     return _at_the_first_call(callee)
+
+
+def _is_kernel(function: FunctionType) -> bool:
+    """Whether Triton compiles the function from its source, in which no wrapper can be."""
+    return any(getattr(hint, "__name__", None) == "constexpr" for hint in function.__annotations__.values())
 
 
 def _at_the_first_call(function: FunctionType) -> Callable[..., Any]:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from vantage.training.watching import pace
+from vantage.training.watching import stopwatch
 from vantage.training.watching.pace import Pace
 from vantage.views import ProgressiveResizing
 
@@ -12,7 +12,7 @@ from vantage.views import ProgressiveResizing
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     clock = [1000.0]
-    monkeypatch.setattr(pace.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(stopwatch.time, "monotonic", lambda: clock[0])
     return clock
 
 

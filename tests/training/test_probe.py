@@ -1,6 +1,7 @@
 """A glance at the backbone during training: right, and without a trace."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ from vantage.data.sources.arrays import Arrays
 from vantage.encoders import Encoder, LinearHead, Shared
 from vantage.errors import UnreadableImage, UserError
 from vantage.learner import Learner
-from vantage.training.run import Run
+from vantage.training.feed import open_feed
+from vantage.training.run import Data, Run
 from vantage.training.watching.probe import knn_so_far
 
 CPU = torch.device("cpu")
@@ -124,3 +126,19 @@ def test_images_without_a_label_do_not_count():
         == knn_so_far(new_learner(run), run, source, CPU)
         == 100.0
     )
+
+
+def test_images_in_memory_are_not_decoded_again():
+    run, source = replace(tiny.tiny_run(), batch_size=10), tiny.images(30, 0)
+    feed = open_feed(run, source, 0, 1, CPU)
+    decoded = feed.decoded(source)
+    assert decoded is not source and len(decoded) == len(source) and decoded.label(7) == source.label(7)
+    assert all(torch.equal(decoded.image(number), source.image(number)) for number in range(len(source)))
+    learner = new_learner(run)
+    assert knn_so_far(learner, run, decoded, CPU) == knn_so_far(learner, run, source, CPU)
+
+
+@pytest.mark.parametrize("data", [Data(resident_bytes=0), Data(resident_side=8)], ids=["streamed", "squares"])
+def test_other_images_are_read_from_their_source(data: Data):
+    run, source = replace(tiny.tiny_run(), data=data, batch_size=10), tiny.images(30, 0)
+    assert open_feed(run, source, 0, 1, CPU).decoded(source) is source

@@ -178,9 +178,6 @@ def _run(words: list[str]) -> int:
     sleep_soon()
     keep_freed_memory()
     _import(console.imports)
-    if not console.imports:
-        return verbs[words[0]](words[1:], console)
-
     with allowing(*console.imports):
         return verbs[words[0]](words[1:], console)
 

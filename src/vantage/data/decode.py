@@ -88,9 +88,8 @@ def decode(data: bytes | bytearray, name: str, max_pixels: int = MAX_PIXELS) -> 
 
 def to_rgb(picture: Image.Image, name: str) -> UInt8[Tensor, "3 h w"]:
     """A Pillow image as upright RGB pixels by the rules above; raises `UnreadableImage`."""
-    no_range = picture.mode == "F" or (
-        picture.mode == "I" and picture.format != "PNG"
-    )  # older Pillow opens 16-bit PNGs in this mode
+    is_16_bit_png = picture.mode == "I" and picture.format == "PNG"  # older Pillow opens it in this mode
+    no_range = picture.mode in ("F", "I") and not is_16_bit_png
     picture = ImageOps.exif_transpose(picture)
     if picture.mode == "F" or picture.mode.startswith("I"):
         gray = np.asarray(picture)

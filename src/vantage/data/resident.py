@@ -5,7 +5,6 @@ Several processes share the decoding, block by block.
 n: images   b: images of a batch on this process   h, w: height and width in pixels
 """
 
-import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -20,12 +19,13 @@ from torchvision.transforms.v2 import functional as F
 from vantage.data.loading import Batch
 from vantage.data.order import WINDOW, EpochOrder, shares, steps_in
 from vantage.data.resize import resize
-from vantage.data.sources.source import Source, blocks_of, cache_key
+from vantage.data.sources.source import Source, SourceSubset, blocks_of, cache_key
 from vantage.errors import DataError, UnreadableImage
 from vantage.machine.launchers import is_first_here
 from vantage.processes.sharing import gather_rows, own_slice, true_on_all
 from vantage.storage.cache import hash_of
 from vantage.storage.files import atomic_file
+from vantage.storage.quiet import quiet_headers
 
 _OFTEN = 32
 """Images between two reports of progress."""
@@ -168,6 +168,7 @@ class ResidentImages:
         self._batch, self._seed, self._share = batch_size, seed, (rank, world_size, accumulate)
         shares(torch.arange(batch_size), batch_size, *self._share)  # raises now, not in the first epoch
         self._starts, self._window = blocks_of(source), shuffle_window
+        self.resized = size is not None
         self.pixels: UInt8[Tensor, "n 3 h w"] = decode_all(source, size, num_workers, cache, progress).to(device)
 
     def batches(self, epoch: int, start_step: int = 0) -> Iterator[Batch]:
@@ -178,12 +179,22 @@ class ResidentImages:
             yield Batch(row, (self.pixels.index_select(0, row),))
 
 
+class Decoded(SourceSubset):
+    """A source whose images need not be decoded again."""
+
+    def __init__(self, source: Source, pixels: UInt8[Tensor, "n 3 h w"]) -> None:
+        super().__init__(source, range(len(source)))
+        self.pixels = pixels
+
+    def image(self, number: int) -> UInt8[Tensor, "3 h w"]:
+        """One image as RGB."""
+        return self.pixels[number]
+
+
 def _read_cache(path: Path, shape: tuple[int, ...]) -> UInt8[Tensor, "n 3 h w"] | None:
     """Pixels that were saved earlier, or None if there are none or the file is damaged."""
     try:
-        with warnings.catch_warnings(
-            action="ignore", category=UserWarning
-        ):  # NumPy warns about headers like those of Python 2
+        with quiet_headers():
             pixels = np.load(path, allow_pickle=False)
     except Exception:  # NumPy's reader of headers fails with many kinds of error
         return None

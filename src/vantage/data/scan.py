@@ -86,14 +86,14 @@ def scan(
     key = hash_of([source.fingerprint().encode(), str(getattr(source, "max_pixels", "")).encode()])
     folder = (cache or cache_folder()) / "scans"
     record = read_cached(folder / f"{key}.json")
-    known = isinstance(record, dict) and record.get("version") == _VERSION and record["images"] == len(source)
+    is_cached = isinstance(record, dict) and record.get("version") == _VERSION and record["images"] == len(source)
     together = together and same_on_all(len(source))
     if together:
-        known = true_on_all(known)
-    found: dict[int, BadImage] = {}  # by this process, which need not try them again
-    numbers = record["bad"] if known else _bad_numbers(source, num_workers, progress, together, found)
-    bad = [image for number in numbers if (image := found.get(number) or _try(source, number))]
-    if not known:
+        is_cached = true_on_all(is_cached)
+    own: dict[int, BadImage] = {}  # those that this process met, and need not try again
+    numbers = record["bad"] if is_cached else _bad_numbers(source, num_workers, progress, together, own)
+    bad = [image for number in numbers if (image := own.get(number) or _try(source, number))]
+    if not is_cached:
         content = {"version": _VERSION, "images": len(source), "bad": [image.number for image in bad]}
         try_write_json(folder / f"{key}.json", content)
     listing = folder / f"{key}-bad-images.txt"
@@ -137,9 +137,9 @@ def _bad_numbers(
     num_workers: int,
     progress: Callable[[int, int], None] | None,
     together: bool,
-    found: dict[int, BadImage],
+    own: dict[int, BadImage],
 ) -> Iterator[int]:
-    """The numbers of the unreadable images, in order; `found` receives those that this process tried. Work is handed
+    """The numbers of the unreadable images, in order; `own` receives those that this process met. Work is handed
     out in blocks, since a task for each image would be slow."""
     size = _CHUNK * max(1, num_workers)
     blocks = [range(start, min(start + size, len(source))) for start in range(0, len(source), size)]
@@ -147,11 +147,11 @@ def _bad_numbers(
 
         def bad_in(block: range) -> Tensor:
             bad = [image for image in pool.map(lambda number: _try(source, number), block) if image]
-            found.update({image.number: image for image in bad})
+            own.update({image.number: image for image in bad})
             return torch.tensor([image.number for image in bad], dtype=torch.int64)
 
-        own = map(bad_in, own_parts(blocks) if together else blocks)
-        parts = parts_in_order(own, len(blocks), (), torch.int64) if together else own
+        parts = map(bad_in, own_parts(blocks) if together else blocks)
+        parts = parts_in_order(parts, len(blocks), (), torch.int64) if together else parts
         for block, part in zip(blocks, parts, strict=True):
             yield from part.tolist()
             if progress is not None:

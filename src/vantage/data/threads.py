@@ -8,6 +8,9 @@ from typing import TypeVar
 
 __all__ = ["CORES", "prefetch"]
 
+_TOGETHER = 8
+"""Keys of one task. Handing a task to a thread takes as long as decoding a small image."""
+
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 """Processors that this process may use."""
 
@@ -22,15 +25,21 @@ def prefetch(
 
     Threads suffice, since decoders and resizing release the interpreter's lock. An exception of `make` is raised here.
     """
-    with ThreadPoolExecutor(max(1, num_workers)) as pool:
-        waiting: deque[list[Future[Value]]] = deque()
+
+    def make_all(keys: Sequence[Key]) -> list[Value]:
+        return [make(key) for key in keys]
+
+    workers = max(1, num_workers)
+    with ThreadPoolExecutor(workers) as pool:
+        waiting: deque[list[Future[list[Value]]]] = deque()
         try:
             for part in parts:
-                waiting.append([pool.submit(make, key) for key in part])
+                step = min(_TOGETHER, -(-len(part) // workers)) or 1
+                waiting.append([pool.submit(make_all, part[at : at + step]) for at in range(0, len(part), step)])
                 if len(waiting) > ahead:
-                    yield [future.result() for future in waiting.popleft()]
+                    yield [value for future in waiting.popleft() for value in future.result()]
             while waiting:
-                yield [future.result() for future in waiting.popleft()]
+                yield [value for future in waiting.popleft() for value in future.result()]
         finally:  # after a failure, or when the caller stops early
             for futures in waiting:
                 for future in futures:

@@ -1,4 +1,4 @@
-"""Judge an encoder by a protocol, and record the result."""
+"""Evaluate an encoder by a protocol, and record the result."""
 
 import importlib.metadata
 import platform
@@ -32,14 +32,14 @@ def evaluate(
     work: Work | None = None,
     out: Path | None = None,
 ) -> Result:
-    """Judge an encoder, or the newest checkpoint in a run's folder, by any protocol on images that suit it.
+    """Evaluate an encoder, or the newest checkpoint in a run's folder, by any protocol on images that suit it.
 
     The result is written as JSON to `out`. If `out` is omitted, it is written to the evaluations in the run's folder,
     or nowhere for a `FrozenEncoder`. Repeating an evaluation overwrites its file. If `test` is omitted, a fifth of each
     class of `train` (or of all images, if they do not have one class each), drawn with seed 0, is the test set and the
-    rest is the training set. With `baselines`, raw pixels (if the protocol can judge them) and a random encoder of the
-    same architecture, initialized with the run's seed, are judged in the same way. Test labels are used only to score,
-    never to choose. `network` is the number of the network to judge, if the run trained several.
+    rest is the training set. With `baselines`, raw pixels (if the protocol can evaluate them) and a random encoder of
+    the same architecture, initialized with the run's seed, are evaluated in the same way. Test labels are used only to
+    score, never to choose. `network` is the number of the network to evaluate, if the run trained several.
 
     Raises `UserError` if the images do not suit the protocol (labels are missing, say), the run has no usable
     checkpoint, or the network refuses a view of the first image, and `UnreadableImage` for an image that cannot be
@@ -56,14 +56,14 @@ def evaluate(
 
 
 def with_baselines(encoder: FrozenEncoder, network: int | None, task: Task) -> list[FrozenEncoder]:
-    """The encoder and its baselines: raw pixels through its view, if the task can judge them, and a random encoder of
-    the same architecture, initialized with the run's seed."""
+    """The encoder and its baselines: raw pixels through its view, if the task can evaluate them, and a random encoder
+    of the same architecture, initialized with the run's seed."""
     pixels = [] if task.pixels else [raw_pixels(encoder.run, network)]
     return [encoder, *pixels, random_encoder(encoder.run, encoder.run.seed, network)]
 
 
 def judge(task: Task, encoders: Sequence[FrozenEncoder], work: Work) -> Result:
-    """Judge each encoder by the task's protocol; the first one is the run's own."""
+    """Evaluate each encoder by the task's protocol; the first one is the run's own."""
     for encoder in encoders:
         try_encoder(encoder, task.train)
     outcomes = {encoder.name: task.protocol(encoder, task.train, task.test, work) for encoder in encoders}
@@ -80,7 +80,8 @@ def judge_once(
     report: Callable[[bool], None] = lambda from_record: None,
 ) -> Outcome:
     """The outcome that is recorded in a run's folder (in `path`, or else in any file of its evaluations). Without a
-    record, the encoder is judged and its outcome recorded. `report` is called before, with whether there is a record.
+    record, the encoder is evaluated and its outcome recorded. `report` is called before, with whether there is a
+    record.
 
     A baseline's outcome may also be in the record of the run's own encoder, which `beside` names.
     """

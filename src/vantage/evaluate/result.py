@@ -62,7 +62,7 @@ class Result:
     """Every setting of the protocol."""
     outcomes: dict[str, Outcome]
     """Outcomes by encoder: under the recipe's name first, then under "raw pixels" and "random encoder" if baselines
-    were judged."""
+    were evaluated."""
     test_split: str
     """Where the test images come from."""
     view: str

@@ -46,11 +46,11 @@ class SanityCheck:
 
 
 def sanity_check(run_folder: Path, source: Source, work: Work | None = None) -> SanityCheck:
-    """Whether a run has learned something, judged on `source`: all images that it was given, held out or not.
+    """Whether a run has learned something, evaluated on `source`: all images that it was given, held out or not.
 
     With labels: kNN accuracy (k 20, temperature .07) on at most 2,000 images that the run held out (`Data.hold_out`),
     or on a tenth of all images if it held out none. Their neighbors are looked up among at most 5,000 of the others.
-    Raw pixels and a random encoder of the same architecture are judged in the same way, and training helped if it is
+    Raw pixels and a random encoder of the same architecture are evaluated in the same way, and training helped if it is
     above both by more than two standard errors. The result is kept in the run's folder.
 
     With fewer than 100 labels, or only one class: the effective rank of the features beside that of a random encoder,

@@ -17,14 +17,14 @@ __all__ = ["EvaluationProtocol", "OwnTask", "Task", "has_seed", "task_of"]
 
 @runtime_checkable
 class EvaluationProtocol(Protocol):
-    """A frozen value that judges an encoder. Its fields are all of its settings; anything else that affects its numbers
-    is recorded in `Outcome.how`. A change of meaning gets a new version."""
+    """A frozen value that evaluates an encoder. Its fields are all of its settings; anything else that affects its
+    numbers is recorded in `Outcome.how`. A change of meaning gets a new version."""
 
     name: ClassVar[str]
     version: ClassVar[int]
 
     def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
-        """Judge an encoder: fit on `train`, and use the labels of `test` only to score."""
+        """Evaluate an encoder: fit on `train`, and use the labels of `test` only to score."""
         ...
 
 
@@ -60,13 +60,13 @@ class Task:
     test_split: str
     """Where the test images come from."""
     trials: int = 1
-    """How many times a comparison judges each encoder: with the protocol's seed, with seed + 1, and so on."""
+    """How many times a comparison evaluates each encoder: with the protocol's seed, with seed + 1, and so on."""
     measures: tuple[str, ...] = ()
     """Measures that a comparison shows; if empty, the first one."""
     tools: tuple[str, ...] = ()
     """Libraries that the numbers depend on, besides those that every protocol uses."""
     pixels: str = ""
-    """Why raw pixels cannot be judged; empty if they can."""
+    """Why raw pixels cannot be evaluated; empty if they can."""
     check: Callable[[FrozenEncoder], object] = _accept
     """Raises `UserError` for an encoder that the protocol is known to refuse, before hours are spent on others."""
 

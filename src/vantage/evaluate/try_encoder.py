@@ -1,4 +1,4 @@
-"""An encoder is tried on one real image before it is judged, so that a mismatch is reported before any work is done."""
+"""An encoder is tried on one real image before it is evaluated, so that a mismatch is reported before any work."""
 
 from collections.abc import Iterator
 

@@ -40,7 +40,7 @@ _NEW_NAMES = {
 
 @dataclass(frozen=True)
 class LabeledResult:
-    """One protocol on one checkpoint, and on the baselines as far as they were judged in the same way."""
+    """One protocol on one checkpoint, and on the baselines as far as they were evaluated in the same way."""
 
     protocol: str
     """Name of the protocol."""
@@ -53,13 +53,13 @@ class LabeledResult:
     baselines: Mapping[str, float]
     """The values of the baselines, by name."""
     checkpoint: str
-    """The checkpoint that was judged."""
+    """The checkpoint that was evaluated."""
     test_images: int
     """Labeled test images."""
     version: int
     """Version of the protocol; results of different versions cannot be compared."""
     encoder: str
-    """Digest of the backbone that was judged (`FrozenEncoder.digest`)."""
+    """Digest of the backbone that was evaluated (`FrozenEncoder.digest`)."""
 
     @property
     def title(self) -> str:
@@ -84,7 +84,7 @@ def recorded_results(folder: Path) -> list[LabeledResult]:
 def as_good(results: list[LabeledResult], checkpoint: str) -> list[str]:
     """The results of this checkpoint in which a baseline is as good as the run, in words. Results count on so many test
     images that chance is less than `_CHANCE` points, or if the baseline leads by more than chance."""
-    found = []
+    lines = []
     for result in results:
         if result.checkpoint != checkpoint or "(" in result.measure:  # percentages only: higher is better
             continue
@@ -92,9 +92,9 @@ def as_good(results: list[LabeledResult], checkpoint: str) -> list[str]:
             chance = 2 * error_of_difference(value, result.value, result.test_images)
             if value >= result.value and (chance <= _CHANCE or value - result.value > chance):
                 numbers = f"{result.value:.1f}, {name} {value:.1f}"
-                found.append(f"{result.title} on {result.test_images:,} test images (the run {numbers})")
+                lines.append(f"{result.title} on {result.test_images:,} test images (the run {numbers})")
                 break
-    return found
+    return lines
 
 
 def current_settings(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -78,10 +78,10 @@ def _load(file: Path) -> Any:
         with warnings.catch_warnings(action="ignore"):  # about what a damaged file seems to hold
             return torch.load(file, map_location="cpu", weights_only=True)
     except Exception as problem:  # a hostile file may fail in any way
-        found = next((line.strip() for line in str(problem).splitlines() if "GLOBAL" in line or "global" in line), "")
-        found = f" ({found.partition(_ADVICE)[0][:160]})" if found else ""
+        line = next((line.strip() for line in str(problem).splitlines() if "GLOBAL" in line or "global" in line), "")
+        which = f" ({line.partition(_ADVICE)[0][:160]})" if line else ""
         raise UserError(
-            f"{file} is refused: it is damaged, or holds more than tensors, so that loading it would run code{found}."
+            f"{file} is refused: it is damaged, or holds more than tensors, so that loading it would run code{which}."
             " None of it was run. If you trust it, save its state_dict alone with torch.save, and convert that"
         ) from problem
 

@@ -36,29 +36,25 @@ def sum_band_draw(
 ) -> Negatives:
     """`sum_negatives` for pair rules, a band of ranks and a draw from it, `rows` queries at a time (by default as many
     as suit the device). The keys get no gradient."""
-
     keeps = list[Tensor]()
-
-    def recorded_draws(cosine: Tensor, part: slice) -> DrawResult:
-        result = draws_of(cosine, part)
-        keeps.append(result.keep)
-        return result
 
     def draws_of(cosine: Tensor, part: slice) -> DrawResult:
         tile = query.rows(part)
         scores = remaining_pairs(cosine, tile, pool, before, step)
-        keep, ranks = scores.keep, band.edges(scores, step)
-        if cosine.device.type != "cpu":
-            value = cosine.masked_fill(~keep, -torch.inf)
-            return draw.among(within(value, *ranks).inside, tile)
-        value, flags, (inner, outer) = cosine.numpy(), keep.numpy(), (edge.tolist() for edge in ranks[:2])
-        return draw.of_rows(lambda row: columns_within(value[row], flags[row], inner[row], outer[row]), len(pool), tile)
+        keep, (inner, outer, most) = scores.keep, band.edges(scores, step)
+        if cosine.device.type == "cpu":
+            tables = cosine.numpy(), keep.numpy(), inner.tolist(), outer.tolist()
+            result = draw.of_rows(lambda row: columns_within(*(table[row] for table in tables)), len(pool), tile)
+        else:
+            result = draw.among(within(cosine.masked_fill(~keep, -torch.inf), inner, outer, most).inside, tile)
+        keeps.append(result.keep)  # counted when an estimator needs it
+        return result
 
     rows = rows or tile_rows(query, pool)
     if query.vector.device.type != "cpu":
         rows = max(1, min(rows, BUDGET // (_DRAWN_BYTES * max(1, len(pool)))))
     vectors = full(query.vector), full(pool.vector.detach())
-    log_sum: Tensor = _DrawsFromBand.apply(*vectors, recorded_draws, temperature, rows)  # pyright: ignore
+    log_sum: Tensor = _DrawsFromBand.apply(*vectors, draws_of, temperature, rows)  # pyright: ignore
     return Negatives(log_sum, lambda: torch.cat([log_sum.new_zeros(0, dtype=torch.int64), *(k.sum(1) for k in keeps)]))
 
 

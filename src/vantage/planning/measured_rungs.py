@@ -93,11 +93,12 @@ class MeasuredRung:
         return training + self._judging_seconds()
 
     def _judging_seconds(self) -> float:
-        return _JUDGE_SECONDS + _JUDGED_STEP * min(_JUDGED_IMAGES, self.images) / self._rate()
+        return _JUDGE_SECONDS + _JUDGED_STEP * min(_JUDGED_IMAGES, self.images) / self.images_per_second
 
-    def _rate(self) -> float:
+    @property
+    def images_per_second(self) -> float:
         """Images per second in training."""
-        return self.run.batch_size / self.speed.step
+        return self.speed.images_per_second(self.run)
 
     def epochs(self, seconds: float) -> float:
         """Epochs that fit into `seconds` with the final evaluation: not necessarily whole, and at most 1,000."""
@@ -108,7 +109,7 @@ class MeasuredRung:
         """How many of at most `most` images fit into `epochs` epochs in `seconds`: whole batches, and at least 8."""
         batch = self.run.batch_size
         steady = (seconds - _JUDGE_SECONDS) * (1 - _MARGIN) - self.speed.start - epochs * self.speed.epoch
-        count = steady * self._rate()
+        count = steady * self.images_per_second
         each = count / (epochs + _JUDGED_STEP)  # each image is seen once per epoch and once by the evaluation
         if each > _JUDGED_IMAGES:
             each = (count - _JUDGED_STEP * _JUDGED_IMAGES) / epochs
@@ -118,7 +119,7 @@ class MeasuredRung:
     def images_seen(self, seconds: float) -> float:
         """Image presentations (images × epochs) that fit into `seconds`, counted as a rung counts them."""
         pairs = max(1.0, len({branch.query for branch in self.run.branches}) / 2)
-        return pairs * max(0.0, self.training_seconds(seconds) - self.speed.start) * self._rate()
+        return pairs * max(0.0, self.training_seconds(seconds) - self.speed.start) * self.images_per_second
 
 
 def measure_rungs(
@@ -129,18 +130,15 @@ def measure_rungs(
     `seconds_left` returns the remaining seconds. Raises `UserError` if the user's settings fit no rung.
     """
     look = look_at_sizes(source)
-    ladder = rungs_for(look.side, options)
     mirror = options.keep_views or is_symmetric(source)
     share, measured, refusal = _hold_out_share(source), list[MeasuredRung](), UserError("there is no rung")
-    for rung in ladder:
-        if (
-            measured and LONGER * measured[-1].images_seen(seconds_left()) < rung.images
-        ):  # a more expensive rung is no faster than this one
+    for rung in rungs_for(look.side, options):
+        # It is no faster than the rung before it, so it would see too few images even in the longer plan.
+        if measured and LONGER * measured[-1].images_seen(seconds_left()) < rung.images:
             break
         try:
-            recipe_run = keep_squares(
-                _recipe_run(options, rung, share, mirror), rung.size, source, look, seconds_left()
-            )
+            recipe_run = _recipe_run(options, rung, share, mirror)
+            recipe_run = keep_squares(recipe_run, rung.size, source, look, seconds_left())
             measured.append(_try(rung, recipe_run, source, options, measure, look))
         except UserError as problem:  # a path that the user set may exist on another rung
             refusal = problem

@@ -60,8 +60,8 @@ class Plan:
 
     @property
     def images_per_second(self) -> float:
-        """Images per second in training; each image counts once, however many views it has."""
-        return self.run.batch_size / self.speed.step
+        """Images per second in training."""
+        return self.speed.images_per_second(self.run)
 
 
 def make_plan(
@@ -102,7 +102,8 @@ def make_plan(
 
 
 def _with_estimates(run: Run, rung: MeasuredRung, changes: Mapping[str, Any]) -> Run:
-    """The run with what its progress report needs: the minutes that it should take, and what small views cost."""
+    """The run with what its progress report needs: the minutes that it should take, and the cost of
+    views before they have grown."""
     if "monitoring.minutes" not in changes:
         minutes = math.ceil(rung.speed.seconds(run, rung.images)) / 60
         run = replace(run, monitoring=replace(run.monitoring, minutes=minutes))
@@ -119,14 +120,12 @@ def _longer(measured: list[MeasuredRung], options: PlanOptions, seconds: float) 
 
 def _too_short(rung: MeasuredRung, minutes: float, seconds: float) -> TimeTooShort:
     """The error for a time in which nothing can be learned, with what to do about it."""
-    rate = rung.run.batch_size / rung.speed.step
-    seconds_needed = (
-        60 * minutes - seconds + rung.seconds_for(max(_LEAST_STEPS, math.ceil(_LEAST_SEEN / rung.run.batch_size)))
-    )
-    enough = math.ceil(seconds_needed / 60) + 1
+    least_steps = max(_LEAST_STEPS, math.ceil(_LEAST_SEEN / rung.run.batch_size))
+    enough = math.ceil((60 * minutes - seconds + rung.seconds_for(least_steps)) / 60) + 1
     message = (
-        f"too little is learned in {in_minutes(minutes)}: {describe_networks(rung.run)} sees {rate:,.1f} images/s"
-        f" here. Give {enough} minutes or more, a smaller network, or fewer pixels"
+        f"too little is learned in {in_minutes(minutes)}: {describe_networks(rung.run)} sees"
+        f" {rung.images_per_second:,.1f} images/s here. Give {enough} minutes or more, a smaller network, or"
+        " fewer pixels"
     )
     return TimeTooShort(message, enough)
 

@@ -40,7 +40,7 @@ _EARLY = ("data", "hardware", "monitoring", "accumulate")
 
 _ANY_SIZE = (Convolutions, ResNet, ResNet9)  # a user's network may take views of one size only
 _FEW_STEPS = 10_000
-_SHORT_RATE = 0.12  # for SGD at a batch size of 256
+_SHORT_LEARNING_RATE = 0.12  # for SGD at a batch size of 256
 _SHORT_TAU = 0.2
 _SMALL_VIEWS, _SMALL_SCALE = 2, (0.1, 0.4)  # half the side of a view, and the shares of the image that they show
 _LEAST_GROWN = 32  # pixels; half of a smaller size is too small for a network that halves its maps four times
@@ -53,7 +53,7 @@ def default_recipe(size: int = 224) -> Run:
     leave no memory for large batches, and its queue needs none.
 
     For the same few minutes on a CPU, τ = 0.2 is better than SimCLR's 0.5, growing views are better than full-size
-    ones, a rate of 0.4 is better than 0.2 and 0.8, and two small views are better than none
+    ones, a learning rate of 0.4 is better than 0.2 and 0.8, and two small views are better than none
     (`benchmarks/choices.py`, on held-out training images).
     """
     if size > SMALL:
@@ -202,14 +202,16 @@ def _shorten_momentum(part: Any, steps: int) -> Any:
 
 
 def _short(run: Run, keep_optimizer: bool) -> Run:
-    rate: Any = run.learning_rate
-    optimizer, own_rate = run.optimizer, getattr(rate, "base", 0.0) * 256 / run.batch_size
+    """The run with a learning rate, a warm-up and an optimizer for few steps; see `fit_run`."""
+    learning_rate: Any = run.learning_rate  # a user's own may have no `base`, no warm-up and no milestones
+    optimizer, base = run.optimizer, getattr(learning_rate, "base", 0.0) * 256 / run.batch_size
     if isinstance(optimizer, LARS) and not keep_optimizer:
         optimizer = SGD(optimizer.momentum, optimizer.weight_decay)
-        rate = rate.scale(_SHORT_LARS / own_rate) if own_rate else rate
-    elif isinstance(optimizer, SGD) and 0 < own_rate < _SHORT_RATE:
-        rate = rate.scale(_SHORT_RATE / own_rate)
-    if isinstance(optimizer, SGD) and getattr(rate, "warmup_epochs", None) == 0 and run.epochs >= 4:
-        milestones = getattr(rate, "milestones", ()) or (run.epochs,)
-        rate = replace(rate, warmup_epochs=min(max(1, round(0.05 * run.epochs)), milestones[0]))
-    return replace(run, optimizer=optimizer, learning_rate=rate)
+        learning_rate = learning_rate.scale(_SHORT_LARS / base) if base else learning_rate
+    elif isinstance(optimizer, SGD) and 0 < base < _SHORT_LEARNING_RATE:
+        learning_rate = learning_rate.scale(_SHORT_LEARNING_RATE / base)
+    if isinstance(optimizer, SGD) and getattr(learning_rate, "warmup_epochs", None) == 0 and run.epochs >= 4:
+        milestones = getattr(learning_rate, "milestones", ()) or (run.epochs,)
+        warmup_epochs = min(max(1, round(0.05 * run.epochs)), milestones[0])
+        learning_rate = replace(learning_rate, warmup_epochs=warmup_epochs)
+    return replace(run, optimizer=optimizer, learning_rate=learning_rate)

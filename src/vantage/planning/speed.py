@@ -52,6 +52,10 @@ class Speed:
         """Time of the whole run on `images` images."""
         return self.start + run.epochs * (steps_in(images, run.batch_size) * self.step + self.epoch)
 
+    def images_per_second(self, run: Run) -> float:
+        """Images per second in training; each image counts once, however many views it has."""
+        return run.batch_size / self.step
+
 
 def measure_speed(
     run: Run, source: Source, seconds: float = SHORT_LOOK, progress: Callable[[int, int], None] | None = None
@@ -128,8 +132,8 @@ def _endless(session: Session) -> Generator[Batch, None, None]:
 
 
 def fixed_share(small: float, full: float, area: float) -> float:
-    """The share of a step's time that does not depend on the views' side, from the seconds of a step with small views
-    (whose area is `area` of a full view) and of one with full views."""
+    """The share of a step's time that does not depend on the views' side, from the seconds of a step before views
+    have grown (whose area is `area` of a full view) and of one with full views."""
     return min(1.0, max(0.0, (small / full - area) / (1 - area)))
 
 

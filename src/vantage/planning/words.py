@@ -13,8 +13,8 @@ __all__ = ["choices", "describe_networks", "view_sides"]
 
 def choices(run: Run) -> list[tuple[str, str]]:
     """Network and method of a planned run, each with its heading."""
-    rate = getattr(run.learning_rate, "base", None)
-    optimizer = f"{type(run.optimizer).__name__}{f' at {rate:.2g}' if rate else ''}"
+    base = getattr(run.learning_rate, "base", None)
+    optimizer = f"{type(run.optimizer).__name__}{f' at {base:.2g}' if base else ''}"
     views = f"views of {view_sides(run)} px{_small_views(run)}{_never_mirrored(run)}"
     return [
         ("network", f"{describe_networks(run)}, {views}"),

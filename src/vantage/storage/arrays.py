@@ -15,7 +15,6 @@ import math
 import os
 import shutil
 import time
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,6 +28,7 @@ from torch import Tensor
 from vantage.errors import DataError
 from vantage.storage.cache import read_json
 from vantage.storage.files import atomic_file
+from vantage.storage.quiet import quiet_headers
 
 __all__ = ["Rows", "RowsFile", "draft_of", "fill", "finish", "forget_note", "cached_rows", "cache_rows", "open_rows"]
 
@@ -89,9 +89,7 @@ class RowsFile:
 def open_rows(path: Path, count: int) -> RowsFile | None:
     """Rows kept earlier, or None if there are none or they are damaged, so that they are made again."""
     try:
-        with warnings.catch_warnings(
-            action="ignore", category=UserWarning
-        ):  # NumPy warns about headers like those of Python 2
+        with quiet_headers():
             return RowsFile(path, count)
     except Exception:  # NumPy's reader of headers fails with many kinds of error
         return None

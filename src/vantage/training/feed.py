@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vantage.data import Batch, ResidentImages, Source, StreamedImages, cache_folder
+from vantage.data.resident import Decoded
 from vantage.errors import DataError
 from vantage.machine.allocator import memory_of
 from vantage.processes.sharing import true_on_all
@@ -46,6 +47,12 @@ class Feed:
         resident = isinstance(self.images, ResidentImages)
         views = self.views.batch(batch.pixels[0], generator) if resident else self.views.finish(batch.pixels, generator)
         return [_channels_last(view) for view in views]
+
+    def decoded(self, source: Source) -> Source:
+        """The source of these images, with their pixels from memory if they are there as they are in the source."""
+        if not isinstance(self.images, ResidentImages) or self.images.resized:
+            return source
+        return Decoded(source, self.images.pixels.cpu())
 
 
 def _channels_last(view: Float[Tensor, "b *rest c h w"]) -> Float[Tensor, "b *rest c h w"]:

@@ -4,7 +4,6 @@ No random state is saved: step s of a run draws the same views, orders and negat
 resumed run needs only its tensors and its step.
 """
 
-import time
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -40,12 +39,13 @@ from vantage.training.watching.branches import epoch_lines
 from vantage.training.watching.monitor import warning
 from vantage.training.watching.pace import Pace
 from vantage.training.watching.probe import check_labels, knn_so_far
+from vantage.training.watching.stopwatch import Stopwatch
 from vantage.training.watching.watch import Watch
 
 __all__ = ["TrainingOutcome", "resume", "train"]
 
 _READ_SECONDS = 2.0
-"""If steps are slow, a run on one process reads the loss and the signals this often, whatever `log_every` is."""
+"""If steps are slow, a run on one process reads loss and signals this often; several, which exchange them, do not."""
 
 
 @dataclass(frozen=True)
@@ -168,40 +168,40 @@ def _train(
 
 def _loop(session: Session, folder: Path, step: int, clock: float, progress: Progress, signals: Signals) -> int:
     run, steps = session.run, session.feed.steps
-    start_time, save_time, read_time = time.monotonic() - clock, time.monotonic(), time.monotonic()
-    alone = processes.count() == 1  # several must read at the same steps, since they exchange what they read
+    trained, unsaved, unread = Stopwatch(clock), Stopwatch(), Stopwatch()
     metrics = by_first(lambda: Metrics(folder, step, f"`vantage resume {folder}`"))
     progress.start(run.recipe, run.epochs * steps, step)
     if step and step % steps == 0:
         by_first(partial(keep_if_due, run, folder, step // steps))  # a killed process may have left it undone
     watch, pace = Watch(session, folder), Pace(run.monitoring.minutes, session.work, step, clock)
     for epoch in range(step // steps, run.epochs):
-        epoch_step, epoch_time = step, time.monotonic()
+        epoch_step, epoch_time = step, Stopwatch()
         for batch in session.feed.batches(epoch, step % steps):
             watch.add(step, session.step(batch.to(session.fabric.device), step))
             step += 1
-            late = time.monotonic() - save_time > 60 * run.monitoring.checkpoint_minutes
-            soon = alone and (signals.requested or late or time.monotonic() - read_time > _READ_SECONDS)
+            late = unsaved.seconds > 60 * run.monitoring.checkpoint_minutes
+            soon = processes.count() == 1 and (signals.requested or late or unread.seconds > _READ_SECONDS)
             if step % run.monitoring.log_every and step % steps and not soon:
                 continue
-            loss, read_time = watch.check(), time.monotonic()
-            speed = run.batch_size * (step - epoch_step) / (time.monotonic() - epoch_time)
+            loss = watch.check()
+            unread.restart()
+            speed = run.batch_size * (step - epoch_step) / epoch_time.seconds
             note = f"epoch {epoch + 1}/{run.epochs}  loss {loss:.4f}  {_format_speed(speed)} images/s"
             progress.advance(step, note, pace.seconds_left(step))
             if metrics is not None and (message := pace.late(step)):
                 progress.warn(message)
             stop = anywhere(signals.requested or session.writer.failed())
             if step % steps and (stop or anywhere(late)):
-                session.save(folder, step, time.monotonic() - start_time)
-                save_time = time.monotonic()
-            if stop and step % steps:
-                session.writer.finish()
-                return step
+                session.save(folder, step, trained.seconds)
+                unsaved.restart()
+                if stop:
+                    session.writer.finish()
+                    return step
         session.writer.finish()  # before the next row of metrics, which is not of an epoch that it keeps
         watch.check_weights(step)
-        _end_epoch(session, metrics, epoch, step, time.monotonic() - start_time, progress)
-        session.save(folder, step, time.monotonic() - start_time, partial(keep_if_due, run, folder, epoch + 1))
-        save_time = time.monotonic()
+        _end_epoch(session, metrics, epoch, step, trained.seconds, progress)
+        session.save(folder, step, trained.seconds, partial(keep_if_due, run, folder, epoch + 1))
+        unsaved.restart()
         if signals.anywhere():
             break
     session.writer.finish()
@@ -236,7 +236,8 @@ def _end_epoch(
 
 def _validate(session: Session) -> float:
     """kNN accuracy, the same on all processes, since adaptive schedules may follow it."""
-    accuracy = knn_so_far(session.learner, session.run, session.source, session.fabric.device)
+    images = session.feed.decoded(session.source)
+    accuracy = knn_so_far(session.learner, session.run, images, session.fabric.device)
     session.learner.after_validation(accuracy)
     return accuracy
 

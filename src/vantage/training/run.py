@@ -154,7 +154,7 @@ class Run:
     a positive), a part counts by the mean over the branches, which is only close to the whole batch."""
 
     resizing: ProgressiveResizing | None = field(default=None, metadata={"later": True})
-    """Small views at the start of training, for short runs; None: full size throughout."""
+    """Views that grow during training, for short runs; None: full size throughout."""
 
     seed: int = 0
     """All randomness is a function of the seed and the step."""

@@ -139,7 +139,8 @@ class Session:
         return [resizing(view, share) for view in feed.views_of(batch, self.generator)]
 
     def work(self, step: int) -> float:
-        """Share of the run's work that is done before a step: a step with small views counts as less work."""
+        """Share of the run's work that is done before a step: a step before the views have grown counts
+        as less work."""
         resizing, share = self.run.resizing, self._share(step)
         return share if resizing is None else resizing.work(share, self.side)
 

@@ -8,7 +8,7 @@ from scipy import stats
 
 from vantage.errors import UserError
 from vantage.measures.significance import interval
-from vantage.studies.lab.judging.contrasts import SeedContrast, judge_contrasts, sign_flip
+from vantage.studies.lab.judging.contrasts import SeedContrast, judge_contrasts, level, sign_flip
 
 SIX = (0.4, 1.1, 0.7, -0.2, 0.9, 1.3)
 
@@ -37,6 +37,21 @@ def test_sign_flips_count_every_pattern() -> None:
     assert sign_flip(()) is None and sign_flip((1.0,) * 17) is None
     oracle = stats.permutation_test((np.array(SIX),), np.mean, permutation_type="samples", n_resamples=np.inf)
     assert sign_flip(SIX) == pytest.approx(float(oracle.pvalue))
+
+
+def test_a_second_look_needs_a_smaller_p() -> None:
+    assert level(5) == level(6) == 0.05 and level(7) == level(30) == 0.0294
+    between = (1.0, 0.3, -0.5, 1.6, 0.9, -0.1, 1.2, -0.3, 0.9, 0.3)
+    p = float(stats.ttest_1samp(between, 0.0).pvalue)
+    assert level(10) < p < level(6)
+    (result,) = judge_contrasts([one(between)])
+    assert result.p == pytest.approx(p) and result.verdict == "undecided"
+
+
+def test_two_looks_at_that_level_err_in_5_of_100_cases() -> None:
+    draws = np.random.default_rng(0).standard_normal((200_000, 12))
+    looks = [stats.ttest_1samp(draws[:, :count], 0.0, axis=1).pvalue < level(12) for count in (6, 12)]
+    assert np.mean(looks[0] | looks[1]) == pytest.approx(0.05, abs=0.003)
 
 
 def test_equivalence_is_two_one_sided_tests() -> None:

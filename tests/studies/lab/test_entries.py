@@ -26,8 +26,9 @@ from vantage.studies.lab import (
     smoke,
 )
 from vantage.studies.lab.levels import LEVELS, one_gpu
+from vantage.studies.lab.making.collecting import write_collected
 from vantage.studies.lab.making.maker import arm_chain, composition
-from vantage.studies.lab.making.results import outdated, read_results, write_collected
+from vantage.studies.lab.making.results import outdated, read_results
 from vantage.studies.lab.measures.mosaics import MIOU
 from vantage.studies.lab.page.page import scale_of
 from vantage.studies.lab.verdicts import VERDICTS

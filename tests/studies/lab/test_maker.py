@@ -16,9 +16,10 @@ from vantage.storage.cache import digest
 from vantage.studies.lab import Cell, Claim, Entry, Untrained, WorkOrder, collect, make_all, missing_pieces, smoke
 from vantage.studies.lab.experiments.toys import NegativeSpread
 from vantage.studies.lab.judging.predicates import Beats
+from vantage.studies.lab.making.collecting import write_collected
 from vantage.studies.lab.making.cost import estimate_workload, forward_passes
 from vantage.studies.lab.making.maker import Maker, Piece, composition
-from vantage.studies.lab.making.results import complete_seeds, numbers_in, read_results, write_collected
+from vantage.studies.lab.making.results import complete_seeds, numbers_in, read_results
 from vantage.studies.lab.making.store import LabFolder
 from vantage.studies.lab.measures.vectors import ProtocolAccuracy
 from vantage.studies.lab.two_cores import base, branch
@@ -198,8 +199,8 @@ def test_baselines_that_a_file_lacks_may_come_from_another_lab(order: WorkOrder,
 def test_a_cell_that_is_added_later_adds_its_own_seconds(
     order: WorkOrder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    results = "vantage.studies.lab.making.results"
-    monkeypatch.setattr(f"{results}._seconds", lambda maker, cell, seed, result: {digest(result["about"]): 100.0})
+    collecting = "vantage.studies.lab.making.collecting"
+    monkeypatch.setattr(f"{collecting}._seconds", lambda maker, cell, seed, result: {digest(result["about"]): 100.0})
     for cells, seconds in ((ENTRY.cells[1:], 400), (ENTRY.cells, 500)):
         (path,) = write_collected(order.maker(), (replace(ENTRY, claims=(), cells=cells),), (0,), tmp_path)
         assert read_results(path)["seconds"] == seconds

@@ -60,14 +60,14 @@ def sweep(words: list[str], console: Console) -> int:
     images, options, computing, *own = read(command, rest, *groups)
     choice = own[0] if own else choice
     check_folder(Path(options.out))
-    plan = partial(with_named_parts, find_recipe(options.recipe or choice.recipe), backbone=options.backbone)
+    run_at = partial(with_named_parts, find_recipe(options.recipe or choice.recipe), backbone=options.backbone)
     information = _information(options)
     run_settings = [text for text in options.set if not text.startswith("information.")]
     study = partial(_study, choice, settings=run_settings, options=options, information=information)
-    at_some_size(lambda size: _check(partial(study, plan(size))), images.size)
+    at_some_size(lambda size: _check(partial(study, run_at(size))), images.size)
     work = computing.work(console)
     source, data = _open(images, options, computing, console)
-    fitted_study = study(plan(view_size(images.size, source, console)), len(source))
+    fitted_study = study(run_at(view_size(images.size, source, console)), len(source))
     fitted_study = replace(fitted_study, base=replace(fitted_study.base, data=data))
     return _run(fitted_study, source, _test(images, options, computing, console), Path(options.out), work, console)
 
@@ -97,13 +97,13 @@ def _explain(words: list[str], about: str, console: Console) -> int:
     return 0
 
 
-def _run(plan: "Study", source: "Source", test: "Source", out: Path, work: "Work", console: Console) -> int:
+def _run(study: "Study", source: "Source", test: "Source", out: Path, work: "Work", console: Console) -> int:
     from vantage.cli.printing.summary import summary
     from vantage.studies.sweep import run_study, write_sweep
 
-    console.notes("every run", summary(plan.base, len(source)))
-    console.note(_plan(plan))
-    result = run_study(plan, source, test, out, work, console.progress())
+    console.notes("every run", summary(study.base, len(source)))
+    console.note(_points(study))
+    result = run_study(study, source, test, out, work, console.progress())
     if result.rows:
         for line in result.lines():
             console.result(line)
@@ -140,7 +140,7 @@ def _information(options: SweepOptions) -> "HeldOutInformation | None":
     return assign(HeldOutInformation(), settings, name="information") if options.information else None
 
 
-def _plan(study: "Study") -> str:
+def _points(study: "Study") -> str:
     """How many runs a sweep trains, and its points. Seeds that do not count from 0 are named: `--seeds 5` is one."""
     labels, seeds = [point.label for point in study.sweep.points(study.base)], len(study.seeds)
     counts = " × ".join(f"{n} {word}{'s' * (n > 1)}" for n, word in ((len(labels), "point"), (seeds, "seed")))
@@ -206,8 +206,18 @@ def _sweep_first(words: list[str]) -> list[str]:
     values are moved to the front: they are the sweep."""
     from vantage.composition.assignments import split_values
 
-    separate: list[str] = []
-    setting = False
+    words = _one_field_each(words)
+    if not words or not words[0].startswith("-"):
+        return words
+    settings = [n for n, word in enumerate(words[:-1]) if word == "--set"]
+    varied = [n for n in settings if len(split_values(words[n + 1].partition("=")[2])) > 1]
+    others = [word for n, word in enumerate(words) if n not in varied and n - 1 not in varied]
+    return [words[n + 1] for n in varied] + others
+
+
+def _one_field_each(words: list[str]) -> list[str]:
+    """The words, with a `--set` before every field that follows one."""
+    separate, setting = list[str](), False
     for word in words:
         flag, equals, value = word.partition("=")
         if word.startswith("-"):
@@ -215,14 +225,7 @@ def _sweep_first(words: list[str]) -> list[str]:
         elif setting and separate[-1] != "--set":
             separate.append("--set")
         separate += ["--set", value] if setting and equals and flag == "--set" else [word]
-    if not words or not words[0].startswith("-"):
-        return separate
-    pairs = zip(separate, separate[1:], strict=False)
-    varied = [
-        n for n, (flag, field) in enumerate(pairs) if flag == "--set" and len(split_values(field.partition("=")[2])) > 1
-    ]
-    others = [word for n, word in enumerate(separate) if n not in varied and n - 1 not in varied]
-    return [separate[n + 1] for n in varied] + others
+    return separate
 
 
 def _settable(sweep: "Sweep") -> Iterable[str]:

@@ -105,13 +105,13 @@ def pretrain(words: list[str], console: Console) -> int:
     options, devices, loading = read(command, words, PretrainOptions, DeviceOptions, LoadingOptions)
     from vantage.planning.sizing import early_changes, override, set_early
 
-    recipe = with_learned_views(find_recipe(options.recipe) if options.recipe else _quick(), options.learned)
-    plan = cache(partial(with_named_parts, recipe, backbone=options.backbone, optimizer=options.optimizer))
+    recipe = with_learned_views(find_recipe(options.recipe) if options.recipe else _default_recipe(), options.learned)
+    run_at = cache(partial(with_named_parts, recipe, backbone=options.backbone, optimizer=options.optimizer))
     out = check_new_run(Path(options.out)) if options.out else _free_folder(options.recipe and recipe.__name__)
     settings = (*options.set, *_settings(options, as_started(devices, options.set), loading))
     name = options.recipe or "the plan"
-    first = early_changes(at_some_size(lambda size: _first_changes(plan(size), settings, name), options.size))
-    hardware = set_early(plan(224), first).hardware
+    first = early_changes(at_some_size(lambda size: _first_changes(run_at(size), settings, name), options.size))
+    hardware = set_early(run_at(224), first).hardware
     check_devices(hardware)
     if options.init:
         from vantage.training.start.warm_start import read_start
@@ -120,15 +120,15 @@ def pretrain(words: list[str], console: Console) -> int:
     if threads := threads_by_load(hardware, settings, console):
         settings, first = (*settings, f"hardware.threads={threads}"), {**first, "hardware.threads": threads}
     if options.minutes is not None or not options.recipe:
-        return _train_planned(plan, options, settings, first, out, console, start)
+        return _train_planned(run_at, options, settings, first, out, console, start)
     with joined_for_a_while(hardware.accelerator) as together:
-        source, _ = look_at(set_early(plan(224), first).data, console, together=together)
+        source, _ = look_at(set_early(run_at(224), first).data, console, together=together)
     size = view_size(options.size, source, console)
-    planned_run, changes = set_early(plan(size), first), _changes(plan(size), settings)
-    fitted_run = planned_run.fit(len(source), changes.get("batch_size"))
+    base, changes = set_early(run_at(size), first), _changes(run_at(size), settings)
+    fitted_run = base.fit(len(source), changes.get("batch_size"))
     run = override(fitted_run, changes)
-    choices = {*changes, *_named_part_paths(planned_run, options)}
-    show_differences(set_early(recipe(size), first), planned_run, fitted_run, run, choices, console)
+    choices = {*changes, *_named_part_paths(base, options)}
+    show_differences(set_early(recipe(size), first), base, fitted_run, run, choices, console)
     note_statistics(recipe, run, console)
     console.notes("run", _summary(run, len(source)))
     show_expected_time(run, source, console)
@@ -141,14 +141,14 @@ def _summary(run: "Run", images: int) -> list[tuple[str, str]]:
     return summary(run, images)
 
 
-def _quick() -> "Callable[[int], Run]":
+def _default_recipe() -> "Callable[[int], Run]":
     from vantage.planning.sizing import default_recipe
 
     return default_recipe
 
 
 def _train_planned(
-    plan: "Callable[[int], Run]",
+    run_at: "Callable[[int], Run]",
     options: PretrainOptions,
     settings: Sequence[str],
     early: Mapping[str, Any],
@@ -156,11 +156,12 @@ def _train_planned(
     console: Console,
     start: float,
 ) -> int:
-    """Plan for the minutes, show the plan and its changes to the recipe, and train."""
+    """Plan for the minutes, show the plan and its changes to the recipe, and train. `run_at` gives the recipe, with the
+    parts that options name, at a size of views."""
     from vantage.planning.sizing import PlanOptions, set_early
 
     plan_options = PlanOptions(
-        plan,
+        run_at,
         options.size,
         keep_network=bool(options.backbone or options.init),
         keep_views=bool(options.recipe),
@@ -168,12 +169,12 @@ def _train_planned(
         changes=lambda run: _changes(run, settings),
     )
     minutes = _MINUTES if options.minutes is None else options.minutes
-    run = plan_run(minutes, plan_options, set_early(plan(224), early), console, start)
+    run = plan_run(minutes, plan_options, set_early(run_at(224), early), console, start)
     if options.recipe:
         from vantage.durations import in_minutes
 
         size = run.views.evaluation(0).size
-        before = set_early(plan(size), early)
+        before = set_early(run_at(size), early)
         choices = {*plan_options.changes(run), *_named_part_paths(run, options)}
         show_differences(before, before, before, run, choices, console, f"planned for {in_minutes(minutes)}")
     return _train(run, out, options.init or None, console)
@@ -228,11 +229,11 @@ def report_end(outcome: "TrainingOutcome", run: "Run", console: Console) -> int:
     if not outcome.finished:
         console.note(f"stopped at step {outcome.step:,}; continue with: {console.command('resume', outcome.folder)}")
         return INTERRUPTED
-    judge = f"; next: {console.command('evaluate', 'knn', outcome.folder, '--data', 'LABELED_IMAGES')}"
+    hint = f"; next: {console.command('evaluate', 'knn', outcome.folder, '--data', 'LABELED_IMAGES')}"
     from vantage import processes
 
     processes.leave()  # only the first process continues
-    console.note(f"finished after {outcome.step:,} steps{'' if run.monitoring.minutes else judge}")
+    console.note(f"finished after {outcome.step:,} steps{'' if run.monitoring.minutes else hint}")
     if run.monitoring.minutes:
         show_worth(run, outcome.folder, console)
     return 0

@@ -77,7 +77,7 @@ def run_named(name: str, size: int | None) -> "Run | None":
 
 
 def _at_size(run: "Run", size: int, name: str) -> "Run":
-    """The run with views of `size` pixels, made as a run with progressive resizing makes its small views."""
+    """The run with views of `size` pixels, made as a run makes views that have not grown yet."""
     from vantage.views import ProgressiveResizing
 
     own = run.views.evaluation(0).size
@@ -116,14 +116,14 @@ def with_named_parts(recipe: "Callable[[int], Run]", size: int, *, backbone: str
         run = with_network(run, backbone_named(backbone, size))
     if optimizer and not isinstance(run.optimizer, OPTIMIZERS[optimizer][0]):
         kind, base = OPTIMIZERS[optimizer]
-        rate = run.learning_rate
-        if not (old_base := getattr(rate, "base", 0)):
+        learning_rate = run.learning_rate
+        if not (old_base := getattr(learning_rate, "base", 0)):
             raise UserError(
-                f"--optimizer {optimizer} scales the recipe's learning rate, but {type(rate).__name__} has no base"
-                f" above 0: replace the option by --set 'optimizer={kind.__name__}()' --set"
+                f"--optimizer {optimizer} scales the recipe's learning rate, but {type(learning_rate).__name__} has no"
+                f" base above 0: replace the option by --set 'optimizer={kind.__name__}()' --set"
                 f" learning_rate='CosineByStep({base:g})', which suits a batch of 256"
             )
-        run = replace(run, optimizer=kind(), learning_rate=rate.scale(base * run.batch_size / 256 / old_base))
+        run = replace(run, optimizer=kind(), learning_rate=learning_rate.scale(base * run.batch_size / 256 / old_base))
     return run
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from vantage.cli.printing.console import Console
+from vantage.cli.printing.console import INTERRUPTED, Console
 from vantage.cli.reading.arguments import Command, Word, read
 from vantage.cli.reading.options import check_device
 from vantage.cli.reading.out_files import check_folder
@@ -90,10 +90,10 @@ def run_lab(words: list[str], console: Console, about: str) -> int:
     if options.page:
         from vantage.studies.lab import ENTRIES, publish
 
-        publish(ENTRIES, _results(options), Path(options.page))
+        publish(ENTRIES, _results_folder(options), Path(options.page))
         smoke = "; results of smoke are not on it" if options.level == "smoke" else ""
         console.note(f"the page is {options.page}{smoke}")
-    return 0 if complete else 130
+    return 0 if complete else INTERRUPTED
 
 
 def _list(options: LabOptions, console: Console) -> None:
@@ -105,7 +105,7 @@ def _list(options: LabOptions, console: Console) -> None:
     def time(entry: "Entry") -> str:
         return f"{time_per_seed(entry)} a seed" if entry.runnable_cells and not small else ""
 
-    list_entries(_scaled(ENTRIES, options), _numbers(options), console, time, published=bool(options.results))
+    list_entries(_scaled(ENTRIES, options), _level_folder(options), console, time, published=bool(options.results))
 
 
 def _make(order: "WorkOrder", options: LabOptions, console: Console) -> bool:
@@ -126,11 +126,11 @@ def _make(order: "WorkOrder", options: LabOptions, console: Console) -> bool:
     if todo and not options.collect:
         console.note(f"to be done: {estimate_workload(maker, todo).words(options.jobs, maker.on_gpu)}")
     complete = options.collect or make_all(order, options.jobs, console.note)
-    _tell_outdated(order.entries, _numbers(options), console)
-    for path in write_collected(maker, order.entries, order.seeds, _numbers(options), options.level):
+    _note_outdated(order.entries, _level_folder(options), console)
+    for path in write_collected(maker, order.entries, order.seeds, _level_folder(options), options.level):
         console.note(f"numbers are in {path}")
     for entry in order.entries:
-        verdicts = judge_claims(entry, numbers_in(_numbers(options), entry))
+        verdicts = judge_claims(entry, numbers_in(_level_folder(options), entry))
         (print_runs if options.level == "smoke" else print_claims)(entry, verdicts, console)
     return complete
 
@@ -146,7 +146,7 @@ def _list_missing(maker: "Maker", order: "WorkOrder", jobs: int, console: Consol
             console.results(f"{entry.name}: {estimate_workload(maker, todo, speeds).words(jobs, maker.on_gpu)}", rows)
 
 
-def _tell_outdated(entries: "tuple[Entry, ...]", folder: Path, console: Console) -> None:
+def _note_outdated(entries: "tuple[Entry, ...]", folder: Path, console: Console) -> None:
     """Note which collected numbers no longer count, before they are replaced."""
     from vantage.studies.lab import outdated
 
@@ -163,7 +163,7 @@ def _order(entries: "tuple[Entry, ...]", options: LabOptions) -> "WorkOrder":
     folder = check_folder(Path(options.out))
     if options.jobs < 1:
         raise UserError(f"--jobs {options.jobs}: give at least 1")
-    small, results = options.level == "smoke", _numbers(options) if options.results else None
+    small, results = options.level == "smoke", _level_folder(options) if options.results else None
     return WorkOrder(_scaled(entries, options), _seeds(options.seeds), folder, data, small, options.device, results)
 
 
@@ -174,19 +174,19 @@ def _scaled(entries: "tuple[Entry, ...]", options: LabOptions) -> "tuple[Entry, 
     return tuple(map(smoke if options.level == "smoke" else _level(options).entry, entries))
 
 
-def _results(options: LabOptions) -> Path:
+def _results_folder(options: LabOptions) -> Path:
     """The folder of results. Raises `UserError` if it is not safe to open."""
     from vantage.studies.lab import ENTRIES, LEVELS
 
     smoke = "smoke-results" if options.level == "smoke" else "results"
     folder = Path(options.results) if options.results else Path(options.out) / smoke
-    check_content(folder, (*(f"{entry.name}.json" for entry in ENTRIES), *(each.place for each in LEVELS)))
+    check_content(folder, (*(f"{entry.name}.json" for entry in ENTRIES), *(each.subfolder for each in LEVELS)))
     return folder
 
 
-def _numbers(options: LabOptions) -> Path:
+def _level_folder(options: LabOptions) -> Path:
     """The folder with this level's numbers, inside the folder of results."""
-    return _level(options).folder(_results(options))
+    return _level(options).folder(_results_folder(options))
 
 
 def _level(options: LabOptions) -> "Level":

@@ -3,7 +3,6 @@
 n: images   h, w: height and width in pixels
 """
 
-import warnings
 import zipfile
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from vantage.data.sources.source import spread, stamp_of_files
 from vantage.errors import DataError
 from vantage.machine.allocator import memory_of
 from vantage.storage.cache import hash_of
+from vantage.storage.quiet import quiet_headers
 
 _IMAGES = ("images", "image", "x", "data")
 _LABELS = ("labels", "label", "y", "targets", "target")
@@ -42,9 +42,7 @@ class Arrays:
         An `.npy` stays on disk and is read image by image. Pickled objects are refused, since they could run code.
         """
         try:
-            with warnings.catch_warnings(
-                action="ignore", category=UserWarning
-            ):  # NumPy warns about headers like those of Python 2
+            with quiet_headers():
                 return cls._read(path, part)
         except DataError:
             raise

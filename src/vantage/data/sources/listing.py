@@ -117,9 +117,7 @@ class _Walk:
             for entry in entries:
                 if entry.is_dir():
                     subfolders.append(entry.name)
-                elif is_image_name(entry.name) and (
-                    entry.is_symlink() or entry.is_file()
-                ):  # no pipes, but dangling links
+                elif is_image_name(entry.name) and (entry.is_symlink() or entry.is_file()):  # no pipes; dangling links
                     images.append(entry.name)
                 else:
                     other_files += 1

@@ -14,7 +14,7 @@ from jaxtyping import Int8, UInt8
 from torch import Tensor
 
 from vantage.data.decode import MAX_PIXELS, is_image_name
-from vantage.data.sources.flags import classes_by_flags
+from vantage.data.sources.flags import Line, classes_by_flags
 from vantage.data.sources.folder import Folder
 from vantage.errors import DataError
 from vantage.storage.cache import hash_of
@@ -54,30 +54,11 @@ class MultiLabelImages:
         word does not name an image is a heading; empty lines and lines that begin with # are skipped. Raises
         `DataError` that names the first bad lines, an image that occurs twice, or ambiguous flags.
         """
-        try:
-            rows = list(csv.reader(path.read_text(encoding="utf-8-sig", errors="surrogateescape").splitlines()))
-        except (OSError, csv.Error) as error:
-            raise DataError(f"cannot read the table {path}: {getattr(error, 'strerror', None) or error}") from error
-        lines = [(number, [word.strip() for word in row]) for number, row in enumerate(rows, 1)]
-        lines = [(number, row) for number, row in lines if any(row) and not row[0].startswith("#")]
-        heading = lines.pop(0) if lines and not _names_image(lines[0][1][0]) else None
-        bad = [f"line {number}: {','.join(row)[:80]!r}" for number, row in lines if not _names_image(row[0])]
-        if bad or not lines:
-            some = f"has {len(bad)} bad line{'s' * (len(bad) > 1)}: {'; '.join(bad[:3])}"
-            problem = some if bad else "names no images"
-            raise DataError(
-                f"the table {path} {problem}. Write on each line the path of an image and the classes it shows:"
-                " photos/1.jpg,dog,person"
-            )
-        by_flags = classes_by_flags(path, heading, lines)
-        classes_of = (
-            {row[0]: [word for word in row[1:] if word] for _, row in lines} if by_flags is None else by_flags[1]
-        )
+        heading, lines = _read_table(path)
+        classes, classes_of = classes_by_flags(path, heading, lines) or _classes_by_names(lines)
         if len(classes_of) < len(lines):
-            twice = len(lines) - len(classes_of)
-            raise DataError(f"the table {path} names {twice} images twice: write each on one line")
-        classes = tuple(sorted({word.removesuffix(_DIFFICULT) for words in classes_of.values() for word in words}))
-        classes = classes if by_flags is None else by_flags[0]
+            twice = _images(len(lines) - len(classes_of))
+            raise DataError(f"the table {path} names {twice} twice: write each on one line")
         if not classes:
             raise DataError(f"the table {path} names no class: write after each image the classes it shows")
         return cls(path.parent, list(classes_of), classes, _marks(classes_of, classes), max_pixels)
@@ -99,7 +80,7 @@ class MultiLabelImages:
             marks = torch.stack([_of_list(path, names) for path in lists], 1)
         else:
             classes_of = {name: _of_boxes(root / _BOXES / f"{name}.xml") for name in names}
-            classes = tuple(sorted({word.removesuffix(_DIFFICULT) for words in classes_of.values() for word in words}))
+            classes = _class_names(classes_of)
             marks = _marks(classes_of, classes)
         if not classes:
             raise DataError(f"{root}#{split} names no class: there are neither lists of classes nor boxes")
@@ -145,6 +126,38 @@ def voc_splits(root: Path) -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in (root / _LISTS).glob("*.txt") if "_" not in path.stem))
 
 
+def _read_table(path: Path) -> tuple[Line | None, list[Line]]:
+    """The heading of a table, if it has one, and its other lines, each of which begins with the path of an image.
+    Raises `DataError` that names the first bad lines."""
+    try:
+        rows = list(csv.reader(path.read_text(encoding="utf-8-sig", errors="surrogateescape").splitlines()))
+    except (OSError, csv.Error) as error:
+        raise DataError(f"cannot read the table {path}: {getattr(error, 'strerror', None) or error}") from error
+    lines = [(number, [word.strip() for word in row]) for number, row in enumerate(rows, 1)]
+    lines = [(number, row) for number, row in lines if any(row) and not row[0].startswith("#")]
+    heading = lines.pop(0) if lines and not _names_image(lines[0][1][0]) else None
+    bad = [f"line {number}: {','.join(row)[:80]!r}" for number, row in lines if not _names_image(row[0])]
+    if bad or not lines:
+        some = f"has {len(bad)} bad line{'s' * (len(bad) > 1)}: {'; '.join(bad[:3])}"
+        raise DataError(
+            f"the table {path} {some if bad else 'names no images'}. Write on each line the path of an image and the"
+            " classes it shows: photos/1.jpg,dog,person"
+        )
+    return heading, lines
+
+
+def _classes_by_names(lines: Sequence[Line]) -> tuple[tuple[str, ...], dict[str, list[str]]]:
+    """The classes of a table whose cells are names of classes, in alphabetical order, and those that each image shows,
+    as `classes_by_flags` returns them."""
+    classes_of = {row[0]: [word for word in row[1:] if word] for _, row in lines}
+    return _class_names(classes_of), classes_of
+
+
+def _class_names(classes_of: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """All classes of some images, in alphabetical order, without the mark for those that are difficult to see."""
+    return tuple(sorted({word.removesuffix(_DIFFICULT) for words in classes_of.values() for word in words}))
+
+
 def _names_image(word: str) -> bool:
     return is_image_name(word.rpartition("/")[2])
 
@@ -165,7 +178,7 @@ def _of_list(path: Path, names: Sequence[str]) -> Int8[Tensor, "n"]:
     missing = [name for name in names if marks.get(name) not in ("1", "0", "-1")]
     if missing:
         raise DataError(
-            f"{path} has no 1, 0 or -1 for {len(missing)} images of the split, such as {missing[0]}: unpack the set"
+            f"{path} has no 1, 0 or -1 for {_images(len(missing))} of the split, such as {missing[0]}: unpack the set"
             " again"
         )
     return torch.tensor([int(marks[name]) for name in names], dtype=torch.int8)
@@ -181,6 +194,10 @@ def _of_boxes(path: Path) -> list[str]:
         ]
     except (OSError, ElementTree.ParseError, ValueError, LookupError) as error:  # its encoding may not exist
         raise DataError(f"cannot read the classes of an image from {path}: {error}") from error
+
+
+def _images(count: int) -> str:
+    return f"{count} image{'s' * (count != 1)}"
 
 
 def _lines(path: Path) -> list[str]:

@@ -136,25 +136,29 @@ class Parquet:
         return self._groups[group]
 
     def _number_labels(self, labels: list[pa.Array], count: int) -> "np.ndarray":
-        """Labels as numbers, −1 for none; words are numbered in sorted order, which gives `classes`."""
+        """Labels as numbers, −1 for none. Sets `classes`."""
         if not labels:
             return np.full(count, -1, dtype=np.int32)
         values = self._values(labels)
         if len(values) != count:
             raise DataError(f"{self.paths[0]} states {count} rows and has {len(values)} labels: the file is damaged")
-        if any(isinstance(value, str) for value in values):
-            self.classes = tuple(sorted({str(value) for value in values if value is not None}))
-        elif not all(value is None or isinstance(value, int) for value in values):
-            raise DataError(f"the column {self._label_column} of {self.paths[0]} holds neither integers nor words")
-        else:
-            largest = max((int(value) for value in values if value is not None), default=-1)
-            most = len(self.classes) or _MOST_CLASSES
-            if largest >= most:
-                raise DataError(f"a label of {self.paths[0]} is {largest}: classes are numbered from 0 to {most - 1}")
-            self.classes = self.classes or tuple(str(number) for number in range(1 + largest))
+        self.classes = self._classes_of(values)
         index = {name: number for number, name in enumerate(self.classes)}
         numbers = [-1 if v is None else index[str(v)] if isinstance(v, str) else max(int(v), -1) for v in values]
         return np.array(numbers, dtype=np.int32)
+
+    def _classes_of(self, values: list[Any]) -> tuple[str, ...]:
+        """The classes of labels: words in sorted order; for numbers, the names in the metadata or, without these, the
+        numbers as words. Raises `DataError` for other labels, and for a number that is too large."""
+        if any(isinstance(value, str) for value in values):
+            return tuple(sorted({str(value) for value in values if value is not None}))
+        if not all(value is None or isinstance(value, int) for value in values):
+            raise DataError(f"the column {self._label_column} of {self.paths[0]} holds neither integers nor words")
+        largest = max((int(value) for value in values if value is not None), default=-1)
+        most = len(self.classes) or _MOST_CLASSES
+        if largest >= most:
+            raise DataError(f"a label of {self.paths[0]} is {largest}: classes are numbered from 0 to {most - 1}")
+        return self.classes or tuple(str(number) for number in range(1 + largest))
 
     def _values(self, labels: list[pa.Array]) -> list[Any]:
         """The labels of all rows. Raises `DataError` if one is not valid text."""

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from vantage import processes
-from vantage.encoders.normalization.folding import FoldedBatchNorm
+from vantage.encoders.normalization.fused import FusedBatchNorm, can_fuse
 from vantage.errors import UserError
 
 __all__ = ["SPLIT_KINDS", "GroupedStatistics", "set_accumulation", "average_statistics", "share_of_groups"]
@@ -90,8 +90,8 @@ class GroupedStatistics(_BatchNorm):
         here, extent = share_of_groups(self.groups, self.parts, processes.count())
         if extent > 1:
             return joint_batch_norm(self, input, extent)
-        # On a GPU a separate launch for every group is slow; on a CPU the copies that folding needs cost more.
-        return (folded_batch_norm if here > 1 and input.is_cuda else grouped_batch_norm)(self, input, here)
+        fuse = here > 1 and input.is_cuda and input.dtype != torch.float64 and can_fuse()
+        return (fused_batch_norm if fuse else grouped_batch_norm)(self, input, here)
 
 
 class SplitBatchNorm1d(GroupedStatistics, nn.BatchNorm1d):
@@ -142,15 +142,11 @@ def grouped_batch_norm(norm: _BatchNorm, images: Float[Tensor, "b c *s"], groups
     return torch.cat(parts)
 
 
-def folded_batch_norm(norm: _BatchNorm, images: Float[Tensor, "b c *s"], groups: int) -> Float[Tensor, "b c *s"]:
-    """The result of `grouped_batch_norm`, from one BatchNorm over g · c channels: each group has its own c channels.
-
-    This costs two copies of the images, but only a few operations instead of a few for each group.
-    """
-    means, variances, weight_on_new = _running(norm, images, groups)
-    running = (None if values is None else values.flatten() for values in (means, variances))
-    result = FoldedBatchNorm.apply(images, norm.weight, norm.bias, *running, groups, weight_on_new, norm.eps)
-    _keep(norm, means, variances)
+def fused_batch_norm(norm: _BatchNorm, images: Float[Tensor, "b c *s"], groups: int) -> Float[Tensor, "b c *s"]:
+    """The result of `grouped_batch_norm`, computed for all groups at once, in channels_last and at least float32."""
+    _check_groups(images, groups)
+    running = norm.running_mean, norm.running_var
+    result = FusedBatchNorm.apply(images, norm.weight, norm.bias, *running, groups, _count(norm), norm.eps)
     assert isinstance(result, Tensor)
     return result
 
@@ -187,8 +183,7 @@ def _follow(norm: _BatchNorm, mean: Tensor, variance: Tensor, values: Tensor) ->
     """Update the running statistics as torch does, with the unbiased variance over `values` values of each channel."""
     if norm.running_mean is None or norm.running_var is None or norm.num_batches_tracked is None:
         return
-    norm.num_batches_tracked.add_(1)
-    weight_on_new = 1.0 / float(norm.num_batches_tracked) if norm.momentum is None else norm.momentum
+    weight_on_new = _count(norm)
     norm.running_mean.lerp_(mean.to(norm.running_mean.dtype), weight_on_new)
     norm.running_var.lerp_((variance * (values / (values - 1).clamp(min=1))).to(norm.running_var.dtype), weight_on_new)
 
@@ -199,17 +194,28 @@ def _running(
     """A copy of the running statistics for each group, and the weight of a new batch. Every group updates its own copy;
     their average then equals one update with the average statistics. Raises `UserError` for a batch that cannot be
     divided into equal groups."""
+    _check_groups(images, groups)
+    weight_on_new = _count(norm)
+    if norm.running_mean is None or norm.running_var is None:
+        return None, None, 0.0
+    return norm.running_mean.repeat(groups, 1), norm.running_var.repeat(groups, 1), weight_on_new
+
+
+def _check_groups(images: Float[Tensor, "b c *s"], groups: int) -> None:
     if len(images) % groups:
         raise UserError(
             f"BatchNorm cannot split a batch of {len(images)} images into {groups} equal groups: choose a batch size"
             f" that is a multiple of {groups}, or another number of groups"
         )
-    if norm.running_mean is None or norm.running_var is None or norm.num_batches_tracked is None:
-        return None, None, 0.0
+
+
+def _count(norm: _BatchNorm) -> float:
+    """Count a batch; returns the weight of its statistics in the running ones."""
+    if norm.num_batches_tracked is None:
+        return 0.0
     norm.num_batches_tracked.add_(1)
     # As in torch: no momentum means the plain average over all batches so far.
-    weight_on_new = 1.0 / float(norm.num_batches_tracked) if norm.momentum is None else norm.momentum
-    return norm.running_mean.repeat(groups, 1), norm.running_var.repeat(groups, 1), weight_on_new
+    return 1.0 / float(norm.num_batches_tracked) if norm.momentum is None else norm.momentum
 
 
 def _each(statistics: Float[Tensor, "g c"] | None, groups: int) -> list[Float[Tensor, "c"]] | list[None]:

@@ -56,18 +56,18 @@ class ComparisonRow:
     """Runs that differ only in their seed, or a baseline of them."""
 
     name: str
-    """What is judged."""
+    """What is evaluated."""
     seeds: tuple[int, ...]
     """Seeds of the runs."""
     trained: bool
     """Whether it was trained; differences of baselines are not tested."""
     cells: tuple[ComparisonCell | None, ...]
-    """One for each column; None if the protocol cannot judge the row (a detector cannot judge raw pixels)."""
+    """One for each column; None if the protocol cannot evaluate the row (detection cannot evaluate raw pixels)."""
 
     def cell(self, number: int) -> ComparisonCell:
-        """The cell of a column in which the row was judged."""
+        """The cell of a column in which the row was evaluated."""
         cell = self.cells[number]
-        assert cell is not None, f"{self.name} was not judged"
+        assert cell is not None, f"{self.name} was not evaluated"
         return cell
 
 
@@ -89,9 +89,9 @@ class Column:
     changes: tuple[SettingChange, ...] = ()
     """Settings of the protocol that differ from the default."""
     trials: int = 1
-    """How many times each run was judged."""
+    """How many times each run was evaluated."""
     pixels: str = ""
-    """Why raw pixels are not judged; empty if they are."""
+    """Why raw pixels are not evaluated; empty if they are."""
 
     @property
     def name(self) -> str:
@@ -119,7 +119,7 @@ def compare(
     work: Work | None = None,
     report: Callable[[str], None] = lambda line: None,
 ) -> Comparison:
-    """Judge runs by protocols, all on the same images: `compare_by` with a task for each.
+    """Evaluate runs by protocols, all on the same images: `compare_by` with a task for each.
 
     Raises `UserError` as `vantage.evaluate.evaluate` does, and as `compare_by`.
     """
@@ -133,12 +133,13 @@ def compare_by(
     report: Callable[[str], None] = lambda line: None,
     network: int | None = None,
 ) -> Comparison:
-    """Judge the newest checkpoints of all runs by all tasks, each once: results that RUN/evaluations already holds for
-    the same checkpoint, images, settings and library versions are read, so an interrupted comparison can be resumed.
+    """Evaluate the newest checkpoints of all runs by all tasks, each once: results that RUN/evaluations already holds
+    for the same checkpoint, images, settings and library versions are read, so an interrupted comparison can be
+    resumed.
 
-    Raw pixels and random encoders of each architecture, with the seeds of its runs, are rows too; if a protocol
-    cannot judge raw pixels, their cell is empty. `report` is called with a line before each evaluation; `network` is
-    the number of the network to judge, for runs that trained several. Raises `UserError` for runs named twice and for
+    Raw pixels and random encoders of each architecture, with the seeds of its runs, are rows too; if a protocol cannot
+    evaluate raw pixels, their cell is empty. `report` is called with a line before each evaluation; `network` is the
+    number of the network to evaluate, for runs that trained several. Raises `UserError` for runs named twice and for
     runs that a task is known to refuse, and whatever protocols raise.
     """
     work = work or Work()

@@ -42,7 +42,7 @@ def contenders(folders: Sequence[Path], network: int | None = None) -> tuple[Con
     """One row for all runs that differ at most in seed, hardware and monitoring, at the same checkpoint; then, once
     each, raw pixels through every view, and random encoders of every architecture, with the seeds of its runs.
 
-    `network` is the number of the network to judge, as in `vantage.load`. Raises `UserError` for two runs with the
+    `network` is the number of the network to evaluate, as in `vantage.load`. Raises `UserError` for two runs with the
     same settings and the same seed.
     """
     rows = _group_by_settings([(folder, load(folder, network)) for folder in folders])

@@ -23,7 +23,7 @@ def as_latex(table: Comparison) -> str:
 def as_csv(table: Comparison) -> str:
     """A line for each row and column, with the protocol's settings that differ from the default: the numbers of all
     runs, their mean and deviation, whether the row is better than every other beyond the spread, what the deviation is
-    over, and the numbers of all trials, with `;` between runs. If a protocol cannot judge a row, there are no
+    over, and the numbers of all trials, with `;` between runs. If a protocol cannot evaluate a row, there are no
     numbers."""
     heads = ["row", "trained", "protocol", "version", "settings", "measure", "seeds", "values", "mean", "sd", "n"]
     lines: list[list[object]] = []

@@ -1,4 +1,4 @@
-"""The trials of a comparison, each judged once: read from the record in a run's folder, or judged now and recorded."""
+"""The trials of a comparison, each evaluated once: read from the record in a run's folder, or made and recorded."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -23,7 +23,8 @@ class Refusal(UserError):
 
 
 class Trials:
-    """Judges one encoder after another; `report` is called with a line that names it, and its number out of `count`."""
+    """Evaluates one encoder after another; `report` is called with a line that names it, and its number out of
+    `count`."""
 
     def __init__(self, work: Work, report: Callable[[str], None], count: int) -> None:
         self.work, self.report, self.count, self.number = work, report, count, 0

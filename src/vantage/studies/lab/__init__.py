@@ -10,15 +10,15 @@ from vantage.studies.lab.entry import Reason as Reason
 from vantage.studies.lab.entry import Untrained as Untrained
 from vantage.studies.lab.levels import LEVELS as LEVELS
 from vantage.studies.lab.levels import Level as Level
+from vantage.studies.lab.making.collecting import collect as collect
+from vantage.studies.lab.making.collecting import write_collected as write_collected
 from vantage.studies.lab.making.cost import TrainingSpeeds as TrainingSpeeds
 from vantage.studies.lab.making.cost import estimate_workload as estimate_workload
 from vantage.studies.lab.making.cost import time_per_seed as time_per_seed
 from vantage.studies.lab.making.maker import Maker as Maker
 from vantage.studies.lab.making.results import PUBLISHED_RESULTS as PUBLISHED_RESULTS
-from vantage.studies.lab.making.results import collect as collect
 from vantage.studies.lab.making.results import numbers_in as numbers_in
 from vantage.studies.lab.making.results import outdated as outdated
-from vantage.studies.lab.making.results import write_collected as write_collected
 from vantage.studies.lab.making.store import LabFolder as LabFolder
 from vantage.studies.lab.making.workload import WorkOrder as WorkOrder
 from vantage.studies.lab.making.workload import make_all as make_all

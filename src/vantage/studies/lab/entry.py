@@ -1,6 +1,6 @@
 """A table or figure of a paper as data: its cells, the paper's values for them, and the claims made about them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -94,6 +94,11 @@ class Gate:
 
     measure: str
     """The measure by which they are compared."""
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """Names of the base's cell and of the floors'."""
+        return (self.base, *self.floors)
 
 
 @dataclass(frozen=True)
@@ -189,20 +194,19 @@ class Entry:
         if len(set(names)) < len(names) or len({claim.name for claim in self.claims}) < len(self.claims):
             raise UserError(f"{self.name}: two cells or two claims have the same name")
         for claim in self.claims:
-            others = (claim.precondition, *(reason.predicate for reason in claim.reasons))
-            predicates = (*claim.predicates, *(one for one in others if one is not None))
-            for term in (term for predicate in predicates for term in predicate.terms):
-                if term.partition(" @ ")[0] not in names:
-                    raise UserError(f"{self.name}, claim {claim.name}: there is no cell {term!r}")
-            for name in (name for one in claim.gates for name in (one.base, *one.floors)):
-                if name not in names:
-                    raise UserError(f"{self.name}, gate of claim {claim.name}: there is no cell {name!r}")
-        for name in (self.gate.base, *self.gate.floors) if self.gate else ():
-            if name not in names:
-                raise UserError(f"{self.name}, gate: there is no cell {name!r}")
-        for term in (term for panel in self.panels for term in panel.terms):
+            shown_by = (reason.predicate for reason in claim.reasons)
+            predicates = [one for one in (*claim.predicates, claim.precondition, *shown_by) if one is not None]
+            self._check_cells(f"claim {claim.name}", (term for one in predicates for term in one.terms))
+            self._check_cells(f"gate of claim {claim.name}", (name for gate in claim.gates for name in gate.cells))
+        self._check_cells("gate", self.gate.cells if self.gate else ())
+        self._check_cells("picture", (term for panel in self.panels for term in panel.terms))
+
+    def _check_cells(self, where: str, terms: Iterable[str]) -> None:
+        """Raises `UserError` for the first term (a cell, or CELL @ MEASURE) whose cell does not exist."""
+        names = {cell.name for cell in self.cells}
+        for term in terms:
             if term.partition(" @ ")[0] not in names:
-                raise UserError(f"{self.name}, picture: there is no cell {term!r}")
+                raise UserError(f"{self.name}, {where}: there is no cell {term!r}")
 
     def cell(self, name: str) -> Cell:
         """The cell of that name."""

@@ -63,12 +63,12 @@ class Level:
     entry: Callable[[Entry], Entry]
     """Turns an entry into its version at this level."""
 
-    place: str = ""
+    subfolder: str = ""
     """Folder of its numbers, relative to that of the two-cores level."""
 
     def folder(self, results: Path) -> Path:
         """The folder of its numbers."""
-        return results / self.place
+        return results / self.subfolder
 
 
 LEVELS = (

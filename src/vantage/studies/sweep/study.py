@@ -65,7 +65,7 @@ class Study:
 
 
 def run_study(
-    plan: Study, train: Source, test: Source, folder: Path, work: Work | None = None, progress: Progress | None = None
+    study: Study, train: Source, test: Source, folder: Path, work: Work | None = None, progress: Progress | None = None
 ) -> SweepResult:
     """Train and measure every value with every seed, and store the rows in a folder.
 
@@ -77,33 +77,33 @@ def run_study(
     are among the training images, or the folder holds another sweep or one that is still running.
     """
     with only_writer(folder, "sweeping in"):
-        return _StudyRun(plan, train, test, folder, work or Work(), progress or QuietProgress()).result()
+        return _StudyRun(study, train, test, folder, work or Work(), progress or QuietProgress()).result()
 
 
 class _StudyRun:
     """A study in progress."""
 
-    def __init__(self, plan: Study, train: Source, test: Source, folder: Path, work: Work, progress: Progress) -> None:
-        self.plan, self.folder, self.progress = plan, folder, progress
+    def __init__(self, study: Study, train: Source, test: Source, folder: Path, work: Work, progress: Progress) -> None:
+        self.study, self.folder, self.progress = study, folder, progress
         self.train, self.test = train, check_test_images(train, test)
         self.work = replace(work, progress=QuietProgress())
-        self.points = plan.sweep.points(plan.base)
-        self.information = None if plan.information is None else asdict(plan.information)
-        self.negatives = 0 if plan.information is None else plan.information.negative_count(len(test))
-        self.protocols = [[protocol.name, protocol.version, asdict(protocol)] for protocol in plan.protocols]  # pyright: ignore
+        self.points = study.sweep.points(study.base)
+        self.information = None if study.information is None else asdict(study.information)
+        self.negatives = 0 if study.information is None else study.information.negative_count(len(test))
+        self.protocols = [[protocol.name, protocol.version, asdict(protocol)] for protocol in study.protocols]  # pyright: ignore
         for point in self.points:
             try_point(point, train)
         self.rows = stored_rows(folder, self._identity())
 
     def _identity(self) -> dict[str, Any]:
         """The settings that must be equal for rows to belong in one table; values and seeds may be added."""
-        plan = self.plan
-        settings = {name: value for name, value in asdict(plan.sweep).items() if name != "values"}  # pyright: ignore
-        base = {name: setting for name, setting in encode(plan.base).items() if name not in _IGNORED_FIELDS}
+        study = self.study
+        settings = {name: value for name, value in asdict(study.sweep).items() if name != "values"}  # pyright: ignore
+        base = {name: setting for name, setting in encode(study.base).items() if name not in _IGNORED_FIELDS}
         return {
-            "sweep": plan.sweep.name,
+            "sweep": study.sweep.name,
             "settings": settings,
-            "axis": plan.sweep.axis,
+            "axis": study.sweep.axis,
             "train": {"images": len(self.train), "fingerprint": self.train.fingerprint()},
             "test": {"images": len(self.test), "fingerprint": self.test.fingerprint()},
             "information": self.information,
@@ -113,11 +113,11 @@ class _StudyRun:
 
     def result(self) -> SweepResult:
         """Train and measure everything, seed by seed, so that every value has a row early on."""
-        pairs = [(point, seed) for seed in self.plan.seeds for point in self.points]
+        pairs = [(point, seed) for seed in self.study.seeds for point in self.points]
         missing = [pair for pair in pairs if self._row_key(*pair) not in self.rows]
-        steps = self.plan.base.epochs * self.plan.base.steps_per_epoch(len(self.train))
+        steps = self.study.base.epochs * self.study.base.steps_per_epoch(len(self.train))
         completed_steps = steps * (len(pairs) - len(missing))
-        self.progress.start(f"sweep {self.plan.sweep.name}", steps * len(pairs), completed_steps)
+        self.progress.start(f"sweep {self.study.sweep.name}", steps * len(pairs), completed_steps)
         if completed_steps:
             self.progress.line(f"{len(pairs) - len(missing)} of {len(pairs)} runs are done already")
         finished = True
@@ -169,19 +169,19 @@ class _StudyRun:
         )  # fmt: skip
         self.rows.add(row.key, row)
         self.progress.line(f"{name}: {row.words()}")
-        if self.plan.discard:
+        if self.study.discard:
             shutil.rmtree(run_folder)
         return True
 
     def _shared(self, run_folder: Path) -> dict[str, Any]:
-        if self.plan.information is None:
+        if self.study.information is None:
             return {}
-        return information_fields(self.plan.information(trained_networks(run_folder), self.test, self.work))
+        return information_fields(self.study.information(trained_networks(run_folder), self.test, self.work))
 
     def _baselines(self) -> list[tuple[SweepRow, Callable[[], FrozenEncoder]]]:
-        if not self.plan.baselines:
+        if not self.study.baselines:
             return []
-        return list(baselines(self.points, self.plan.seeds, self._images(), self.protocols))
+        return list(baselines(self.points, self.study.seeds, self._images(), self.protocols))
 
     def _judge_baselines(self) -> None:
         for empty, make in self._baselines():
@@ -189,7 +189,7 @@ class _StudyRun:
                 self.rows.add(empty.key, replace(empty, accuracy=self._accuracy(make())))
 
     def _accuracy(self, encoder: FrozenEncoder) -> dict[str, float]:
-        outcomes = {each.name: each(encoder, self.train, self.test, self.work) for each in self.plan.protocols}
+        outcomes = {each.name: each(encoder, self.train, self.test, self.work) for each in self.study.protocols}
         return {name: next(iter(outcome.measures.values())) for name, outcome in outcomes.items()}
 
     def _images(self) -> list[str]:
@@ -203,14 +203,14 @@ class _StudyRun:
 
     def _result(self, finished: bool) -> SweepResult:
         """The rows of this study, in order."""
-        keys = [(self._row_key(point, seed), point) for point in self.points for seed in self.plan.seeds]
+        keys = [(self._row_key(point, seed), point) for point in self.points for seed in self.study.seeds]
         rows = [replace(self.rows[key], label=p.label, number=p.number) for key, p in keys if key in self.rows]
         baselines = [
             replace(self.rows[row.key], label=row.label) for row, _ in self._baselines() if row.key in self.rows
         ]
-        most = len(self.test) if self.plan.information is None else self.plan.information.images
+        most = len(self.test) if self.study.information is None else self.study.information.images
         return SweepResult(
-            self.plan.sweep.name, self.plan.sweep.axis, tuple(rows), tuple(baselines), finished,
+            self.study.sweep.name, self.study.sweep.axis, tuple(rows), tuple(baselines), finished,
             self.negatives, min(len(self.test), most),
         )  # fmt: skip
 

@@ -108,13 +108,8 @@ def complete_checkpoints(run_folder: Path) -> list[Path]:
 def load(checkpoint: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Tensors (on the CPU) and facts of a checkpoint. Executes nothing. Raises `UserError` if it is damaged."""
     facts = _facts(checkpoint)
-    path = checkpoint / _TENSORS
-    try:
-        with safe_open(path, framework="pt") as file:
-            tensors = {_current_name(name): file.get_tensor(name) for name in file.keys()}
-    except (OSError, SafetensorError) as problem:
-        raise _damage_error(checkpoint, str(problem)) from problem
-    return tensors, facts
+    with _open(checkpoint) as file:
+        return {_current_name(name): file.get_tensor(name) for name in file.keys()}, facts
 
 
 def check_fits(checkpoint: Path, build: Callable[[], nn.Module], prefix: str) -> None:
@@ -124,11 +119,8 @@ def check_fits(checkpoint: Path, build: Callable[[], nn.Module], prefix: str) ->
     Only the header is read, and the module is built on the meta device, so settings that name a huge network are
     refused before memory is allocated for it.
     """
-    try:
-        with safe_open(checkpoint / _TENSORS, framework="pt") as file:
-            shapes = {name: file.get_slice(name).get_shape() for name in file.keys() if name.startswith(prefix)}
-    except (OSError, SafetensorError) as problem:
-        raise _damage_error(checkpoint, str(problem)) from problem
+    with _open(checkpoint) as file:
+        shapes = {name: file.get_slice(name).get_shape() for name in file.keys() if name.startswith(prefix)}
     try:
         with torch.device("meta"):
             expected = build().state_dict()
@@ -149,12 +141,9 @@ def load_network(checkpoint: Path, network: nn.Module, prefix: str) -> None:
     Raises `UserError` if they do not fit.
     """
     _facts(checkpoint)
-    try:
-        with safe_open(checkpoint / _TENSORS, framework="pt") as file:
-            names = [name for name in file.keys() if name.startswith(prefix)]
-            state = {_current_name(name.removeprefix(prefix)): file.get_tensor(name) for name in names}
-    except (OSError, SafetensorError) as problem:
-        raise _damage_error(checkpoint, str(problem)) from problem
+    with _open(checkpoint) as file:
+        names = [name for name in file.keys() if name.startswith(prefix)]
+        state = {_current_name(name.removeprefix(prefix)): file.get_tensor(name) for name in names}
     fill(network, state, checkpoint)
 
 
@@ -165,6 +154,16 @@ def fill(module: nn.Module, state: dict[str, Tensor], checkpoint: Path) -> None:
     except RuntimeError as problem:
         difference = describe_difference(module.state_dict(), state) or " ".join(str(problem).split())[:300]
         raise _misfit_error(checkpoint, difference) from problem
+
+
+@contextmanager
+def _open(checkpoint: Path) -> Iterator[Any]:
+    """The open file of a checkpoint's tensors. Raises `UserError` if it is damaged."""
+    try:
+        with safe_open(checkpoint / _TENSORS, framework="pt") as file:
+            yield file
+    except (OSError, SafetensorError) as problem:
+        raise _damage_error(checkpoint, str(problem)) from problem
 
 
 def digest_of(checkpoint: Path) -> str:

@@ -25,8 +25,9 @@ def copy_moments(
     """Fill `optimizer`, which updates `module`, with the state that `other` has of `other_module`; returns whether it
     fits.
 
-    `tensors` and `facts` are that state, as `optimizer_state` made it. `names` says which parameters were taken: it
-    maps the beginning of their names here to the beginning of their names there.
+    `tensors` and `facts` are that state, as `optimizer_state` made it, but without "optimizer." before the names of the
+    tensors. `names` says which parameters were taken: it maps the beginning of their names here to the beginning of
+    their names there. Raises what `restore_optimizer` does.
     """
     other_numbers = _numbers(other, other_module)
     if facts is None or sum(len(group["params"]) for group in facts["groups"]) != len(other_numbers):

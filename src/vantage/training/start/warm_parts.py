@@ -184,10 +184,8 @@ def _take_memory(start: WarmStart, store: Store, branch: Branch, matches: list[i
     ]
     for other, state in candidates:
         if other.memory == branch.memory and not describe_difference(expected, state):
-            keep = {
-                name: expected[name] for name in expected if name == "seed"
-            }  # clusterings follow from the new run's seed
-            store.load_state_dict({**state, **keep})
+            own_seed = {"seed": expected["seed"]} if "seed" in expected else {}  # clusterings follow from it
+            store.load_state_dict({**state, **own_seed})
             return TAKEN
     for _, state in candidates:
         rows, image = state.get("vector"), state.get("image")

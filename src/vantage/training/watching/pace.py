@@ -1,7 +1,8 @@
 """How much longer a run will take, and whether it keeps to its planned time."""
 
-import time
 from collections.abc import Callable
+
+from vantage.training.watching.stopwatch import Stopwatch
 
 __all__ = ["Pace"]
 
@@ -20,17 +21,16 @@ class Pace:
         """`minutes` is the plan, 0 for none; `work` gives the share of all work that is done before a step; `step` is
         the first one of this process, and `seconds` the time that the run took before it."""
         self.minutes, self.work, self.first, self.seconds = minutes, work, step, seconds
-        self.start_time = time.monotonic()
+        self.stopwatch = Stopwatch()
 
     def seconds_left(self, step: int) -> float | None:
         """Seconds of training left before a step; None until this process has finished its first step."""
         before, done = self.work(self.first), self.work(step)
-        return (1 - done) * (time.monotonic() - self.start_time) / (done - before) if done > before else None
+        return (1 - done) * self.stopwatch.seconds / (done - before) if done > before else None
 
     def late(self, step: int) -> str | None:
         """A warning, once, when it becomes clear that the run will take over a tenth longer than planned; else None."""
-        elapsed = time.monotonic() - self.start_time
-        left = self.seconds_left(step)
+        elapsed, left = self.stopwatch.seconds, self.seconds_left(step)
         if not self.minutes or elapsed < _AFTER or left is None:
             return None
         total_minutes = (self.seconds + elapsed + left) / 60

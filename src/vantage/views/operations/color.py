@@ -208,10 +208,8 @@ def _color_steps(
 
     All three are f x + (1 - f) y with y black, the mean gray, or the pixel's own gray.
     """
-    order, factor = (
-        parameters.order.numpy()[which.numpy()],
-        parameters.factor.numpy()[which.numpy()],
-    )  # faster than torch on such small tables
+    rows = which.numpy()  # NumPy is faster than torch on such small tables
+    order, factor = parameters.order.numpy()[rows], parameters.factor.numpy()[rows]
     change = order[order != HUE].reshape(-1, 3)
     scale = numpy.take_along_axis(factor, change, 1).T
     luma = numpy.array(LUMA, numpy.float32)

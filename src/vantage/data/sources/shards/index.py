@@ -9,7 +9,6 @@ n: samples with an image
 
 import json
 import os
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from vantage.data.sources.shards.members import Content, Member, members
 from vantage.errors import DataError
 from vantage.storage.cache import hash_of, read_cached, try_write_json
 from vantage.storage.files import atomic_file
+from vantage.storage.quiet import quiet_headers
 
 __all__ = ["Descriptor", "Facts", "Index", "index_files", "make_index", "cached_index", "state_of"]
 
@@ -102,9 +102,7 @@ def _read_cache(record: Any, rows_file: Path) -> Index | None:
     try:
         words = tuple(str(word) for word in record["words"])
         facts = Facts(int(record["count"]), words, int(record["largest"]), str(record["digest"]))
-        with warnings.catch_warnings(
-            action="ignore", category=UserWarning
-        ):  # NumPy warns about headers like those of Python 2
+        with quiet_headers():
             rows = np.load(rows_file, mmap_mode="r" if facts.count else None, allow_pickle=False)
         whole = rows.shape == (facts.count,) and int(rows["label"].max(initial=-1)) == facts.largest
         return Index(facts, rows) if whole and rows.dtype == _kind(rows["name"].itemsize) else None

@@ -197,15 +197,15 @@ class _Training:
             {"params": part, "lr": rate} for part, rate in zip(parts, schedule.learning_rates, strict=True) if part
         ]
         self.optimizer = torch.optim.SGD(groups, momentum=schedule.momentum, weight_decay=schedule.weight_decay)
-        self.rates = [group["lr"] for group in groups]
+        self.learning_rates = [group["lr"] for group in groups]
 
     def epoch(
         self, images: Iterator[tuple[Int[Tensor, "b"], Float[Tensor, "b c s s"]]], label: Int[Tensor, "n"], epoch: int
     ) -> float:
         """Train for one pass over the images; returns the mean loss. A last batch of one image is skipped, since
         BatchNorm needs two."""
-        for group, rate in zip(self.optimizer.param_groups, self.rates, strict=True):
-            group["lr"] = rate * self.schedule.factor(epoch)
+        for group, learning_rate in zip(self.optimizer.param_groups, self.learning_rates, strict=True):
+            group["lr"] = learning_rate * self.schedule.factor(epoch)
         total, count = torch.zeros((), dtype=torch.float64), 0
         for step, (rows, views) in enumerate(images):
             if len(rows) < 2:

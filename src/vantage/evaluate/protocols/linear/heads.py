@@ -33,8 +33,8 @@ class Descent:
 
 
 class Heads:
-    """A softmax classifier for each learning rate, known by its position in `rates` (never by its value, which may
-    occur twice or be rounded)."""
+    """A softmax classifier for each learning rate, known by its position in `learning_rates` (never by its value,
+    which may occur twice or be rounded)."""
 
     weight: Float[Tensor, "r c d"]
     bias: Float[Tensor, "r c"]
@@ -43,15 +43,15 @@ class Heads:
         self,
         weight: Float[Tensor, "c d"],
         bias: Float[Tensor, "c"],
-        rates: Sequence[float],
+        learning_rates: Sequence[float],
         descent: Descent = Descent(),
     ) -> None:
         """All start at the same `weight` and `bias`."""
-        count = len(rates)
+        count = len(learning_rates)
         self._descent = descent
         self.weight = weight.expand(count, -1, -1).clone()
         self.bias = bias.expand(count, -1).clone()
-        self._rate = torch.tensor(rates, dtype=weight.dtype, device=weight.device)
+        self._learning_rate = torch.tensor(learning_rates, dtype=weight.dtype, device=weight.device)
         self._weight_velocity = torch.zeros_like(self.weight)
         self._bias_velocity = torch.zeros_like(self.bias)
 
@@ -68,9 +68,11 @@ class Heads:
         error /= len(features)
         flat = error.transpose(0, 1).flatten(1)
         weight_gradient = (flat.T @ features).view_as(self.weight)
-        rate = factor * self._rate
-        self.weight -= rate[:, None, None] * self._direction(self.weight, weight_gradient, self._weight_velocity)
-        self.bias -= rate[:, None] * self._direction(self.bias, error.sum(1), self._bias_velocity)
+        learning_rate = factor * self._learning_rate
+        weight_step = self._direction(self.weight, weight_gradient, self._weight_velocity)
+        bias_step = self._direction(self.bias, error.sum(1), self._bias_velocity)
+        self.weight -= learning_rate[:, None, None] * weight_step
+        self.bias -= learning_rate[:, None] * bias_step
 
     def tensors(self) -> dict[str, Tensor]:
         """All tensors that steps change, to be read or written in place."""

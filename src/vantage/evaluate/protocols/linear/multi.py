@@ -127,11 +127,11 @@ class LinearPlaces(_LinearAtDepths):
         return self._outcome(view, encoder, train, test, work)
 
 
-def _outcome_of(guesses: LinearGuesses, depths: tuple[Depth, ...], rates: tuple[float, ...]) -> Outcome:
+def _outcome_of(guesses: LinearGuesses, depths: tuple[Depth, ...], learning_rates: tuple[float, ...]) -> Outcome:
     """All depths, with the best on held-out images first (the deepest, if several tie)."""
     accuracies = [accuracy(guess, guesses.label, guesses.classes) for guess in guesses.guess]
     names = [depth.name for depth in depths]
-    accuracy_of_depth = [max(of_rates) for of_rates in guesses.held_out] or [0.0]
+    accuracy_of_depth = [max(of_depth) for of_depth in guesses.held_out] or [0.0]
     best = max(range(len(accuracy_of_depth)), key=lambda number: (accuracy_of_depth[number], number))
     measures = accuracies[best].measures() | {
         f"{name} top-1": one.top1 for name, one in zip(names, accuracies, strict=True)
@@ -145,9 +145,9 @@ def _outcome_of(guesses: LinearGuesses, depths: tuple[Depth, ...], rates: tuple[
     }
     details = {
         "depths": [depth._asdict() for depth in depths],
-        "rates": list(rates),
+        "rates": list(learning_rates),
         "rate of each depth": list(guesses.learning_rate),
-        "held_out_accuracy by depth and rate": [list(of_rates) for of_rates in guesses.held_out],
+        "held_out_accuracy by depth and rate": [list(of_depth) for of_depth in guesses.held_out],
         "top-5 of each depth": [one.top5 for one in accuracies],
     }
     return Outcome(measures, guesses.train_images, len(guesses.label), choice, details, guesses.how)

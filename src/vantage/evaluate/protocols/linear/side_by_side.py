@@ -3,11 +3,11 @@ protocols share.
 
 n: images   b: images of a batch   d: width of the features   c: classes   r: learning rates   t: guesses per image
 
-All rates are trained side by side on the same features, in two sets of classifiers: one on all training images, the
-other without a tenth of each class, which is held out. The second set chooses the rate (and the depth) by its accuracy
-on the held-out tenth; the reported classifier is one of the first set, after the last epoch. So the same passes over
-the images choose and train, the reported classifier is trained exactly by the protocol, and no test label is used
-before the end.
+All learning rates are trained side by side on the same features, in two sets of classifiers: one on all training
+images, the other without a tenth of each class, which is held out. The second set chooses the learning rate (and the
+depth) by its accuracy on the held-out tenth; the reported classifier is one of the first set, after the last epoch. So
+the same passes over the images choose and train, the reported classifier is trained exactly by the protocol, and no
+test label is used before the end.
 """
 
 from collections.abc import Iterator, Mapping
@@ -40,14 +40,21 @@ class Classifiers:
     """A classifier for each depth and each learning rate, trained on the same images; they share only the features."""
 
     def __init__(
-        self, plan: LinearPlan, depths: tuple[Depth, ...], classes: int, rates: tuple[float, ...], device: torch.device
+        self,
+        plan: LinearPlan,
+        depths: tuple[Depth, ...],
+        classes: int,
+        learning_rates: tuple[float, ...],
+        device: torch.device,
     ) -> None:
         """All start at initial weights drawn with the plan's seed."""
         self.depths = depths
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(plan.seed)
             starts = [plan.start(classes, depth.width) for depth in depths]
-        self.heads = [Heads(weight.to(device), bias.to(device), rates, plan.descent) for weight, bias in starts]
+        self.heads = [
+            Heads(weight.to(device), bias.to(device), learning_rates, plan.descent) for weight, bias in starts
+        ]
         self.normalizers = [plan.normalize(depth.channels).to(device) for depth in depths]
 
     def step(self, features: Float[Tensor, "b d"], label: Int[Tensor, "b"], factor: float) -> None:
@@ -136,8 +143,8 @@ def train_and_guess(
     if encoder.backbone.training or encoder.digest() != digest:
         raise RuntimeError("the backbone changed while a linear classifier was trained on it: the result is void")
     state.forget()
-    rates, how = tuple(plan.learning_rates[index] for index in best), plan.constants | {"crops": images.crop_method}
-    return LinearGuesses(guess, test_label, rates, accuracies, classes, len(label), int(mask.sum()), how)
+    chosen, how = tuple(plan.learning_rates[index] for index in best), plan.constants | {"crops": images.crop_method}
+    return LinearGuesses(guess, test_label, chosen, accuracies, classes, len(label), int(mask.sum()), how)
 
 
 def _check_finite(plan: LinearPlan, classifiers: Classifiers, best: list[int]) -> None:
@@ -163,13 +170,7 @@ def _train(
     run resumes at the epoch in which it was stopped. Processes share the images of a batch and take the same steps,
     equal to those of one process to 1e-6, since a network may round differently in smaller batches."""
     tensors = {f"{number}.{name}": value for number, one in enumerate(both) for name, value in one.tensors().items()}
-    last, device, start = state.read("epochs"), work.resolved_device(), 0
-    shapes = {name: value.shape for name, value in tensors.items()}
-    usable = last is not None and {name: value.shape for name, value in last.tensors.items()} == shapes
-    if same_on_all(last.facts["epochs"] if last and usable else 0) and last and usable:
-        start = last.facts["epochs"]
-        for name, value in last.tensors.items():
-            tensors[name].copy_(value)
+    start, device = _restore(state, tensors), work.resolved_device()
     count = len(label)
     work.progress.start(f"linear classifiers, {encoder.name}, images", plan.epochs * count, start * count)
     for epoch in range(start, plan.epochs):
@@ -183,6 +184,21 @@ def _train(
         if state.due and processes.rank() == 0:
             state.write(tensors, {"epochs": epoch + 1})
     work.progress.stop()
+
+
+def _restore(state: StateFile, tensors: Mapping[str, Tensor]) -> int:
+    """Fill the tensors from what an interrupted run saved, and return after how many epochs that was; 0 if nothing that
+    fits was saved, or if processes do not read the same."""
+    saved = state.read("epochs")
+    shapes = {name: value.shape for name, value in tensors.items()}
+    if saved is not None and {name: value.shape for name, value in saved.tensors.items()} != shapes:
+        saved = None
+    epochs = 0 if saved is None else saved.facts["epochs"]
+    if not same_on_all(epochs) or saved is None:
+        return 0
+    for name, value in saved.tensors.items():
+        tensors[name].copy_(value)
+    return epochs
 
 
 def _accuracies(
@@ -201,8 +217,9 @@ def _accuracies(
     return tuple((100.0 * count.double() / len(label)).tolist() for count in correct)
 
 
-def _best(rates: tuple[float, ...], accuracies: list[float]) -> int:
-    return min(range(len(rates)), key=lambda index: (-accuracies[index], rates[index]))
+def _best(learning_rates: tuple[float, ...], accuracies: list[float]) -> int:
+    """The index of the most accurate learning rate; of the lowest, if several tie."""
+    return min(range(len(learning_rates)), key=lambda index: (-accuracies[index], learning_rates[index]))
 
 
 def _guess(

@@ -79,7 +79,7 @@ class NearestNeighbor:
     """The nearest training image names the class. Ring (arXiv 2010.02037) and local aggregation report it.
 
     The papers look images up in the memory bank, whose rows are running averages of features during training; here
-    the training images are encoded again by the network under evaluation, so that any run can be judged, with or
+    the training images are encoded again by the network under evaluation, so that any run can be evaluated, with or
     without a bank. One neighbor is one guess, so there is no top-5 accuracy.
     """
 

@@ -9,15 +9,16 @@ from statistics import fmean, stdev
 from vantage.errors import UserError
 from vantage.measures.significance import holm, interval, two_sided
 
-__all__ = ["FEWEST", "LEVEL", "SeedContrast", "ContrastResult", "judge_contrasts", "sign_flip"]
+__all__ = ["FEWEST", "FIRST_LOOK", "SeedContrast", "ContrastResult", "judge_contrasts", "level", "sign_flip"]
 
-LEVEL = 0.05
-"""Probability below which a claim counts as decided, after Holm's correction over its entry."""
+FIRST_LOOK = 6
+"""Pairs of a study as planned. More are a second look: seeds are added after the first ones have been judged."""
 
 FEWEST = 5
 """Pairs below which nothing is decided. Sign flips of five pairs, which are shown beside the t test, cannot go below
 p = .0625: only six or more pairs can be decided by both."""
 
+_LEVEL, _LEVEL_OF_TWO_LOOKS = 0.05, 0.0294
 _MOST_FLIPS = 2**16
 """Most sign patterns that are enumerated; with more, the sign-flip p is left out."""
 
@@ -81,6 +82,12 @@ class ContrastResult:
     """Whether all of several pairs have the same value, so that no t test is possible."""
 
 
+def level(pairs: int) -> float:
+    """Probability below which a claim counts as decided, after Holm's correction over its entry: .05 for up to six
+    pairs and, for more, the level of each of two looks at the data (Pocock, Biometrika 64, 1977)."""
+    return _LEVEL if pairs <= FIRST_LOOK else _LEVEL_OF_TWO_LOOKS
+
+
 def sign_flip(values: Sequence[float]) -> float | None:
     """Exact two-sided p: the share of the 2ⁿ sign patterns whose mean is at least as far from 0 as the observed one.
 
@@ -99,8 +106,9 @@ def judge_contrasts(contrasts: Sequence[SeedContrast]) -> list[ContrastResult]:
     results = []
     for one in contrasts:
         _, favors_claim = tests[_question(one)]
-        p, enough_pairs = corrected_p.get(_question(one), 1.0), len(one.values) >= FEWEST
-        verdict = ("supported" if favors_claim else "refuted") if enough_pairs and p < LEVEL else "undecided"
+        p, pairs = corrected_p.get(_question(one), 1.0), len(one.values)
+        decided = pairs >= FEWEST and p < level(pairs)
+        verdict = ("supported" if favors_claim else "refuted") if decided else "undecided"
         low, high = interval(one.values)
         mean = fmean(one.values) if one.values else math.nan
         constant = len(one.values) > 1 and _has_no_spread(one.values)

@@ -6,167 +6,30 @@ has changed since are left out. Experiments that measure themselves need no `by`
 """
 
 import json
-from collections.abc import Iterable, Mapping
-from copy import deepcopy
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from vantage.errors import UserError
 from vantage.storage.cache import digest
-from vantage.storage.files import write_json
-from vantage.storage.provenance import hardware
 from vantage.storage.strangers import check_file
-from vantage.studies.lab.entry import Cell, Entry, Untrained
-from vantage.studies.lab.making.maker import Maker, arm_chain, composition, encode_measure
+from vantage.studies.lab.entry import Cell, Entry
+from vantage.studies.lab.making.maker import composition, encode_measure
+from vantage.studies.lab.making.store import is_number
 from vantage.studies.lab.verdicts import Numbers
 
 __all__ = [
     "PUBLISHED_RESULTS",
-    "collect",
     "complete_seeds",
+    "current_cells",
+    "key_of_cell",
     "numbers_in",
     "outdated",
     "read_results",
-    "write_collected",
 ]
 
 PUBLISHED_RESULTS = Path("benchmarks/results/claims")
 """Where the repository stores these files."""
-
-_MOST = float(1 << 63)
-"""No number is as large as this; sums of squares of larger ones might be no float."""
-
-
-def collect(
-    maker: Maker,
-    entry: Entry,
-    seeds: tuple[int, ...],
-    level: str = "two-cores",
-    earlier: Mapping[str, Any] | None = None,
-) -> dict[str, Any] | None:
-    """The finished cells of an entry, even while other processes work on it; None if there are none.
-
-    A cell counts for a seed when all of its measures are done. Seeds of an `earlier` file stay, except for cells whose
-    definition has changed since. The networks of one seed always come from one lab, since another processor rounds
-    differently and so trains another base: this lab's replace the file's if they are at least as many. Baselines are
-    not trained, and may come from either.
-    """
-    record = _carry_over(entry, level, earlier)
-    cells, computers = record["cells"], record["made_on"]
-    old_seconds: dict[str, float] = {}
-    new_seconds: dict[str, float] = {}
-    for seed in seeds:
-        results, before = _results_of(maker, entry, seed), _without_seed(cells, str(seed))
-        ours, theirs = _networks(entry, results), _networks(entry, before)
-        fewer = len(ours) < len(theirs)
-        stay = before.keys() if fewer else before.keys() - theirs - results.keys()
-        _add_seed(entry, cells, str(seed), {name: before[name] for name in before if name in stay})
-        results = {name: results[name] for name in results if name not in stay and not (fewer and name in ours)}
-        numbers = {name: _numbers(records) for name, records in results.items()}
-        _add_seed(entry, cells, str(seed), numbers)
-        for name, records in results.items():
-            cells[name]["by"] = cells[name].get("by", {}) | _measured_by(records)
-            is_new = numbers[name] != before.get(name)
-            for result in records:
-                seconds = _seconds(maker, entry.cell(name), seed, result)
-                (new_seconds if is_new else old_seconds).update(seconds)
-                computer = _computer(result)
-                computers += [computer] if is_new and computer not in computers else []
-    _drop_empty(cells)
-    record["seconds"] += round(sum(time for key, time in new_seconds.items() if key not in old_seconds))
-    return record if cells else None
-
-
-def _results_of(maker: Maker, entry: Entry, seed: int) -> dict[str, list[dict[str, Any]]]:
-    """The records of the cells that the lab has finished with a seed."""
-    results: dict[str, list[dict[str, Any]]] = {}
-    for cell in entry.runnable_cells:
-        records = [maker.lab.result(maker.dependencies(piece)) for piece in maker.pieces_of(cell, seed)]
-        if all(record is not None for record in records):
-            results[cell.name] = [record for record in records if record is not None]
-    return results
-
-
-def _networks(entry: Entry, names: Iterable[str]) -> set[str]:
-    """The cells among these that are no baselines."""
-    return {name for name in names if not isinstance(entry.cell(name).experiment, Untrained)}
-
-
-def _numbers(results: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    return {name: float(f"{value:.6g}") for result in results for name, value in result["numbers"].items()}
-
-
-def _measured_by(results: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """For each number the digest of the measure that made it; nothing for experiments that measure themselves."""
-    keys = ("measure", "version", "settings")
-    of_measures = [(one, one["about"]) for one in results if "measure" in one["about"]]
-    return {name: digest({key: about[key] for key in keys}) for one, about in of_measures for name in one["numbers"]}
-
-
-def _without_seed(cells: dict[str, Any], seed: str) -> dict[str, dict[str, float]]:
-    """Remove the numbers of a seed from a file's cells, and return them by cell and measure."""
-    numbers: dict[str, dict[str, float]] = {}
-    for name, cell in list(cells.items()):
-        own = {measure: row.pop(seed) for measure, row in cell["measures"].items() if seed in row}
-        if own:
-            numbers[name] = own
-    return numbers
-
-
-def _add_seed(entry: Entry, cells: dict[str, Any], seed: str, numbers: Mapping[str, Mapping[str, float]]) -> None:
-    """Add the numbers of a seed to a file's cells."""
-    for name, values in numbers.items():
-        measures = cells.setdefault(name, {"made": _key(entry, name), "by": {}, "measures": {}})["measures"]
-        for measure, value in values.items():
-            measures.setdefault(measure, {})[seed] = value
-
-
-def _drop_empty(cells: dict[str, Any]) -> None:
-    """Drop the rows of a file's cells that have no seed left, and cells without rows."""
-    for name, cell in list(cells.items()):
-        cell["measures"] = {number: row for number, row in cell["measures"].items() if row}
-        cell["by"] = {number: key for number, key in cell.get("by", {}).items() if number in cell["measures"]}
-        if not cell["measures"]:
-            del cells[name]
-
-
-def _carry_over(entry: Entry, level: str, earlier: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What remains valid of an earlier file: the cells whose definition is unchanged, their seconds and computers."""
-    record: dict[str, Any] = {"entry": entry.name, "level": level, "cells": {}, "seconds": 0, "made_on": []}
-    cells = _current_cells(entry, earlier["cells"]) if earlier else {}
-    if earlier and cells:
-        record |= {"cells": deepcopy(cells), "seconds": earlier["seconds"], "made_on": [*earlier["made_on"]]}
-    return record
-
-
-def _seconds(maker: Maker, cell: Cell, seed: int, result: Mapping[str, Any]) -> dict[str, float]:
-    """Seconds of a measurement and of the training runs that it needs, by key."""
-    seconds = {digest(result["about"]): float(result["seconds"])}
-    for arm in arm_chain(cell.experiment):
-        key = maker.run_key(arm, seed)
-        seconds[key] = float(result.get("trained", {}).get(key) or maker.lab.seconds(key) or 0.0)
-    return seconds
-
-
-def _computer(result: Mapping[str, Any]) -> Any:
-    """The hardware and versions of a measurement. Records of earlier versions hold only the versions."""
-    return result["made_on"] if "made_on" in result else {"hardware": hardware(), "versions": result["versions"]}
-
-
-def write_collected(
-    maker: Maker, entries: tuple[Entry, ...], seeds: tuple[int, ...], folder: Path, level: str = "two-cores"
-) -> list[Path]:
-    """Write a file for each entry that has results, merged with the numbers that it already holds (see `collect`);
-    returns the files that are new or changed. A file that already holds the same numbers is not touched."""
-    paths = []
-    for entry in entries:
-        path = folder / f"{entry.name}.json"
-        earlier = read_results(path) if path.exists() else None
-        record = collect(maker, entry, seeds, level, earlier)
-        if record is not None and (earlier is None or earlier["cells"] != record["cells"]):
-            write_json(path, record)
-            paths.append(path)
-    return paths
 
 
 def read_results(path: Path) -> dict[str, Any]:
@@ -174,26 +37,37 @@ def read_results(path: Path) -> dict[str, Any]:
     check_file(path)
     try:
         record = json.loads(path.read_text())
-        cells = [(cell["made"], cell.get("by", {}), cell["measures"]) for cell in record["cells"].values()]
-        rows = [row.items() for *_, measures in cells for row in measures.values()]
-        seeds, numbers = ([pair[at] for row in rows for pair in row] for at in (0, 1))
-        whole = all(seed.isdecimal() and len(seed) < 20 for seed in seeds)
-        whole = whole and all(abs(number) < _MOST for number in [*numbers, record["seconds"]])
-        if whole and all(isinstance(by, dict) for _, by, _ in cells) and isinstance(record["made_on"], list):
-            for *_, measures in cells:
-                for row in measures.values():
-                    row |= {seed: float(value) for seed, value in row.items()}
+        if _are_results(record):
+            for row in _rows(record):
+                row |= {seed: float(value) for seed, value in row.items()}
             return record
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as problem:
         raise UserError(f"{path} holds no results of the lab: {problem!r}") from problem
     raise UserError(f"{path} holds no results of the lab")
 
 
+def _rows(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The values by seed of each number of each cell."""
+    return [row for cell in record["cells"].values() for row in cell["measures"].values()]
+
+
+def _are_results(record: Any) -> bool:
+    """Whether this is what `collecting.collect` makes. Other data may also raise what `read_results` catches."""
+    cells, rows = record["cells"].values(), _rows(record)
+    seeds = [seed for row in rows for seed in row]
+    return (
+        isinstance(record["made_on"], list)
+        and all(isinstance(cell["made"], str) and isinstance(cell.get("by", {}), dict) for cell in cells)
+        and all(seed.isdecimal() and len(seed) < 20 for seed in seeds)
+        and all(map(is_number, (record["seconds"], *(value for row in rows for value in row.values()))))
+    )
+
+
 def numbers_in(folder: Path, entry: Entry) -> Numbers:
     """The numbers of an entry in a folder of results, without those of cells or measures that have changed since."""
     return {
         name: {number: {int(seed): v for seed, v in row.items()} for number, row in cell["measures"].items()}
-        for name, cell in _current_cells(entry, _cells_in(folder, entry)).items()
+        for name, cell in current_cells(entry, _cells_in(folder, entry)).items()
     }
 
 
@@ -201,7 +75,7 @@ def outdated(folder: Path, entry: Entry) -> tuple[str, ...]:
     """The numbers in an entry's file that no longer count, as CELL @ NUMBER: the cell or the settings of the measure
     have changed since."""
     cells = _cells_in(folder, entry)
-    current = _current_cells(entry, cells)
+    current = current_cells(entry, cells)
     return tuple(
         f"{name} @ {number}"
         for name, cell in cells.items()
@@ -212,7 +86,7 @@ def outdated(folder: Path, entry: Entry) -> tuple[str, ...]:
 
 def complete_seeds(folder: Path, entry: Entry) -> set[int]:
     """The seeds for which a folder of results holds every measure of every cell of an entry."""
-    cells = _current_cells(entry, _cells_in(folder, entry))
+    cells = current_cells(entry, _cells_in(folder, entry))
     rows: list[set[str]] = []
     for cell in entry.runnable_cells:
         own = cells.get(cell.name, {"measures": {}})
@@ -227,13 +101,13 @@ def _cells_in(folder: Path, entry: Entry) -> Mapping[str, Any]:
     return read_results(path)["cells"] if path.exists() else {}
 
 
-def _current_cells(entry: Entry, cells: Mapping[str, Any]) -> dict[str, Any]:
+def current_cells(entry: Entry, cells: Mapping[str, Any]) -> dict[str, Any]:
     """A file's cells whose definition is unchanged, with the numbers whose measure is unchanged too. Numbers without a
     digest were collected by earlier versions; their measures count as unchanged."""
     runnable = {cell.name: cell for cell in entry.runnable_cells}
     current: dict[str, Any] = {}
     for name, cell in cells.items():
-        if name in runnable and cell["made"] == _key(entry, name):
+        if name in runnable and cell["made"] == key_of_cell(entry, name):
             keys, by = _measure_keys(runnable[name]), cell.get("by", {})
             rows = {n: row for n, row in cell["measures"].items() if n not in by or by[n] in keys}
             if rows:
@@ -241,7 +115,8 @@ def _current_cells(entry: Entry, cells: Mapping[str, Any]) -> dict[str, Any]:
     return current
 
 
-def _key(entry: Entry, cell: str) -> str:
+def key_of_cell(entry: Entry, cell: str) -> str:
+    """The digest of a cell's experiment."""
     return digest(composition(entry.cell(cell).experiment))
 
 

@@ -21,7 +21,7 @@ from vantage.storage.cache import digest, read_json
 from vantage.storage.files import write_json
 from vantage.storage.strangers import check_content
 
-__all__ = ["LabFolder"]
+__all__ = ["LabFolder", "is_number"]
 
 _DONE = "done.json"
 
@@ -55,7 +55,7 @@ class LabFolder:
         """How long the training of a run took; None if it has not finished."""
         record = read_json(self.run(key) / _DONE)
         seconds = record.get("seconds") if isinstance(record, dict) else None
-        return float(seconds) if _is_number(seconds) else None
+        return float(seconds) if is_number(seconds) else None
 
     def result(self, dependencies: Mapping[str, Any]) -> dict[str, Any] | None:
         """The record of a measurement, with its seconds and versions; None if it is not done or its file is
@@ -140,8 +140,9 @@ def _fits(record: Any, dependencies: Any) -> bool:
     if not (isinstance(numbers, dict) and isinstance(times, dict) and isinstance(computer, dict)):
         return False
     values = (*numbers.values(), *times.values(), record.get("seconds"))
-    return all(map(_is_number, values)) and ("made_on" in record or isinstance(record.get("versions"), dict))
+    return all(map(is_number, values)) and ("made_on" in record or isinstance(record.get("versions"), dict))
 
 
-def _is_number(value: Any) -> TypeGuard[float]:
-    return isinstance(value, float | int) and abs(value) < math.inf and abs(value) < 1 << 63
+def is_number(value: Any) -> TypeGuard[float]:
+    """Whether this is a finite number, and one whose square is finite too, since spreads are computed of it."""
+    return isinstance(value, float | int) and abs(value) < 1 << 63
