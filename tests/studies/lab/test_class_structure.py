@@ -33,7 +33,7 @@ def test_every_arm_of_interclr_continues_one_base_whose_rows_are_clustered_anew(
         for cell in e.runnable_cells
         if isinstance(cell.experiment, Arm) and cell.experiment.start
     ]
-    assert len(entries) == 11 and len(set(arms)) == 23
+    assert len(entries) == 11 and len(set(arms)) == 21
     (base,) = {arm.start for arm in arms}
     assert base is not None
     memories = {arm.run.branches[0].memory for arm in arms}

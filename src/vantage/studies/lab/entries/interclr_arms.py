@@ -16,28 +16,23 @@ from vantage.training.run import Run
 
 __all__ = [
     "BETWEEN_NEGATIVES",
+    "EPOCHS",
     "FLOORS",
     "GATE",
-    "LONGER",
     "NEVER",
     "RARE_MATES",
     "SCALE",
-    "SHORT",
-    "SHORT_SCALE",
     "arm",
     "commands",
-    "longer",
+    "every_epoch",
     "with_margins",
     "with_offline_labels",
     "with_true_classes",
     "with_weight",
 ]
 
-_BASE_EPOCHS, SHORT, _LONG = 12, 2, 12
-"""Epochs of the base, of branches that differ in negatives, labels or margins, and of branches that differ in λ."""
-
-LONGER = 6
-"""Epochs of the branches that are judged after each epoch."""
+_BASE_EPOCHS, EPOCHS = 12, 12
+"""Epochs of the base and of its branches. After two epochs even true classes could not be told from clusters."""
 
 NEVER = 1_000
 """More epochs than any branch lasts."""
@@ -85,8 +80,6 @@ SCALE = (
     " warm base's rows; one view, τ .1"
 )
 """What all cells share, in words."""
-SHORT_SCALE = f"{SCALE}; two epochs, in which even true classes could not be told from clusters (figure 8's control)"
-"""The same for short branches, and how little they can show."""
 RARE_MATES = "about 3 % of the mates are of the image's own class; chance is 2 % (figure 6a)"
 """Why claims that need mates of one class fail at this scale, as measured on the clusters."""
 
@@ -102,23 +95,23 @@ def commands(*recipes: str) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def arm(run: Run, epochs: int = SHORT) -> Arm:
+def arm(run: Run) -> Arm:
     """The base continued under a recipe of the studies."""
-    branch_arm = branch(run, _BASE, epochs)
+    branch_arm = branch(run, _BASE, EPOCHS)
     return replace(branch_arm, run=_equalize_negatives(branch_arm.run))
 
 
-def longer(branch_arm: Arm) -> Arm:
-    """The branch with three times as many epochs, all of which are kept."""
+def every_epoch(branch_arm: Arm) -> Arm:
+    """The branch with the checkpoints of all epochs kept."""
     run = branch_arm.run
-    return replace(branch_arm, run=replace(run, epochs=LONGER, monitoring=replace(run.monitoring, keep_every=1)))
+    return replace(branch_arm, run=replace(run, monitoring=replace(run.monitoring, keep_every=1)))
 
 
-def with_weight(weight: float, epochs: int = _LONG) -> Arm:
+def with_weight(weight: float) -> Arm:
     """λ, with random negatives."""
     if weight == 1.0:
-        return arm(interclr_intra_only(32), epochs)
-    random = arm(interclr_random(32), epochs)
+        return arm(interclr_intra_only(32))
+    random = arm(interclr_random(32))
     within, between = random.run.branches
     within, between = replace(within, weight=Constant(weight)), replace(between, weight=Constant(1.0 - weight))
     return replace(random, run=replace(random.run, branches=(within, between)))
@@ -145,9 +138,9 @@ def with_margins(intra: float, inter: float) -> Arm:
 
 def with_offline_labels(every: int) -> Arm:
     """Labels renewed every few epochs, starting from the same clusters as online labels."""
-    every_epoch = arm(interclr_offline(32))
+    offline = arm(interclr_offline(32))
 
     def rarer(part: Any) -> Any:
         return replace(part, every=every) if isinstance(part, ReclusteredBank) else part
 
-    return replace(every_epoch, run=replace(every_epoch.run, branches=everywhere(every_epoch.run.branches, rarer)))
+    return replace(offline, run=replace(offline.run, branches=everywhere(offline.run.branches, rarer)))
