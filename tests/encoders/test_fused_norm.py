@@ -4,7 +4,9 @@ import copy
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 import torch
@@ -95,14 +97,33 @@ def test_groups_at_once_compile_as_a_whole() -> None:
     run_alone(COMPILED)
 
 
-def test_without_a_compiler_groups_are_computed_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def fresh() -> Iterator[None]:
+    """What this machine can do is asked anew, before and after."""
     fused.can_fuse.cache_clear()
-    monkeypatch.delenv("CC", raising=False)
-    monkeypatch.setenv("PATH", "")
-    try:
-        assert not fused.can_fuse()
-    finally:
-        fused.can_fuse.cache_clear()
+    yield
+    fused.can_fuse.cache_clear()
+
+
+@pytest.mark.parametrize(("path", "compiler"), [("", None), (os.environ["PATH"], "no-such-compiler -m64")])
+@pytest.mark.usefixtures("fresh")
+def test_without_a_compiler_groups_are_computed_one_by_one(
+    path: str, compiler: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", path)
+    monkeypatch.delenv("CC", raising=False) if compiler is None else monkeypatch.setenv("CC", compiler)
+    assert not fused.can_fuse()
+
+
+@pytest.mark.usefixtures("fresh")
+def test_without_pythons_headers_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sysconfig.get_path", lambda *names: str(tmp_path))
+    assert not fused.can_fuse()
+    (tmp_path / "Python.h").touch()
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(fused, "find_spec", lambda name: name)
+    fused.can_fuse.cache_clear()
+    assert fused.can_fuse()
 
 
 @pytest.mark.gpu

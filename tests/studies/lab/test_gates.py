@@ -83,6 +83,8 @@ def test_a_precondition_or_a_gate_of_an_unknown_cell_is_refused() -> None:
     assert entry.gate
     with pytest.raises(UserError, match="gate: there is no cell 'raw pixels'"):
         replace(entry, gate=replace(entry.gate, floors=("raw pixels",)))
+    with pytest.raises(UserError, match="gate: there is no cell '.* @ knn'"):
+        replace(entry, gate=replace(entry.gate, base=f"{entry.gate.base} @ knn"))
     claim = replace(entry.claims[0], precondition=Beats("linear", "random encoder"))
     with pytest.raises(UserError, match="claim b.1: there is no cell 'random encoder'"):
         replace(entry, claims=(claim, *entry.claims[1:]))

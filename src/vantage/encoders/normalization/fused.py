@@ -7,9 +7,12 @@ the images twice as often. On a CPU the same operations are computed by formula,
 """
 
 import os
+import shlex
 import shutil
+import sysconfig
 from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -22,9 +25,11 @@ __all__ = ["FusedBatchNorm", "can_fuse"]
 
 @cache
 def can_fuse() -> bool:
-    """Whether kernels can be made here: Triton comes with torch for Linux, and needs a C compiler."""
-    compiler = os.environ.get("CC") or shutil.which("gcc") or shutil.which("clang")
-    return find_spec("triton") is not None and compiler is not None
+    """Whether kernels can be made here: Triton comes with torch for Linux, and needs a C compiler (`CC`, or the usual
+    ones) and Python's headers."""
+    compilers = [shlex.split(os.environ["CC"])[0]] if os.environ.get("CC") else ["gcc", "clang"]
+    headers = Path(sysconfig.get_path("include", "posix_prefix"), "Python.h")
+    return find_spec("triton") is not None and any(map(shutil.which, compilers)) and headers.is_file()
 
 
 class FusedBatchNorm(torch.autograd.Function):

@@ -151,4 +151,4 @@ def write(
 
 
 def _launch(kernel: Any, grid: tuple[int, ...], *values: Any, **sizes: int) -> None:
-    kernel[grid](*values, **sizes)
+    kernel[grid](*values, **sizes)  # as `Any`, since type checkers read a kernel's constants as other types

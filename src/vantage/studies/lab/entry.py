@@ -197,15 +197,17 @@ class Entry:
             shown_by = (reason.predicate for reason in claim.reasons)
             predicates = [one for one in (*claim.predicates, claim.precondition, *shown_by) if one is not None]
             self._check_cells(f"claim {claim.name}", (term for one in predicates for term in one.terms))
-            self._check_cells(f"gate of claim {claim.name}", (name for gate in claim.gates for name in gate.cells))
-        self._check_cells("gate", self.gate.cells if self.gate else ())
+            gated = (name for gate in claim.gates for name in gate.cells)
+            self._check_cells(f"gate of claim {claim.name}", gated, may_name_measure=False)
+        self._check_cells("gate", self.gate.cells if self.gate else (), may_name_measure=False)
         self._check_cells("picture", (term for panel in self.panels for term in panel.terms))
 
-    def _check_cells(self, where: str, terms: Iterable[str]) -> None:
-        """Raises `UserError` for the first term (a cell, or CELL @ MEASURE) whose cell does not exist."""
+    def _check_cells(self, where: str, terms: Iterable[str], may_name_measure: bool = True) -> None:
+        """Raises `UserError` for the first term (a cell, or CELL @ MEASURE where that is allowed) whose cell does not
+        exist."""
         names = {cell.name for cell in self.cells}
         for term in terms:
-            if term.partition(" @ ")[0] not in names:
+            if (term.partition(" @ ")[0] if may_name_measure else term) not in names:
                 raise UserError(f"{self.name}, {where}: there is no cell {term!r}")
 
     def cell(self, name: str) -> Cell:

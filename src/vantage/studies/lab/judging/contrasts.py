@@ -9,9 +9,9 @@ from statistics import fmean, stdev
 from vantage.errors import UserError
 from vantage.measures.significance import holm, interval, two_sided
 
-__all__ = ["FEWEST", "FIRST_LOOK", "SeedContrast", "ContrastResult", "judge_contrasts", "level", "sign_flip"]
+__all__ = ["FEWEST", "SeedContrast", "ContrastResult", "judge_contrasts", "level", "sign_flip"]
 
-FIRST_LOOK = 6
+_FIRST_LOOK = 6
 """Pairs of a study as planned. More are a second look: seeds are added after the first ones have been judged."""
 
 FEWEST = 5
@@ -85,7 +85,7 @@ class ContrastResult:
 def level(pairs: int) -> float:
     """Probability below which a claim counts as decided, after Holm's correction over its entry: .05 for up to six
     pairs and, for more, the level of each of two looks at the data (Pocock, Biometrika 64, 1977)."""
-    return _LEVEL if pairs <= FIRST_LOOK else _LEVEL_OF_TWO_LOOKS
+    return _LEVEL if pairs <= _FIRST_LOOK else _LEVEL_OF_TWO_LOOKS
 
 
 def sign_flip(values: Sequence[float]) -> float | None:
