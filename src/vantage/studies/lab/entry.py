@@ -203,8 +203,7 @@ class Entry:
         self._check_cells("picture", (term for panel in self.panels for term in panel.terms))
 
     def _check_cells(self, where: str, terms: Iterable[str], may_name_measure: bool = True) -> None:
-        """Raises `UserError` for the first term (a cell, or CELL @ MEASURE where that is allowed) whose cell does not
-        exist."""
+        """Raises `UserError` for the first term, a cell or if allowed CELL @ MEASURE, whose cell does not exist."""
         names = {cell.name for cell in self.cells}
         for term in terms:
             if (term.partition(" @ ")[0] if may_name_measure else term) not in names:
