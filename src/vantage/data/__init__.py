@@ -1,5 +1,6 @@
 """Images: their sources, the scan for unreadable ones, and batches in an order fixed by seed and epoch."""
 
+from vantage.composition.public import make_public
 from vantage.data.decode import MAX_PIXELS as MAX_PIXELS
 from vantage.data.decode import decode as decode
 from vantage.data.imagenet100 import IMAGENET_100 as IMAGENET_100
@@ -43,5 +44,4 @@ from vantage.data.threads import CORES as CORES
 from vantage.data.threads import prefetch as prefetch
 from vantage.storage.cache import cache_folder as cache_folder
 
-__all__ = ["CORES", "IMAGENET_100", "MAX_PIXELS", "OnBadImage", "cache_folder"]
-__all__ += [name for name, part in globals().items() if getattr(part, "__module__", "").startswith(f"{__name__}.")]  # pyright: ignore
+__all__ = ["CORES", "IMAGENET_100", "MAX_PIXELS", "OnBadImage", "cache_folder", *make_public(globals())]  # pyright: ignore
