@@ -7,9 +7,9 @@ from vantage.data.imagenet100 import IMAGENET_100 as IMAGENET_100
 from vantage.data.loading import Batch as Batch
 from vantage.data.loading import Crops as Crops
 from vantage.data.loading import StreamedImages as StreamedImages
+from vantage.data.order import BatchOrder as BatchOrder
 from vantage.data.order import epoch_order as epoch_order
 from vantage.data.order import image_seed as image_seed
-from vantage.data.order import shares as shares
 from vantage.data.order import steps_in as steps_in
 from vantage.data.reencode import ResizeResult as ResizeResult
 from vantage.data.reencode import resize_short_side as resize_short_side
