@@ -35,10 +35,9 @@ from vantage.training.start.first_rows import begin
 from vantage.training.start.try_parts import check_groups
 from vantage.training.start.warm_parts import take
 from vantage.training.start.warm_start import WarmStart, read_start, recorded_start
-from vantage.training.watching.branches import epoch_lines
-from vantage.training.watching.monitor import warning
+from vantage.training.watching.epoch_end import end_epoch
 from vantage.training.watching.pace import Pace
-from vantage.training.watching.probe import check_labels, knn_so_far
+from vantage.training.watching.probe import check_labels
 from vantage.training.watching.stopwatch import Stopwatch
 from vantage.training.watching.watch import Watch
 
@@ -199,7 +198,7 @@ def _loop(session: Session, folder: Path, step: int, clock: float, progress: Pro
                     return step
         session.writer.finish()  # before the next row of metrics, which is not of an epoch that it keeps
         watch.check_weights(step)
-        _end_epoch(session, metrics, epoch, step, trained.seconds, progress)
+        end_epoch(session, metrics, epoch, step, trained.seconds, progress)
         session.save(folder, step, trained.seconds, partial(keep_if_due, run, folder, epoch + 1))
         unsaved.restart()
         if signals.anywhere():
@@ -210,36 +209,6 @@ def _loop(session: Session, folder: Path, step: int, clock: float, progress: Pro
 
 def _format_speed(speed: float) -> str:
     return f"{speed:,.0f}" if speed >= 10 else f"{speed:.1f}"
-
-
-def _end_epoch(
-    session: Session, metrics: Metrics | None, epoch: int, step: int, clock: float, progress: Progress
-) -> None:
-    numbers = session.monitor.read()
-    session.monitor.reset()
-    row = {"epoch": epoch + 1, "step": step, **numbers, "learning_rate": session.learning_rate(step - 1)}
-    row["seconds"] = round(clock, 3)
-    collapse = warning(numbers, session.learner.networks.width)
-    if collapse:
-        row["warning"] = collapse
-    every = session.run.monitoring.knn_every
-    if every and (epoch + 1) % every == 0:
-        row["knn"] = _validate(session)
-        progress.line(f"epoch {epoch + 1}: kNN {row['knn']:.1f} % on labeled training images")
-    row |= {f"adapted.{number}": value for number, value in enumerate(session.learner.adaptive_values())}
-    by_first(lambda: metrics and metrics.write(row))
-    for line in epoch_lines(epoch + 1, numbers):
-        progress.line(line)
-    if collapse:
-        progress.warn(collapse)
-
-
-def _validate(session: Session) -> float:
-    """kNN accuracy, the same on all processes, since adaptive schedules may follow it."""
-    images = session.feed.decoded(session.source)
-    accuracy = knn_so_far(session.learner, session.run, images, session.fabric.device)
-    session.learner.after_validation(accuracy)
-    return accuracy
 
 
 def _write_settings(run: Run, folder: Path, data: dict[str, Any], resumed: bool, origin: dict[str, Any] | None) -> None:

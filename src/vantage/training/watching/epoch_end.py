@@ -1,0 +1,45 @@
+"""What a run reports at the end of an epoch: a row of numbers, what they say in words, and the accuracy of kNN."""
+
+from typing import Any
+
+from vantage.processes.sharing import by_first
+from vantage.progress import Progress
+from vantage.storage.metrics import Metrics
+from vantage.training.session import Session
+from vantage.training.watching.branches import epoch_lines
+from vantage.training.watching.monitor import warning
+from vantage.training.watching.probe import knn_so_far
+
+__all__ = ["end_epoch"]
+
+
+def end_epoch(
+    session: Session, metrics: Metrics | None, epoch: int, step: int, seconds: float, progress: Progress
+) -> None:
+    """Write the row of an epoch (from 0) that ended after `step` steps and this time of training, and report it. All
+    processes call it; only the first has `metrics`."""
+    numbers = session.monitor.read()
+    session.monitor.reset()
+    row: dict[str, Any] = {"epoch": epoch + 1, "step": step, **numbers}
+    row |= {"learning_rate": session.learning_rate(step - 1), "seconds": round(seconds, 3)}
+    collapse = warning(numbers, session.learner.networks.width)
+    if collapse:
+        row["warning"] = collapse
+    every = session.run.monitoring.knn_every
+    if every and (epoch + 1) % every == 0:
+        row["knn"] = _validate(session)
+        progress.line(f"epoch {epoch + 1}: kNN {row['knn']:.1f} % on labeled training images")
+    row |= {f"adapted.{number}": value for number, value in enumerate(session.learner.adaptive_values())}
+    by_first(lambda: metrics and metrics.write(row))
+    for line in epoch_lines(epoch + 1, numbers):
+        progress.line(line)
+    if collapse:
+        progress.warn(collapse)
+
+
+def _validate(session: Session) -> float:
+    """kNN accuracy, the same on all processes, since adaptive schedules may follow it."""
+    images = session.feed.decoded(session.source)
+    accuracy = knn_so_far(session.learner, session.run, images, session.fabric.device)
+    session.learner.after_validation(accuracy)
+    return accuracy
