@@ -9,7 +9,7 @@ import pytest
 from tiny import cpu_work, images, saved_run, tiny_run
 
 from vantage.data import open_source
-from vantage.data.sources.source import SourceSubset
+from vantage.data.sources.subset import SourceSubset
 from vantage.errors import UserError
 from vantage.evaluate import KNN, LinearCached, LinearMoCo, NearestNeighbor, evaluate, task_of
 from vantage.evaluate.judge import judge_once

@@ -12,7 +12,7 @@ from tiny import cpu_work, images, tiny_run
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from vantage.data.sources.source import SourceSubset
+from vantage.data.sources.subset import SourceSubset
 from vantage.errors import UserError
 from vantage.evaluate import KNN, NearestNeighbor
 from vantage.frozen.encoder import random_encoder

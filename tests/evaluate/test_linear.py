@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from vantage import draws
 from vantage.data.order import epoch_order
-from vantage.data.sources.source import SourceSubset
+from vantage.data.sources.subset import SourceSubset
 from vantage.encoding import encode
 from vantage.errors import UserError
 from vantage.evaluate import LinearMoCo, LinearPyContrast

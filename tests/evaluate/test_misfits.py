@@ -8,7 +8,7 @@ import torch
 from tiny import cpu_work, images, saved_run, tiny_run
 from torch import Tensor, nn
 
-from vantage.data.sources.source import SourceSubset
+from vantage.data.sources.subset import SourceSubset
 from vantage.errors import UnreadableImage, UserError
 from vantage.evaluate import KNN, evaluate
 from vantage.evaluate.try_encoder import try_encoder

@@ -9,7 +9,7 @@ from PIL import Image
 from tiny import cpu_work, images, tiny_run
 
 from vantage.data.sources.arrays import Arrays
-from vantage.data.sources.source import SourceSubset
+from vantage.data.sources.subset import SourceSubset
 from vantage.data.splits import split
 from vantage.errors import UserError
 from vantage.evaluate import EvaluationProtocol, Retrieval, neighbors

@@ -8,7 +8,7 @@ from tiny import cpu_work, images, tiny_run
 from tiny_maps import mapped_run, two_run
 
 from vantage.data.sources.arrays import Arrays
-from vantage.data.sources.source import SourceSubset
+from vantage.data.sources.subset import SourceSubset
 from vantage.errors import UserError
 from vantage.evaluate import LinearCMC, LinearMoCo, LinearMulti, LinearRing
 from vantage.evaluate.protocols.linear.depths import statistics_of

@@ -11,7 +11,7 @@ from counting import Counting
 from tiny import cpu_work, tiny_run
 from torch import Tensor
 
-from vantage.data.sources.source import SourceSubset
+from vantage.data.sources.subset import SourceSubset
 from vantage.errors import UnreadableImage
 from vantage.frozen import feature_cache
 from vantage.frozen.encoder import random_encoder

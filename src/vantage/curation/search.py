@@ -11,7 +11,8 @@ from vantage.curation.outliers import outliers
 from vantage.curation.representatives import check_count, cluster_centers, k_centers
 from vantage.curation.sheet import Tile
 from vantage.data.sources.names import text_of
-from vantage.data.sources.source import Source, SourceSubset, class_count, class_of, labels_of, marks_in
+from vantage.data.sources.source import Source, class_count, class_of, labels_of, marks_in
+from vantage.data.sources.subset import SourceSubset
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.frozen.encoder import FrozenEncoder

@@ -32,10 +32,10 @@ from vantage.data.sources.pictures import Pictures as Pictures
 from vantage.data.sources.shards import Shards as Shards
 from vantage.data.sources.source import MultiLabeled as MultiLabeled
 from vantage.data.sources.source import Source as Source
-from vantage.data.sources.source import SourceSubset as SourceSubset
 from vantage.data.sources.source import check_source as check_source
 from vantage.data.sources.source import labels_of as labels_of
 from vantage.data.sources.source import marks_of as marks_of
+from vantage.data.sources.subset import SourceSubset as SourceSubset
 from vantage.data.sources.tar import Tar as Tar
 from vantage.data.sources.torchvision_sets import TorchvisionSet as TorchvisionSet
 from vantage.data.splits import hold_out_mask as hold_out_mask

@@ -19,7 +19,8 @@ from torchvision.transforms.v2 import functional as F
 from vantage.data.loading import Batch
 from vantage.data.order import BatchOrder, steps_in
 from vantage.data.resize import resize
-from vantage.data.sources.source import Source, SourceSubset, blocks_of, cache_key
+from vantage.data.sources.source import Source, blocks_of, cache_key
+from vantage.data.sources.subset import SourceSubset
 from vantage.errors import DataError, UnreadableImage
 from vantage.machine.launchers import is_first_here
 from vantage.processes.sharing import gather_rows, own_slice, true_on_all

@@ -14,7 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vantage.data.sources.source import Source, SourceSubset
+from vantage.data.sources.source import Source
+from vantage.data.sources.subset import SourceSubset
 from vantage.errors import DataError, UnreadableImage
 from vantage.processes.sharing import own_parts, parts_in_order, same_on_all, true_on_all
 from vantage.storage.cache import cache_folder, hash_of, read_cached, try_write, try_write_json

@@ -10,7 +10,8 @@ from jaxtyping import Bool, Int, Int8, UInt8
 from torch import Tensor
 
 from vantage import draws
-from vantage.data.sources.source import Source, SourceSubset, class_count, labels_of, marks_in, stamp_of
+from vantage.data.sources.source import Source, class_count, labels_of, marks_in, stamp_of
+from vantage.data.sources.subset import SourceSubset
 from vantage.errors import UserError
 from vantage.progress import Progress
 

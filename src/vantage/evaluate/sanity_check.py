@@ -8,7 +8,8 @@ from pathlib import Path
 
 from torch.nn.functional import normalize
 
-from vantage.data.sources.source import Source, SourceSubset, labels_of
+from vantage.data.sources.source import Source, labels_of
+from vantage.data.sources.subset import SourceSubset
 from vantage.data.splits import split, with_labels
 from vantage.encoding import Work
 from vantage.evaluate.judge import judge, with_baselines

@@ -18,7 +18,8 @@ import torch
 from torch import Tensor
 
 from vantage import processes
-from vantage.data.sources.source import Source, SourceSubset
+from vantage.data.sources.source import Source
+from vantage.data.sources.subset import SourceSubset
 from vantage.encoding import Work, encode_batches
 from vantage.errors import UserError
 from vantage.frozen.embedding import facts_of, write_parquet

@@ -10,7 +10,8 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from vantage.data.sources.source import Source, SourceSubset
+from vantage.data.sources.source import Source
+from vantage.data.sources.subset import SourceSubset
 from vantage.errors import UserError
 from vantage.frozen.networks import trained_networks
 from vantage.memory.labeled_rows import LabeledRows

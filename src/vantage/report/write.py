@@ -8,7 +8,8 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from vantage.data.sources.source import Source, SourceSubset, cache_key
+from vantage.data.sources.source import Source, cache_key
+from vantage.data.sources.subset import SourceSubset
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.facts.run_facts import RunFacts

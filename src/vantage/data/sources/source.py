@@ -1,6 +1,6 @@
-"""The interface of every source of images, and a source made of some images of another.
+"""The interface of every source of images, and what is known of any source by it.
 
-h, w: height and width in pixels   n: images chosen   c: classes
+h, w: height and width in pixels   n: images   c: classes
 s: blocks + 1
 """
 
@@ -108,59 +108,6 @@ def check_source(source: Any) -> Source:
         actual = f"{image.dtype} of shape {tuple(image.shape)}" if isinstance(image, Tensor) else type(image).__name__
         raise DataError(f"{kind}.image gives {actual}: give a uint8 tensor of shape (3, height, width), of 0 to 255")
     return source
-
-
-class SourceSubset:
-    """Some images of a source, renumbered from 0 in the given order: a split, or all but the unreadable ones."""
-
-    def __init__(self, source: Source, numbers: Int[Tensor, "n"] | Iterable[int]) -> None:
-        images = torch.as_tensor(numbers if isinstance(numbers, Tensor) else list(numbers), dtype=torch.int64)
-        if len(images) and not 0 <= int(images.min()) <= int(images.max()) < len(source):
-            raise DataError(
-                f"a subset asked for image numbers {int(images.min())} to {int(images.max())}, but the source holds "
-                f"{len(source)} images: choose numbers from 0 to {len(source) - 1}"
-            )
-        self.source = source
-        self.numbers = images
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """The classes of the whole source, so that the labels of two subsets agree."""
-        return self.source.classes
-
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-    def image(self, number: int) -> UInt8[Tensor, "3 h w"]:
-        """One image as RGB; raises `UnreadableImage`."""
-        return self.source.image(int(self.numbers[number]))
-
-    def label(self, number: int) -> int | None:
-        """The index of the image's class, or None."""
-        return self.source.label(int(self.numbers[number]))
-
-    def name(self, number: int) -> str:
-        """The name that the image has in the whole source."""
-        return self.source.name(int(self.numbers[number]))
-
-    def fingerprint(self) -> str:
-        """A hash of the whole source's fingerprint and of the numbers."""
-        return hash_of([self.source.fingerprint().encode(), self.numbers.numpy().tobytes()])
-
-    def stamp(self) -> str:
-        """The stamp of the whole source."""
-        return stamp_of(self.source)
-
-    def marks(self) -> Int8[Tensor, "n c"] | None:
-        """The rows of these images, if the whole source marks several classes per image."""
-        whole = marks_in(self.source)
-        return None if whole is None else whole[self.numbers]
-
-    def blocks(self) -> Int[Tensor, "s"]:
-        """The blocks of the whole source, if the images are in its order; otherwise one block."""
-        if (self.numbers[1:] < self.numbers[:-1]).any():
-            return torch.tensor([0, len(self)])
-        return torch.searchsorted(self.numbers, blocks_of(self.source))
 
 
 def blocks_of(source: Source) -> Int[Tensor, "s"]:

@@ -12,7 +12,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from vantage import draws
-from vantage.data.sources.source import Source, SourceSubset, labels_of
+from vantage.data.sources.source import Source, labels_of
+from vantage.data.sources.subset import SourceSubset
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.frozen.networks import TrainedNetworks, random_networks

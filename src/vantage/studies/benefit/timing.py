@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from vantage.data.sources.source import SourceSubset, spread
+from vantage.data.sources.source import spread
+from vantage.data.sources.subset import SourceSubset
 from vantage.data.splits import LabeledSplit
 from vantage.encoding import Work, encode_all
 from vantage.errors import UserError

@@ -11,7 +11,7 @@ from typing import Any
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from vantage.data.sources.source import SourceSubset
+from vantage.data.sources.subset import SourceSubset
 from vantage.data.splits import LabeledSplit, hold_out_mask
 from vantage.encoding import Work
 from vantage.errors import UserError

@@ -14,7 +14,8 @@ from jaxtyping import Int
 from torch import Tensor
 
 from vantage import draws
-from vantage.data.sources.source import Source, SourceSubset, cache_key
+from vantage.data.sources.source import Source, cache_key
+from vantage.data.sources.subset import SourceSubset
 from vantage.data.splits import LabeledSplit
 from vantage.encoding import Work
 from vantage.errors import UserError

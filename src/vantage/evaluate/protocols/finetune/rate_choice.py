@@ -10,7 +10,8 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from vantage import draws
-from vantage.data.sources.source import Source, SourceSubset
+from vantage.data.sources.source import Source
+from vantage.data.sources.subset import SourceSubset
 from vantage.data.splits import LabeledSplit, hold_out_mask
 from vantage.encoding import Work
 from vantage.errors import UserError

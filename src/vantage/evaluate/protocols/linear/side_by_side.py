@@ -19,7 +19,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from vantage import processes
-from vantage.data.sources.source import Source, SourceSubset, cache_key
+from vantage.data.sources.source import Source, cache_key
+from vantage.data.sources.subset import SourceSubset
 from vantage.data.splits import LabeledSplit, hold_out_mask
 from vantage.encoders.backbones.depths import Depth
 from vantage.encoding import Work, encode

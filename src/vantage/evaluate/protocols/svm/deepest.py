@@ -9,7 +9,8 @@ import torch
 from jaxtyping import Float, Int8
 from torch import Tensor
 
-from vantage.data.sources.source import Source, SourceSubset, labels_of, marks_in, marks_of
+from vantage.data.sources.source import Source, labels_of, marks_in, marks_of
+from vantage.data.sources.subset import SourceSubset
 from vantage.encoders.backbones.depths import GRIDS, AtDepth, grid_pool, maps
 from vantage.encoding import Work, in_evaluation
 from vantage.errors import UserError
