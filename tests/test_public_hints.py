@@ -13,6 +13,8 @@ from vantage.cli.program import VERBS
     [
         ("pretrain", "; did you mean vantage.train?"),
         ("describe", "; did you mean vantage.composition.printing.as_python?"),
+        ("analyse", "; did you mean vantage.studies.analyse?"),
+        ("analyze", "; did you mean vantage.studies.analyse?"),
         ("infoNCE", "; did you mean vantage.InfoNCE?"),
         ("Encode", "; did you mean vantage.Encoder?"),
         ("info_nce", "; did you mean vantage.functional.info_nce?"),

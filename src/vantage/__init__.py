@@ -71,6 +71,7 @@ ROOMS = (
 
 _OF_VERBS = {
     "analyse": "studies.analyse",
+    "analyze": "studies.analyse",
     "benefit": "studies.benefit.measure_benefit",
     "compare": "evaluate.compare.comparison.compare",
     "convert": "frozen.convert.convert",
@@ -82,7 +83,7 @@ _OF_VERBS = {
     "reproduce": "studies.lab",
     "shots": "evaluate.protocols.svm.shots.read_shots",
 }
-"""What does in Python what a verb of the terminal does, if `vantage` has no such name."""
+"""What does in Python what a verb of the terminal does, also in another spelling, if `vantage` has no such name."""
 
 _MODULES = frozenset(module.name for module in iter_modules(__path__))  # noqa: F405
 

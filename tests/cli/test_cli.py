@@ -29,6 +29,7 @@ MOST_LINES = 4
     ("words", "pattern"),
     [
         ("pretran", "no verb 'pretran'; did you mean pretrain?"),
+        ("analyze views runs/first", "no verb 'analyze'; did you mean analyse?"),
         ("zzz", "verbs: recipes, pretrain"),
         ("--quiet", "no verb is given"),
         ("recipes --import", "--import needs the name of a module"),
