@@ -5,8 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from vantage.studies.lab import ENTRIES, page
+from vantage.studies.lab.entry import Reason
+from vantage.studies.lab.judging.contrasts import ContrastResult
 from vantage.studies.lab.levels import LEVELS
 from vantage.studies.lab.page.counts import LevelResults, count_table, entry_table
+from vantage.studies.lab.page.decided import decided_tables
 from vantage.studies.lab.verdicts import ClaimVerdict
 
 RESULTS = "benchmarks/results/claims"
@@ -66,9 +69,36 @@ def test_every_claim_is_counted_once(repository: Path) -> None:
 
 def test_the_page_leads_to_every_entry(repository: Path) -> None:
     text = page(ENTRIES, repository / RESULTS)
-    overview = text.partition("\n## ")[0]
+    overview = text.partition("\n## JCL\n")[0]
     for entry in ENTRIES:
         assert f"[{entry.name}](#{entry.name})" in overview and f"\n### {entry.name}\n" in text
+
+
+def test_decided_claims_of_the_papers_are_listed_once() -> None:
+    test = ContrastResult("a − b", 6, 1.234, 0.911, 1.557, 0.01, 0.03, "supported")
+    reasons = (Reason("few images"), None), (Reason("a bug", ruled_out=True), None)
+    rulings = (
+        replace(ruling("supported"), results=(test,)),
+        replace(ruling("refuted"), results=(test,), reasons=reasons),
+        ruling("supported", "ours"),
+        ruling("refuted", part_of="claim 1"),
+        ruling("undecided"),
+    )
+    level = LEVELS[0]
+    text = decided_tables((ENTRY,), {ENTRY.name: (LevelResults(level, ENTRY, {}, rulings),)}, level)
+    supported, refuted = (part.strip().splitlines()[4:] for part in text.split("### ")[1:])
+    assert supported == [
+        f"| [jcl-table-1](#jcl-table-1) | {CLAIM.text} (§1) | no numbers | a − b: +1.23 [+0.91, +1.56] |"
+    ]
+    assert len(refuted) == 1 and refuted[0].endswith("| few images; not a bug |")
+
+
+def test_as_many_claims_are_listed_as_counted(repository: Path) -> None:
+    text = page(ENTRIES, repository / RESULTS)
+    for verdict in ("Supported", "Refuted"):
+        (rows,) = re.findall(rf"^### {verdict} on two cores\n\n((?:\|.*\n)+)", text, re.MULTILINE)
+        column = re.findall(r"^\| all, two cores +\| (\d+) +\| \d+ +\| (\d+) ", text, re.MULTILINE)[0]
+        assert len(rows.splitlines()) - 2 == int(column[verdict == "Refuted"])
 
 
 def test_a_section_gives_a_reason_once(repository: Path) -> None:
