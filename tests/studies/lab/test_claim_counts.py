@@ -9,7 +9,7 @@ from vantage.studies.lab.entry import Reason
 from vantage.studies.lab.judging.contrasts import ContrastResult
 from vantage.studies.lab.levels import LEVELS
 from vantage.studies.lab.page.counts import LevelResults, count_table, entry_table
-from vantage.studies.lab.page.decided import decided_tables
+from vantage.studies.lab.page.verdict_tables import verdict_tables
 from vantage.studies.lab.verdicts import ClaimVerdict
 
 RESULTS = "benchmarks/results/claims"
@@ -74,7 +74,7 @@ def test_the_page_leads_to_every_entry(repository: Path) -> None:
         assert f"[{entry.name}](#{entry.name})" in overview and f"\n### {entry.name}\n" in text
 
 
-def test_decided_claims_of_the_papers_are_listed_once() -> None:
+def test_claims_of_the_papers_are_listed_once() -> None:
     test = ContrastResult("a − b", 6, 1.234, 0.911, 1.557, 0.01, 0.03, "supported")
     reasons = (Reason("few images"), None), (Reason("a bug", ruled_out=True), None)
     rulings = (
@@ -82,23 +82,24 @@ def test_decided_claims_of_the_papers_are_listed_once() -> None:
         replace(ruling("refuted"), results=(test,), reasons=reasons),
         ruling("supported", "ours"),
         ruling("refuted", part_of="claim 1"),
-        ruling("undecided"),
+        replace(ruling("undecided"), results=(test,), reason="few seeds"),
     )
     level = LEVELS[0]
-    text = decided_tables((ENTRY,), {ENTRY.name: (LevelResults(level, ENTRY, {}, rulings),)}, level)
-    supported, refuted = (part.strip().splitlines()[4:] for part in text.split("### ")[1:])
+    text = verdict_tables((ENTRY,), {ENTRY.name: (LevelResults(level, ENTRY, {}, rulings),)}, level)
+    supported, refuted, undecided = (part.strip().splitlines()[4:] for part in text.split("### ")[1:])
     assert supported == [
-        f"| [jcl-table-1](#jcl-table-1) | {CLAIM.text} (§1) | no numbers | a − b: +1.23 [+0.91, +1.56] |"
+        f"| [jcl-table-1](#jcl-table-1) | {CLAIM.text} (§1) | no numbers | a − b: +1.23 [+0.91, +1.56] |  |"
     ]
     assert len(refuted) == 1 and refuted[0].endswith("| few images; not a bug |")
+    assert len(undecided) == 1 and undecided[0].endswith("| few seeds |")
 
 
 def test_as_many_claims_are_listed_as_counted(repository: Path) -> None:
     text = page(ENTRIES, repository / RESULTS)
-    for verdict in ("Supported", "Refuted"):
+    for place, verdict in enumerate(("Supported", "Refuted", "Undecided")):
         (rows,) = re.findall(rf"^### {verdict} on two cores\n\n((?:\|.*\n)+)", text, re.MULTILINE)
-        column = re.findall(r"^\| all, two cores +\| (\d+) +\| \d+ +\| (\d+) ", text, re.MULTILINE)[0]
-        assert len(rows.splitlines()) - 2 == int(column[verdict == "Refuted"])
+        (counts,) = re.findall(r"^\| all, two cores(.*)$", text, re.MULTILINE)
+        assert len(rows.splitlines()) - 2 == int(counts.split("|")[1 + 2 * place])
 
 
 def test_a_section_gives_a_reason_once(repository: Path) -> None:

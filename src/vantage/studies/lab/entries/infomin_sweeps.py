@@ -87,7 +87,7 @@ FIGURE_3 = Entry(
     claims=(
         Claim("1", "I_NCE falls with the distance", "§3.3", (Order(_DISTANCES[::-1]),), (), SHARED),
         Claim("2", "accuracy peaks inside", "§3.3", (InteriorPeak(_DISTANCES),), (), LINEAR, True),
-        Claim("3", "it peaks at 128 px, two patches", "§3.3",
+        Claim("3", "accuracy peaks at 128 px, two patches", "§3.3",
             (Highest("d 32", tuple(name for name in _DISTANCES if name != "d 32")),), (), LINEAR, True),
     ),
     commands=infomin_commands.FIGURE_3,

@@ -60,7 +60,7 @@ TABLE_1 = Entry(
     cells=(*_ROWS, *FLOORS, *ARMS, AT_EQUAL_COST),
     claims=(
         Claim("1", "JCL is above MoCo v2", "§4.2", _each("JCL", "MoCo v2"), ("top-1",), LINEAR, True),
-        Claim("2", "the same for top-5", "§4.2", _each("JCL", "MoCo v2"), ("top-5",), TOP_FIVE, True),
+        Claim("2", "JCL is above MoCo v2 by top-5", "§4.2", _each("JCL", "MoCo v2"), ("top-5",), TOP_FIVE, True),
         Claim("3", "JCL is above every other method", "§4.2", _each("JCL", *_CONTRASTIVE, *_OTHERS), ("top-1",),
             note=_QUOTED),
         Claim("4", "JCL is above every method that is not contrastive", "§4.2", _each("JCL", *_OTHERS),

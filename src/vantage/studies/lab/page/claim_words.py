@@ -114,7 +114,7 @@ def _mean_and_interval(one: ContrastResult) -> str:
 def _form(half: float) -> str:
     """The format of numbers whose uncertainty is `half`."""
     decimals = 1 - math.floor(math.log10(half)) if half > 0 else 3
-    return f"+,.{max(0, decimals)}f" if decimals < _MOST_DECIMALS else "+.1e"
+    return f"+z,.{max(0, decimals)}f" if decimals < _MOST_DECIMALS else "+.1e"
 
 
 def _format_signed(value: float) -> str:

@@ -11,9 +11,9 @@ from vantage.studies.lab.making.maker import arm_chain, arm_of
 from vantage.studies.lab.making.results import numbers_in
 from vantage.studies.lab.page.claim_words import paper_in_words, verdict_in_words
 from vantage.studies.lab.page.counts import LevelResults, count_table, entry_table
-from vantage.studies.lab.page.decided import decided_tables
 from vantage.studies.lab.page.figure import draw
 from vantage.studies.lab.page.points import Box, boxes
+from vantage.studies.lab.page.verdict_tables import verdict_tables
 from vantage.studies.lab.verdicts import Numbers, judge_claims
 
 __all__ = ["PICTURES", "page", "picture_boxes", "publish", "scale_of", "completion"]
@@ -32,6 +32,10 @@ entry is ours: parts of all four papers in one run.
 The table counts verdicts, *papers* and *ours* apart. Ours are claims marked "ours", and stand-ins, which ask a paper's
 claim of something else, such as mosaics of four images in place of COCO. A claim that is part of another one, decided
 by the same cells, is counted under *repeated* only.
+
+After it, every claim of a paper that was asked on two cores has a line with the difference that decides it, or the
+least certain one of several, and its 95 % interval. The sections below give tests, pictures, reasons, the other scale,
+our own claims, and claims that are not asked here.
 """
 
 _HOW_TO_READ = """## How to read the entries
@@ -71,7 +75,7 @@ def page(entries: Sequence[Entry], folder: Path) -> str:
     parts = [
         _INTRODUCTION,
         count_table(entries, results),
-        decided_tables(entries, results, LEVELS[0]),
+        verdict_tables(entries, results, LEVELS[0]),
         _HOW_TO_READ,
         entry_table(entries, results),
     ]
