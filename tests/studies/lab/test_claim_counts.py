@@ -4,6 +4,8 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from vantage.studies.lab import ENTRIES, page
 from vantage.studies.lab.entry import Reason
 from vantage.studies.lab.judging.contrasts import ContrastResult
@@ -15,6 +17,12 @@ from vantage.studies.lab.verdicts import ClaimVerdict
 RESULTS = "benchmarks/results/claims"
 CLAIM = replace(ENTRIES[0].claims[0], part_of="", stand_in=False, place="§1")
 ENTRY = replace(ENTRIES[0], claims=())
+
+
+@pytest.fixture(scope="module")
+def text(repository: Path) -> str:
+    """The page of the published results."""
+    return page(ENTRIES, repository / RESULTS)
 
 
 def ruling(verdict: str, place: str = "§1", stand_in: bool = False, part_of: str = "") -> ClaimVerdict:
@@ -60,15 +68,13 @@ def test_the_papers_claims_and_ours_are_counted_apart() -> None:
     assert overview["two cores"] == "3 supported, 2 refuted, 1 undecided, 1 void, 1 not asked"
 
 
-def test_every_claim_is_counted_once(repository: Path) -> None:
-    text = page(ENTRIES, repository / RESULTS)
+def test_every_claim_is_counted_once(text: str) -> None:
     (row,) = re.findall(r"^\| all, two cores(.*)\|$", text, re.MULTILINE)
     counts = [int(cell) for cell in row.split("|")[1:]]
     assert sum(counts[:-1]) == sum(len(entry.claims) for entry in ENTRIES)
 
 
-def test_the_page_leads_to_every_entry(repository: Path) -> None:
-    text = page(ENTRIES, repository / RESULTS)
+def test_the_page_leads_to_every_entry(text: str) -> None:
     overview = text.partition("\n## JCL\n")[0]
     for entry in ENTRIES:
         assert f"[{entry.name}](#{entry.name})" in overview and f"\n### {entry.name}\n" in text
@@ -94,22 +100,20 @@ def test_claims_of_the_papers_are_listed_once() -> None:
     assert len(undecided) == 1 and undecided[0].endswith("| few seeds |")
 
 
-def test_as_many_claims_are_listed_as_counted(repository: Path) -> None:
-    text = page(ENTRIES, repository / RESULTS)
+def test_as_many_claims_are_listed_as_counted(text: str) -> None:
     for place, verdict in enumerate(("Supported", "Refuted", "Undecided")):
         (rows,) = re.findall(rf"^### {verdict} on two cores\n\n((?:\|.*\n)+)", text, re.MULTILINE)
         (counts,) = re.findall(r"^\| all, two cores(.*)$", text, re.MULTILINE)
         assert len(rows.splitlines()) - 2 == int(counts.split("|")[1 + 2 * place])
 
 
-def test_a_section_gives_a_reason_once(repository: Path) -> None:
-    for section in page(ENTRIES, repository / RESULTS).split("\n### ")[1:]:
+def test_a_section_gives_a_reason_once(text: str) -> None:
+    for section in text.split("\n### ")[1:]:
         reasons = [part for part in re.split("; | \\| ", section) if part.startswith(("why: ", "ruled out: "))]
         assert len(set(reasons)) == len(reasons), section.partition("\n")[0]
 
 
-def test_the_readme_has_the_numbers_of_the_page(repository: Path) -> None:
-    text = page(ENTRIES, repository / RESULTS)
+def test_the_readme_has_the_numbers_of_the_page(text: str, repository: Path) -> None:
     rows = re.findall(r"^\| (\w+), two cores +\| (\d+) +\| \d+ +\| (\d+) +\| \d+ +\| (\d+) ", text, re.MULTILINE)
     lines = ["| " + " | ".join(row) + " |" for row in rows if row[0] not in ("Ours", "all")]
     assert len(lines) == 4 and "\n".join(lines) in (repository / "README.md").read_text(encoding="utf-8")
