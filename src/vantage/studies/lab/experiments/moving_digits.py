@@ -47,7 +47,7 @@ class MovingDigits:
     row: str
     """The shared factors, such as "digit, location"; "supervised", "untrained" or "chance"."""
 
-    steps: int = 400
+    steps: int = 1_600
     """Training steps of 64 clips."""
 
     frames: int = 4_000
