@@ -13,6 +13,7 @@ from vantage.studies.lab.page.claim_words import paper_in_words, verdict_in_word
 from vantage.studies.lab.page.counts import LevelResults, count_table, entry_table
 from vantage.studies.lab.page.figure import draw
 from vantage.studies.lab.page.points import Box, boxes
+from vantage.studies.lab.page.verdict_tables import verdict_tables
 from vantage.studies.lab.verdicts import Numbers, judge_claims
 
 __all__ = ["PICTURES", "page", "picture_boxes", "publish", "scale_of", "completion"]
@@ -22,22 +23,31 @@ PICTURES = "images/claims"
 
 _INTRODUCTION = """# What the papers claim, and what holds here
 
-Written by `vantage reproduce --page`; its numbers, verdicts and pictures come from results files; only notes and
-reasons are written by us. Every table and figure of JCL, CNCE (Ring), InterCLR and InfoMin that reports an experiment
-is an entry of the lab, and its claims are predicates over the entry's cells. The same question is asked at a small
-scale, which is stated for each entry: on two cores, and for some entries on one GPU with a larger network trained for
-longer. A verdict applies to that scale, not to the paper's. The last entry is ours: parts of all four papers in one
-run.
+Every table and figure of JCL, CNCE (Ring), InterCLR and InfoMin that reports an experiment is an entry of the lab, and
+its claims are predicates over the entry's cells. They are asked at a small scale, which is stated for each entry: on
+two cores, and for some entries on one GPU with a larger network trained for longer. A verdict applies to that scale,
+not to the paper's. *undecided* means that the difference is smaller than what this scale can tell from 0. The last
+entry is ours: parts of all four papers in one run.
 
-The first table counts verdicts, *papers* and *ours* apart. Ours are claims marked "ours", and stand-ins, which ask a
-paper's claim of something else, such as mosaics of four images in place of COCO. A claim that is part of another one,
-decided by the same cells, is counted under *repeated* only. The second table leads to the entries.
+The table counts verdicts, *papers* and *ours* apart. Ours are claims marked "ours", and stand-ins, which ask a paper's
+claim of something else, such as mosaics of four images in place of COCO. A claim that is part of another one, decided
+by the same cells, is counted under *repeated* only.
+
+After it, every claim of a paper that was asked on two cores has a line with the difference that decides it, or the
+least certain one of several, and its 95 % interval. The sections below give tests, pictures, reasons, the other scale,
+our own claims, and claims that are not asked here.
+"""
+
+_HOW_TO_READ = """## How to read the entries
+
+This page is written by `vantage reproduce --page`. Its numbers, verdicts and pictures come from results files; only
+notes and reasons are written by us.
 
 * A difference is paired by seed: the same base checkpoint, order of images and test images. "Ours" is its mean with
   the 95 % t interval in brackets. *n* is the number of pairs. *p* is that of a paired t test after Holm's correction
   over all differences of the entry. *flips* is the exact p of sign flips; with five seeds it cannot be below .0625, or
   .031 where one side is tested ("within ±δ"). Intervals and flips are not corrected, so an interval may miss 0 although
-  p is above .05.
+  p is above .05. *linear* is a linear classifier, and *kNN* nearest neighbors, on frozen features.
 * Many claims are about several differences. One of them is shown, *the least certain of k*: a refuted one if there is
   any, otherwise an undecided one if there is any, and among these the one with the largest p (of a best value that lies
   inside: one with the verdict of the claim). *equal in all seeds*: the differences have no spread, so there is no t
@@ -62,7 +72,13 @@ decided by the same cells, is counted under *repeated* only. The second table le
 def page(entries: Sequence[Entry], folder: Path) -> str:
     """The whole page, made from the results in a folder."""
     results = {entry.name: _results_by_level(entry, folder) for entry in entries}
-    parts = [_INTRODUCTION, count_table(entries, results), entry_table(entries, results)]
+    parts = [
+        _INTRODUCTION,
+        count_table(entries, results),
+        verdict_tables(entries, results, LEVELS[0]),
+        _HOW_TO_READ,
+        entry_table(entries, results),
+    ]
     for paper in dict.fromkeys(entry.paper for entry in entries):
         parts.append(f"## {paper}\n")
         parts += [_section(entry, results[entry.name]) for entry in entries if entry.paper == paper]
