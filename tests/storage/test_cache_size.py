@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import pickle
 import re
 import shutil
 import subprocess
@@ -76,9 +77,25 @@ def test_rows_in_use_stay_and_can_be_read_even_if_they_are_removed_by_hand(cache
     assert rows is not None
     make_room(new(cache), 1_000_000)
     assert there(file) == [True]
+    other_process = pickle.loads(pickle.dumps(rows))  # between our own processes, never from a file
     file.unlink()
+    assert torch.equal(other_process.part(0, 100), expected)
     assert torch.equal(rows(torch.tensor([99, 3])), expected[[99, 3]]) and torch.equal(rows.part(1, 5), expected[1:6])
     assert torch.equal(rows.memory_map(), expected)
+
+
+def test_rows_are_whole_if_the_system_reads_less_than_was_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it does beyond 2 GiB."""
+    expected, read = torch.rand(10, 7), os.preadv
+    rows = cache_rows(tmp_path / "a.npy", (10, 7), torch.float32, {}, lambda start: expected[start:].split(64))
+    monkeypatch.setattr(os, "preadv", lambda number, buffers, start: read(number, [buffers[0][:13]], start))
+    assert (
+        rows is not None
+        and torch.equal(rows.part(2, 8), expected[2:])
+        and torch.equal(rows(torch.tensor([9])), expected[9:])
+    )
 
 
 def test_a_memory_map_alone_keeps_its_file(cache: Path) -> None:
@@ -212,7 +229,7 @@ def test_a_state_makes_room_and_is_read_again(cache: Path) -> None:
     assert there(*files, state.file) == [False, False, True, True]
 
 
-@pytest.mark.parametrize("text", ["20", "GB", "-1GB", "20 gigabytes", "1e3GB", "nanGB", "1,5GB"])
+@pytest.mark.parametrize("text", ["20", "GB", "-1GB", "20 gigabytes", "1e3GB", "nanGB", "1,5GB", f"{'9' * 400}GB"])
 def test_a_bound_that_is_no_size_is_refused_before_any_work(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, text)
     with pytest.raises(UserError, match=f"VANTAGE_CACHE_SIZE is '{text}': give a size .* such as 20GB"):

@@ -96,7 +96,7 @@ def cache_files(cache: Path, small: bool = True) -> list[CacheFile]:
             name = _NAME.fullmatch(entry.name)
             large = bool(name and name["large"] and not name["note"] and kind != "shards")
             if name and (large or small) and entry.is_file(follow_symlinks=False):
-                with contextlib.suppress(FileNotFoundError):  # another process has just removed it
+                with contextlib.suppress(OSError):  # another process has just removed it
                     state = entry.stat(follow_symlinks=False)
                     temporary = bool(name["temporary"])
                     files.append(CacheFile(kind, Path(entry.path), state.st_size, state.st_mtime, large, temporary))
@@ -115,7 +115,7 @@ def given_bound() -> int | None:
     text = os.environ.get(VARIABLE, "")
     if not text:
         return None
-    size = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]B)", text.strip(), re.IGNORECASE)
+    size = re.fullmatch(r"(\d{1,12}(?:\.\d{1,12})?)\s*([KMGT]B)", text.strip(), re.IGNORECASE)
     if size is None:
         raise UserError(f"{VARIABLE} is {text!r}: give a size in KB, MB, GB or TB, such as 20GB")
     return int(float(size[1]) * _UNITS[size[2].upper()])
