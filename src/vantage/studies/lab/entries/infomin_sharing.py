@@ -71,7 +71,7 @@ TABLE_4 = Entry(
     panels=tuple(Panel(column, {"": tuple(cell.name for cell in _TABLE_4)}, y_label=label, paper_columns=(column,),
         paper_label=label, paper_shares_axes=True) for column, label in (("digit", "digit error (%)"),
         ("background", "background error (%)"), ("pixels", "location error (pixels)"))),
-    scale="400 steps of 64 clips; two frames are seen and the second view is of the third; AdamW; MNIST on ten classes"
+    scale="1,600 steps of 64 clips; two frames are seen and the second view is of the third; AdamW; MNIST on ten classes"
     " of Tiny ImageNet",
 )
 

@@ -7,7 +7,14 @@ from vantage.studies.lab.entry import Reason
 from vantage.studies.lab.judging.contrasts import ContrastResult
 from vantage.studies.lab.verdicts import ClaimVerdict
 
-__all__ = ["difference_in_words", "ours_in_words", "paper_in_words", "runs_in_words", "verdict_in_words"]
+__all__ = [
+    "difference_in_words",
+    "least_certain",
+    "ours_in_words",
+    "paper_in_words",
+    "runs_in_words",
+    "verdict_in_words",
+]
 
 _MEASURES = {"linear-cached": "linear", "knn": "kNN"}
 """Names of measures in words, where they differ."""
@@ -71,7 +78,7 @@ def ours_in_words(one: ClaimVerdict) -> str:
     """The contrast that decides a claim: the least certain one of those with its verdict, if there are any."""
     if not one.results:
         return "–"
-    least = _least_certain(one)
+    least = least_certain(one)
     more = f"; the least certain of {len(one.results)}" if len(one.results) > 1 else ""
     measure = _MEASURES.get(one.claim.measure, one.claim.measure)
     return f"{_words(least)} ({measure}{more})" if " @ " not in least.name else _words(least) + more
@@ -79,11 +86,11 @@ def ours_in_words(one: ClaimVerdict) -> str:
 
 def difference_in_words(one: ClaimVerdict) -> str:
     """The same contrast with its interval, without its test."""
-    least = _least_certain(one)
+    least = least_certain(one)
     return f"{least.name}: {_mean_and_interval(least)}"
 
 
-def _least_certain(one: ClaimVerdict) -> ContrastResult:
+def least_certain(one: ClaimVerdict) -> ContrastResult:
     order = ("refuted", "undecided", "supported")
     return min(one.results, key=lambda each: (each.verdict != one.verdict, order.index(each.verdict), -each.p))
 

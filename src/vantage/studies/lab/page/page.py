@@ -1,6 +1,6 @@
 """The page of claims: counts, and for each claim the paper's value, ours and the verdict, with pictures."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from vantage.storage.files import write_result
@@ -12,14 +12,23 @@ from vantage.studies.lab.making.results import numbers_in
 from vantage.studies.lab.page.claim_words import paper_in_words, verdict_in_words
 from vantage.studies.lab.page.counts import LevelResults, count_table, entry_table
 from vantage.studies.lab.page.figure import draw
+from vantage.studies.lab.page.overview import Effect, draw_overview, effects
 from vantage.studies.lab.page.points import Box, boxes
 from vantage.studies.lab.page.verdict_tables import verdict_tables
 from vantage.studies.lab.verdicts import Numbers, judge_claims
 
-__all__ = ["PICTURES", "page", "picture_boxes", "publish", "scale_of", "completion"]
+__all__ = ["PICTURES", "overview_of", "page", "picture_boxes", "publish", "scale_of", "completion"]
 
 PICTURES = "images/claims"
 """Folder for the pictures, next to the page."""
+
+_OVERVIEW = "overview"
+"""Name of the picture of all papers."""
+
+_ABOUT_OVERVIEW = (
+    "The papers' claims about accuracy on two cores: the difference behind each, with its 95 % interval; right of 0 it"
+    " is as claimed"
+)
 
 _INTRODUCTION = """# What the papers claim, and what holds here
 
@@ -33,6 +42,7 @@ The table counts verdicts, *papers* and *ours* apart. Ours are claims marked "ou
 claim of something else, such as mosaics of four images in place of COCO. A claim that is part of another one, decided
 by the same cells, is counted under *repeated* only.
 
+The picture shows the claims about accuracy: gray intervals that are narrow around 0 are as informative as a verdict.
 After it, every claim of a paper that was asked on two cores has a line with the difference that decides it, or the
 least certain one of several, and its 95 % interval. The sections below give tests, pictures, reasons, the other scale,
 our own claims, and claims that are not asked here.
@@ -71,10 +81,33 @@ notes and reasons are written by us.
 
 def page(entries: Sequence[Entry], folder: Path) -> str:
     """The whole page, made from the results in a folder."""
-    results = {entry.name: _results_by_level(entry, folder) for entry in entries}
+    return _page(entries, _results(entries, folder))
+
+
+def overview_of(entries: Sequence[Entry], folder: Path) -> tuple[Effect, ...]:
+    """What the picture of all papers shows, from the results in a folder."""
+    return effects(entries, _results(entries, folder), LEVELS[0])
+
+
+def publish(entries: Sequence[Entry], folder: Path, file: Path) -> None:
+    """Write the page and its pictures, and remove the pictures of entries that no longer have one."""
+    results = _results(entries, folder)
+    write_result(file, _page(entries, results), "the page")
+    pictures = file.parent / PICTURES
+    write_result(pictures / f"{_OVERVIEW}.svg", draw_overview(effects(entries, results, LEVELS[0])), "the picture")
+    for entry in entries:
+        picture = pictures / f"{entry.name}.svg"
+        if points := picture_boxes(entry, folder):
+            write_result(picture, draw(points), "the picture")
+        else:
+            picture.unlink(missing_ok=True)
+
+
+def _page(entries: Sequence[Entry], results: Mapping[str, tuple[LevelResults, ...]]) -> str:
     parts = [
         _INTRODUCTION,
         count_table(entries, results),
+        f"![{_ABOUT_OVERVIEW}.]({PICTURES}/{_OVERVIEW}.svg)\n",
         verdict_tables(entries, results, LEVELS[0]),
         _HOW_TO_READ,
         entry_table(entries, results),
@@ -85,15 +118,8 @@ def page(entries: Sequence[Entry], folder: Path) -> str:
     return "\n".join(parts)
 
 
-def publish(entries: Sequence[Entry], folder: Path, file: Path) -> None:
-    """Write the page and its pictures, and remove the pictures of entries that no longer have one."""
-    write_result(file, page(entries, folder), "the page")
-    for entry in entries:
-        picture = file.parent / PICTURES / f"{entry.name}.svg"
-        if points := picture_boxes(entry, folder):
-            write_result(picture, draw(points), "the picture")
-        else:
-            picture.unlink(missing_ok=True)
+def _results(entries: Sequence[Entry], folder: Path) -> dict[str, tuple[LevelResults, ...]]:
+    return {entry.name: _results_by_level(entry, folder) for entry in entries}
 
 
 def picture_boxes(entry: Entry, folder: Path) -> tuple[Box, ...]:
