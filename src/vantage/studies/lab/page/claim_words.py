@@ -91,6 +91,8 @@ def difference_in_words(one: ClaimVerdict) -> str:
 
 
 def least_certain(one: ClaimVerdict) -> ContrastResult:
+    """The contrast that decides a claim with results: of those with its verdict, if there are any, or else of those
+    that come first in the order refuted, undecided, supported, the one with the largest p."""
     order = ("refuted", "undecided", "supported")
     return min(one.results, key=lambda each: (each.verdict != one.verdict, order.index(each.verdict), -each.p))
 
