@@ -17,7 +17,7 @@ from torch import Tensor
 from torchvision.transforms.v2 import functional as F
 
 from vantage.data.loading import Batch
-from vantage.data.order import WINDOW, EpochOrder, shares, steps_in
+from vantage.data.order import BatchOrder, steps_in
 from vantage.data.resize import resize
 from vantage.data.sources.source import Source, SourceSubset, blocks_of, cache_key
 from vantage.errors import DataError, UnreadableImage
@@ -139,26 +139,22 @@ def _error_of_all() -> Iterator[None]:
 
 
 class ResidentImages:
-    """Batches from a set that lives on the device. `batch_size` counts the images of a step on all processes."""
+    """Batches from a set that lives on the device; `size`, `num_workers`, `cache` and `progress` are those of
+    `decode_all`. Raises `DataError` if the pixels take more than `budget` bytes."""
 
     def __init__(
         self,
         source: Source,
-        batch_size: int,
-        seed: int,
+        order: BatchOrder,
         *,
         size: int | None = None,
         budget: int = BUDGET,
         device: torch.device | str = "cpu",
-        rank: int = 0,
-        world_size: int = 1,
-        accumulate: int = 1,
         num_workers: int = 2,
         cache: Path | None = None,
         progress: Callable[[int, int], None] | None = None,
-        shuffle_window: int = WINDOW,
     ) -> None:
-        self.steps = steps_in(len(source), batch_size)
+        self.steps = steps_in(len(source), order.batch_size)
         height, width = resident_size(source, size)
         need = len(source) * 3 * height * width
         if need > budget:
@@ -166,17 +162,14 @@ class ResidentImages:
                 f"{len(source):,} images of {width} x {height} pixels take {need / 2**20:,.0f} MiB, and "
                 f"{budget / 2**20:,.0f} MiB are allowed. Stream them, give a smaller size, or allow more"
             )
-        self._batch, self._seed, self._share = batch_size, seed, (rank, world_size, accumulate)
-        shares(torch.arange(batch_size), batch_size, *self._share)  # raises now, not in the first epoch
-        self._starts, self._window = blocks_of(source), shuffle_window
+        self._order, self._starts = order, blocks_of(source)
         self.resized = size is not None
         self.pixels: UInt8[Tensor, "n 3 h w"] = decode_all(source, size, num_workers, cache, progress).to(device)
 
     def batches(self, epoch: int, start_step: int = 0) -> Iterator[Batch]:
         """The batches of an epoch from a step on: `pixels` is one tensor of whole images."""
-        order = EpochOrder(self._starts, self._seed, epoch, self._window).part(0, len(self.pixels))
-        rows = shares(order, self._batch, *self._share).to(self.pixels.device)
-        for row in rows[start_step:]:
+        joint = self._order.epoch(self._starts, epoch).part(0, len(self.pixels))
+        for row in self._order.share(joint).to(self.pixels.device)[start_step:]:
             yield Batch(row, (self.pixels.index_select(0, row),))
 
 
