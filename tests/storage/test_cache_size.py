@@ -130,8 +130,9 @@ def test_a_draft_that_is_being_filled_stays_and_an_abandoned_one_goes_with_its_n
     assert list(draft.parent.iterdir()) == []
 
 
-def test_what_is_written_under_a_temporary_name_stays_for_a_day(cache: Path) -> None:
-    young, old = add(cache, 1, ending=".npy.0123abcd"), add(cache, 2, ending=".tar.0123abcd")
+@pytest.mark.parametrize("name", ["0123abcd", "unfinished"])
+def test_what_is_written_under_a_temporary_name_stays_for_a_day(cache: Path, name: str) -> None:
+    young, old = add(cache, 1, ending=f".npy.{name}"), add(cache, 2, ending=f".tar.{name}")
     os.utime(young)
     make_room(new(cache), 1_000_000)
     assert there(young, old) == [True, False]

@@ -60,7 +60,7 @@ _DAY = 86_400.0
 _NAME = re.compile(
     r"(?:set-)?[0-9a-f]{32}"
     r"(?:(?P<large>\.npy|\.tar|\.safetensors)|\.json|-bad-images\.txt)"
-    r"(?:\.draft(?P<note>\.json)?)?(?P<temporary>\.[0-9a-f]{8})?"
+    r"(?:\.draft(?P<note>\.json)?)?(?P<temporary>\.(?:[0-9a-f]{8}|unfinished))?"
 )
 
 
