@@ -40,7 +40,7 @@ def test_help_is_on_standard_output(words: str, sentence: str, capsys: pytest.Ca
     assert output.err == ""
 
 
-def test_help_does_not_wait_for_torch() -> None:
+def test_help_and_slips_do_not_wait_for_torch() -> None:
     """That takes seconds. `evaluate` and `analyse` list what their rooms hold, so they wait."""
     program = """if True:
         import sys
@@ -48,9 +48,20 @@ def test_help_does_not_wait_for_torch() -> None:
         from vantage.cli.program import VERBS
         verbs = [verb.__name__ for verb in VERBS if verb.__name__ not in ("evaluate", "analyse")]
         assert all(main([*verb, "--help"]) == 0 for verb in ([], *([verb] for verb in verbs)))
+        assert all(main(["pretrain", slip, "1"]) == 2 for slip in ("--dat", "--epoch", "--lr", "--bach-size"))
         assert "torch" not in sys.modules
     """
     subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
+
+
+def test_only_what_fits_svms_waits_for_scikit_learn() -> None:
+    """With SciPy and pandas, which it imports, it takes longer than torch."""
+    code = (
+        "import sys, vantage.evaluate, vantage.report, vantage.studies.analyse, vantage.studies.lab, vantage.training\n"
+        "late = {'sklearn', 'pandas', 'matplotlib', 'tensorboard', 'timm', 'onnx'} & set(sys.modules)\n"
+        "assert not late, late"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
 VERBS_WITH_HELP = (
@@ -58,7 +69,7 @@ VERBS_WITH_HELP = (
     "evaluate finetune", "evaluate svm", "evaluate transfer", "evaluate retrieval", "evaluate segmentation", "compare",
     "benefit", "find", "find duplicates", "shots", "analyse", "analyse similarity", "analyse optimal-toy",
     "analyse views", "analyse views crop", "views", "views show", "views learn", "views statistics", "reproduce",
-    "reproduce infomin-table-4", "export", "convert", "demo",
+    "reproduce infomin-table-4", "export", "convert", "cache", "demo",
 )  # fmt: skip
 
 

@@ -1,4 +1,5 @@
-"""The verbs, and the exit status: 0 for success, 2 for a user's mistake, 130 if interrupted, 1 for a bug."""
+"""The verbs, and the exit status: 0 for success, 2 for a user's mistake, 130 if interrupted by Ctrl-C or SIGTERM, 1 for
+a bug."""
 
 import errno
 import importlib
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from vantage.cli.analyse import analyse
 from vantage.cli.benefit import benefit
+from vantage.cli.cache import cache
 from vantage.cli.compare import compare
 from vantage.cli.convert import convert
 from vantage.cli.demo import demo
@@ -33,6 +35,7 @@ from vantage.errors import UserError, first_line, with_place
 from vantage.machine.allocator import keep_freed_memory
 from vantage.machine.launchers import describe_as_torchrun
 from vantage.machine.openmp import sleep_soon
+from vantage.machine.termination import interrupted_by_sigterm
 from vantage.storage.files import no_temporary_files
 
 __all__ = ["VERBS", "main"]
@@ -53,6 +56,7 @@ VERBS: tuple[Callable[[list[str], Console], int], ...] = (
     reproduce,
     export,
     convert,
+    cache,
     demo,
 )
 """All verbs; the help of each is its docstring up to the first colon."""
@@ -81,7 +85,7 @@ examples:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run the command in `words` (if omitted, the command line of the process); returns the exit status."""
-    with usable_streams():
+    with usable_streams(), interrupted_by_sigterm():
         return _status_of(list(sys.argv[1:] if words is None else words))
 
 

@@ -7,7 +7,7 @@ n: images   b: images of a batch on this process   h, w: height and width in pix
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +25,7 @@ from vantage.errors import DataError, UnreadableImage
 from vantage.machine.launchers import is_first_here
 from vantage.processes.sharing import gather_rows, own_slice, true_on_all
 from vantage.storage.cache import hash_of
+from vantage.storage.cache_size import in_use, leave_half, make_room
 from vantage.storage.files import atomic_file
 from vantage.storage.quiet import quiet_headers
 
@@ -68,9 +69,9 @@ def decode_all(
 
     With `size`, an image of another size is resized so that its short side has this length (bilinear, antialiased) and
     cropped to the central square. Without, all must have the size of the first, else `DataError`. With `cache`, the
-    pixels are saved there (uncompressed) and read back as long as the images are the same. `progress` gets (images
-    done, images in all) now and then. Each of several processes decodes a part of the images, so all must call it, and
-    an error of one is an error of all.
+    pixels are saved there (uncompressed), unless they take more than half of the free disk, and read back as long as
+    the images are the same. `progress` gets (images done, images in all) now and then. Each of several processes
+    decodes a part of the images, so all must call it, and an error of one is an error of all.
     """
     height, width = resident_size(source, size)
     shape = (len(source), 3, height, width)
@@ -83,11 +84,11 @@ def decode_all(
             return saved_pixels
     pixels = _decode(source, size, shape, num_workers, progress)
     if cache_file is not None and is_first_here():
-        try:
+        with suppress(OSError):  # the disk is full: images are decoded again the next time
+            leave_half(cache_file, pixels.nbytes)
+            make_room(cache_file, pixels.nbytes)
             with atomic_file(cache_file) as file:
                 np.save(file, pixels.numpy(), allow_pickle=False)
-        except OSError:
-            pass  # the disk is full: images are decoded again the next time
     return pixels
 
 
@@ -188,8 +189,8 @@ class Decoded(SourceSubset):
 def _read_cache(path: Path, shape: tuple[int, ...]) -> UInt8[Tensor, "n 3 h w"] | None:
     """Pixels that were saved earlier, or None if there are none or the file is damaged."""
     try:
-        with quiet_headers():
-            pixels = np.load(path, allow_pickle=False)
+        with quiet_headers(), in_use(path) as file:
+            pixels = np.load(file, allow_pickle=False)
     except Exception:  # NumPy's reader of headers fails with many kinds of error
         return None
     return torch.from_numpy(pixels) if pixels.shape == shape and pixels.dtype == np.uint8 else None

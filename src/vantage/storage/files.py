@@ -4,15 +4,14 @@ import errno
 import hashlib
 import json
 import os
-import secrets
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 from vantage.errors import WriteError
+from vantage.storage.unfinished import unfinished_file, unfinished_folder
 
 __all__ = [
     "append",
@@ -48,16 +47,15 @@ def atomic_file(path: Path) -> Iterator[IO[bytes]]:
             yield file
         return
     path = Path(os.path.realpath(path))
-    temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
-    try:
-        with temporary.open("xb") as file:
+    with unfinished_file(path) as (temporary, file):
+        try:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
 
 
 def append(path: Path, content: bytes) -> None:
@@ -119,16 +117,17 @@ def result_file(path: Path, what: str) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """A folder among the system's temporary files, which is removed afterwards.
+    """A folder among the system's temporary files, which is removed afterwards, or by the next command if this process
+    is killed.
 
     Raises `WriteError` if it cannot be made, for example because the disk is full.
     """
-    try:
-        folder = tempfile.TemporaryDirectory(prefix="vantage-")
-    except OSError as problem:
-        raise no_temporary_files(problem) from problem
-    with folder as name:
-        yield Path(name)
+    with ExitStack() as stack:
+        try:
+            folder = stack.enter_context(unfinished_folder())
+        except OSError as problem:
+            raise no_temporary_files(problem) from problem
+        yield folder
 
 
 def write_result(path: Path, content: str | bytes, what: str) -> None:

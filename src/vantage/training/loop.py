@@ -30,6 +30,7 @@ from vantage.training.images import open_images
 from vantage.training.run import Run
 from vantage.training.session import Session, check_belongs
 from vantage.training.signals import Signals, anywhere
+from vantage.training.start.disk import tell_disk
 from vantage.training.start.doubts import doubts
 from vantage.training.start.first_rows import begin
 from vantage.training.start.try_parts import check_groups
@@ -152,6 +153,7 @@ def _train(
             refuse_a_run(folder)
             true_on_all(True)  # a barrier: all have looked before one writes
         by_first(lambda: _write_settings(run, folder, data, resumed, origin))
+        tell_disk(run, session.learner, folder, progress)
         step, clock = session.restore(newest) if newest else (0, 0.0)
         if not newest:
             begin(session.learner, run, images, progress)
@@ -185,7 +187,7 @@ def _loop(session: Session, folder: Path, step: int, clock: float, progress: Pro
             loss = watch.check()
             unread.restart()
             speed = run.batch_size * (step - epoch_step) / epoch_time.seconds
-            note = f"epoch {epoch + 1}/{run.epochs}  loss {loss:.4f}  {_format_speed(speed)} images/s"
+            note = f"epoch {epoch + 1}/{run.epochs}  loss {loss:.4f}  {speed:,.{0 if speed >= 10 else 1}f} images/s"
             progress.advance(step, note, pace.seconds_left(step))
             if metrics is not None and (message := pace.late(step)):
                 progress.warn(message)
@@ -205,10 +207,6 @@ def _loop(session: Session, folder: Path, step: int, clock: float, progress: Pro
             break
     session.writer.finish()
     return step
-
-
-def _format_speed(speed: float) -> str:
-    return f"{speed:,.0f}" if speed >= 10 else f"{speed:.1f}"
 
 
 def _write_settings(run: Run, folder: Path, data: dict[str, Any], resumed: bool, origin: dict[str, Any] | None) -> None:

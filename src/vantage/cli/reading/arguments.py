@@ -133,10 +133,8 @@ def _check_flags(command: Command, options: dict[str, Option], words: Sequence[s
             continue
         after = [value] if equals else _values_after(words, position)
         flags = [name for name, option in options.items() if not option.word.positional]
-        settable = list(command.settable()) if "--set" in flags else []
-        raise UserError(
-            f"{command.name} has no option {flag}{suggest_option(flag, after, flags, settable, command.name)}"
-        )
+        suggestion = suggest_option(flag, after, flags, command.settable, command.name)
+        raise UserError(f"{command.name} has no option {flag}{suggestion}")
 
 
 def _values_after(words: Sequence[str], position: int) -> list[str]:

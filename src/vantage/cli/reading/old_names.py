@@ -1,6 +1,6 @@
 """Option names of earlier versions and other programs, so that an error can suggest the current name."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from difflib import SequenceMatcher
 
 from vantage.composition.suggest import did_you_mean
@@ -72,6 +72,9 @@ _FIELDS = {
 }
 """Other names of fields."""
 
+_SLIP = 0.85
+"""Similarity from which an unknown flag is a known one with a slip, such as --dat for --data."""
+
 
 def _current_names(flag: str) -> tuple[str, str]:
     """The flag that a name may stand for, and the path of the field, under their current names."""
@@ -81,18 +84,24 @@ def _current_names(flag: str) -> tuple[str, str]:
     return f"--{_FLAGS.get(plain, plain)}", "data.max_images" if path == "data.images" else path
 
 
-def suggest_option(flag: str, values: Sequence[str], flags: Sequence[str], paths: Sequence[str], verb: str) -> str:
-    """A suggestion for an unknown flag: a known flag, a path for `--set`, or another verb."""
+def suggest_option(
+    flag: str, values: Sequence[str], flags: Sequence[str], settable: Callable[[], Iterable[str]], verb: str
+) -> str:
+    """A suggestion for an unknown flag: a known flag, a path for `--set`, or another verb. `settable` gives the paths;
+    it may have to import torch, so it is called only if no flag is meant for certain."""
     if other := _VERBS.get(flag.lstrip("-")):
         return f"; did you mean vantage {other} RUN?"
     name, path = _current_names(flag)
     for near in (name, f"{name}s"):
         if near in flags:
             return f"; did you mean {near}?"
+    near = did_you_mean(flag, (*flags, *EVERYWHERE))
+    if near and "." not in flag and _likeness(flag[2:], [one[2:] for one in flags]) >= _SLIP:
+        return near
+    paths = list(settable()) if "--set" in flags else []
     if ".no_" in path and (yes := path.replace(".no_", ".")) in paths:
         return f"; did you mean --set {yes}=False?"
     ends = [one for one in paths if one == path or one.endswith(f".{path}")]
-    near = did_you_mean(flag, (*flags, *EVERYWHERE))
     if not ends and (
         not near or _likeness(path, paths) > _likeness(path, [one[2:].replace("-", "_") for one in flags])
     ):

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from jaxtyping import Int
-from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from torch import Tensor
 
 from vantage import draws
@@ -36,12 +35,16 @@ def purity(label: Int[Tensor, "n"], true: Int[Tensor, "n"]) -> float:
 
 def mutual_information(label: Int[Tensor, "n"], true: Int[Tensor, "n"]) -> float:
     """Mutual information of cluster and class, divided by the mean of their entropies, 0 to 1."""
+    from sklearn.metrics import normalized_mutual_info_score  # slow to import
+
     return float(normalized_mutual_info_score(true.numpy(), label.numpy()))
 
 
 def churn(before: Int[Tensor, "n"], after: Int[Tensor, "n"]) -> float:
     """1 − the adjusted Rand index of two clusterings of the same images: 0 if the same images are grouped together,
     about 1 if the two are independent. The names of clusters do not matter."""
+    from sklearn.metrics import adjusted_rand_score  # slow to import
+
     return 1.0 - float(adjusted_rand_score(before.numpy(), after.numpy()))
 
 

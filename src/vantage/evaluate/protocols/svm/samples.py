@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import sklearn
 import torch
 from jaxtyping import Float, Float64, Int, Int8
 from torch import Tensor
@@ -19,7 +18,7 @@ from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate.protocols.svm.deepest import MarkedFeatures, deepest, marked_features
 from vantage.evaluate.protocols.svm.shared_fits import missing_on_all, shared_fits
-from vantage.evaluate.protocols.svm.solver import Machine, Solver
+from vantage.evaluate.protocols.svm.solver import Machine, Solver, version_of_solver
 from vantage.evaluate.protocols.svm.svm import check_classes, how_of
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.average_precision import average_precision
@@ -97,7 +96,7 @@ def evaluate_samples(
     check_classes(train_features, train_features.mark, test_features, test_features.mark, 1)
     _check_enough(plan, train_features)
     facts = (encoder.digest(), repr(encoder.view), cache_key(train), cache_key(test), repr(plan))
-    facts += (sklearn.__version__, work.resolved_device().type)
+    facts += (version_of_solver(), work.resolved_device().type)
     results = CachedResults(work.cache / "lowshot" / f"{hash_of(fact.encode() for fact in facts)}.json")
     pairs = [(k, sample) for k in plan.shots for sample in range(plan.samples)]
     missing_keys = missing_on_all(results, [_key(pair) for pair in pairs])

@@ -1,6 +1,7 @@
 """Linear support vector machines by scikit-learn, on all cores.
 
-Nothing here needs torch: worker processes import this module, and should not wait for torch.
+Nothing here needs torch: worker processes import this module, and should not wait for torch. scikit-learn brings SciPy
+and, if it is installed, pandas: together they take longer to import than torch, so only a fit imports them.
 
 n: images   k: images that are not left out   r: images of a sample   d: width of the features   w: d + 2
 """
@@ -9,17 +10,14 @@ import os
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from importlib import metadata
 from typing import Any
 
 import joblib
 import numpy as np
 from jaxtyping import Float, Int, Int8
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import average_precision_score
-from sklearn.model_selection import StratifiedKFold
-from sklearn.svm import LinearSVC
 
-__all__ = ["Machine", "Solver", "in_parallel", "processes_for"]
+__all__ = ["Machine", "Solver", "in_parallel", "processes_for", "version_of_solver"]
 
 _KIND: dict[str, Any] = {"penalty": "l2", "loss": "squared_hinge", "dual": True}
 _BYTES = 28  # per number during a fit: as float32, as float64, and in a node of the solver
@@ -76,6 +74,9 @@ class Solver:
 
     def fit(self, vector: Float[np.ndarray, "n d"], mark: Int8[np.ndarray, "n"], cost: float) -> Machine:
         """The SVM for one C. Images marked 1 show the class, those marked −1 do not; those marked 0 are left out."""
+        from sklearn.exceptions import ConvergenceWarning
+        from sklearn.svm import LinearSVC
+
         vector, mark = _without_zeros(vector, mark)
         classifier = LinearSVC(
             **_KIND,
@@ -96,6 +97,9 @@ class Solver:
     ) -> tuple[float, int]:
         """Mean of scikit-learn's average precision over stratified folds, each ranked by an SVM that was fitted to the
         others, as in `cross_val_score`; and how many of these SVMs did not converge."""
+        from sklearn.metrics import average_precision_score
+        from sklearn.model_selection import StratifiedKFold
+
         vector, mark = _without_zeros(vector, mark)
         precision, failures = [], 0
         for rest, fold in StratifiedKFold(folds).split(vector, mark):
@@ -133,6 +137,11 @@ def _without_zeros(
     vector: Float[np.ndarray, "n d"], mark: Int8[np.ndarray, "n"]
 ) -> tuple[Float[np.ndarray, "k d"], Int8[np.ndarray, "k"]]:
     return (vector, mark) if mark.all() else (vector[mark != 0], mark[mark != 0])
+
+
+def version_of_solver() -> str:
+    """The version of scikit-learn, on which solutions may depend."""
+    return metadata.version("scikit-learn")
 
 
 def processes_for(numbers: int, fits: int) -> int:

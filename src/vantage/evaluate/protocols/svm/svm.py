@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import sklearn
 import torch
 from jaxtyping import Int8
 from torch import Tensor
@@ -19,7 +18,7 @@ from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate.protocols.svm.deepest import EPSILON, MarkedFeatures, deepest, marked_features
 from vantage.evaluate.protocols.svm.shared_fits import missing_on_all, shared_fits
-from vantage.evaluate.protocols.svm.solver import Machine, Solver
+from vantage.evaluate.protocols.svm.solver import Machine, Solver, version_of_solver
 from vantage.evaluate.result import Outcome
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.average_precision import average_precision
@@ -97,7 +96,7 @@ class SVM:
         test_mark = replace_difficult(test_features.mark, self.difficult_test)
         costs, classes = costs_of(self.costs), train_features.classes
         check_classes(train_features, mark, test_features, test_mark, self.folds if len(costs) > 1 else 1)
-        facts = (encoder.digest(), repr(encoder.view), cache_key(train), repr(self), sklearn.__version__)
+        facts = (encoder.digest(), repr(encoder.view), cache_key(train), repr(self), version_of_solver())
         key = hash_of(fact.encode() for fact in (*facts, work.resolved_device().type))
         on_folds = self._choose(train_features, mark, costs, work, key)
         # The first, if several tie, as in the released code; the lists ascend.

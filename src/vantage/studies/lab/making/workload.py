@@ -92,8 +92,13 @@ def make_all(order: WorkOrder, jobs: int = 1, report: Callable[[str], None] = la
     workers = [context.Process(target=_worker, args=(order, problems, jobs)) for _ in range(jobs)]
     for worker in workers:
         worker.start()
-    for worker in workers:
-        worker.join()
+    try:
+        for worker in workers:
+            worker.join()
+    except BaseException:  # a signal may have reached this process alone; the others save their runs and end
+        for worker in workers:
+            worker.terminate()
+        raise
     if not problems.empty():
         raise problems.get()
     _check_exits([worker.exitcode or 0 for worker in workers])
@@ -129,9 +134,12 @@ def _work_through(order: WorkOrder, report: Callable[[str], None], jobs: int) ->
     pieces = missing_pieces(maker, order.entries, order.seeds, order.results)
     remaining = Remaining(maker, pieces, jobs)
     todo = list(zip(pieces, remaining.costs, strict=True))
+    first = multiprocessing.parent_process()
     while todo:
         locked_pieces = []
         for piece, cost in todo:
+            if first is not None and not first.is_alive():  # it was killed, so nobody waits for this work
+                return False
             if maker.numbers(piece) is not None:  # another process has made it since the list was written
                 remaining.end(cost, mine=False)
                 continue

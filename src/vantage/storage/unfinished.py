@@ -1,0 +1,103 @@
+"""Files and folders that are not finished, locked by the process that works on them.
+
+A process that is killed (SIGKILL, a power cut, too little memory) leaves what it had not finished. Its lock ends with
+it, so the next process can tell and writes over the file, or removes the folder. Where a file system has no locks,
+such leftovers stay.
+"""
+
+import fcntl
+import os
+import re
+import secrets
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+__all__ = ["unfinished_file", "unfinished_folder"]
+
+_ENDING = ".unfinished"
+_PREFIX = "vantage-temporary-"
+_TEMPORARY = re.compile(rf"{_PREFIX}[a-z0-9_]{{8}}")
+_SECONDS_TO_LOCK = 60.0
+"""Age from which a temporary folder without a lock is abandoned: the process that has just made it may not hold it
+yet."""
+
+
+@contextmanager
+def unfinished_file(path: Path) -> Iterator[tuple[Path, IO[bytes]]]:
+    """An empty binary file beside `path`, and its path; the caller renames or removes it while the context lasts.
+
+    It is `NAME.unfinished`, even if a killed process left a file there; while another process writes that one, it has
+    a random name. Raises `OSError`.
+    """
+    usual = path.with_name(path.name + _ENDING)
+    file = _usual_file(usual)
+    temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}") if file is None else usual
+    with file or temporary.open("xb") as opened:
+        yield temporary, opened
+
+
+@contextmanager
+def unfinished_folder() -> Iterator[Path]:
+    """A folder among the system's temporary files, which is removed afterwards. Folders of killed processes are removed
+    before. Raises `OSError`."""
+    _remove_abandoned(Path(tempfile.gettempdir()))
+    with tempfile.TemporaryDirectory(prefix=_PREFIX) as name:
+        handle = os.open(name, os.O_RDONLY)
+        try:
+            _lock(handle)
+            yield Path(name)
+        finally:
+            os.close(handle)
+
+
+def _usual_file(path: Path) -> IO[bytes] | None:
+    """The file at `path`, emptied and locked; None if another process holds it, or if it is not a file that this user
+    alone has made: whoever else has it open could change the result later."""
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+    except OSError:  # the open under another name reports it
+        return None
+    facts = os.fstat(handle)
+    is_ours = stat.S_ISREG(facts.st_mode) and facts.st_uid == os.geteuid() and facts.st_nlink == 1
+    if not is_ours or not _lock(handle) or not _is_at(handle, path):
+        os.close(handle)
+        return None
+    os.ftruncate(handle, 0)
+    return os.fdopen(handle, "wb")
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Remove this user's temporary folders whose processes have ended."""
+    for path in filter(lambda path: _TEMPORARY.fullmatch(path.name), folder.iterdir()):
+        with suppress(OSError):  # another process has just removed it
+            handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY)
+            try:
+                facts = os.fstat(handle)
+                old = time.time() - facts.st_mtime > _SECONDS_TO_LOCK
+                if old and facts.st_uid == os.geteuid() and _lock(handle):
+                    shutil.rmtree(path, ignore_errors=True)
+            finally:
+                os.close(handle)
+
+
+def _lock(handle: int) -> bool:
+    """Whether this process now holds the lock of a file or folder; it ends with the process, or if it is closed."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _is_at(handle: int, path: Path) -> bool:
+    """Whether an open file still is the one at `path`: the process that held it may have renamed it meanwhile."""
+    try:
+        return os.path.samestat(os.fstat(handle), os.stat(path, follow_symlinks=False))
+    except OSError:
+        return False
