@@ -23,7 +23,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 from torchvision.transforms import v2
 
-from vantage.data import Crops, Folder, SourceSubset, StreamedImages, open_source
+from vantage.data import BatchOrder, Crops, Folder, SourceSubset, StreamedImages, open_source
 from vantage.views import moco_v2_views
 
 BATCH = 64
@@ -101,7 +101,7 @@ def make_cases(photos: Path, folder: Path, repeat: int, workers: int) -> dict[st
     crops: dict[str, Crops] = {"vantage": moco_v2_views(), "vantage, torchvision's crops": TorchvisionCrops()}
     cases: dict[str, Callable[[], int]] = {}
     for name, views in crops.items():
-        stream = StreamedImages(repeats, views, BATCH, seed=0, num_workers=workers)
+        stream = StreamedImages(repeats, views, BatchOrder(BATCH), num_workers=workers)
         cases[name] = lambda stream=stream: sum(len(batch.image) for batch in stream.batches(0))
     try:
         with warnings.catch_warnings():

@@ -31,9 +31,13 @@ for call in sys.argv[1:]:
 PATH = "'images.npy' is a path, not a source of images: give vantage.open_source('images.npy')"
 ENCODER = "the encoder is 'runs/first': give vantage.load(RUN)"
 EVERY_FIELD = """
-from dataclasses import fields, is_dataclass, replace
+import importlib
+from contextlib import suppress
+from dataclasses import MISSING, fields, is_dataclass, replace
 
-import vantage
+from vantage.composition.names import STUDIES, is_part
+from vantage.errors import UserError
+from vantage.recipes import RECIPES, VARIANTS
 
 parts = {}
 
@@ -46,20 +50,25 @@ def collect(value):
         collect(inside)
 
 
-recipes = (*vantage.RECIPES, *vantage.VARIANTS)
+recipes = (*RECIPES, *VARIANTS)
 collect(tuple(recipe(size) for recipe in recipes for size in (32, 224)))
+for module in map(importlib.import_module, (*STUDIES, "vantage.studies.benefit")):
+    for kind in (getattr(module, name) for name in module.__all__):
+        if is_part(kind) and all(f.default is not MISSING or f.default_factory is not MISSING for f in fields(kind)):
+            with suppress(UserError):  # some parts have defaults that do not suit each other
+                collect(kind())
 calls = [lambda r=recipe, v=value: r(v) for recipe in recipes for value in ("32", None, 32.0, [32])]
 calls += [
     lambda p=part, n=field.name, v=value: replace(p, **{n: v})
     for part in parts.values() for field in fields(part) if field.init for value in ("a", None, 0.5, [], ("a",))
 ]
 for call in calls:
-    try:
+    with suppress(UserError):
         call()
-    except vantage.UserError:
-        pass
 print(len(parts), len(calls))
 """
+"""Recipes and parts from their own packages: `import vantage` alone does not make them ready."""
+
 CALLS = {
     "vantage.embed('runs/first', source)": ENCODER,
     "vantage.embed(vantage.random_encoder(vantage.simclr(32)), Path('images.npy'))": PATH,
@@ -72,6 +81,7 @@ CALLS = {
     "vantage.train(vantage.simclr, 'out')": "the run is the function simclr: give a value, such as vantage.moco_v2()",
     "vantage.plan(source, 'ten')": "a plan for ten minutes was asked for: give a finite number of minutes above 0",
     "vantage.plan(source, 1, 'simclr')": "the recipe is 'simclr': give a function, such as vantage.moco_v2",
+    "KNN(k='a')": "KNN.k: expected a whole number, found 'a'",
     "vantage.Queue(length='a')": "Queue.length: expected a whole number, found 'a'",
     "vantage.RandomResizedCrop(32, 0.2)": "RandomResizedCrop.scale: expected 2 numbers, found 0.2",
     "vantage.moco_v2(size='32')": "the size of the images is '32': give a whole number of pixels, such as 32",

@@ -115,11 +115,8 @@ def _hint(name: str) -> str:
 
 @cache
 def _public(room: str) -> dict[str, Any]:
-    """The public names of a room; its parts say which field holds something of another type."""
-    from vantage.composition.field_types import name_wrong_types
-
     module = import_module(f"vantage.{room}")
-    return {name: name_wrong_types(getattr(module, name)) for name in module.__all__}
+    return {name: getattr(module, name) for name in module.__all__}
 
 
 def _names() -> list[str]:

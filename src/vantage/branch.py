@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vantage import processes
+from vantage.composition.public import name_wrong_types
 from vantage.errors import UserError
 from vantage.estimators import Estimator, EstimatorChoice, TableEstimator
 from vantage.memory import Memory, StoreOf
@@ -38,6 +39,7 @@ class BranchLoss(NamedTuple):
     """Share of the queries of all processes that have a positive."""
 
 
+@name_wrong_types
 @dataclass(frozen=True)
 class Branch:
     """One contrast: one view gives the queries, other views give the keys, and some keys are remembered."""

@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
+from vantage.composition.public import name_wrong_types
 from vantage.data.sources.source import Source
 from vantage.data.threads import CORES, prefetch
 from vantage.encoders.activations import largest_output
@@ -32,6 +33,7 @@ _AHEAD = 3
 """Batches that are decoded while one is encoded."""
 
 
+@name_wrong_types
 @dataclass(frozen=True)
 class Work:
     """Resources for work after training: device, threads, memory and cache. Only `resident_bytes` changes results by

@@ -17,7 +17,7 @@ from fuzzing_sets import open_images, targets_of_sets
 from vantage.data import Arrays, open_source
 from vantage.errors import DataError, UnreadableImage, UserError
 from vantage.evaluate.protocols.detection import open_annotated
-from vantage.storage.arrays import open_rows
+from vantage.storage.rows_file import open_rows
 
 KINDS = (
     *("npz", "npy", "parquet", "tar", "shards", "list", "table", "coco", "voc", "voc list", "masks", "outside weights"),

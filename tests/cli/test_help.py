@@ -69,7 +69,7 @@ VERBS_WITH_HELP = (
     "evaluate finetune", "evaluate svm", "evaluate transfer", "evaluate retrieval", "evaluate segmentation", "compare",
     "benefit", "find", "find duplicates", "shots", "analyse", "analyse similarity", "analyse optimal-toy",
     "analyse views", "analyse views crop", "views", "views show", "views learn", "views statistics", "reproduce",
-    "reproduce infomin-table-4", "export", "convert", "demo",
+    "reproduce infomin-table-4", "export", "convert", "cache", "demo",
 )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -149,6 +150,28 @@ def test_processes_of_one_run_share_one_plan(
     monkeypatch.delenv("VANTAGE_PLANNED_RUN")
     assert main(["pretrain", "--minutes", "2", "--data", str(images), "--out", str(tmp_path / "other")]) == 2
     assert "use --devices in place of a launcher" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("recipe", ["", "moco-v2"])
+def test_the_longer_plan_names_the_recipe_also_after_a_resume(
+    recipe: str,
+    call: Call,
+    images: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    judgment = SimpleNamespace(lines=(), beats_baselines=False)
+    monkeypatch.setattr("vantage.evaluate.sanity_check.sanity_check", lambda *_: judgment)
+    words = [recipe] * bool(recipe)
+    call(*words, "--minutes", "1")
+    longer = " ".join(["next: vantage pretrain", *words, f"--data {images} --minutes 10"])
+    assert longer in capsys.readouterr().err.splitlines()
+    command = " ".join(["vantage pretrain", *words, f"--data {images} --minutes 1"])
+    record = {"data": {"fingerprint": "", "images": 40}, "command": command}
+    (tmp_path / "run" / "provenance.json").write_text(json.dumps([record]))
+    assert main(["resume", str(tmp_path / "run")]) == 0
+    assert longer in capsys.readouterr().err.splitlines()
 
 
 @pytest.mark.slow

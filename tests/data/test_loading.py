@@ -12,6 +12,7 @@ from torch import Tensor
 
 from vantage.data import (
     Batch,
+    BatchOrder,
     ResidentImages,
     Source,
     SourceSubset,
@@ -69,7 +70,7 @@ def same(first: list[Batch], second: list[Batch]) -> bool:
 def test_the_number_of_workers_changes_nothing(source: Source) -> None:
     runs = []
     for workers in (0, 1, 3):
-        stream = StreamedImages(source, TwoCuts(), 4, seed=7, num_workers=workers)
+        stream = StreamedImages(source, TwoCuts(), BatchOrder(4, 7), num_workers=workers)
         runs.append([batch for epoch in (0, 3) for batch in stream.batches(epoch)])
     assert same(runs[0], runs[1]) and same(runs[0], runs[2])
     assert len(runs[0]) == 10 and all(
@@ -80,15 +81,15 @@ def test_the_number_of_workers_changes_nothing(source: Source) -> None:
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_an_epoch_is_entered_anywhere(workers: int, source: Source) -> None:
-    stream = StreamedImages(source, TwoCuts(), 4, seed=7, num_workers=workers)
+    stream = StreamedImages(source, TwoCuts(), BatchOrder(4, 7), num_workers=workers)
     whole = list(stream.batches(2))
     for start in (0, 1, 3, 5):
         assert same(list(stream.batches(2, start)), whole[start:])
 
 
 def test_an_epoch_left_early_does_not_spill_into_the_next(source: Source) -> None:
-    stream = StreamedImages(source, TwoCuts(), 4, seed=7, num_workers=2)
-    expected = list(StreamedImages(source, TwoCuts(), 4, seed=7, num_workers=0).batches(1))
+    stream = StreamedImages(source, TwoCuts(), BatchOrder(4, 7), num_workers=2)
+    expected = list(StreamedImages(source, TwoCuts(), BatchOrder(4, 7), num_workers=0).batches(1))
     batches = stream.batches(0)
     next(batches)
     batches.close()  # type: ignore[attr-defined]
@@ -96,10 +97,9 @@ def test_an_epoch_left_early_does_not_spill_into_the_next(source: Source) -> Non
 
 
 def test_the_processes_together_see_the_joined_batch(source: Source) -> None:
-    batches = list(StreamedImages(source, TwoCuts(), 6, seed=1, num_workers=0).batches(0))
+    batches = list(StreamedImages(source, TwoCuts(), BatchOrder(6, 1), num_workers=0).batches(0))
     ranks = [
-        list(StreamedImages(source, TwoCuts(), 6, seed=1, num_workers=0, rank=r, world_size=3).batches(0))
-        for r in range(3)
+        list(StreamedImages(source, TwoCuts(), BatchOrder(6, 1, r, 3), num_workers=0).batches(0)) for r in range(3)
     ]
     for step, batch in enumerate(batches):
         assert torch.equal(batch.image, torch.cat([rank[step].image for rank in ranks]))
@@ -109,7 +109,7 @@ def test_the_processes_together_see_the_joined_batch(source: Source) -> None:
 
 def test_an_image_is_cut_anew_each_epoch(source: Source) -> None:
     def cuts(epoch: int) -> dict[int, bytes]:
-        batches = StreamedImages(source, TwoCuts(), 22, seed=1, num_workers=0).batches(epoch)
+        batches = StreamedImages(source, TwoCuts(), BatchOrder(22, 1), num_workers=0).batches(epoch)
         return {
             int(n): x.numpy().tobytes() for batch in batches for n, x in zip(batch.image, batch.pixels[0], strict=True)
         }
@@ -122,17 +122,17 @@ def test_an_image_is_cut_anew_each_epoch(source: Source) -> None:
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_bad_image_stops_the_run_by_name(workers: int, source: Source, tmp_path: Path) -> None:
     (tmp_path / "a" / "05.png").write_bytes(b"gone bad since the scan")
-    stream = StreamedImages(source, TwoCuts(), 11, seed=7, num_workers=workers)
+    stream = StreamedImages(source, TwoCuts(), BatchOrder(11, 7), num_workers=workers)
     with pytest.raises(UnreadableImage, match="the image 05.png: it is not a JPEG"):
         list(stream.batches(0))
 
 
 def test_a_bad_image_is_replaced_by_the_next(source: Source, tmp_path: Path) -> None:
-    before = list(StreamedImages(source, TwoCuts(), 11, seed=7, num_workers=0).batches(0))
+    before = list(StreamedImages(source, TwoCuts(), BatchOrder(11, 7), num_workers=0).batches(0))
     for name in ("05.png", "06.png", "21.png"):
         (tmp_path / "a" / name).write_bytes(b"")
     runs = [
-        list(StreamedImages(source, TwoCuts(), 11, seed=7, num_workers=workers, on_bad_image="skip").batches(0))
+        list(StreamedImages(source, TwoCuts(), BatchOrder(11, 7), num_workers=workers, on_bad_image="skip").batches(0))
         for workers in (0, 2)
     ]
     assert same(runs[0], runs[1])
@@ -144,34 +144,34 @@ def test_a_bad_image_is_replaced_by_the_next(source: Source, tmp_path: Path) -> 
 def test_all_bad_ends(tmp_path: Path, source: Source) -> None:
     for path in (tmp_path / "a").iterdir():
         path.write_bytes(b"")
-    stream = StreamedImages(source, TwoCuts(), 4, seed=0, num_workers=0, on_bad_image="skip")
+    stream = StreamedImages(source, TwoCuts(), BatchOrder(4, 0), num_workers=0, on_bad_image="skip")
     with pytest.raises(UnreadableImage):
         list(stream.batches(0))
 
 
 def test_streams_that_cannot_be_made(source: Source) -> None:
     with pytest.raises(DataError, match="there are 22 images"):
-        StreamedImages(source, TwoCuts(), 23, seed=0)
+        StreamedImages(source, TwoCuts(), BatchOrder(23, 0))
     with pytest.raises(DataError, match="multiple of 3"):
-        StreamedImages(source, TwoCuts(), 4, seed=0, world_size=3)
+        StreamedImages(source, TwoCuts(), BatchOrder(4, 0, world_size=3))
     with pytest.raises(DataError, match="multiple of 3"):
-        ResidentImages(source, 4, 0, size=8, world_size=3)
+        ResidentImages(source, BatchOrder(4, 0, world_size=3), size=8)
 
 
 def test_resident_batches(tmp_path: Path) -> None:
     images = np.random.default_rng(1).integers(0, 256, (10, 6, 6, 3), dtype=np.uint8)
     np.savez(tmp_path / "a.npz", images=images)
     source = open_source(tmp_path / "a.npz", cache=tmp_path)
-    resident = ResidentImages(source, 4, seed=5)
+    resident = ResidentImages(source, BatchOrder(4, 5))
     whole = list(resident.batches(3))
     assert resident.steps == len(whole) == 2
     for batch in whole:
         (pixels,) = batch.pixels
         assert torch.equal(pixels, torch.from_numpy(images)[batch.image].permute(0, 3, 1, 2))
     assert same(list(resident.batches(3, 1)), whole[1:])
-    stream = StreamedImages(source, TwoCuts(), 4, seed=5, num_workers=0)
+    stream = StreamedImages(source, TwoCuts(), BatchOrder(4, 5), num_workers=0)
     assert [b.image.tolist() for b in stream.batches(3)] == [b.image.tolist() for b in whole]
-    ranks = [ResidentImages(source, 4, seed=5, rank=rank, world_size=2) for rank in range(2)]
+    ranks = [ResidentImages(source, BatchOrder(4, 5, rank, 2)) for rank in range(2)]
     for step, batch in enumerate(whole):
         assert torch.equal(batch.image, torch.cat([list(r.batches(3))[step].image for r in ranks]))
 
@@ -185,7 +185,7 @@ def test_decoding_reports_how_far_it_is(source: Source, tmp_path: Path) -> None:
     decode_all(many, size=8, cache=tmp_path / "kept", progress=report)
     assert reports == [(32, 100), (64, 100), (96, 100), (100, 100)]
     decode_all(many, size=8, cache=tmp_path / "kept", progress=report)  # read, not decoded
-    ResidentImages(many, 4, 0, size=8, progress=report)
+    ResidentImages(many, BatchOrder(4, 0), size=8, progress=report)
     assert len(reports) == 8
 
 
@@ -201,7 +201,7 @@ def test_resident_images_stay_within_their_budget(source: Source) -> None:
     need = 22 * 3 * 8 * 8
     assert fits_in_memory(source, 8, need) and not fits_in_memory(source, 8, need - 1)
     with pytest.raises(DataError, match="22 images of 8 x 8 pixels take"):
-        ResidentImages(source, 4, 0, size=8, budget=need - 1)
+        ResidentImages(source, BatchOrder(4, 0), size=8, budget=need - 1)
 
 
 def test_decoded_pixels_are_kept(source: Source, tmp_path: Path) -> None:
@@ -219,18 +219,20 @@ def test_decoded_pixels_are_kept(source: Source, tmp_path: Path) -> None:
 def test_a_bad_image_in_a_resident_set(source: Source, tmp_path: Path) -> None:
     (tmp_path / "a" / "05.png").write_bytes(b"")
     with pytest.raises(UnreadableImage, match="05.png"):
-        ResidentImages(source, 4, 0, size=8)
+        ResidentImages(source, BatchOrder(4, 0), size=8)
 
 
 @pytest.mark.gpu
 def test_batches_on_a_gpu(source: Source) -> None:
-    cpu_batches = list(ResidentImages(source, 4, seed=5, size=8).batches(0))
-    gpu_batches = [batch.to("cpu") for batch in ResidentImages(source, 4, seed=5, size=8, device="cuda").batches(0)]
+    cpu_batches = list(ResidentImages(source, BatchOrder(4, 5), size=8).batches(0))
+    gpu_batches = [
+        batch.to("cpu") for batch in ResidentImages(source, BatchOrder(4, 5), size=8, device="cuda").batches(0)
+    ]
     torch.cuda.synchronize()
     assert same(cpu_batches, gpu_batches)
-    pinned_batches = list(StreamedImages(source, TwoCuts(), 4, seed=7, num_workers=1).batches(0))
+    pinned_batches = list(StreamedImages(source, TwoCuts(), BatchOrder(4, 7), num_workers=1).batches(0))
     assert all(batch.pixels[0].is_pinned() for batch in pinned_batches)
-    assert same(pinned_batches, list(StreamedImages(source, TwoCuts(), 4, seed=7, num_workers=0).batches(0)))
+    assert same(pinned_batches, list(StreamedImages(source, TwoCuts(), BatchOrder(4, 7), num_workers=0).batches(0)))
 
 
 def test_an_image_that_was_replaced_is_decoded_anew_though_the_fingerprint_did_not_read_it(tmp_path: Path) -> None:

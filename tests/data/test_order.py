@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vantage.data.order import epoch_order, image_seed, shares, steps_in
+from vantage.data.order import BatchOrder, epoch_order, image_seed, steps_in
 from vantage.errors import DataError
 
 
@@ -40,18 +40,18 @@ def test_the_shares_of_all_ranks_are_the_joined_batches(
     """Part by part, if batches are accumulated: a part has the same images on any number of processes."""
     batch = world * parts * own
     order = epoch_order(steps * batch + min(rest, batch - 1), 3, 1)
-    ranks = [shares(order, batch, rank, world, parts) for rank in range(world)]
+    ranks = [BatchOrder(batch, 0, rank, world, parts).share(order) for rank in range(world)]
     assert all(share.shape == (steps, parts * own) for share in ranks)
     for step in range(steps):
         joint = order[step * batch : (step + 1) * batch]
-        assert torch.equal(shares(order, batch, accumulate=parts)[step], joint)
+        assert torch.equal(BatchOrder(batch, accumulate=parts).share(order)[step], joint)
         for number, part in enumerate(joint.chunk(parts)):
             assert torch.equal(torch.cat([share[step].chunk(parts)[number] for share in ranks]), part)
 
 
 def test_too_few_images_for_a_batch() -> None:
     with pytest.raises(DataError, match="batches of 64 images were asked for, but there are 63"):
-        shares(torch.arange(63), 64)
+        BatchOrder(64).share(torch.arange(63))
     with pytest.raises(DataError, match="batch size of 1 to 5"):
         steps_in(5, 0)
     assert steps_in(64, 64) == 1
@@ -59,9 +59,9 @@ def test_too_few_images_for_a_batch() -> None:
 
 def test_a_batch_that_cannot_be_shared() -> None:
     with pytest.raises(DataError, match="multiple of 3"):
-        shares(torch.arange(64), 64, 0, 3)
+        BatchOrder(64, 0, 0, 3)
     with pytest.raises(DataError, match="multiple of 12"):
-        shares(torch.arange(64), 64, 0, 4, accumulate=3)
+        BatchOrder(64, 0, 0, 4, accumulate=3)
 
 
 def test_image_seeds_do_not_collide() -> None:

@@ -9,7 +9,7 @@ import pytest
 import torch
 from PIL import Image
 
-from vantage.data import ResidentImages, SourceSubset, decode_all, labels_of, open_source, readable, scan
+from vantage.data import BatchOrder, ResidentImages, SourceSubset, decode_all, labels_of, open_source, readable, scan
 from vantage.errors import DataError
 
 
@@ -91,5 +91,5 @@ def test_a_small_set_lives_in_memory(shared_data: Path, cache: Path) -> None:
     source = SourceSubset(open_source(f"{shared_data}/tiny-imagenet-50.tar.gz#val", cache=cache), range(500))
     pixels = decode_all(source, 32)
     assert pixels.shape == (500, 3, 32, 32)
-    batch = next(ResidentImages(source, 64, 0).batches(0))
+    batch = next(ResidentImages(source, BatchOrder(64)).batches(0))
     assert torch.equal(batch.pixels[0][5], source.image(int(batch.image[5])))

@@ -195,6 +195,20 @@ def test_photographs_in_formats_that_are_not_read_are_mentioned(tree: Path, tmp_
         open_source(tmp_path / "phone")
 
 
+@pytest.mark.parametrize(
+    ("folder", "warns"), [("unlabeled", True), ("Un-Labelled", True), ("unsup", True), ("c", False)]
+)
+def test_a_folder_of_images_without_labels_is_mentioned_as_the_class_it_becomes(
+    folder: str, warns: bool, tmp_path: Path
+) -> None:
+    for name in ("a", "b", folder):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "1.png").write_bytes(as_png(IMAGES[0]))
+    _, line = open_images(Data(str(tmp_path)))
+    mention = f"; {folder!r} counts as a class: put images without one directly into the top folder"
+    assert line.endswith(mention) == warns == ("class" in line)
+
+
 def test_list_files(tree: Path, tmp_path: Path) -> None:
     (tree / "my cat.png").write_bytes(as_png(IMAGES[0]))
     lines = ["my cat.png", "my cat.png 10", "my cat.png\t9", f"{tree}/my cat.png 9", "gone.png 9"]

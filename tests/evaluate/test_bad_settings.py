@@ -44,4 +44,4 @@ def test_a_diverged_classifier_gives_no_result(tmp_path: Path) -> None:
     outcome = LinearMulti((1e10, 0.1), epochs=3, batch_size=16, weight_decay=1.0)(
         encoder, train, test, cpu_work(tmp_path)
     )
-    assert outcome.chosen["rate"] == 0.1
+    assert outcome.chosen["learning_rate"] == 0.1

@@ -35,7 +35,7 @@ def test_the_record_is_complete(run_folder: Path, tmp_path: Path) -> None:
     }  # fmt: skip
     assert list(record["outcomes"]) == ["moco_v2", "raw pixels", "random encoder"] == list(result.outcomes)
     assert record["outcomes"]["moco_v2"]["measures"]["top-1"] == result.outcomes["moco_v2"].accuracy.top1
-    assert record["outcomes"]["moco_v2"]["chosen"]["rate"] in (0.5, 1.0)
+    assert record["outcomes"]["moco_v2"]["chosen"]["learning_rate"] in (0.5, 1.0)
     assert record["encoder"] == load(run_folder).digest()
     assert (record["train"], record["test"]) == (train.fingerprint(), test.fingerprint())
     assert record["test_split"] == "a set of its own" and "torch" in record["libraries"]
@@ -100,7 +100,8 @@ def test_an_encoder_without_a_folder_is_evaluated_alike_and_nothing_is_written(
 
 
 def test_a_result_recorded_under_earlier_names_of_settings_is_read(run_folder: Path, tmp_path: Path) -> None:
-    """Settings called rates and batch, and a view called Evaluation, are read; another learning rate is evaluated."""
+    """Settings and choices called rate, rates and batch, and a view called Evaluation, are read; another learning rate
+    is evaluated."""
     train, test, work = images(60, 0), images(30, 1), cpu_work(tmp_path)
     protocol = LinearMoCo(learning_rates=(0.5,), epochs=1, batch_size=16)
     result = evaluate(run_folder, protocol, train, test, work=work)
@@ -108,6 +109,8 @@ def test_a_result_recorded_under_earlier_names_of_settings_is_read(run_folder: P
     record = json.loads(file.read_text())
     settings = record["settings"]
     settings["rates"], settings["batch"] = settings.pop("learning_rates"), settings.pop("batch_size")
+    chosen = record["outcomes"]["moco_v2"]["chosen"]
+    chosen["rate"] = chosen.pop("learning_rate")
     record["view"] = record["view"].replace("EvaluationView(", "Evaluation(")
     file.write_text(json.dumps(record))
     is_recorded: list[bool] = []

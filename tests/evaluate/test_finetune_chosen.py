@@ -37,7 +37,7 @@ def test_the_learning_rate_is_the_best_on_held_out_images(tmp_path: Path) -> Non
         guess = tuned_copy.predict(encoder, SourceSubset(train, rows[mask]), cpu_work(tmp_path / "hand"))
         by_hand.append(accuracy(guess, label[rows[mask]], 3).top1)
     assert outcome.details["held_out_accuracy"] == [by_hand] and by_hand[0] > by_hand[1]
-    assert outcome.chosen["head_rate"] == [0.2] and "9 of the 45 training images" in str(outcome.chosen["by"])
+    assert outcome.chosen["head_learning_rate"] == [0.2] and "9 of the 45 training images" in str(outcome.chosen["by"])
     alone = FineTune(0.5, epochs=2, batch_size=8, backbone_learning_rate=0.05, head_learning_rate=0.2)(
         encoder, train, test, cpu_work(tmp_path)
     )
@@ -58,7 +58,7 @@ def test_each_sample_chooses_for_itself_once(tmp_path: Path, monkeypatch: pytest
 def test_a_diverging_learning_rate_is_not_chosen(tmp_path: Path) -> None:
     protocol = replace(CHOOSING, head_learning_rates=(1e30, 0.2), epochs=3)
     outcome = protocol(random_encoder(tiny_run()), images(60, 0), images(30, 1), cpu_work(tmp_path))
-    assert outcome.chosen["head_rate"] == [0.2] and outcome.details["held_out_accuracy"][0][0] == 0.0
+    assert outcome.chosen["head_learning_rate"] == [0.2] and outcome.details["held_out_accuracy"][0][0] == 0.0
 
 
 def test_what_cannot_be_chosen_is_refused(tmp_path: Path) -> None:

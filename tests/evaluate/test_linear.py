@@ -66,7 +66,7 @@ def test_the_reported_head_is_plain_sgd_on_all_training_images(tmp_path: Path) -
 
         patch.setattr(Heads, "__init__", init)
         outcome = protocol(encoder, train, test, cpu_work(tmp_path))
-    rate = outcome.chosen["rate"]
+    rate = outcome.chosen["learning_rate"]
     assert rate in (0.5, 2.0)
 
     layer = nn.Linear(12, 3)
@@ -102,7 +102,7 @@ def test_the_learning_rate_is_chosen_without_the_test_labels(protocol, tmp_path:
     encoder, train, test = random_encoder(tiny_run()), images(60, 0, noise=30), images(30, 1, noise=30)
     small = protocol(learning_rates=(1e-6, 1.0, 3.0), epochs=6, batch_size=16)
     right = small(encoder, train, test, cpu_work(tmp_path))
-    assert right.chosen["rate"] in (1.0, 3.0) and right.accuracy.top1 > 60
+    assert right.chosen["learning_rate"] in (1.0, 3.0) and right.accuracy.top1 > 60
     assert "6 training images held out" in str(right.chosen["by"]) and right.train_images == 60
     test._labels = (test._labels + 1) % 3
     wrong = small(encoder, train, test, cpu_work(tmp_path))

@@ -68,7 +68,7 @@ def test_ring_is_sgd_at_one_learning_rate_on_the_deepest_map_of_images_normalize
     normalize = Statistics(tuple(mean.tolist()), tuple(std.tolist())).normalize()
     assert outcome.details["mean"] == pytest.approx(mean.tolist(), abs=1e-6)
     assert outcome.details["std"] == pytest.approx(std.tolist(), abs=1e-6)
-    assert outcome.details["features"] == 6 * 4 * 4 and outcome.chosen == {"rate": 0.01, "by": "the protocol"}
+    assert outcome.details["features"] == 6 * 4 * 4 and outcome.chosen == {"learning_rate": 0.01, "by": "the protocol"}
 
     torch.manual_seed(0)
     layer = nn.Linear(96, 3)
@@ -137,7 +137,7 @@ def test_multi_reports_the_depth_chosen_on_held_out_images_and_names_the_best_on
     assert outcome.measures["best on the test images top-1"] == max(each)
     accuracies = outcome.chosen["held_out_accuracy"]
     assert isinstance(accuracies, list) and depth == f"depth {2 - accuracies[::-1].index(max(accuracies))}"
-    assert outcome.details["rate of each depth"] == [0.05, 0.05]
+    assert outcome.details["learning rate of each depth"] == [0.05, 0.05]
     test._labels = (test._labels + 1) % 3  # the choice does not see them
     assert protocol(encoder, train, test, cpu_work(tmp_path)).chosen == outcome.chosen
 

@@ -1,8 +1,10 @@
 """Cached features: their keys, reading in parts, resuming, and caches that cannot be used."""
 
 import fcntl
+import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -108,7 +110,7 @@ def test_features_that_cannot_be_cached_stay_in_memory(tmp_path: Path, monkeypat
         fcntl.flock(file, fcntl.LOCK_EX)
         assert torch.equal(features_of(encoder, Counting(), work), expected) and not features_file.exists()
     with monkeypatch.context() as patch:
-        patch.setattr(arrays.shutil, "disk_usage", lambda path: type("Usage", (), {"free": 100}))
+        patch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=100, total=1 << 40))
         assert torch.equal(features_of(encoder, Counting(), work), expected) and not features_file.exists()
     work_without_cache = replace(work, cache=tmp_path / "file")
     work_without_cache.cache.write_text("")

@@ -226,7 +226,7 @@ def test_timms_own_statistics_and_size_are_the_view(tmp_path: Path):
         ("timm:=x", "names no weights"),
         ("torchvision:resnet18=nowhere.safetensors", "there is no file nowhere.safetensors"),
         ("torchvision:resnet19=x", "there is no backbone 'resnet19'; did you mean resnet"),
-        ("torchvision:resnext50=x", r"there is no backbone 'resnext50'; did you mean resnet50\?$"),
+        ("torchvision:resnext50=x", r"there is no backbone 'resnext50'; did you mean resnext50_32x4d\?$"),
         ("torchvision:resnet50x3=x", r"there is no backbone 'resnet50x3'; did you mean resnet50\?$"),
         (
             "torchvision:convolution=x",

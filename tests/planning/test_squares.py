@@ -8,7 +8,7 @@ from known_pace import Mixed, Pace, noise
 from torchvision.transforms.v2 import functional as F
 
 import vantage
-from vantage.data import ResidentImages, Source, StreamedImages
+from vantage.data import BatchOrder, ResidentImages, Source, StreamedImages
 from vantage.data.resize import resize
 from vantage.planning import measured_rungs, plan, squares
 from vantage.planning.plan import make_plan, rows
@@ -45,7 +45,7 @@ def test_a_small_machine_plans_what_its_training_can_keep(monkeypatch: pytest.Mo
     monkeypatch.setattr("vantage.training.feed.memory_of", lambda device: 2 * len(MIXED) * 3 * 100 * 100)
     run = planned(MIXED)
     assert run.data.resident_side == 0
-    feed = feed_of(run.views, Data(resident_side=128), 8, 0, MIXED, torch.device("cpu"))
+    feed = feed_of(run.views, Data(resident_side=128), BatchOrder(8), MIXED, torch.device("cpu"))
     assert isinstance(feed.images, StreamedImages)
 
 
@@ -70,7 +70,7 @@ def test_the_plan_says_so() -> None:
 
 
 def test_squares_are_the_middles_of_the_scaled_images() -> None:
-    arguments = (moco_v2_views(32), Data(num_workers=0), 10, 0, MIXED, torch.device("cpu"))
+    arguments = (moco_v2_views(32), Data(num_workers=0), BatchOrder(10), MIXED, torch.device("cpu"))
     assert isinstance(feed_of(*arguments).images, StreamedImages)
     kept = feed_of(arguments[0], Data(resident_side=48), *arguments[2:]).images
     assert isinstance(kept, ResidentImages) and kept.pixels.shape == (60, 3, 48, 48)
@@ -81,7 +81,9 @@ def test_squares_are_the_middles_of_the_scaled_images() -> None:
 
 def test_more_squares_than_the_memory_may_hold_are_streamed() -> None:
     data = Data(resident_side=48, resident_bytes=60 * 3 * 48 * 48 - 1, num_workers=0)
-    assert isinstance(feed_of(moco_v2_views(32), data, 10, 0, MIXED, torch.device("cpu")).images, StreamedImages)
+    assert isinstance(
+        feed_of(moco_v2_views(32), data, BatchOrder(10), MIXED, torch.device("cpu")).images, StreamedImages
+    )
 
 
 def test_such_a_plan_trains_and_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,13 @@ def test_metrics_beyond_the_checkpoint_are_dropped_and_a_torn_line_too(tmp_path:
     assert read_metrics(tmp_path) == [{"step": 4, "loss": 2.0}, {"step": 8, "loss": 4.0}, {"step": 12, "loss": 1.0}]
 
 
+def test_rows_of_earlier_versions_have_the_present_names_also_where_a_run_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "metrics.jsonl").write_text('{"step": 4, "rate": 0.5}\n')
+    Metrics(tmp_path, 4).write({"step": 8, "learning_rate": 0.25})
+    rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert rows == read_metrics(tmp_path) == [{"step": 4, "learning_rate": 0.5}, {"step": 8, "learning_rate": 0.25}]
+
+
 def test_tensorboard_reads_the_numbers_and_drops_those_that_a_resumed_run_writes_again(tmp_path: Path) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 

@@ -29,7 +29,7 @@ from vantage.frozen.embedding import facts_of, write_embeddings
 from vantage.frozen.embedding_parts import write_embedding_parts
 from vantage.frozen.encoder import random_encoder
 from vantage.recipes import moco_v2
-from vantage.storage.arrays import open_rows
+from vantage.storage.rows_file import open_rows
 from vantage.views.colors.learned import learned_space
 
 

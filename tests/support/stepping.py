@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from vantage.composition.fitting import everywhere
-from vantage.data import Batch, ResidentImages, StreamedImages
+from vantage.data import Batch, BatchOrder, ResidentImages, StreamedImages
 from vantage.data.sources.arrays import Arrays
 from vantage.learner import Learner
 from vantage.memory import ClusteredBank, ReclusteredBank
@@ -80,7 +80,7 @@ class Stepping:
         session.fabric = SimpleNamespace(backward=lambda loss: loss.backward(), device=device)  # pyright: ignore
         session.learner = Learner(run.encoders, run.branches, images, run.seed)
         session.monitor = monitor_of(run, session.learner)
-        self.images = ResidentImages(self.source, BATCH, run.seed)
+        self.images = ResidentImages(self.source, BatchOrder(BATCH, run.seed))
         if device == DEVICE:
             pretended(session.learner)
             pretended(session.monitor)
@@ -88,7 +88,7 @@ class Stepping:
                 self.images.pixels = Pretended(self.images.pixels)
         session.model = session.learner  # pyright: ignore
         session.optimizer = run.optimizer.build(session.learner)  # pyright: ignore
-        streamed_images = StreamedImages(self.source, run.views, BATCH, run.seed, num_workers=0)
+        streamed_images = StreamedImages(self.source, run.views, BatchOrder(BATCH, run.seed), num_workers=0)
         session.feed = Feed(streamed_images if views is Views.STREAMED else self.images, run.views)
         if views is Views.SENT:
             session.feed = _Sends(session.feed, device)  # pyright: ignore

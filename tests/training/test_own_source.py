@@ -12,7 +12,7 @@ from small_runs import IMAGES, SIZE, small_run, write_images
 from torch import Tensor
 
 from vantage.composition.codec import allowing
-from vantage.data import check_source, loading, open_source
+from vantage.data import BatchOrder, check_source, loading, open_source
 from vantage.errors import DataError, UnreadableImage, UserError
 from vantage.training.folder import checkpoint
 from vantage.training.folder.kept_epochs import kept_epochs
@@ -160,12 +160,12 @@ def test_one_that_cannot_be_sent_to_workers_says_so(monkeypatch: pytest.MonkeyPa
     source = Squares()
     source.file = lambda: None  # pyright: ignore[reportAttributeAccessIssue]
     views = small_run("moco_v2", "").views
-    loading.StreamedImages(source, views, 8, 0, num_workers=2)  # forked workers have it already
+    loading.StreamedImages(source, views, BatchOrder(8), num_workers=2)  # forked workers have it already
     monkeypatch.setattr(loading, "get_start_method", lambda: "spawn")
-    loading.StreamedImages(source, views, 8, 0, num_workers=0)
-    loading.StreamedImages(Squares(), views, 8, 0, num_workers=2)
+    loading.StreamedImages(source, views, BatchOrder(8), num_workers=0)
+    loading.StreamedImages(Squares(), views, BatchOrder(8), num_workers=2)
     with pytest.raises(DataError, match="Squares cannot be sent to the processes that decode .*make it picklable"):
-        loading.StreamedImages(source, views, 8, 0, num_workers=2)
+        loading.StreamedImages(source, views, BatchOrder(8), num_workers=2)
 
 
 def test_a_source_is_named_by_its_module_where_that_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:

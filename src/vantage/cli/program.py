@@ -12,6 +12,7 @@ from pathlib import Path
 
 from vantage.cli.analyse import analyse
 from vantage.cli.benefit import benefit
+from vantage.cli.cache import cache
 from vantage.cli.compare import compare
 from vantage.cli.convert import convert
 from vantage.cli.demo import demo
@@ -55,6 +56,7 @@ VERBS: tuple[Callable[[list[str], Console], int], ...] = (
     reproduce,
     export,
     convert,
+    cache,
     demo,
 )
 """All verbs; the help of each is its docstring up to the first colon."""

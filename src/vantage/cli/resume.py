@@ -57,7 +57,17 @@ def resume(words: list[str], console: Console) -> int:
     is_missing = ":" not in path and not (exists_on_disk(path) or exists_on_disk(path.partition("#")[0]))
     if is_missing and path == previous.data.path:
         raise UserError(f"the images of the run are not at {path}: give their new location with --data PATH")
-    return report_end(loop.resume(options.folder, run, console.progress()), run, console)
+    return report_end(loop.resume(options.folder, run, console.progress()), run, console, _recipe_of(options.folder))
+
+
+def _recipe_of(folder: Path) -> str:
+    """The recipe that the command which started a run named first, as its help says; empty if it named none."""
+    from vantage.storage.provenance import read_provenance
+
+    records = read_provenance(folder)
+    _, _, words = str(records[0].get("command", "") if records else "").partition(" pretrain ")
+    name = words.partition(" ")[0]
+    return "" if name.startswith("-") else name
 
 
 def _settable(words: list[str]) -> list[str]:

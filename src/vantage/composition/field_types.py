@@ -1,16 +1,15 @@
 """Whether the fields of a composition hold what they say: for parts that were made in Python, which checks no types."""
 
 from dataclasses import fields, is_dataclass
-from functools import cache, wraps
+from functools import cache
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from vantage.composition.conformance import conforms
 from vantage.composition.expression import alternatives, describe, takes_several
 from vantage.composition.kinds import part_from_number
-from vantage.composition.names import is_part
 from vantage.errors import UserError
 
-__all__ = ["check_types", "expect", "name_wrong_types"]
+__all__ = ["check_types", "expect"]
 
 
 def check_types(part: Any, path: str = "") -> None:
@@ -22,30 +21,6 @@ def check_types(part: Any, path: str = "") -> None:
     for f in fields(part):
         if f.init and f.name in hints:
             _check(getattr(part, f.name), hints[f.name], f"{path}.{f.name}" if path else f.name)
-
-
-def name_wrong_types(named: Any) -> Any:
-    """The same object; if it is a part that checks its fields, and cannot because one is of another type, then making
-    it raises `UserError` with the field, what it takes, and what it holds."""
-    check = getattr(named, "__post_init__", None)
-    if not is_part(named) or check is None:
-        return named
-
-    @wraps(check)
-    def __post_init__(part: Any) -> None:
-        problem = None
-        try:
-            check(part)
-        except UserError:  # it knows better what is wrong
-            raise
-        except Exception as error:  # comparing text with a number is a TypeError, but a check may do anything
-            problem = error
-        if problem is not None:
-            check_types(part, type(part).__name__)
-            raise problem
-
-    named.__post_init__ = __post_init__
-    return named
 
 
 def expect(value: Any, kind: Any, what: str, give: str) -> None:

@@ -77,6 +77,7 @@ RENAMED_FIELDS: dict[str, dict[str, str | None]] = {
         "batch": "batch_size",
         "labeled_batch": "labeled_batch_size",
         "labelled_batch": "labeled_batch_size",
+        "rates": "learning_rates",
     },
 }
 """Current names of fields by their former names, for each part's current name; `None` for a field that was removed."""

@@ -34,13 +34,15 @@ def _guesses(word: str, names: list[str]) -> Iterator[list[str]]:
     by_plain = {name.lstrip("-"): name for name in names}  # all flags share the dashes, so they are not compared
     yield [name for name in names if name.lower() == word.lower()]
     yield [name for name in names if _last(name) == last]
-    yield [by_plain[name] for name in difflib.get_close_matches(plain, by_plain, 1, _CLOSE)]
+    begun = [name for name in names if len(plain) > 2 and _letters(name).startswith(_letters(word))]
+    close = [by_plain[name] for name in difflib.get_close_matches(plain, by_plain, 1, _CLOSE)]
+    yield [name for name in close if not begun or name in begun]  # resnext50 is resnext50_32x4d, not resnet50
+    yield sorted(begun, key=len)
     yield [name for name in names if _last(name).lower() == last.lower()]
     yield [name for name in names if sorted(_last(name)) == sorted(last)]  # letters in another order
     ends = difflib.get_close_matches(last, {_last(name) for name in names}, 1, _CLOSE)
     yield [name for name in names if _last(name) in ends]
     if len(plain) > 2:
-        yield sorted((name for name in names if name.lstrip("-").startswith(plain)), key=len)
         yield sorted((name for name in names if _last(name).startswith(plain)), key=len)
     same_start = [name for name in by_plain if name[:1] == plain[:1]]  # a typing error seldom changes the first letter
     yield [by_plain[name] for name in difflib.get_close_matches(plain, same_start, 1, _LESS_CLOSE)]
@@ -48,3 +50,7 @@ def _guesses(word: str, names: list[str]) -> Iterator[list[str]]:
 
 def _last(name: str) -> str:
     return name.lstrip("-").rpartition(".")[2]
+
+
+def _letters(name: str) -> str:
+    return name.replace("-", "").replace("_", "").lower()

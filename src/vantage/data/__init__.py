@@ -1,14 +1,15 @@
 """Images: their sources, the scan for unreadable ones, and batches in an order fixed by seed and epoch."""
 
+from vantage.composition.public import make_public
 from vantage.data.decode import MAX_PIXELS as MAX_PIXELS
 from vantage.data.decode import decode as decode
 from vantage.data.imagenet100 import IMAGENET_100 as IMAGENET_100
 from vantage.data.loading import Batch as Batch
 from vantage.data.loading import Crops as Crops
 from vantage.data.loading import StreamedImages as StreamedImages
+from vantage.data.order import BatchOrder as BatchOrder
 from vantage.data.order import epoch_order as epoch_order
 from vantage.data.order import image_seed as image_seed
-from vantage.data.order import shares as shares
 from vantage.data.order import steps_in as steps_in
 from vantage.data.reencode import ResizeResult as ResizeResult
 from vantage.data.reencode import resize_short_side as resize_short_side
@@ -43,5 +44,4 @@ from vantage.data.threads import CORES as CORES
 from vantage.data.threads import prefetch as prefetch
 from vantage.storage.cache import cache_folder as cache_folder
 
-__all__ = ["CORES", "IMAGENET_100", "MAX_PIXELS", "OnBadImage", "cache_folder"]
-__all__ += [name for name, part in globals().items() if getattr(part, "__module__", "").startswith(f"{__name__}.")]  # pyright: ignore
+__all__ = ["CORES", "IMAGENET_100", "MAX_PIXELS", "OnBadImage", "cache_folder", *make_public(globals())]  # pyright: ignore

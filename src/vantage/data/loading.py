@@ -17,7 +17,7 @@ from jaxtyping import Int, UInt8
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler, default_collate
 
-from vantage.data.order import WINDOW, EpochOrder, image_seed, shares, steps_in
+from vantage.data.order import BatchOrder, image_seed, steps_in
 from vantage.data.scan import OnBadImage
 from vantage.data.sources.source import Source, blocks_of
 from vantage.errors import DataError, UnreadableImage
@@ -58,7 +58,7 @@ class StreamedImages:
     """Images decoded and cropped by workers while the device trains.
 
     The generator of an image's crops comes from (seed, epoch, image number), so neither the number of workers nor a
-    resume in the middle of an epoch changes a pixel. `batch_size` counts the images of a step on all processes.
+    resume in the middle of an epoch changes a pixel.
 
     An image that cannot be read stops the run with an error that names it (`stop`), or is replaced by the next readable
     image of the source (`skip`); the batch then carries the replacement's number.
@@ -68,24 +68,19 @@ class StreamedImages:
         self,
         source: Source,
         crops: Crops,
-        batch_size: int,
-        seed: int,
+        order: BatchOrder,
         *,
-        rank: int = 0,
-        world_size: int = 1,
-        accumulate: int = 1,
         num_workers: int = 2,
         on_bad_image: OnBadImage = "stop",
         prefetch: int = 2,
-        shuffle_window: int = WINDOW,
     ) -> None:
-        self.steps = steps_in(len(source), batch_size)
+        self.steps = steps_in(len(source), order.batch_size)
         if num_workers > 0:
             _check_sendable(source)
-        self._plan = _StepSampler(blocks_of(source), batch_size, seed, (rank, world_size, accumulate), shuffle_window)
+        self._plan = _StepSampler(blocks_of(source), order)
         with _no_advice():
             self._loader = DataLoader(
-                _CropDataset(source, crops, seed, on_bad_image),
+                _CropDataset(source, crops, order.seed, on_bad_image),
                 batch_sampler=self._plan,
                 num_workers=num_workers,
                 collate_fn=_stack,
@@ -144,21 +139,18 @@ def _check_sendable(source: Source) -> None:
 class _StepSampler(Sampler[list[tuple[int, int]]]):
     """For each step the (epoch, image number) pairs of this process."""
 
-    def __init__(
-        self, starts: Int[Tensor, "s"], batch_size: int, seed: int, share: tuple[int, int, int], window: int
-    ) -> None:
-        self.starts, self.batch_size, self.seed, self.share, self.window = starts, batch_size, seed, share, window
-        self.steps, self.epoch, self.start_step = steps_in(int(starts[-1]), batch_size), 0, 0
-        shares(torch.arange(batch_size), batch_size, *share)  # raises now, not in the first epoch
+    def __init__(self, starts: Int[Tensor, "s"], order: BatchOrder) -> None:
+        self.starts, self.order = starts, order
+        self.steps, self.epoch, self.start_step = steps_in(int(starts[-1]), order.batch_size), 0, 0
 
     def __len__(self) -> int:
         return max(0, self.steps - self.start_step)
 
     def __iter__(self) -> Iterator[list[tuple[int, int]]]:
-        epoch, order = self.epoch, EpochOrder(self.starts, self.seed, self.epoch, self.window)
+        epoch, order, size = self.epoch, self.order.epoch(self.starts, self.epoch), self.order.batch_size
         for step in range(self.start_step, self.steps):
-            joint = order.part(step * self.batch_size, (step + 1) * self.batch_size)
-            yield [(epoch, number) for number in shares(joint, self.batch_size, *self.share)[0].tolist()]
+            joint = order.part(step * size, (step + 1) * size)
+            yield [(epoch, number) for number in self.order.share(joint)[0].tolist()]
 
 
 _Sample = tuple[int, tuple[UInt8[Tensor, "3 _ _"], ...]] | UnreadableImage

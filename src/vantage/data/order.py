@@ -3,6 +3,8 @@
 n: images   t: steps of an epoch   r: images of a step on one process   s: blocks + 1   k: images returned
 """
 
+from dataclasses import dataclass
+
 import torch
 from jaxtyping import Int
 from torch import Tensor
@@ -81,22 +83,52 @@ def steps_in(count: int, batch_size: int) -> int:
     return count // batch_size
 
 
-def shares(
-    order: Int[Tensor, "n"], batch_size: int, rank: int = 0, world_size: int = 1, accumulate: int = 1
-) -> Int[Tensor, "t r"]:
-    """The images of one process, a row for each step.
+@dataclass(frozen=True)
+class BatchOrder:
+    """How the images of an epoch become batches, and which of them one process takes.
 
-    Global batch t is `order[t * batch_size : (t + 1) * batch_size]`, cut into `accumulate` parts, and process `rank` of
-    `world_size` takes the rank-th slice of each part, so that a part holds the same images on any number of processes.
-    The remainder at the end of the order, which differs from epoch to epoch, is dropped.
+    Batch t is cut into `accumulate` parts, and process `rank` of `world_size` takes the rank-th slice of each part, so
+    that a part holds the same images on any number of processes. Raises `DataError` if the slices would not be equal.
     """
-    if not 0 <= rank < world_size or batch_size % (world_size * accumulate if world_size > 1 else 1):
-        raise DataError(
-            f"a batch of {batch_size} images cannot be shared equally: this is process {rank} of {world_size}, and a"
-            f" batch has {accumulate} accumulated part(s). Choose a multiple of {world_size * accumulate} as batch size"
-        )
-    steps = steps_in(len(order), batch_size)
-    parts = order[: steps * batch_size].view(steps, batch_size)
-    if world_size == 1:
-        return parts
-    return parts.view(steps, accumulate, world_size, -1)[:, :, rank].flatten(1)
+
+    batch_size: int
+    """Images of a step, on all processes."""
+
+    seed: int = 0
+    """The order of an epoch follows from it and from the number of the epoch."""
+
+    rank: int = 0
+    """Number of this process."""
+
+    world_size: int = 1
+    """Number of processes."""
+
+    accumulate: int = 1
+    """Parts into which each process cuts its images of a step, to compute them one after the other."""
+
+    window: int = WINDOW
+    """Images of a blocked source that are shuffled together."""
+
+    def __post_init__(self) -> None:
+        slices = self.world_size * self.accumulate
+        if not 0 <= self.rank < self.world_size or (self.world_size > 1 and self.batch_size % slices):
+            raise DataError(
+                f"a batch of {self.batch_size} images cannot be shared equally: this is process {self.rank} of "
+                f"{self.world_size}, and a batch has {self.accumulate} accumulated part(s). Choose a multiple of "
+                f"{slices} as batch size"
+            )
+
+    def epoch(self, starts: Int[Tensor, "s"], epoch: int) -> EpochOrder:
+        """The order of an epoch, for images in blocks that start at these numbers."""
+        return EpochOrder(starts, self.seed, epoch, self.window)
+
+    def share(self, order: Int[Tensor, "n"]) -> Int[Tensor, "t r"]:
+        """The images of this process among images in their order, a row for each step.
+
+        The remainder at the end of the order, which differs from epoch to epoch, is dropped.
+        """
+        steps = steps_in(len(order), self.batch_size)
+        parts = order[: steps * self.batch_size].view(steps, self.batch_size)
+        if self.world_size == 1:
+            return parts
+        return parts.view(steps, self.accumulate, self.world_size, -1)[:, :, self.rank].flatten(1)

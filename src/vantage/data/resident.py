@@ -7,7 +7,7 @@ n: images   b: images of a batch on this process   h, w: height and width in pix
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -17,13 +17,14 @@ from torch import Tensor
 from torchvision.transforms.v2 import functional as F
 
 from vantage.data.loading import Batch
-from vantage.data.order import WINDOW, EpochOrder, shares, steps_in
+from vantage.data.order import BatchOrder, steps_in
 from vantage.data.resize import resize
 from vantage.data.sources.source import Source, SourceSubset, blocks_of, cache_key
 from vantage.errors import DataError, UnreadableImage
 from vantage.machine.launchers import is_first_here
 from vantage.processes.sharing import gather_rows, own_slice, true_on_all
 from vantage.storage.cache import hash_of
+from vantage.storage.cache_size import in_use, leave_half, make_room
 from vantage.storage.files import atomic_file
 from vantage.storage.quiet import quiet_headers
 
@@ -67,9 +68,9 @@ def decode_all(
 
     With `size`, an image of another size is resized so that its short side has this length (bilinear, antialiased) and
     cropped to the central square. Without, all must have the size of the first, else `DataError`. With `cache`, the
-    pixels are saved there (uncompressed) and read back as long as the images are the same. `progress` gets (images
-    done, images in all) now and then. Each of several processes decodes a part of the images, so all must call it, and
-    an error of one is an error of all.
+    pixels are saved there (uncompressed), unless they take more than half of the free disk, and read back as long as
+    the images are the same. `progress` gets (images done, images in all) now and then. Each of several processes
+    decodes a part of the images, so all must call it, and an error of one is an error of all.
     """
     height, width = resident_size(source, size)
     shape = (len(source), 3, height, width)
@@ -82,11 +83,11 @@ def decode_all(
             return saved_pixels
     pixels = _decode(source, size, shape, num_workers, progress)
     if cache_file is not None and is_first_here():
-        try:
+        with suppress(OSError):  # the disk is full: images are decoded again the next time
+            leave_half(cache_file, pixels.nbytes)
+            make_room(cache_file, pixels.nbytes)
             with atomic_file(cache_file) as file:
                 np.save(file, pixels.numpy(), allow_pickle=False)
-        except OSError:
-            pass  # the disk is full: images are decoded again the next time
     return pixels
 
 
@@ -138,26 +139,22 @@ def _error_of_all() -> Iterator[None]:
 
 
 class ResidentImages:
-    """Batches from a set that lives on the device. `batch_size` counts the images of a step on all processes."""
+    """Batches from a set that lives on the device; `size`, `num_workers`, `cache` and `progress` are those of
+    `decode_all`. Raises `DataError` if the pixels take more than `budget` bytes."""
 
     def __init__(
         self,
         source: Source,
-        batch_size: int,
-        seed: int,
+        order: BatchOrder,
         *,
         size: int | None = None,
         budget: int = BUDGET,
         device: torch.device | str = "cpu",
-        rank: int = 0,
-        world_size: int = 1,
-        accumulate: int = 1,
         num_workers: int = 2,
         cache: Path | None = None,
         progress: Callable[[int, int], None] | None = None,
-        shuffle_window: int = WINDOW,
     ) -> None:
-        self.steps = steps_in(len(source), batch_size)
+        self.steps = steps_in(len(source), order.batch_size)
         height, width = resident_size(source, size)
         need = len(source) * 3 * height * width
         if need > budget:
@@ -165,17 +162,14 @@ class ResidentImages:
                 f"{len(source):,} images of {width} x {height} pixels take {need / 2**20:,.0f} MiB, and "
                 f"{budget / 2**20:,.0f} MiB are allowed. Stream them, give a smaller size, or allow more"
             )
-        self._batch, self._seed, self._share = batch_size, seed, (rank, world_size, accumulate)
-        shares(torch.arange(batch_size), batch_size, *self._share)  # raises now, not in the first epoch
-        self._starts, self._window = blocks_of(source), shuffle_window
+        self._order, self._starts = order, blocks_of(source)
         self.resized = size is not None
         self.pixels: UInt8[Tensor, "n 3 h w"] = decode_all(source, size, num_workers, cache, progress).to(device)
 
     def batches(self, epoch: int, start_step: int = 0) -> Iterator[Batch]:
         """The batches of an epoch from a step on: `pixels` is one tensor of whole images."""
-        order = EpochOrder(self._starts, self._seed, epoch, self._window).part(0, len(self.pixels))
-        rows = shares(order, self._batch, *self._share).to(self.pixels.device)
-        for row in rows[start_step:]:
+        joint = self._order.epoch(self._starts, epoch).part(0, len(self.pixels))
+        for row in self._order.share(joint).to(self.pixels.device)[start_step:]:
             yield Batch(row, (self.pixels.index_select(0, row),))
 
 
@@ -194,8 +188,8 @@ class Decoded(SourceSubset):
 def _read_cache(path: Path, shape: tuple[int, ...]) -> UInt8[Tensor, "n 3 h w"] | None:
     """Pixels that were saved earlier, or None if there are none or the file is damaged."""
     try:
-        with quiet_headers():
-            pixels = np.load(path, allow_pickle=False)
+        with quiet_headers(), in_use(path) as file:
+            pixels = np.load(file, allow_pickle=False)
     except Exception:  # NumPy's reader of headers fails with many kinds of error
         return None
     return torch.from_numpy(pixels) if pixels.shape == shape and pixels.dtype == np.uint8 else None

@@ -1,5 +1,6 @@
 """Encoders of views: backbones, heads, the extent of BatchNorm, and the roles of networks."""
 
+from vantage.composition.public import make_public
 from vantage.encoders.backbone_names import BACKBONES as BACKBONES
 from vantage.encoders.backbone_names import backbone_named as backbone_named
 from vantage.encoders.backbone_names import with_backbone as with_backbone
@@ -25,5 +26,4 @@ from vantage.encoders.roles import Role as Role
 from vantage.encoders.roles import RoleNetworks as RoleNetworks
 from vantage.encoders.roles import Shared as Shared
 
-__all__ = ["BACKBONES"]
-__all__ += [name for name, part in globals().items() if getattr(part, "__module__", "").startswith(f"{__name__}.")]  # pyright: ignore
+__all__ = ["BACKBONES", *make_public(globals())]  # pyright: ignore

@@ -1,5 +1,6 @@
 """Estimators: they compare positives with negatives."""
 
+from vantage.composition.public import make_public
 from vantage.estimators.debiased import Debiased as Debiased
 from vantage.estimators.decoupled import Decoupled as Decoupled
 from vantage.estimators.estimator import Estimator as Estimator
@@ -17,4 +18,4 @@ from vantage.estimators.nce import NCEState as NCEState
 from vantage.estimators.neighbors import MeanNeighbors as MeanNeighbors
 from vantage.estimators.neighbors import SoftNeighbors as SoftNeighbors
 
-__all__ = [name for name, part in globals().items() if getattr(part, "__module__", "").startswith(f"{__name__}.")]  # pyright: ignore
+__all__ = make_public(globals())  # pyright: ignore

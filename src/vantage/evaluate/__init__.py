@@ -3,6 +3,7 @@
 To add a protocol, write one frozen dataclass in a file of its own and one line in `protocols/labeled.py`.
 """
 
+from vantage.composition.public import make_public
 from vantage.evaluate.judge import evaluate as evaluate
 from vantage.evaluate.protocols import labeled
 from vantage.evaluate.protocols.labeled import *  # noqa: F403
@@ -32,5 +33,4 @@ PROTOCOLS: tuple[type[EvaluationProtocol], ...] = tuple(getattr(labeled, name) f
 """Every protocol that takes one labeled set. `Segmentation` takes images with masks; `DETECTORS` of
 `vantage.evaluate.protocols.detection` take images with boxes."""
 
-__all__ = ["PROTOCOLS", "COSTS", "Accuracy", "accuracy", "average_precision"]
-__all__ += [name for name, part in globals().items() if getattr(part, "__module__", "").startswith(f"{__name__}.")]  # pyright: ignore
+__all__ = ["PROTOCOLS", "COSTS", "Accuracy", "accuracy", "average_precision", *make_public(globals())]  # pyright: ignore

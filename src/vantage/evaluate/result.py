@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from vantage.errors import UserError
-from vantage.facts.results import current_settings
+from vantage.facts.results import current_settings, with_current_names
 from vantage.frozen.outside import home_of
 from vantage.measures.accuracy import TOP1, TOP5, Accuracy
 from vantage.processes.sharing import by_first
@@ -119,7 +119,9 @@ def find_outcome(paths: Iterable[Path], encoder: str, like: Result) -> Outcome |
         try:
             record = json.loads(path.read_text())
             if _facts(record) == facts and encoder in record["outcomes"]:
-                return Outcome(**record["outcomes"][encoder])
+                recorded = record["outcomes"][encoder]
+                named = {name: with_current_names(recorded[name]) for name in ("chosen", "details") if name in recorded}
+                return Outcome(**recorded | named)
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             continue  # not a record of an evaluation
     return None

@@ -16,6 +16,7 @@ __all__ = [
     "as_good",
     "current_settings",
     "recorded_results",
+    "with_current_names",
 ]
 
 RAW_PIXELS, RANDOM_ENCODER = "raw pixels", "random encoder"
@@ -34,8 +35,10 @@ _NEW_NAMES = {
     "backbone_rate": "backbone_learning_rate",
     "head_rate": "head_learning_rate",
     "head_rates": "head_learning_rates",
+    "rate of each depth": "learning rate of each depth",
+    "held_out_accuracy by depth and rate": "held_out_accuracy by depth and learning rate",
 }
-"""Names of protocols' settings in the records of earlier versions, with their present names."""
+"""Names of settings, choices and details in the records of earlier versions, with their present names."""
 
 
 @dataclass(frozen=True)
@@ -99,8 +102,12 @@ def as_good(results: list[LabeledResult], checkpoint: str) -> list[str]:
 
 def current_settings(record: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a recorded result, under their present names."""
-    settings: dict[str, Any] = dict(record["settings"])
-    return {_NEW_NAMES.get(name, name): value for name, value in settings.items()}
+    return with_current_names(record["settings"])
+
+
+def with_current_names(recorded: Mapping[str, Any]) -> dict[str, Any]:
+    """Recorded settings, choices or details under their present names."""
+    return {_NEW_NAMES.get(name, name): value for name, value in dict(recorded).items()}
 
 
 def _results(record: dict[str, Any], baselines: Mapping[str, float]) -> Iterator[LabeledResult]:

@@ -23,8 +23,9 @@ from vantage.errors import UserError
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.frozen.features import batches
 from vantage.processes.sharing import write_on_first
-from vantage.storage.arrays import RowsFile, draft_of, fill, finish, forget_note
+from vantage.storage.arrays import draft_of, fill, finish, forget_note
 from vantage.storage.files import atomic_file, not_written, remedy
+from vantage.storage.rows_file import RowsFile
 
 __all__ = ["check_file", "facts_of", "write_embeddings", "write_parquet"]
 

@@ -23,8 +23,9 @@ from vantage.encoding import Work, encode_batches
 from vantage.errors import UserError
 from vantage.frozen.embedding import facts_of, write_parquet
 from vantage.frozen.encoder import FrozenEncoder
-from vantage.storage.arrays import RowsFile, draft_of, fill, forget_note
+from vantage.storage.arrays import draft_of, fill, forget_note
 from vantage.storage.files import not_written
+from vantage.storage.rows_file import RowsFile
 from vantage.storage.strangers import check_content
 
 __all__ = ["PART_IMAGES", "check_folder", "write_embedding_parts"]

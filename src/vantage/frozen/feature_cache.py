@@ -14,8 +14,9 @@ from vantage.encoding import Work
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.frozen.features import batches, embed
 from vantage.processes.sharing import true_on_all, write_on_first
-from vantage.storage.arrays import cache_rows, open_rows
+from vantage.storage.arrays import cache_rows
 from vantage.storage.cache import hash_of
+from vantage.storage.rows_file import open_rows
 
 __all__ = ["features_in_parts", "features_of"]
 

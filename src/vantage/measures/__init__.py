@@ -1,5 +1,6 @@
 """Pure functions of features, scores and labels."""
 
+from vantage.composition.public import make_public
 from vantage.measures.accuracy import Accuracy as Accuracy
 from vantage.measures.accuracy import accuracy as accuracy
 from vantage.measures.accuracy import best_classes as best_classes
@@ -12,4 +13,4 @@ from vantage.measures.sphere import effective_rank as effective_rank
 from vantage.measures.sphere import pair_potential as pair_potential
 from vantage.measures.sphere import uniformity as uniformity
 
-__all__ = [name for name, part in globals().items() if getattr(part, "__module__", "").startswith(f"{__name__}.")]  # pyright: ignore
+__all__ = make_public(globals())  # pyright: ignore

@@ -1,5 +1,6 @@
 """Which keys are remembered between steps."""
 
+from vantage.composition.public import make_public
 from vantage.memory.bank import Bank as Bank
 from vantage.memory.bank import BankStore as BankStore
 from vantage.memory.clustered import ClusteredBank as ClusteredBank
@@ -26,4 +27,4 @@ from vantage.memory.store import Memory as Memory
 from vantage.memory.store import Store as Store
 from vantage.memory.store import StoreOf as StoreOf
 
-__all__ = [name for name, part in globals().items() if getattr(part, "__module__", "").startswith(f"{__name__}.")]  # pyright: ignore
+__all__ = make_public(globals())  # pyright: ignore

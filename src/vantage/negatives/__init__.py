@@ -4,6 +4,7 @@ To add a sampler, write one frozen dataclass in a file of its own, one line belo
 of `tests/negatives/test_negatives.py`.
 """
 
+from vantage.composition.public import make_public
 from vantage.negatives.band import AbsoluteRing as AbsoluteRing
 from vantage.negatives.band import Amount as Amount
 from vantage.negatives.band import Ball as Ball
@@ -27,4 +28,4 @@ from vantage.negatives.sample import DrawResult as DrawResult
 from vantage.negatives.sample import Sample as Sample
 from vantage.negatives.subset import Subset as Subset
 
-__all__ = [name for name, part in globals().items() if getattr(part, "__module__", "").startswith(f"{__name__}.")]  # pyright: ignore
+__all__ = make_public(globals())  # pyright: ignore

@@ -4,6 +4,7 @@ To add a kind, write one frozen dataclass in a file of its own, one line below, 
 `tests/positives/test_positives.py`.
 """
 
+from vantage.composition.public import make_public
 from vantage.positives.mates import ClusterMate as ClusterMate
 from vantage.positives.mates import ClusterMates as ClusterMates
 from vantage.positives.mates import NearMates as NearMates
@@ -14,4 +15,4 @@ from vantage.positives.views import FixedViews as FixedViews
 from vantage.positives.views import OtherViews as OtherViews
 from vantage.positives.views import Remembered as Remembered
 
-__all__ = [name for name, part in globals().items() if getattr(part, "__module__", "").startswith(f"{__name__}.")]  # pyright: ignore
+__all__ = make_public(globals())  # pyright: ignore

@@ -1,6 +1,7 @@
 """Every recipe that is a method of its own, one line each, in the order of `vantage recipes`."""
 # isort: skip_file
 
+from vantage.composition.public import make_public
 from vantage.recipes.simclr import simclr as simclr
 from vantage.recipes.debiased import debiased as debiased
 from vantage.recipes.hcl import hcl as hcl
@@ -35,4 +36,4 @@ from vantage.recipes.combinations import interclr_ring as interclr_ring
 from vantage.recipes.combinations import jcl_interclr as jcl_interclr
 from vantage.recipes.combinations import everything as everything
 
-__all__ = [name for name, part in globals().items() if getattr(part, "__module__", "").startswith("vantage.recipes.")]  # pyright: ignore
+__all__ = make_public(globals())  # pyright: ignore

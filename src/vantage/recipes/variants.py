@@ -1,6 +1,7 @@
 """Other settings that were published, one line each, in the order of `vantage recipes`."""
 # isort: skip_file
 
+from vantage.composition.public import make_public
 from vantage.recipes.simclr import simclr_1000 as simclr_1000
 from vantage.recipes.instance_discrimination import (
     instance_discrimination_pycontrast as instance_discrimination_pycontrast,
@@ -35,4 +36,4 @@ from vantage.recipes.ring import ring_ir_neighbors as ring_ir_neighbors
 from vantage.recipes.ring import ring_ir_released as ring_ir_released
 from vantage.recipes.ring import ring_moco_decoupled as ring_moco_decoupled
 
-__all__ = [name for name, part in globals().items() if getattr(part, "__module__", "").startswith("vantage.recipes.")]  # pyright: ignore
+__all__ = make_public(globals())  # pyright: ignore

@@ -12,8 +12,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vantage.measures import layout
-from vantage.storage.arrays import open_rows
 from vantage.storage.cache import hash_of, try_write
+from vantage.storage.rows_file import open_rows
 
 __all__ = ["stored_places"]
 

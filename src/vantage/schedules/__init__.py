@@ -6,6 +6,7 @@ fits a data set of any size. Both are frozen values without state: resuming at s
 schedules depend on how training went; their state is saved with that of the run.
 """
 
+from vantage.composition.public import make_public
 from vantage.schedules.adaptive import Adaptive as Adaptive
 from vantage.schedules.adaptive import AdaptiveState as AdaptiveState
 from vantage.schedules.adaptive import FollowsAccuracy as FollowsAccuracy
@@ -24,4 +25,4 @@ from vantage.schedules.rates import CosineByStep as CosineByStep
 from vantage.schedules.rates import LearningRate as LearningRate
 from vantage.schedules.rates import StepDecay as StepDecay
 
-__all__ = [name for name, part in globals().items() if getattr(part, "__module__", "").startswith(f"{__name__}.")]  # pyright: ignore
+__all__ = make_public(globals())  # pyright: ignore

@@ -7,13 +7,11 @@ n: rows   b: rows of one request   row: axes of one row
 """
 
 import contextlib
-import errno
 import fcntl
 import io
 import json
 import math
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -25,12 +23,12 @@ import torch
 from jaxtyping import Int, Shaped
 from torch import Tensor
 
-from vantage.errors import DataError
 from vantage.storage.cache import read_json
+from vantage.storage.cache_size import leave_half, make_room
 from vantage.storage.files import atomic_file
-from vantage.storage.quiet import quiet_headers
+from vantage.storage.rows_file import RowsFile, open_rows
 
-__all__ = ["Rows", "RowsFile", "draft_of", "fill", "finish", "forget_note", "cached_rows", "cache_rows", "open_rows"]
+__all__ = ["Rows", "draft_of", "fill", "finish", "forget_note", "cached_rows", "cache_rows"]
 
 Rows = Callable[[Int[Tensor, "b"]], Shaped[Tensor, "b *row"]]
 """Returns the rows with these numbers, counted from 0. All have one shape and are on the CPU."""
@@ -40,59 +38,6 @@ AT_ONCE = 64
 
 _SAFE_SECONDS = 5.0
 """Seconds between two notes of what is safe on disk."""
-
-
-class RowsFile:
-    """Rows in a complete file. They are read, not memory-mapped, since mapped pages would count as memory in use."""
-
-    def __init__(self, path: Path, count: int) -> None:
-        """Raises `ValueError` for anything but a complete array of this many rows, `OSError` if there is no file."""
-        with path.open("rb") as file:
-            if np.lib.format.read_magic(file) != (1, 0):
-                raise ValueError("another version")
-            shape, fortran, self.dtype = np.lib.format.read_array_header_1_0(file)
-            self.path, self.row, self.start = path, shape[1:], file.tell()
-            self.row_bytes = math.prod(self.row) * self.dtype.itemsize
-            self.count, self.bytes = count, count * self.row_bytes
-            complete = self.start + self.bytes == os.fstat(file.fileno()).st_size
-        if fortran or self.dtype.hasobject or shape[:1] != (count,) or not complete:
-            raise ValueError("other rows")
-
-    def __call__(self, numbers: Int[Tensor, "b"]) -> Shaped[Tensor, "b *row"]:
-        """The rows with these numbers."""
-        rows = np.empty((len(numbers), self.row_bytes), np.uint8)
-        try:
-            with self.path.open("rb") as file:
-                for number, row in zip(numbers.tolist(), rows, strict=True):
-                    file.seek(self.start + number * self.row_bytes)
-                    if file.readinto(row.data) != self.row_bytes:
-                        raise OSError("it was cut short")
-        except OSError as problem:
-            words = f"{self.path} changed while it was in use ({problem.strerror or problem})"
-            raise DataError(f"{words}: run the same again to make it anew") from problem
-        return torch.from_numpy(rows.view(self.dtype).reshape(len(rows), *self.row))
-
-    def part(self, first: int, count: int) -> Shaped[Tensor, "_ *row"]:
-        """`count` consecutive rows, from number `first` on."""
-        size = count * math.prod(self.row)
-        rows = np.fromfile(self.path, self.dtype, size, offset=self.start + first * self.row_bytes)
-        return torch.from_numpy(rows.reshape(count, *self.row))
-
-    def memory_map(self) -> Shaped[Tensor, "n *row"]:
-        """All rows, memory-mapped: the system reads them when they are used and drops them when memory is short.
-        Writing to them does not change the file."""
-        if not self.bytes:
-            return self.part(0, self.count)
-        return torch.from_numpy(np.memmap(self.path, self.dtype, "c", self.start, (self.count, *self.row)))
-
-
-def open_rows(path: Path, count: int) -> RowsFile | None:
-    """Rows kept earlier, or None if there are none or they are damaged, so that they are made again."""
-    try:
-        with quiet_headers():
-            return RowsFile(path, count)
-    except Exception:  # NumPy's reader of headers fails with many kinds of error
-        return None
 
 
 def cached_rows(
@@ -165,8 +110,9 @@ def fill(
     with _exclusive(draft) as file:
         count, last = _safe_rows(draft, facts, len(header), row_bytes), time.monotonic()
         try:
-            if sparing and 2 * row_bytes * (shape[0] - count) > shutil.disk_usage(draft.parent).free:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            if sparing:
+                leave_half(draft, row_bytes * (shape[0] - count))
+                make_room(draft, len(header) + row_bytes * shape[0])
             file.write(header)
             file.truncate(file.seek(len(header) + count * row_bytes))  # rows after the last note may be incomplete
             for rows in batches(count):

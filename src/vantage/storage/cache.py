@@ -1,6 +1,7 @@
 """The cache: everything in it can be made again, so losing it costs time and nothing else.
 
 The folder is `$VANTAGE_CACHE`, else `$XDG_CACHE_HOME/vantage`, else `~/.cache/vantage`. It may be deleted at any time.
+`cache_size` keeps it below a bound.
 """
 
 import hashlib
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from vantage.errors import UserError
+from vantage.storage.cache_size import given_bound
 from vantage.storage.files import atomic_file
 from vantage.storage.strangers import check_file
 
@@ -18,7 +20,9 @@ __all__ = ["cache_folder", "digest", "hash_of", "read_cached", "read_json", "try
 
 
 def cache_folder() -> Path:
-    """The cache's folder, which need not exist yet."""
+    """The cache's folder, which need not exist yet. Raises `UserError`, before any work, if `VANTAGE_CACHE_SIZE` is no
+    size."""
+    given_bound()
     if path := os.environ.get("VANTAGE_CACHE"):
         return Path(path)
     root = os.environ.get("XDG_CACHE_HOME")

@@ -13,6 +13,10 @@ from vantage.storage.files import append, not_written, write_text
 __all__ = ["Metrics", "last_numbers", "read_metrics"]
 
 
+_EARLIER = {"rate": "learning_rate"}
+"""Names of numbers in the rows of earlier versions, with their present names."""
+
+
 class Metrics:
     """`metrics.jsonl`, a line for each epoch, and the same numbers as TensorBoard events."""
 
@@ -52,7 +56,7 @@ def read_metrics(folder: Path) -> list[dict[str, Any]]:
         except (ValueError, RecursionError):
             break
         if _is_row(row):  # lines of other programs are left out
-            rows.append(row)
+            rows.append({_EARLIER.get(name, name): value for name, value in row.items()})
     return rows
 
 

@@ -13,6 +13,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from vantage.storage.cache import try_write
+from vantage.storage.cache_size import in_use, make_room
 
 __all__ = ["MINUTES", "State", "StateFile", "below", "restore", "tensors_of"]
 
@@ -62,14 +63,16 @@ class StateFile:
     def write(self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
         """Replace the kept state."""
         plain = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
-        try_write(self.file, save(plain, {"facts": json.dumps(facts)}))
+        content = save(plain, {"facts": json.dumps(facts)})
+        make_room(self.file, len(content))
+        try_write(self.file, content)
         self._last = time.monotonic()
 
     def read(self, *needed: str) -> State | None:
         """The kept state; None if there is none, it is damaged, or it lacks a needed fact: `epochs`, a whole number, or
         `losses`, a list of numbers."""
         try:
-            with safe_open(self.file, "pt") as file:
+            with in_use(self.file), safe_open(self.file, "pt") as file:
                 facts = json.loads((file.metadata() or {})["facts"])
                 if all(_FITS[name](facts[name]) for name in needed):
                     return State({name: file.get_tensor(name) for name in file.keys()}, facts)  # noqa: SIM118

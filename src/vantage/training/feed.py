@@ -5,13 +5,12 @@ b: images of a batch on this process
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vantage.data import Batch, ResidentImages, Source, StreamedImages, cache_folder
+from vantage.data import Batch, BatchOrder, ResidentImages, Source, StreamedImages, cache_folder
 from vantage.data.resident import Decoded
 from vantage.errors import DataError
 from vantage.machine.allocator import memory_of
@@ -76,45 +75,39 @@ def open_feed(
     progress: Callable[[int, int], None] | None = None,
 ) -> Feed:
     """The batches of a run on one of its processes."""
-    share = (rank, world_size, run.accumulate)
-    return feed_of(run.views, run.data, run.batch_size, run.seed, source, device, share, progress)
+    order = BatchOrder(run.batch_size, run.seed, rank, world_size, run.accumulate, run.data.shuffle_window)
+    return feed_of(run.views, run.data, order, source, device, progress)
 
 
 def feed_of(
     views: ViewMaker,
     data: Data,
-    batch_size: int,
-    seed: int,
+    order: BatchOrder,
     source: Source,
     device: torch.device,
-    share: tuple[int, int, int] = (0, 1, 1),
     progress: Callable[[int, int], None] | None = None,
 ) -> Feed:
     """Batches of views. Small sets of one image size are kept on the device, others streamed (`Data.resident_bytes`),
     unless squares of them are to be kept (`Data.resident_side`).
 
-    `share` holds the number of this process, the number of processes, and the number of accumulated parts of a batch.
     `progress` gets (images done, images in all) while images are decoded into memory.
     """
-    rank, world_size, accumulate = share
-    settings = {"rank": rank, "world_size": world_size, "accumulate": accumulate, "shuffle_window": data.shuffle_window}
     side, one_size = (data.resident_side, True) if data.resident_side else usual_size(source)
     budget = resident_budget(data, str(device))
     if true_on_all(one_size and len(source) * 3 * side * side <= budget):  # memory may differ between machines
-        resident = partial(ResidentImages, source, batch_size, seed, **settings, device=device, progress=progress)
         try:
-            size, num_workers = data.resident_side or None, max(1, data.num_workers)
-            images = resident(size=size, budget=budget, num_workers=num_workers, cache=cache_folder())
+            images = ResidentImages(
+                source,
+                order,
+                size=data.resident_side or None,
+                budget=budget,
+                device=device,
+                num_workers=max(1, data.num_workers),
+                cache=cache_folder(),
+                progress=progress,
+            )
             return Feed(images, views)
         except DataError:
             pass  # an image of another size, or more bytes than expected from the short side: stream
-    stream = StreamedImages(
-        source,
-        views,
-        batch_size,
-        seed,
-        num_workers=data.num_workers,
-        on_bad_image=data.on_bad_image,
-        **settings,
-    )
+    stream = StreamedImages(source, views, order, num_workers=data.num_workers, on_bad_image=data.on_bad_image)
     return Feed(stream, views)

@@ -12,6 +12,7 @@ from torch import Tensor
 from vantage import draws
 from vantage.data import Source, SourceSubset, check_source, labels_of, open_source, readable, scan
 from vantage.data.sources.listing import unread_words
+from vantage.data.sources.names import doubtful_class
 from vantage.data.splits import hold_out_mask
 from vantage.errors import DataError, UnreadableImage, UserError
 from vantage.training.run import Data
@@ -52,6 +53,8 @@ def open_images(
     line = result.summary()
     if words := unread_words(getattr(whole, "unread", {})):
         line += f"; {words} left out, as this format is not read: convert to JPEG"
+    if name := doubtful_class(whole.classes):
+        line += f"; {name!r} counts as a class: put images without one directly into the top folder"
     return part, line if part is usable else f"{line}; {len(part):,} of them are trained on"
 
 

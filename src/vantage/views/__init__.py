@@ -1,5 +1,6 @@
 """How views are made: batched operations on the device, with parameters per image, and the recipes of the papers."""
 
+from vantage.composition.public import make_public
 from vantage.views.augmentation import Augmentation as Augmentation
 from vantage.views.augmentation import ViewMaker as ViewMaker
 from vantage.views.augmentation import Views as Views
@@ -76,5 +77,4 @@ from vantage.views.recipes import pycontrast_a_views as pycontrast_a_views
 from vantage.views.recipes import simclr_views as simclr_views
 from vantage.views.resizing import ProgressiveResizing as ProgressiveResizing
 
-__all__ = ["CHANGES", "SHAPE_CHANGES"]
-__all__ += [name for name, part in globals().items() if getattr(part, "__module__", "").startswith(f"{__name__}.")]  # pyright: ignore
+__all__ = ["CHANGES", "SHAPE_CHANGES", *make_public(globals())]  # pyright: ignore

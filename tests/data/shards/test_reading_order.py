@@ -11,7 +11,7 @@ from tar_shards import COUNTS, write_shards
 
 from vantage.composition.fields import differences
 from vantage.data import Shards, Source, SourceSubset, StreamedImages, open_source
-from vantage.data.order import EpochOrder, epoch_order
+from vantage.data.order import BatchOrder, EpochOrder, epoch_order
 from vantage.draws import Purpose, mix
 from vantage.errors import UserError
 from vantage.recipes import moco_v2
@@ -73,9 +73,7 @@ class Whole:
 def test_batches_of_windows_join_over_processes_and_resume_anywhere(source: Source, workers: int) -> None:
 
     def numbers(rank: int, world: int, start: int) -> list[list[int]]:
-        stream = StreamedImages(
-            source, Whole(), 4, 3, rank=rank, world_size=world, num_workers=workers, shuffle_window=8
-        )
+        stream = StreamedImages(source, Whole(), BatchOrder(4, 3, rank, world, window=8), num_workers=workers)
         return [batch.image.tolist() for batch in stream.batches(1, start)]
 
     whole = numbers(0, 1, 0)

@@ -75,7 +75,7 @@ def test_the_command_line_evaluates_and_records_a_run(
     assert list(outcome["measures"]) == ["AP", "AP50", "AP75"] and outcome["details"]["training images left out"] == 1
     assert (outcome["train_images"], outcome["test_images"], len(outcome["details"]["losses"])) == (5, 3, 2)
     details = outcome["details"]
-    assert (details["shorter sides in training"], details["rising steps"], details["falls"]) == ([32], 0, [1, 2])
+    assert (details["shorter sides in training"], details["rising steps"], details["milestones"]) == ([32], 0, [1, 2])
     assert not list((tmp_path / "cache").rglob("detectors/*"))
 
 

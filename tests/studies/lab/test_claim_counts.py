@@ -4,14 +4,25 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from vantage.studies.lab import ENTRIES, page
+from vantage.studies.lab.entry import Reason
+from vantage.studies.lab.judging.contrasts import ContrastResult
 from vantage.studies.lab.levels import LEVELS
 from vantage.studies.lab.page.counts import LevelResults, count_table, entry_table
+from vantage.studies.lab.page.verdict_tables import verdict_tables
 from vantage.studies.lab.verdicts import ClaimVerdict
 
 RESULTS = "benchmarks/results/claims"
 CLAIM = replace(ENTRIES[0].claims[0], part_of="", stand_in=False, place="§1")
 ENTRY = replace(ENTRIES[0], claims=())
+
+
+@pytest.fixture(scope="module")
+def text(repository: Path) -> str:
+    """The page of the published results."""
+    return page(ENTRIES, repository / RESULTS)
 
 
 def ruling(verdict: str, place: str = "§1", stand_in: bool = False, part_of: str = "") -> ClaimVerdict:
@@ -57,28 +68,52 @@ def test_the_papers_claims_and_ours_are_counted_apart() -> None:
     assert overview["two cores"] == "3 supported, 2 refuted, 1 undecided, 1 void, 1 not asked"
 
 
-def test_every_claim_is_counted_once(repository: Path) -> None:
-    text = page(ENTRIES, repository / RESULTS)
+def test_every_claim_is_counted_once(text: str) -> None:
     (row,) = re.findall(r"^\| all, two cores(.*)\|$", text, re.MULTILINE)
     counts = [int(cell) for cell in row.split("|")[1:]]
     assert sum(counts[:-1]) == sum(len(entry.claims) for entry in ENTRIES)
 
 
-def test_the_page_leads_to_every_entry(repository: Path) -> None:
-    text = page(ENTRIES, repository / RESULTS)
-    overview = text.partition("\n## ")[0]
+def test_the_page_leads_to_every_entry(text: str) -> None:
+    overview = text.partition("\n## JCL\n")[0]
     for entry in ENTRIES:
         assert f"[{entry.name}](#{entry.name})" in overview and f"\n### {entry.name}\n" in text
 
 
-def test_a_section_gives_a_reason_once(repository: Path) -> None:
-    for section in page(ENTRIES, repository / RESULTS).split("\n### ")[1:]:
+def test_claims_of_the_papers_are_listed_once() -> None:
+    test = ContrastResult("a − b", 6, 1.234, 0.911, 1.557, 0.01, 0.03, "supported")
+    reasons = (Reason("few images"), None), (Reason("a bug", ruled_out=True), None)
+    rulings = (
+        replace(ruling("supported"), results=(test,)),
+        replace(ruling("refuted"), results=(test,), reasons=reasons),
+        ruling("supported", "ours"),
+        ruling("refuted", part_of="claim 1"),
+        replace(ruling("undecided"), results=(test,), reason="few seeds"),
+    )
+    level = LEVELS[0]
+    text = verdict_tables((ENTRY,), {ENTRY.name: (LevelResults(level, ENTRY, {}, rulings),)}, level)
+    supported, refuted, undecided = (part.strip().splitlines()[4:] for part in text.split("### ")[1:])
+    assert supported == [
+        f"| [jcl-table-1](#jcl-table-1) | {CLAIM.text} (§1) | no numbers | a − b: +1.23 [+0.91, +1.56] |  |"
+    ]
+    assert len(refuted) == 1 and refuted[0].endswith("| few images; not a bug |")
+    assert len(undecided) == 1 and undecided[0].endswith("| few seeds |")
+
+
+def test_as_many_claims_are_listed_as_counted(text: str) -> None:
+    for place, verdict in enumerate(("Supported", "Refuted", "Undecided")):
+        (rows,) = re.findall(rf"^### {verdict} on two cores\n\n((?:\|.*\n)+)", text, re.MULTILINE)
+        (counts,) = re.findall(r"^\| all, two cores(.*)$", text, re.MULTILINE)
+        assert len(rows.splitlines()) - 2 == int(counts.split("|")[1 + 2 * place])
+
+
+def test_a_section_gives_a_reason_once(text: str) -> None:
+    for section in text.split("\n### ")[1:]:
         reasons = [part for part in re.split("; | \\| ", section) if part.startswith(("why: ", "ruled out: "))]
         assert len(set(reasons)) == len(reasons), section.partition("\n")[0]
 
 
-def test_the_readme_has_the_numbers_of_the_page(repository: Path) -> None:
-    text = page(ENTRIES, repository / RESULTS)
+def test_the_readme_has_the_numbers_of_the_page(text: str, repository: Path) -> None:
     rows = re.findall(r"^\| (\w+), two cores +\| (\d+) +\| \d+ +\| (\d+) +\| \d+ +\| (\d+) ", text, re.MULTILINE)
     lines = ["| " + " | ".join(row) + " |" for row in rows if row[0] not in ("Ours", "all")]
     assert len(lines) == 4 and "\n".join(lines) in (repository / "README.md").read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ from vantage.studies.lab import ENTRIES, LEVELS, Cell, Claim, Entry, Gate, Reaso
 from vantage.studies.lab.entry import paper
 from vantage.studies.lab.judging.predicates import Beats, Close
 from vantage.studies.lab.making.results import PUBLISHED_RESULTS
-from vantage.studies.lab.page.claim_words import verdict_in_words
+from vantage.studies.lab.page.claim_words import ours_in_words, verdict_in_words
 from vantage.studies.lab.verdicts import Numbers, numbers_of
 
 GATE = Gate("base", ("raw",), "kNN")
@@ -95,6 +95,19 @@ def test_what_has_no_t_test_is_shown_without_one() -> None:
     assert verdict_in_words(first).startswith("undecided: ours − theirs: +0, equal in all seeds, n 5 (kNN")
     alone = judge_claims(ENTRY, numbers(8.0, 5.0, seeds=1))[0]
     assert "n 1 (kNN); the gate (base above raw) has 1 of at least 5 pairs" in verdict_in_words(alone)
+
+
+def test_numbers_have_the_decimals_of_their_interval() -> None:
+    one = judge_claims(ENTRY, numbers(8.0, 5.0))[0]
+    words = []
+    for mean, half, p in ((-0.0867, 0.1433, 0.0004), (1234.5, 310.0, 0.25), (3e-7, 4e-8, 1.0)):
+        test = replace(one.results[0], mean=mean, low=mean - half, high=mean + half, p=p, flips=0.5)
+        words.append(ours_in_words(replace(one, results=(test,))).removeprefix("ours − theirs: "))
+    assert words == [
+        "-0.09 [-0.23, +0.06], n 6, p < 0.001, flips 0.5 (kNN)",
+        "+1,234 [+924, +1,544], n 6, p 0.25, flips 0.5 (kNN)",
+        "+3.0e-07 [+2.6e-07, +3.4e-07], n 6, p 1, flips 0.5 (kNN)",
+    ]
 
 
 def test_four_seeds_decide_nothing() -> None:

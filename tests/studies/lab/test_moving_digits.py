@@ -39,3 +39,10 @@ def test_a_cell_has_the_numbers_of_the_table(tmp_path: Path) -> None:
         measures = results[f"{name}, seed 1"].measures
         assert list(numbers.values()) == pytest.approx(list(measures.values()), abs=1e-4), name
     assert set(replace(SMALL, row=CHANCE).measure_on(0, splits, work)) == {"digit", "background", "pixels"}
+
+
+@pytest.mark.parametrize(("steps", "epochs"), [(400, 1), (1_600, 2), (937, 1), (938, 2), (4_000, 5)])
+def test_steps_beyond_one_pass_over_the_digits_are_trained(steps: int, epochs: int) -> None:
+    """An epoch has a clip for each digit; more steps than that were silently left out."""
+    course = MovingDigits("digit", steps=steps).course(60_000)
+    assert course.epochs == epochs and course.steps(60_000) == steps

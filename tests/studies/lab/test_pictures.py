@@ -10,9 +10,11 @@ from vantage.errors import UserError
 from vantage.measures.significance import interval
 from vantage.studies.lab import ENTRIES, Cell, Claim, Entry, Gate
 from vantage.studies.lab.entry import paper
+from vantage.studies.lab.judging.contrasts import ContrastResult
 from vantage.studies.lab.page.annotations import in_two_lines
 from vantage.studies.lab.page.figure import arrange, draw, figure_of, in_words
-from vantage.studies.lab.page.page import PICTURES, picture_boxes
+from vantage.studies.lab.page.overview import Effect, overview_figure, overview_in_words
+from vantage.studies.lab.page.page import PICTURES, overview_of, picture_boxes
 from vantage.studies.lab.page.points import PAPER, Box, boxes
 from vantage.studies.lab.panel import Panel
 from vantage.studies.lab.verdicts import Numbers
@@ -47,6 +49,19 @@ LEVELS = [("two cores", NUMBERS), ("one GPU", {})]
 
 def comparison_boxes() -> tuple[Box, ...]:
     return boxes(ENTRY, LEVELS)
+
+
+def test_the_picture_of_all_papers_has_a_row_for_each_claim() -> None:
+    """Under the name of its paper, at its difference, in the color of its verdict."""
+    test = ContrastResult("a − b", 6, 1.5, 1.0, 2.5, 0.01, 0.03, "supported")
+    shown = [Effect("A", "a is best", test, "supported"), Effect("B", "b is best", test, "refuted")]
+    axis = overview_figure(shown).axes[0]
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["A", "a is best", "B", "b is best"]
+    marks = [container for container in axis.containers if len(container) == 3]
+    assert [mark[0].get_xydata().tolist() for mark in marks] == [[[1.5, 1.0]], [[1.5, 3.0]]]
+    assert [mark[2][0].get_segments()[0][:, 0].tolist() for mark in marks] == [[1.0, 2.5]] * 2
+    assert marks[0][0].get_color() != marks[1][0].get_color()
+    assert overview_in_words(shown[:1]) == "A: a is best: supported, +1.50 [+1.00, +2.50]."
 
 
 def test_a_picture_has_the_points_of_the_results_and_of_the_paper() -> None:
@@ -151,6 +166,8 @@ def test_the_page_links_every_picture_that_exists_and_each_shows_the_results(rep
     links = re.findall(r"\]\(([^)]+\.svg)\)", (pages / "claims.md").read_text())
     files = {str(path.relative_to(pages)) for path in (pages / PICTURES).iterdir()}
     assert links and len(set(links)) == len(links) and set(links) == files
+    shown = overview_of(ENTRIES, results)
+    assert description((pages / PICTURES / "overview.svg").read_bytes()) == overview_in_words(shown)
     for entry in ENTRIES:
         if points := picture_boxes(entry, results):
             content = (pages / PICTURES / f"{entry.name}.svg").read_bytes()

@@ -123,7 +123,7 @@ def test_other_settings_or_images_are_refused_on_the_same_folder(path, tmp_path)
 
 @by_turns
 def test_a_loss_that_is_not_finite_ends_the_course_at_the_last_finite_state(updates, path, tmp_path) -> None:
-    settings = small(unsupervised, path, updates=updates, rates=Rates(generator=1e4), epochs=20)
+    settings = small(unsupervised, path, updates=updates, learning_rates=Rates(generator=1e4), epochs=20)
     with pytest.raises(UserError, match="stopped at step .* Lower the rates, or bound the flow"):
         learn(replace(settings, flow=Flow(RealNVP(4, 2), 6)), tmp_path)
     state = torch.cat([value.flatten() for value in _state(tmp_path / "last.safetensors").values()])

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 from toy_learning import CLASSES, channels, classifiers, critics, labeled, learning, off_the_start
 
+from vantage.composition.assignments import assign
 from vantage.composition.codec import decode, encode
 from vantage.encoders import Convolutions
 from vantage.errors import UserError
@@ -144,8 +145,15 @@ def test_the_flow_goes_down_the_gradient_that_the_critics_go_up(updates) -> None
         assert_close(parameter.detach(), new, rtol=0, atol=1e-14)
 
 
+def test_the_learning_rates_are_set_by_their_path_and_the_earlier_name_has_a_hint() -> None:
+    settings = assign(unsupervised(32), ["learning_rates.generator=1e-4"])
+    assert settings.learning_rates == Rates(generator=1e-4)
+    with pytest.raises(UserError, match="no field 'rates.generator'; did you mean learning_rates.generator"):
+        assign(settings, ["rates.generator=1e-4"])
+
+
 def test_rates_reach_the_right_players() -> None:
-    game = Game(learning(critics(), classifiers(), rates=SWAPPED), CLASSES)
+    game = Game(learning(critics(), classifiers(), learning_rates=SWAPPED), CLASSES)
     assert [group["lr"] for group in game.descent.param_groups] == [6e-4, 2e-4]
     assert game.ascent is not None and [group["lr"] for group in game.ascent.param_groups] == [2e-4]
     assert all(group["betas"] == (0.5, 0.999) for group in game.descent.param_groups)
@@ -200,7 +208,7 @@ def test_26_a_linear_flow_lowers_the_information_that_gaussian_channels_share(up
     root = torch.tensor([[1.0, 0.0, 0.0], [0.9, 0.5, 0.0], [-0.6, 0.3, 0.6]])
     covariance = root @ root.T
     chance = torch.Generator().manual_seed(0)
-    settings = learning(critics(1, 24, 8), updates=updates, rates=Rates(generator=1e-2, critics=2e-2))
+    settings = learning(critics(1, 24, 8), updates=updates, learning_rates=Rates(generator=1e-2, critics=2e-2))
     game = Game(replace(settings, flow=Flow(Shear(), 3)), 0)
 
     def information() -> float:

@@ -132,7 +132,7 @@ def pretrain(words: list[str], console: Console) -> int:
     note_statistics(recipe, run, console)
     console.notes("run", _summary(run, len(source)))
     show_expected_time(run, source, console)
-    return _train(run, out, options.init or None, console)
+    return _train(run, out, options, console)
 
 
 def _summary(run: "Run", images: int) -> list[tuple[str, str]]:
@@ -177,7 +177,7 @@ def _train_planned(
         before = set_early(run_at(size), early)
         choices = {*plan_options.changes(run), *_named_part_paths(run, options)}
         show_differences(before, before, before, run, choices, console, f"planned for {in_minutes(minutes)}")
-    return _train(run, out, options.init or None, console)
+    return _train(run, out, options, console)
 
 
 def _settings(options: PretrainOptions, devices: DeviceOptions, loading: LoadingOptions) -> list[str]:
@@ -218,14 +218,15 @@ def _free_folder(recipe: str) -> Path:
     return check_folder(next(folder for folder in names if not folder.exists()))
 
 
-def _train(run: "Run", out: Path, init: str | None, console: Console) -> int:
+def _train(run: "Run", out: Path, options: PretrainOptions, console: Console) -> int:
     from vantage.training.loop import train
 
-    return report_end(train(run, out, console.progress(), init=init), run, console)
+    return report_end(train(run, out, console.progress(), init=options.init or None), run, console, options.recipe)
 
 
-def report_end(outcome: "TrainingOutcome", run: "Run", console: Console) -> int:
-    """Print how training ended and, for a planned run, whether it helped; returns the exit status."""
+def report_end(outcome: "TrainingOutcome", run: "Run", console: Console, recipe: str) -> int:
+    """Print how training ended and, for a planned run, whether it helped; returns the exit status. `recipe` is the one
+    that the command which started the run named, if any."""
     if not outcome.finished:
         console.note(f"stopped at step {outcome.step:,}; continue with: {console.command('resume', outcome.folder)}")
         return INTERRUPTED
@@ -235,5 +236,5 @@ def report_end(outcome: "TrainingOutcome", run: "Run", console: Console) -> int:
     processes.leave()  # only the first process continues
     console.note(f"finished after {outcome.step:,} steps{'' if run.monitoring.minutes else hint}")
     if run.monitoring.minutes:
-        show_worth(run, outcome.folder, console)
+        show_worth(run, outcome.folder, console, recipe)
     return 0

@@ -129,8 +129,8 @@ def show_expected_time(run: "Run", source: "Source", console: Console) -> None:
         console.note("for less, --minutes 30 plans network, size of views and epochs for that time")
 
 
-def show_worth(run: "Run", folder: Path, console: Console) -> None:
-    """Note whether a planned run helped, and what to do next."""
+def show_worth(run: "Run", folder: Path, console: Console, recipe: str) -> None:
+    """Note whether a planned run helped, and what to do next; `recipe` is the one that was named, if any."""
     if console.silent:
         return
     from vantage.encoding import Work
@@ -146,7 +146,7 @@ def show_worth(run: "Run", folder: Path, console: Console) -> None:
     for line in judgment.lines:
         console.note(line)
     minutes = 10 * _whole_minutes(run.monitoring.minutes)
-    longer = console.command("pretrain", *images, "--minutes", minutes)
+    longer = console.command("pretrain", *filter(None, [recipe]), *images, "--minutes", minutes)
     use = (
         console.command("embed", folder, *images, "--out", "features.parquet"),
         console.command("export", folder, "--to", "safetensors"),

@@ -51,7 +51,7 @@ class LearnOptions(ViewOptions):
     """Scaling of the flow's output before the critics: unchanged, or by-statistics, its mean and standard deviation."""
 
     set: Repeated = ()
-    """Any other field, such as --set rates.flow=1e-4. May be repeated."""
+    """Any other field, such as --set learning_rates.generator=1e-4. May be repeated."""
 
 
 def learn(words: list[str], console: Console) -> int:

@@ -1,9 +1,13 @@
 """Many file names in little memory, and the classes given by their folders."""
 
 import os
+import re
 from collections.abc import Iterable
 
 import numpy as np
+
+_WITHOUT_LABELS = {"nolabel", "nolabels", "unlabeled", "unlabelled", "unsup", "unsupervised"}
+"""Names of folders for images without a class, in lower case and letters only."""
 
 
 class Names:
@@ -36,6 +40,11 @@ def text_of(name: str) -> str:
 def parent(name: str) -> str:
     """The folders before the last slash; "" for a name at the top."""
     return name.rpartition("/")[0]
+
+
+def doubtful_class(classes: Iterable[str]) -> str:
+    """The first class whose name says that its images have none, such as `unlabeled`; "" if there is none."""
+    return next((name for name in classes if re.sub("[^a-z]", "", str(name).lower()) in _WITHOUT_LABELS), "")
 
 
 def classes_from(names: Iterable[str]) -> tuple[tuple[str, ...], "np.ndarray"]:

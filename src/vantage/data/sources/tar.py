@@ -16,6 +16,7 @@ import os
 import shutil
 import tarfile
 import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -30,6 +31,7 @@ from vantage.data.sources.shards.members import Content, check_end
 from vantage.data.sources.source import read_some, stamp_of_files
 from vantage.errors import DataError, UnreadableImage
 from vantage.storage.cache import hash_of, read_cached, try_write_json
+from vantage.storage.cache_size import in_use, make_room
 from vantage.storage.files import atomic_file
 
 _VERSION = 2
@@ -41,10 +43,12 @@ class Tar:
     """The images of a tar, or of one folder in it; if they lie in several folders, each folder is a class."""
 
     def __init__(self, path: Path, cache: Path, part: str = "", max_pixels: int = MAX_PIXELS) -> None:
-        self.path = _plain(path, cache)
-        self.max_pixels = max_pixels
-        self._stamp = FileStamp.now(self.path)
-        names, offsets, sizes, self.other_files = _index(self.path, path, cache)
+        self.path, self._cache, self.max_pixels = path, cache, max_pixels
+        self._file: IO[bytes] | None = None
+        file = self._open()
+        is_copy = not os.path.samestat(os.fstat(file.fileno()), os.stat(path))
+        self._stamp = None if is_copy else FileStamp.now(path)  # nobody changes a copy in the cache
+        names, offsets, sizes, self.other_files = _index(file, path, cache)
         members = numbers_in_folder(names, part, str(path)) if part else range(len(names))
         order = sorted(members, key=lambda number: (parent(names[number]), names[number]))
         if not order:
@@ -56,18 +60,22 @@ class Tar:
         self._names = Names(image_names)
         self._offsets = np.array(offsets, dtype=np.int64)[order]
         self._sizes = np.array(sizes, dtype=np.int64)[order]
-        self._descriptor: int | None = None
 
     def __len__(self) -> int:
         return len(self._names)
 
     def __getstate__(self) -> dict[str, Any]:
         """The state without the open tar: another process opens its own."""
-        return self.__dict__ | {"_descriptor": None}
+        return self.__dict__ | {"_file": None}
 
     def __del__(self) -> None:
-        if getattr(self, "_descriptor", None) is not None:
-            os.close(self._descriptor)  # pyright: ignore[reportArgumentType]
+        if file := getattr(self, "_file", None):
+            file.close()
+
+    def _open(self) -> IO[bytes]:
+        """The tar, or its decompressed copy in the cache, which stays there as long as it is open."""
+        file = self._file = self._file or _plain(self.path, self._cache)
+        return file
 
     def image(self, number: int) -> UInt8[Tensor, "3 h w"]:
         """One image as RGB; raises `UnreadableImage`."""
@@ -76,12 +84,12 @@ class Tar:
     def file_bytes(self, number: int) -> bytes:
         """The bytes of one member; raises `UnreadableImage` if the tar cannot be read there, `DataError` if it is not
         the file that was indexed."""
-        self._stamp.check()
+        if self._stamp is not None:
+            self._stamp.check()
         try:
-            if self._descriptor is None:
-                self._descriptor = os.open(self.path, os.O_RDONLY)
+            file = self._open()
             # Read at an offset, without moving the position: threads and forked workers may share the descriptor.
-            return os.pread(self._descriptor, int(self._sizes[number]), int(self._offsets[number]))
+            return os.pread(file.fileno(), int(self._sizes[number]), int(self._offsets[number]))
         except OSError as error:
             raise UnreadableImage(self.name(number), error.strerror or str(error)) from error
 
@@ -130,25 +138,27 @@ def _key(path: Path) -> str:
     return hashlib.blake2b(facts.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
 
 
-def _plain(path: Path, cache: Path) -> Path:
-    """The tar itself, or its decompressed copy in the cache."""
+def _plain(path: Path, cache: Path) -> IO[bytes]:
+    """The tar itself, or its decompressed copy in the cache, opened for reading."""
     with open(path, "rb") as file:
         magic = file.read(6)
     opener = next((opener for start, opener in _OPENERS if magic.startswith(start)), None)
     if opener is None:
-        return path
+        return path.open("rb")
     copy = cache / "tars" / f"{_key(path)}.tar"
-    if copy.exists():
-        return copy
+    with suppress(OSError):
+        return in_use(copy)
     try:
         with opener(path, "rb") as archive, atomic_file(copy) as file:
             _unpack(archive, file, copy.parent)
+        unpacked = in_use(copy)
+        make_room(copy, copy.stat().st_size)  # its size is known only now
+        return unpacked
     except _DAMAGED as error:
         raise DataError(
             f"cannot decompress {path} into {copy.parent}: {error or 'it is cut short'}. "
             "Check the file, and that the disk has room for its contents (or set VANTAGE_CACHE to another folder)"
         ) from error
-    return copy
 
 
 def _unpack(archive: gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile, file: IO[bytes], folder: Path) -> None:
@@ -161,15 +171,16 @@ def _unpack(archive: gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile, file: IO[bytes
         file.write(piece)
 
 
-def _index(tar: Path, path: Path, cache: Path) -> tuple[list[str], list[int], list[int], int]:
-    """Names, offsets and sizes of the image members, and the number of other files."""
+def _index(tar: IO[bytes], path: Path, cache: Path) -> tuple[list[str], list[int], list[int], int]:
+    """Names, offsets and sizes of the image members, and the number of other files, of an open tar without compression.
+    They are cached under the name of the tar at `path`."""
     file = cache / "tars" / f"{_key(path)}.json"
     record = read_cached(file)
     if isinstance(record, dict) and record.get("version") == _VERSION:
         return record["names"], record["offsets"], record["sizes"], record["ignored"]
     names, offsets, sizes, other_files = [], [], [], 0
     try:
-        with tarfile.open(tar, "r:") as members:
+        with tarfile.open(fileobj=tar, mode="r:") as members:
             for member in members:
                 name = member.name.removeprefix("./")
                 if member.isreg() and not member.issparse() and is_image_name(name.rpartition("/")[2]):
@@ -188,6 +199,5 @@ def _index(tar: Path, path: Path, cache: Path) -> tuple[list[str], list[int], li
     return names, offsets, sizes, other_files
 
 
-def _check_end(tar: Path, end: int) -> None:
-    with tar.open("rb") as file:
-        check_end(Content(file.fileno()), end, os.fstat(file.fileno()).st_size)
+def _check_end(tar: IO[bytes], end: int) -> None:
+    check_end(Content(tar.fileno()), end, os.fstat(tar.fileno()).st_size)

@@ -1,6 +1,7 @@
 """Every protocol that takes one labeled set, one line each, in the order of `vantage evaluate --help`."""
 # isort: skip_file
 
+from vantage.composition.public import make_public
 from vantage.evaluate.protocols.neighbors.knn import KNN as KNN
 from vantage.evaluate.protocols.neighbors.knn import NearestNeighbor as NearestNeighbor
 from vantage.evaluate.protocols.neighbors.retrieval import Retrieval as Retrieval
@@ -17,4 +18,4 @@ from vantage.evaluate.protocols.svm.lowshot import LowShotChosen as LowShotChose
 from vantage.evaluate.protocols.finetune.finetune import FineTune as FineTune
 from vantage.evaluate.protocols.finetune.rate_choice import FineTuneChosen as FineTuneChosen
 
-__all__ = [name for name, part in globals().items() if getattr(part, "__module__", "").startswith("vantage.evaluate.")]  # pyright: ignore
+__all__ = make_public(globals())  # pyright: ignore

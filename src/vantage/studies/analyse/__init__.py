@@ -1,5 +1,6 @@
 """Analyses of what the papers claim about their objectives: on toys with a known answer, and on trained runs."""
 
+from vantage.composition.public import make_public
 from vantage.measures.information import cnce as cnce
 from vantage.measures.information import i_nce as i_nce
 from vantage.measures.information import nce as nce
@@ -27,5 +28,4 @@ from vantage.studies.analyse.spread import SpreadRow as SpreadRow
 from vantage.studies.analyse.spread import SpreadToy as SpreadToy
 from vantage.studies.analyse.toy import TrainedToy as TrainedToy
 
-__all__ = ["cnce", "i_nce", "nce", "percentiles"]
-__all__ += [name for name, part in globals().items() if getattr(part, "__module__", "").startswith(f"{__name__}.")]  # pyright: ignore
+__all__ = ["cnce", "i_nce", "nce", "percentiles", *make_public(globals())]  # pyright: ignore

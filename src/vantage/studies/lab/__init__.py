@@ -1,5 +1,6 @@
 """The lab: the papers' tables and figures as data, their cells run on two cores or a GPU, a verdict on each claim."""
 
+from vantage.composition.public import make_public
 from vantage.studies.lab.entries import ENTRIES as ENTRIES
 from vantage.studies.lab.entry import Arm as Arm
 from vantage.studies.lab.entry import Cell as Cell
@@ -38,5 +39,4 @@ from vantage.studies.lab.smoke import smoke as smoke
 from vantage.studies.lab.verdicts import ClaimVerdict as ClaimVerdict
 from vantage.studies.lab.verdicts import judge_claims as judge_claims
 
-__all__ = ["ENTRIES", "LEVELS", "PUBLISHED_RESULTS"]
-__all__ += [name for name, part in globals().items() if getattr(part, "__module__", "").startswith(f"{__name__}.")]  # pyright: ignore
+__all__ = ["ENTRIES", "LEVELS", "PUBLISHED_RESULTS", *make_public(globals())]  # pyright: ignore

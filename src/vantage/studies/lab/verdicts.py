@@ -143,7 +143,7 @@ def _gate_reason(gate: Gate, numbers: Numbers) -> str:
         if len(gaps) < FEWEST:
             return f"the gate ({gate.base} above {floor}) has {len(gaps)} of at least {FEWEST} pairs"
         if interval(gaps)[0] <= 0:
-            return f"gate: {gate.base} is not above {floor} ({fmean(gaps):+.2f} points of {gate.measure})"
+            return f"gate: {gate.base} is not above {floor} ({fmean(gaps):+.2f} points)"
     return ""
 
 

@@ -1,5 +1,6 @@
 """Colorful Moving MNIST (InfoMin, arXiv 2005.10243, section 4.1): what two views share decides what is learned."""
 
+from vantage.composition.public import make_public
 from vantage.studies.moving_mnist.clips import Clips as Clips
 from vantage.studies.moving_mnist.clips import Pairs as Pairs
 from vantage.studies.moving_mnist.clips import Scene as Scene
@@ -43,5 +44,4 @@ from vantage.studies.moving_mnist.tasks import FrameTask as FrameTask
 from vantage.studies.moving_mnist.tasks import Location as Location
 from vantage.studies.moving_mnist.training import ClipTraining as ClipTraining
 
-__all__ = ["COMBINATIONS", "PUBLISHED", "TASKS"]
-__all__ += [name for name, part in globals().items() if getattr(part, "__module__", "").startswith(f"{__name__}.")]  # pyright: ignore
+__all__ = ["COMBINATIONS", "PUBLISHED", "TASKS", *make_public(globals())]  # pyright: ignore

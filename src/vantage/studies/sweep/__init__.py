@@ -1,5 +1,6 @@
 """Sweeps over views, trained and evaluated: I_NCE on held-out images against accuracy (InfoMin's reverse U)."""
 
+from vantage.composition.public import make_public
 from vantage.studies.sweep.categorical import SPACES as SPACES
 from vantage.studies.sweep.categorical import ColorSpaces as ColorSpaces
 from vantage.studies.sweep.categorical import Ladder as Ladder
@@ -22,5 +23,4 @@ from vantage.studies.sweep.sweeps import SweepPoint as SweepPoint
 from vantage.studies.sweep.sweeps import change_views as change_views
 from vantage.studies.sweep.sweeps import points_of as points_of
 
-__all__ = ["SPACES"]
-__all__ += [name for name, part in globals().items() if getattr(part, "__module__", "").startswith(f"{__name__}.")]  # pyright: ignore
+__all__ = ["SPACES", *make_public(globals())]  # pyright: ignore

@@ -4,6 +4,7 @@ From InfoMin (Tian et al., arXiv 2005.10243, section 4.2 and appendix B.5), whic
 writes a folder; `vantage.learned_space` reads it as a color space for `InSpace`, wherever a color space is accepted.
 """
 
+from vantage.composition.public import make_public
 from vantage.studies.view_learning.game import Game as Game
 from vantage.studies.view_learning.game import LabeledBatch as LabeledBatch
 from vantage.studies.view_learning.game import NotFinite as NotFinite
@@ -29,5 +30,4 @@ from vantage.studies.view_learning.terms import Term as Term
 from vantage.studies.view_learning.terms import TermNetwork as TermNetwork
 from vantage.studies.view_learning.terms import info_nce as info_nce
 
-__all__ = ["LEARNINGS"]
-__all__ += [name for name, part in globals().items() if getattr(part, "__module__", "").startswith(f"{__name__}.")]  # pyright: ignore
+__all__ = ["LEARNINGS", *make_public(globals())]  # pyright: ignore

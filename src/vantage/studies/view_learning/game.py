@@ -98,7 +98,7 @@ class Game:
             torch.manual_seed(learning.seed)
             self.players = Players(learning, classes).to(device)
         self.critic_steps = learning.updates.critic_steps
-        rates = learning.rates
+        rates = learning.learning_rates
         self.critics = [p for term in self.players.each_term() if term.opposes for p in term.parameters()]
         allies = [p for term in self.players.each_term() if not term.opposes for p in term.parameters()]
         groups = [{"params": list(self.players.flow.parameters()), "lr": rates.generator}]

@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from vantage import draws
-from vantage.data import Source, SourceSubset, labels_of
+from vantage.data import BatchOrder, Source, SourceSubset, labels_of
 from vantage.data.sources.source import class_count
 from vantage.data.splits import hold_out_mask
 from vantage.errors import UserError
@@ -137,6 +137,6 @@ def _stream(
             f" images: {remedy}"
         )
     seed = draws.mix(learning.seed, salt)
-    views = Views((learning.view,))
-    feed = feed_of(views, learning.data, batch, seed, SourceSubset(source, numbers), device)
+    order = BatchOrder(batch, seed, window=learning.data.shuffle_window)
+    feed = feed_of(Views((learning.view,)), learning.data, order, SourceSubset(source, numbers), device)
     return Stream(feed, label[numbers], seed, device)

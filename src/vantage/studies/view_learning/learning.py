@@ -110,8 +110,8 @@ class ViewLearning:
     scaling: Standardization = Unchanged()
     """Scaling of ĝ(X) before the critics and classifiers."""
 
-    rates: Rates = PRINTED
-    """Learning rates."""
+    learning_rates: Rates = PRINTED
+    """Learning rates, and the other settings of Adam."""
 
     updates: Updates = Alternately()
     """How critics and generator take turns: 1 to 1."""

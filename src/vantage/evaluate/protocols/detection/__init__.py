@@ -1,5 +1,6 @@
 """Detectors on a trained backbone: annotated images, networks, average precision, and protocols."""
 
+from vantage.composition.public import make_public
 from vantage.evaluate.protocols.detection.cascade import Cascade as Cascade
 from vantage.evaluate.protocols.detection.detector import Detector as Detector
 from vantage.evaluate.protocols.detection.detector_protocol import DetectorProtocol as DetectorProtocol
@@ -44,5 +45,4 @@ from vantage.evaluate.protocols.detection.training import DetectorTraining as De
 from vantage.evaluate.protocols.detection.training import detect as detect
 from vantage.evaluate.protocols.detection.voc_scoring import voc_precision_of as voc_precision_of
 
-__all__ = ["DETECTORS", "SCHEDULES", "VOC_CLASSES"]
-__all__ += [name for name, part in globals().items() if getattr(part, "__module__", "").startswith(f"{__name__}.")]  # pyright: ignore
+__all__ = ["DETECTORS", "SCHEDULES", "VOC_CLASSES", *make_public(globals())]  # pyright: ignore

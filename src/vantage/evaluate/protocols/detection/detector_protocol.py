@@ -107,9 +107,9 @@ class DetectorProtocol(OwnTask):
         labels = {label for number in range(len(images)) for label in images.instances(number).label.tolist()}
         details |= {
             "steps": schedule.steps,
-            "falls": list(schedule.milestones),
+            "milestones": list(schedule.milestones),
             "rising steps": schedule.warmup_steps,
-            "rate": schedule.learning_rate,
+            "learning_rate": schedule.learning_rate,
             "shorter sides in training": list(sizes.short_sides),
             "training images left out": len(train) - len(images),
             "classes without training boxes": [

@@ -95,9 +95,9 @@ class FineTuneChosen:
             outcomes.append(replace(single, head_learning_rate=best)(encoder, train, test, work))
         by = f"top-1, on {count} of the {outcomes[0].train_images} training images, of copies trained on the others"
         choice: dict[str, Any] = {
-            "head_rate": rates,
+            "head_learning_rate": rates,
             "by": by,
-            "head_rates": list(self.head_learning_rates),
+            "head_learning_rates": list(self.head_learning_rates),
         }
         details = {
             "samples": [outcome.details["samples"][0] for outcome in outcomes],

@@ -139,15 +139,15 @@ def _outcome_of(guesses: LinearGuesses, depths: tuple[Depth, ...], learning_rate
     measures["best on the test images top-1"] = max(one.top1 for one in accuracies)
     choice: dict[str, float | int | str | list[float]] = {
         "depth": names[best],
-        "rate": guesses.learning_rate[best],
+        "learning_rate": guesses.learning_rate[best],
         "by": guesses.by,
         "held_out_accuracy": accuracy_of_depth,
     }
     details = {
         "depths": [depth._asdict() for depth in depths],
-        "rates": list(learning_rates),
-        "rate of each depth": list(guesses.learning_rate),
-        "held_out_accuracy by depth and rate": [list(of_depth) for of_depth in guesses.held_out],
+        "learning_rates": list(learning_rates),
+        "learning rate of each depth": list(guesses.learning_rate),
+        "held_out_accuracy by depth and learning rate": [list(of_depth) for of_depth in guesses.held_out],
         "top-5 of each depth": [one.top5 for one in accuracies],
     }
     return Outcome(measures, guesses.train_images, len(guesses.label), choice, details, guesses.how)

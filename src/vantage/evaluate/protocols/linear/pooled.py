@@ -129,8 +129,8 @@ def training_view(encoder: FrozenEncoder, smallest_area: float, *changes: Operat
 def on_features(plan: LinearPlan, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
     """Accuracy of classifiers on all features together, and how their learning rate was chosen."""
     guesses = train_and_guess(plan, (Depth("features", encoder.width, encoder.width),), encoder, train, test, work)
-    choice: dict[str, float | int | str | list[float]] = {"rate": guesses.learning_rate[0], "by": guesses.by}
+    choice: dict[str, float | int | str | list[float]] = {"learning_rate": guesses.learning_rate[0], "by": guesses.by}
     if guesses.held_out:
-        choice |= {"rates": list(plan.learning_rates), "held_out_accuracy": guesses.held_out[0]}
+        choice |= {"learning_rates": list(plan.learning_rates), "held_out_accuracy": guesses.held_out[0]}
     measures = accuracy(guesses.guess[0], guesses.label, guesses.classes).measures()
     return Outcome(measures, guesses.train_images, len(guesses.label), choice, how=guesses.how)

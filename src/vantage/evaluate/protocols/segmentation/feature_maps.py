@@ -21,8 +21,9 @@ from vantage.evaluate.protocols.segmentation.decoder import MapAt
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.processes.sharing import own_parts, parts_in_order, true_on_all, write_on_first
 from vantage.progress import counting
-from vantage.storage.arrays import AT_ONCE, Rows, cache_rows, cached_rows, open_rows
+from vantage.storage.arrays import AT_ONCE, Rows, cache_rows, cached_rows
 from vantage.storage.cache import hash_of
+from vantage.storage.rows_file import open_rows
 
 __all__ = ["FeatureMaps", "Squares", "mask_for", "mirror_images"]
 

@@ -61,7 +61,7 @@ FIGURE_8 = Entry(
             tuple(Beats(*pair) for pair in zip(_SEMI, _RAW, strict=True)), ("accuracy",), LINEAR, True,
             gates=GATES, part_of="claim 3 of infomin-table-5",
             note=f"{_ONE_BACKBONE}: claim 3 of infomin-table-5 again"),
-        Claim("2", "the gain is larger in RGB than in YDbDr", "§4.2.2",
+        Claim("2", "learned views gain more over raw ones in RGB than in YDbDr", "§4.2.2",
             (Gains((_SEMI[0], _RAW[0]), (_SEMI[1], _RAW[1])),), (), LINEAR, True, gates=GATES),
         Claim("3", "learned RGB rises with capacity", "§4.2.2", (),
             note=f"{_ONE_BACKBONE}: claim a of infomin-table-6 has InfoMin by the width of its network"),

@@ -117,7 +117,7 @@ FIGURE_5 = Entry(
         Claim("1", "at every number of shots InterCLR is above MoCo and SimCLR", "§5.1", (),
             note="VOC07 is not here: claim c of interclr-table-1 asks this of three methods, claim a of the controlled"
             " pair"),
-        Claim("2", "the gain is larger at 2 shots or fewer than at 64 or more", "§5.1",
+        Claim("2", "InterCLR's gain is larger at 2 shots or fewer than at 64 or more", "§5.1",
             (Gains(("λ .75 @ few shots, fewest", "λ 1 @ few shots, fewest"),
                 ("λ .75 @ few shots, most", "λ 1 @ few shots, most")),), (), "few shots", True),
         Claim("a", "the contrast between images adds to that within them, over all numbers of shots", "ours",

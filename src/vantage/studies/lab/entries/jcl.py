@@ -60,7 +60,7 @@ TABLE_1 = Entry(
     cells=(*_ROWS, *FLOORS, *ARMS, AT_EQUAL_COST),
     claims=(
         Claim("1", "JCL is above MoCo v2", "§4.2", _each("JCL", "MoCo v2"), ("top-1",), LINEAR, True),
-        Claim("2", "the same for top-5", "§4.2", _each("JCL", "MoCo v2"), ("top-5",), TOP_FIVE, True),
+        Claim("2", "JCL is above MoCo v2 by top-5", "§4.2", _each("JCL", "MoCo v2"), ("top-5",), TOP_FIVE, True),
         Claim("3", "JCL is above every other method", "§4.2", _each("JCL", *_CONTRASTIVE, *_OTHERS), ("top-1",),
             note=_QUOTED),
         Claim("4", "JCL is above every method that is not contrastive", "§4.2", _each("JCL", *_OTHERS),
@@ -161,11 +161,11 @@ FIGURE_3 = Entry(
     claims=(
         Claim("3a.1", "JCL's similarity is above MoCo v2's", "§4.5", _each("JCL", "MoCo v2"), (), ALIKE,
             note="similarity is highest before training (claim c)", reasons=_SPREAD),
-        Claim("3a.2", "so are its 10, 50 and 90 % quantiles", "figure",
+        Claim("3a.2", "the 10, 50 and 90 % quantiles of JCL's similarity are above MoCo v2's", "figure",
             tuple(Beats(term, term.replace("JCL", "MoCo v2")) for term in _DEEP), (), ALIKE, reasons=_SPREAD),
         Claim("3b.1", "JCL's variance is below MoCo v2's", "§4.5", _each("MoCo v2", "JCL"), (), "variance",
             note="for unit vectors (1 − similarity)/128: claim 3a.1 again", reasons=_SPREAD, part_of="claim 3a.1"),
-        Claim("3b.2", "so are the quantiles of the variance", "figure", (),
+        Claim("3b.2", "the quantiles of the variance of JCL's augmentations are below MoCo v2's", "figure", (),
             note="the quantiles of claim 3a.2, since variance is (1 − similarity)/128"),
         Claim("a", "JCL separates images better: within − between", "ours", _each("JCL", "MoCo v2"), (),
             "within − between", note="similarity also rises when a network collapses"),

@@ -108,7 +108,7 @@ class LearnedViewsCell:
             learning,
             space=space,
             flow=_FLOWS[self.flow],
-            rates=Rates(generator=1e-3, critics=3e-3, classifiers=3e-3),
+            learning_rates=Rates(generator=1e-3, critics=3e-3, classifiers=3e-3),
             updates=Jointly(),
             batch_size=_BATCH,
             labeled_batch_size=_BATCH,

@@ -47,7 +47,7 @@ class MovingDigits:
     row: str
     """The shared factors, such as "digit, location"; "supervised", "untrained" or "chance"."""
 
-    steps: int = 400
+    steps: int = 1_600
     """Training steps of 64 clips."""
 
     frames: int = 4_000
@@ -94,6 +94,12 @@ class MovingDigits:
         names = {"location": "pixels", INFORMATION: "I_NCE"}
         return {names.get(name, name): value for name, value in numbers.items()}
 
+    def course(self, digits: int) -> ClipTraining:
+        """How networks are trained: as few passes over the digits as hold the steps, all of one length."""
+        epochs = -(-self.steps // max(1, digits // _BATCH))
+        clips = _BATCH * (self.steps // epochs)
+        return ClipTraining(epochs, _BATCH, clips, AdamW(weight_decay=0.0), CosineByStep(0.001))
+
     def _row(self) -> TableRow:
         match self.row:
             case "supervised":
@@ -104,11 +110,11 @@ class MovingDigits:
 
     def _bench(self, splits: Sequence[Split], seed: int, work: Work) -> Bench:
         """Test clips are the same for every seed."""
-        course = ClipTraining(1, _BATCH, _BATCH * self.steps, AdamW(weight_decay=0.0), CosineByStep(0.001))
         train, test = (
             self._clips((splits[0].train, splits[1].train), seed, work),
             self._clips((splits[0].test, splits[1].test), _TEST_SEED, work),
         )
+        course = self.course(len(train))
         encoder = ClipEncoder()
         return Bench(
             train,

@@ -4,10 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["SMALL", "Spot", "in_two_lines", "label_points", "reference_line"]
+__all__ = ["LETTERS", "SMALL", "Spot", "in_two_lines", "label_points", "reference_line"]
 
 SMALL = 7.5
 """Size of the smaller text, in points."""
+
+LETTERS = ["DejaVu Sans", "Verdana"]
+"""Fonts of about the same width."""
 
 _LONG = 22
 """Most letters of a label on one line."""

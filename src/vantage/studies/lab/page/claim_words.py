@@ -7,7 +7,20 @@ from vantage.studies.lab.entry import Reason
 from vantage.studies.lab.judging.contrasts import ContrastResult
 from vantage.studies.lab.verdicts import ClaimVerdict
 
-__all__ = ["ours_in_words", "paper_in_words", "runs_in_words", "verdict_in_words"]
+__all__ = [
+    "difference_in_words",
+    "least_certain",
+    "ours_in_words",
+    "paper_in_words",
+    "runs_in_words",
+    "verdict_in_words",
+]
+
+_MEASURES = {"linear-cached": "linear", "knn": "kNN"}
+"""Names of measures in words, where they differ."""
+
+_MOST_DECIMALS = 6
+"""Numbers that would need this many decimals are written as powers of ten."""
 
 _MOST = 3
 """How many contrasts of the paper's numbers fit on a line; of our own only the least certain one is shown."""
@@ -57,7 +70,7 @@ def _reason(reason: tuple[Reason, ContrastResult | None]) -> str:
     words = f"{'ruled out' if what.ruled_out else 'why'}: {what.text}"
     if shown is None:
         return words
-    measure = "" if " @ " in shown.name else f", {what.measure}"
+    measure = "" if " @ " in shown.name else f", {_MEASURES.get(what.measure, what.measure)}"
     return f"{words} ({shown.name}: {_mean_and_interval(shown)}{measure})"
 
 
@@ -65,24 +78,52 @@ def ours_in_words(one: ClaimVerdict) -> str:
     """The contrast that decides a claim: the least certain one of those with its verdict, if there are any."""
     if not one.results:
         return "–"
-    order = ("refuted", "undecided", "supported")
-    least = min(one.results, key=lambda each: (each.verdict != one.verdict, order.index(each.verdict), -each.p))
+    least = least_certain(one)
     more = f"; the least certain of {len(one.results)}" if len(one.results) > 1 else ""
-    return f"{_words(least)} ({one.claim.measure}{more})" if " @ " not in least.name else _words(least) + more
+    measure = _MEASURES.get(one.claim.measure, one.claim.measure)
+    return f"{_words(least)} ({measure}{more})" if " @ " not in least.name else _words(least) + more
+
+
+def difference_in_words(one: ClaimVerdict) -> str:
+    """The same contrast with its interval, without its test."""
+    least = least_certain(one)
+    return f"{least.name}: {_mean_and_interval(least)}"
+
+
+def least_certain(one: ClaimVerdict) -> ContrastResult:
+    """The contrast that decides a claim with results: of those with its verdict, if there are any, or else of those
+    that come first in the order refuted, undecided, supported, the one with the largest p."""
+    order = ("refuted", "undecided", "supported")
+    return min(one.results, key=lambda each: (each.verdict != one.verdict, order.index(each.verdict), -each.p))
 
 
 def _words(one: ContrastResult) -> str:
     """A difference and its test. With one pair or equal ones there is no t test; sign flips may then still give a p."""
-    flips = "" if one.flips is None else f", flips {one.flips:.2g}"
-    tested = f", p {one.p:.2g}{flips}" if one.p < 1 or (one.n > 1 and not one.constant) else ""
+    flips = "" if one.flips is None else f", flips {_probability(one.flips)}"
+    tested = f", p {_probability(one.p)}{flips}" if one.p < 1 or (one.n > 1 and not one.constant) else ""
     return f"{one.name}: {_mean_and_interval(one)}, n {one.n}{tested}"
 
 
+def _probability(p: float) -> str:
+    """Two significant digits, down to the smallest value that a reader compares with a level."""
+    return "< 0.001" if p < 0.001 else f"{p:.2g}"
+
+
 def _mean_and_interval(one: ContrastResult) -> str:
+    """A mean and its interval with as many decimals as give half the interval two significant digits."""
     if one.constant:
         return f"{_format_signed(one.mean)}, equal in all seeds"
-    between = "" if math.isinf(one.low) else f" [{_format_signed(one.low)}, {_format_signed(one.high)}]"
-    return f"{_format_signed(one.mean)}{between}"
+    if math.isinf(one.low):
+        return _format_signed(one.mean)
+    form = _form((one.high - one.low) / 2)
+    mean, low, high = (f"{value:{form}}" for value in (one.mean, one.low, one.high))
+    return f"{mean} [{low}, {high}]"
+
+
+def _form(half: float) -> str:
+    """The format of numbers whose uncertainty is `half`."""
+    decimals = 1 - math.floor(math.log10(half)) if half > 0 else 3
+    return f"+z,.{max(0, decimals)}f" if decimals < _MOST_DECIMALS else "+.1e"
 
 
 def _format_signed(value: float) -> str:

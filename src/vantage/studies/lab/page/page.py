@@ -1,6 +1,6 @@
 """The page of claims: counts, and for each claim the paper's value, ours and the verdict, with pictures."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from vantage.storage.files import write_result
@@ -12,32 +12,52 @@ from vantage.studies.lab.making.results import numbers_in
 from vantage.studies.lab.page.claim_words import paper_in_words, verdict_in_words
 from vantage.studies.lab.page.counts import LevelResults, count_table, entry_table
 from vantage.studies.lab.page.figure import draw
+from vantage.studies.lab.page.overview import Effect, draw_overview, effects
 from vantage.studies.lab.page.points import Box, boxes
+from vantage.studies.lab.page.verdict_tables import verdict_tables
 from vantage.studies.lab.verdicts import Numbers, judge_claims
 
-__all__ = ["PICTURES", "page", "picture_boxes", "publish", "scale_of", "completion"]
+__all__ = ["PICTURES", "overview_of", "page", "picture_boxes", "publish", "scale_of", "completion"]
 
 PICTURES = "images/claims"
 """Folder for the pictures, next to the page."""
 
+_OVERVIEW = "overview"
+"""Name of the picture of all papers."""
+
+_ABOUT_OVERVIEW = (
+    "The papers' claims about accuracy on two cores: the difference behind each, with its 95 % interval; right of 0 it"
+    " is as claimed"
+)
+
 _INTRODUCTION = """# What the papers claim, and what holds here
 
-Written by `vantage reproduce --page`; its numbers, verdicts and pictures come from results files; only notes and
-reasons are written by us. Every table and figure of JCL, CNCE (Ring), InterCLR and InfoMin that reports an experiment
-is an entry of the lab, and its claims are predicates over the entry's cells. The same question is asked at a small
-scale, which is stated for each entry: on two cores, and for some entries on one GPU with a larger network trained for
-longer. A verdict applies to that scale, not to the paper's. The last entry is ours: parts of all four papers in one
-run.
+Every table and figure of JCL, CNCE (Ring), InterCLR and InfoMin that reports an experiment is an entry of the lab, and
+its claims are predicates over the entry's cells. They are asked at a small scale, which is stated for each entry: on
+two cores, and for some entries on one GPU with a larger network trained for longer. A verdict applies to that scale,
+not to the paper's. *undecided* means that the difference is smaller than what this scale can tell from 0. The last
+entry is ours: parts of all four papers in one run.
 
-The first table counts verdicts, *papers* and *ours* apart. Ours are claims marked "ours", and stand-ins, which ask a
-paper's claim of something else, such as mosaics of four images in place of COCO. A claim that is part of another one,
-decided by the same cells, is counted under *repeated* only. The second table leads to the entries.
+The table counts verdicts, *papers* and *ours* apart. Ours are claims marked "ours", and stand-ins, which ask a paper's
+claim of something else, such as mosaics of four images in place of COCO. A claim that is part of another one, decided
+by the same cells, is counted under *repeated* only.
+
+The picture shows the claims about accuracy: gray intervals that are narrow around 0 are as informative as a verdict.
+After it, every claim of a paper that was asked on two cores has a line with the difference that decides it, or the
+least certain one of several, and its 95 % interval. The sections below give tests, pictures, reasons, the other scale,
+our own claims, and claims that are not asked here.
+"""
+
+_HOW_TO_READ = """## How to read the entries
+
+This page is written by `vantage reproduce --page`. Its numbers, verdicts and pictures come from results files; only
+notes and reasons are written by us.
 
 * A difference is paired by seed: the same base checkpoint, order of images and test images. "Ours" is its mean with
   the 95 % t interval in brackets. *n* is the number of pairs. *p* is that of a paired t test after Holm's correction
   over all differences of the entry. *flips* is the exact p of sign flips; with five seeds it cannot be below .0625, or
   .031 where one side is tested ("within ±δ"). Intervals and flips are not corrected, so an interval may miss 0 although
-  p is above .05.
+  p is above .05. *linear* is a linear classifier, and *kNN* nearest neighbors, on frozen features.
 * Many claims are about several differences. One of them is shown, *the least certain of k*: a refuted one if there is
   any, otherwise an undecided one if there is any, and among these the one with the largest p (of a best value that lies
   inside: one with the verdict of the claim). *equal in all seeds*: the differences have no spread, so there is no t
@@ -61,23 +81,45 @@ decided by the same cells, is counted under *repeated* only. The second table le
 
 def page(entries: Sequence[Entry], folder: Path) -> str:
     """The whole page, made from the results in a folder."""
-    results = {entry.name: _results_by_level(entry, folder) for entry in entries}
-    parts = [_INTRODUCTION, count_table(entries, results), entry_table(entries, results)]
+    return _page(entries, _results(entries, folder))
+
+
+def overview_of(entries: Sequence[Entry], folder: Path) -> tuple[Effect, ...]:
+    """What the picture of all papers shows, from the results in a folder."""
+    return effects(entries, _results(entries, folder), LEVELS[0])
+
+
+def publish(entries: Sequence[Entry], folder: Path, file: Path) -> None:
+    """Write the page and its pictures, and remove the pictures of entries that no longer have one."""
+    results = _results(entries, folder)
+    write_result(file, _page(entries, results), "the page")
+    pictures = file.parent / PICTURES
+    write_result(pictures / f"{_OVERVIEW}.svg", draw_overview(effects(entries, results, LEVELS[0])), "the picture")
+    for entry in entries:
+        picture = pictures / f"{entry.name}.svg"
+        if points := picture_boxes(entry, folder):
+            write_result(picture, draw(points), "the picture")
+        else:
+            picture.unlink(missing_ok=True)
+
+
+def _page(entries: Sequence[Entry], results: Mapping[str, tuple[LevelResults, ...]]) -> str:
+    parts = [
+        _INTRODUCTION,
+        count_table(entries, results),
+        f"![{_ABOUT_OVERVIEW}.]({PICTURES}/{_OVERVIEW}.svg)\n",
+        verdict_tables(entries, results, LEVELS[0]),
+        _HOW_TO_READ,
+        entry_table(entries, results),
+    ]
     for paper in dict.fromkeys(entry.paper for entry in entries):
         parts.append(f"## {paper}\n")
         parts += [_section(entry, results[entry.name]) for entry in entries if entry.paper == paper]
     return "\n".join(parts)
 
 
-def publish(entries: Sequence[Entry], folder: Path, file: Path) -> None:
-    """Write the page and its pictures, and remove the pictures of entries that no longer have one."""
-    write_result(file, page(entries, folder), "the page")
-    for entry in entries:
-        picture = file.parent / PICTURES / f"{entry.name}.svg"
-        if points := picture_boxes(entry, folder):
-            write_result(picture, draw(points), "the picture")
-        else:
-            picture.unlink(missing_ok=True)
+def _results(entries: Sequence[Entry], folder: Path) -> dict[str, tuple[LevelResults, ...]]:
+    return {entry.name: _results_by_level(entry, folder) for entry in entries}
 
 
 def picture_boxes(entry: Entry, folder: Path) -> tuple[Box, ...]:

@@ -1,0 +1,63 @@
+"""The verb `cache`: show how much disk the cache takes, or empty it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from vantage.cli.printing.console import Console
+from vantage.cli.reading.arguments import Command, Word, read
+from vantage.errors import UserError
+from vantage.storage.cache import cache_folder
+from vantage.storage.cache_size import KINDS, CacheFile, cache_files, most_bytes, remove
+
+__all__ = ["cache"]
+
+
+@dataclass(frozen=True)
+class CacheOptions:
+    """The options of `cache`."""
+
+    folder: Annotated[str, Word("FOLDER", positional=True)] = ""
+    """Another cache, such as the folder cache of a lab; if omitted, VANTAGE_CACHE or ~/.cache/vantage."""
+
+    clear: bool = False
+    """Remove every file that is not in use."""
+
+
+def cache(words: list[str], console: Console) -> int:
+    """Show how much disk the cache takes, or empty it: vantage cache [FOLDER] [--clear].
+
+    The cache holds what can be made again, such as features and decoded images. Before a large file is written, those
+    that were not used for the longest time are removed, until all stay within VANTAGE_CACHE_SIZE, such as 50GB. If it
+    is not set, this is 20 GB or a tenth of the disk, whichever is less. Listings, indexes and results are small: they
+    do not count, and only --clear removes them. Downloads (in the folder sets) and files of others always stay.
+    """
+    (options,) = read(Command("cache", cache.__doc__ or ""), words, CacheOptions)
+    folder = Path(options.folder) if options.folder else cache_folder()
+    if options.folder and not folder.is_dir():
+        raise UserError(f"{folder} is not a folder: name a cache, such as the folder cache of a lab")
+    bound, files = most_bytes(folder), cache_files(folder)
+    if options.clear:
+        files = _clear(files, console)
+    large = sum(file.size for file in files if file.large)
+    console.result(f"{folder}: {_size(large)} of at most {_size(bound)}")
+    for kind, about in KINDS.items():
+        if own := [file for file in files if file.kind == kind]:
+            console.result(f"  {_size(sum(file.size for file in own)):>9}  {len(own):>6,} in {kind:<11}{about}")
+    return 0
+
+
+def _clear(files: list[CacheFile], console: Console) -> list[CacheFile]:
+    """Remove the files that are not in use, and return the others."""
+    rest = [file for file in files if not remove(file)]
+    removed = sum(file.size for file in files) - sum(file.size for file in rest)
+    console.note(f"removed {_size(removed)}" + (f"; files in use: {len(rest):,}" if rest else ""))
+    return rest
+
+
+def _size(count: int) -> str:
+    """Bytes for people, in powers of ten."""
+    for unit, size in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6)):
+        if count >= size:
+            return f"{count / size:,.1f} {unit}"
+    return f"{count / 1000:,.1f} KB"
