@@ -7,7 +7,6 @@ resumed run needs only its tensors and its step.
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from vantage import processes
 from vantage.composition.field_types import expect
@@ -16,9 +15,8 @@ from vantage.machine.launchers import check_processes, describe_as_torchrun
 from vantage.machine.load import using_threads
 from vantage.processes.sharing import by_first, true_on_all
 from vantage.progress import Progress, QuietProgress, counting
-from vantage.storage.files import remove_on_failure, write_json
+from vantage.storage.files import remove_on_failure
 from vantage.storage.metrics import Metrics
-from vantage.storage.provenance import provenance, read_provenance
 from vantage.storage.strangers import check_run_folder
 from vantage.training.computing.launch import launch
 from vantage.training.ended import continues, last_step
@@ -30,7 +28,7 @@ from vantage.training.images import open_images
 from vantage.training.run import Run
 from vantage.training.session import Session, check_belongs
 from vantage.training.signals import Signals, anywhere
-from vantage.training.start.disk import tell_disk
+from vantage.training.start.begin_folder import begin_folder
 from vantage.training.start.doubts import doubts
 from vantage.training.start.first_rows import begin
 from vantage.training.start.try_parts import check_groups
@@ -152,8 +150,7 @@ def _train(
         if not resumed:  # another process may have started meanwhile
             refuse_a_run(folder)
             true_on_all(True)  # a barrier: all have looked before one writes
-        by_first(lambda: _write_settings(run, folder, data, resumed, origin))
-        tell_disk(run, session.learner, folder, progress)
+        by_first(lambda: begin_folder(session, folder, data, resumed, origin, progress))
         step, clock = session.restore(newest) if newest else (0, 0.0)
         if not newest:
             begin(session.learner, run, images, progress)
@@ -169,7 +166,7 @@ def _train(
 
 def _loop(session: Session, folder: Path, step: int, clock: float, progress: Progress, signals: Signals) -> int:
     run, steps = session.run, session.feed.steps
-    trained, unsaved, unread = Stopwatch(clock), Stopwatch(), Stopwatch()
+    trained, unread = Stopwatch(clock), Stopwatch()
     metrics = by_first(lambda: Metrics(folder, step, f"`vantage resume {folder}`"))
     progress.start(run.recipe, run.epochs * steps, step)
     if step and step % steps == 0:
@@ -180,7 +177,7 @@ def _loop(session: Session, folder: Path, step: int, clock: float, progress: Pro
         for batch in session.feed.batches(epoch, step % steps):
             watch.add(step, session.step(batch.to(session.fabric.device), step))
             step += 1
-            late = unsaved.seconds > 60 * run.monitoring.checkpoint_minutes
+            late = session.unsaved.seconds > 60 * run.monitoring.checkpoint_minutes
             soon = processes.count() == 1 and (signals.requested or late or unread.seconds > _READ_SECONDS)
             if step % run.monitoring.log_every and step % steps and not soon:
                 continue
@@ -194,24 +191,16 @@ def _loop(session: Session, folder: Path, step: int, clock: float, progress: Pro
             stop = anywhere(signals.requested or session.writer.failed())
             if step % steps and (stop or anywhere(late)):
                 session.save(folder, step, trained.seconds)
-                unsaved.restart()
                 if stop:
                     session.writer.finish()
                     return step
         session.writer.finish()  # before the next row of metrics, which is not of an epoch that it keeps
         watch.check_weights(step)
         end_epoch(session, metrics, epoch, step, trained.seconds, progress)
-        session.save(folder, step, trained.seconds, partial(keep_if_due, run, folder, epoch + 1))
-        unsaved.restart()
-        if signals.anywhere():
+        stop = signals.anywhere()
+        if stop or session.must_save(epoch + 1):
+            session.save(folder, step, trained.seconds, partial(keep_if_due, run, folder, epoch + 1))
+        if stop:
             break
     session.writer.finish()
     return step
-
-
-def _write_settings(run: Run, folder: Path, data: dict[str, Any], resumed: bool, origin: dict[str, Any] | None) -> None:
-    """Write the settings and the provenance (with what a warm start took). Resuming only adds a record."""
-    record, records = provenance(data["fingerprint"], data["images"]), read_provenance(folder) if resumed else []
-    if not resumed:
-        settings.write(run, folder)
-    write_json(folder / "provenance.json", [*records, record if origin is None else {**record, "init": origin}])

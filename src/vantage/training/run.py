@@ -102,7 +102,7 @@ class Monitoring:
     """Steps between readings of the loss."""
 
     checkpoint_minutes: float = 10.0
-    """Longest time between checkpoints, in minutes; one is written after every epoch too."""
+    """Longest time between two checkpoints. Epochs end with one too, unless writing takes over a tenth of the time."""
 
     knn_every: int = 0
     """Epochs between measurements of kNN accuracy: the others classify a tenth of the labeled images; 0: never."""

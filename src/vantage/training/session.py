@@ -29,12 +29,15 @@ from vantage.training.computing.cuda_graphs import can_record, record_networks
 from vantage.training.feed import open_feed
 from vantage.training.folder import checkpoint, settings
 from vantage.training.folder.background import BackgroundWriter, trains_meanwhile
+from vantage.training.folder.kept_epochs import is_kept
 from vantage.training.folder.same_run import refuse_conflicts
 from vantage.training.folder.slots import optimizer_state, restore_optimizer
 from vantage.training.run import Run
+from vantage.training.signals import anywhere
 from vantage.training.start.footprint import check_footprint
 from vantage.training.start.try_parts import try_branches, try_networks
 from vantage.training.watching.branches import monitor_of
+from vantage.training.watching.stopwatch import Stopwatch
 from vantage.views.operations.share import ShareGenerator
 
 if TYPE_CHECKING:
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
 __all__ = ["Session", "check_belongs", "refuse_edited"]
 
 _VIEWS, _NETWORKS = 2, 3  # what a seed is for
+_CHEAP_SECONDS, _SHARE_OF_WRITING = 1.0, 0.1  # of checkpoints after epochs
 
 
 class Session:
@@ -74,6 +78,7 @@ class Session:
         self.feed = open_feed(run, source, processes.rank(), processes.count(), fabric.device, progress)
         self.generator = ShareGenerator()
         self.writer = BackgroundWriter(trains_meanwhile(fabric.device))
+        self.unsaved = Stopwatch()
 
     def learning_rate(self, step: int) -> float:
         """Learning rate of a step."""
@@ -175,6 +180,15 @@ class Session:
             then()
 
         self.writer.begin(write)
+        self.unsaved.restart()
+
+    def must_save(self, epoch: int) -> bool:
+        """Whether a checkpoint is written after this many epochs: always after the last epoch and those that are kept,
+        after others unless writing would take over a tenth of the time. Where a write takes less than a second, no
+        epoch goes without. The same on all processes."""
+        write, since = self.writer.seconds, self.unsaved.seconds
+        is_cheap = processes.rank() == 0 and (write < _CHEAP_SECONDS or write <= _SHARE_OF_WRITING * since)
+        return epoch == self.run.epochs or is_kept(self.run, epoch) or anywhere(is_cheap)
 
     def restore(self, path: Path) -> tuple[int, float]:
         """Load a checkpoint; returns its step and the seconds trained so far.

@@ -1,7 +1,9 @@
 """Writing by the first process while all processes train on."""
 
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import torch
@@ -29,6 +31,8 @@ class BackgroundWriter:
     def __init__(self, in_background: bool) -> None:
         """If not `in_background`, a write has ended when `begin` returns."""
         self.in_background = in_background
+        self.seconds = 0.0
+        """How long the last write took that has ended; 0 on other processes than the first, which alone writes."""
         self._executor = ThreadPoolExecutor(1)  # a thread that starts with the first write
         self._in_flight: Future[Any] | None = None
 
@@ -48,9 +52,14 @@ class BackgroundWriter:
         """Begin a write; the one before must have been finished. What `write` uses must not change meanwhile."""
         assert self._in_flight is None
         if not self.in_background:
-            by_first(write)
+            by_first(partial(self._timed, write))
         elif processes.rank() == 0:
-            self._in_flight = self._executor.submit(write)
+            self._in_flight = self._executor.submit(self._timed, write)
+
+    def _timed(self, write: Callable[[], object]) -> None:
+        start = time.monotonic()
+        write()
+        self.seconds = time.monotonic() - start
 
     def failed(self) -> bool:
         """Whether the write in flight has failed on this process. Does not wait, and may be called by one process."""

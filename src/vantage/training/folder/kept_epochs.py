@@ -15,7 +15,7 @@ from vantage.storage.strangers import check_content
 from vantage.training.folder import checkpoint, settings
 from vantage.training.run import Run
 
-__all__ = ["FOLDER", "keep_epoch", "keep_if_due", "kept_epochs", "refuse_kept"]
+__all__ = ["FOLDER", "is_kept", "keep_epoch", "keep_if_due", "kept_epochs", "refuse_kept"]
 
 FOLDER = "epochs"
 """Name of the folder inside a run's folder that holds them."""
@@ -26,9 +26,14 @@ _COPIED = (settings.FILE, settings.PYTHON_FORM, "views-*.safetensors", "provenan
 
 def keep_if_due(run: Run, run_folder: Path, epoch: int) -> None:
     """Keep an epoch that has just ended if it is one of those that the run keeps. The first process calls this."""
-    every = run.monitoring.keep_every
-    if every and (epoch % every == 0 or epoch == run.epochs):
+    if is_kept(run, epoch):
         keep_epoch(run_folder, epoch)
+
+
+def is_kept(run: Run, epoch: int) -> bool:
+    """Whether an epoch, counted from 1, is one of those that a run keeps."""
+    every = run.monitoring.keep_every
+    return bool(every) and (epoch % every == 0 or epoch == run.epochs)
 
 
 def keep_epoch(run_folder: Path, epoch: int) -> Path:

@@ -24,9 +24,7 @@ _LARGE = 10**9
 
 def tell_disk(run: Run, learner: Learner, folder: Path, progress: Progress) -> None:
     """Say how much disk a run's checkpoints take if that is 1 GB or more, and warn if less is free. The first process
-    says it."""
-    if processes.rank():
-        return
+    calls this."""
     each, kept = checkpoint_bytes(run, learner), _kept(run)
     most = (KEEP + 1 + kept) * each  # an old one is removed once the next one is complete
     if most >= _LARGE:
