@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 __all__ = ["Session", "check_belongs", "refuse_edited"]
 
 _VIEWS, _NETWORKS = 2, 3  # what a seed is for
-_CHEAP_SECONDS, _SHARE_OF_WRITING = 1.0, 0.1  # of checkpoints after epochs
+_CHEAP_SECONDS, _SHARE_OF_WRITING = 5.0, 0.1  # of checkpoints after epochs
 
 
 class Session:
@@ -184,7 +184,7 @@ class Session:
 
     def must_save(self, epoch: int) -> bool:
         """Whether a checkpoint is written after this many epochs: always after the last epoch and those that are kept,
-        after others unless writing would take over a tenth of the time. Where a write takes less than a second, no
+        after others unless writing would take over a tenth of the time. Where a write takes less than 5 s, no
         epoch goes without. The same on all processes."""
         write, since = self.writer.seconds, self.unsaved.seconds
         is_cheap = processes.rank() == 0 and (write < _CHEAP_SECONDS or write <= _SHARE_OF_WRITING * since)
