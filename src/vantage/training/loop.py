@@ -138,11 +138,7 @@ def _train(
     progress.line(line)
     check_labels(run, images)  # now: failing at the first validation would lose the epoch before it
     data = {"fingerprint": images.fingerprint(), "images": len(images)}
-    check_same_everywhere(run, data)
-    if resumed:
-        check_same_run(run, folder, data)
-    if newest:
-        check_belongs(newest, run, len(images))
+    _check_images(run, folder, newest, data, resumed)
     with counting(progress, "decoding images") as report:
         session = Session(run, fabric, images, report)
     origin = start and take(start, session.learner, session.optimizer.optimizer, run, images, progress)
@@ -162,6 +158,15 @@ def _train(
             step = _loop(session, folder, step, clock, progress, signals)
     progress.stop()
     return TrainingOutcome(folder, step, finished=step == run.epochs * session.feed.steps)
+
+
+def _check_images(run: Run, folder: Path, newest: Path | None, data: dict[str, Any], resumed: bool) -> None:
+    """Raises `UserError` if processes see different images, or if the images are not those that the run began on."""
+    check_same_everywhere(run, data)
+    if resumed:
+        check_same_run(run, folder, data)
+    if newest:
+        check_belongs(newest, run, data["images"])
 
 
 def _loop(session: Session, folder: Path, step: int, clock: float, progress: Progress, signals: Signals) -> int:
