@@ -82,8 +82,8 @@ def test_processes_of_a_lab_end_with_the_first_one(tmp_path: Path) -> None:
     """`kill`, Slurm and others send SIGTERM to the first process alone."""
     (tmp_path / "ordered.py").write_text(ORDERED)
     path = os.pathsep.join(map(os.path.abspath, sys.path))
-    words, streams = [sys.executable, "ordered.py"], {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(words, cwd=tmp_path, env={**os.environ, "PYTHONPATH": path}, **streams) as first:
+    words, environment, pipe = [sys.executable, "ordered.py"], {**os.environ, "PYTHONPATH": path}, subprocess.PIPE
+    with subprocess.Popen(words, cwd=tmp_path, env=environment, stdout=pipe, stderr=pipe) as first:
         assert first.stdout is not None
         assert all([first.stdout.readline().strip().isdigit() for _ in range(2)])
         first.send_signal(signal.SIGTERM)
