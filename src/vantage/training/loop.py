@@ -7,6 +7,7 @@ resumed run needs only its tensors and its step.
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from vantage import processes
 from vantage.composition.field_types import expect
