@@ -166,7 +166,7 @@ def test_learning_showing_and_training_on_the_command_line(
     words = f"views learn semi-supervised --data {images_path} --out {out} --epochs 1 --size 8 --network convolutions"
     words += " --set batch-size=16 --set labeled-batch-size=8 --set flow.couplings=3 --set coupling.hidden=4"
     words += " --set device=cpu"
-    words += " --coupling real-nvp --turns together --colors YDbDr --set rates.generator=1e-3"
+    words += " --coupling real-nvp --turns together --colors YDbDr --set learning_rates.generator=1e-3"
     words += " --set terms.0.critics.0.backbone.widths=4,8"
     assert main(words.split()) == 0
     output = capsys.readouterr()
