@@ -1,7 +1,6 @@
 """How much of the disk a run's checkpoints will take, told before its first step."""
 
 import shutil
-from collections.abc import Iterable
 from pathlib import Path
 
 import torch
@@ -14,6 +13,7 @@ from vantage.training.folder.checkpoint import KEEP, complete_checkpoints
 from vantage.training.folder.kept_epochs import kept_epochs
 from vantage.training.optimizers import Optimizer
 from vantage.training.run import Run
+from vantage.training.start.footprint import module_bytes, tensor_bytes
 from vantage.training.watching.branches import monitor_of
 
 __all__ = ["checkpoint_bytes", "tell_disk"]
@@ -44,12 +44,12 @@ def tell_disk(run: Run, learner: Learner, folder: Path, progress: Progress) -> N
 def checkpoint_bytes(run: Run, learner: Learner) -> int:
     """Bytes of the tensors in a checkpoint of a run: the learner's, the optimizer's state, and the sums of an epoch."""
     stores = sum(
-        _bytes(learner.stores[name].buffers()) * (processes.count() if _is_sharded(run, int(name)) else 1)
+        tensor_bytes(learner.stores[name].buffers()) * (processes.count() if _is_sharded(run, int(name)) else 1)
         for name in learner.stores
     )
     parts = (learner.networks, learner.estimators, learner.adapted, monitor_of(run, learner))
-    others = sum(_bytes((*part.parameters(), *part.buffers())) for part in parts)
-    trained = _bytes(weight for weight in learner.parameters() if weight.requires_grad)
+    others = sum(map(module_bytes, parts))
+    trained = tensor_bytes(weight for weight in learner.parameters() if weight.requires_grad)
     return stores + others + trained * _numbers_per_weight(run.optimizer)
 
 
@@ -75,10 +75,6 @@ def _numbers_per_weight(choice: Optimizer) -> int:
         return 0
     slots = optimizer.state[weight.weight].values()
     return sum(isinstance(slot, Tensor) and slot.shape == weight.weight.shape for slot in slots)
-
-
-def _bytes(tensors: Iterable[Tensor]) -> int:
-    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
 
 def _size(count: int) -> str:

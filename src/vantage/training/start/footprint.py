@@ -1,11 +1,11 @@
 """Refuse networks and memories that are larger than the machine's memory, before any of them is made."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from vantage.errors import UserError, first_line
 from vantage.machine.allocator import check_memory
@@ -13,7 +13,7 @@ from vantage.machine.devices import uses_cuda
 from vantage.memory import StoreOf
 from vantage.training.run import Run
 
-__all__ = ["check_footprint"]
+__all__ = ["check_footprint", "module_bytes", "tensor_bytes"]
 
 
 def check_footprint(run: Run, images: int) -> None:
@@ -23,14 +23,14 @@ def check_footprint(run: Run, images: int) -> None:
     networks = _without_numbers("the networks", run.encoders.build)
     if networks is None:
         return
-    check_memory(_bytes(networks), device, "storing the networks", "give a narrower backbone or head")
+    check_memory(module_bytes(networks), device, "storing the networks", "give a narrower backbone or head")
     for number, branch in enumerate(run.branches):
         memory, what = branch.memory, f"the memory of branch {number}"
         if isinstance(memory, StoreOf):
             continue
         store = _without_numbers(what, partial(memory.build, images, networks.width))
         if store is not None:
-            check_memory(_bytes(store), device, what, "give a shorter one")
+            check_memory(module_bytes(store), device, what, "give a shorter one")
 
 
 def _without_numbers(what: str, build: Callable[[], Any]) -> Any:
@@ -47,5 +47,11 @@ def _without_numbers(what: str, build: Callable[[], Any]) -> Any:
     return None
 
 
-def _bytes(module: nn.Module) -> int:
-    return sum(one.numel() * one.element_size() for one in (*module.parameters(), *module.buffers()))
+def tensor_bytes(tensors: Iterable[Tensor]) -> int:
+    """Bytes of the numbers in some tensors."""
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+
+def module_bytes(module: nn.Module) -> int:
+    """Bytes of the parameters and buffers of a module."""
+    return tensor_bytes((*module.parameters(), *module.buffers()))

@@ -81,6 +81,9 @@ class ContrastResult:
     constant: bool = False
     """Whether all of several pairs have the same value, so that no t test is possible."""
 
+    is_difference: bool = True
+    """Whether the mean is a difference that is expected above 0: not one within ±δ, and no correlation."""
+
 
 def level(pairs: int) -> float:
     """Probability below which a claim counts as decided, after Holm's correction over its entry: .05 for up to six
@@ -112,7 +115,8 @@ def judge_contrasts(contrasts: Sequence[SeedContrast]) -> list[ContrastResult]:
         low, high = interval(one.values)
         mean = fmean(one.values) if one.values else math.nan
         constant = len(one.values) > 1 and _has_no_spread(one.values)
-        results.append(ContrastResult(one.name, len(one.values), mean, low, high, p, _flips(one), verdict, constant))
+        plain = not one.delta and not one.bounded
+        results.append(ContrastResult(one.name, pairs, mean, low, high, p, _flips(one), verdict, constant, plain))
     return results
 
 

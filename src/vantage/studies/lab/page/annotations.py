@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["LETTERS", "SMALL", "Spot", "in_two_lines", "label_points", "reference_line"]
+__all__ = ["SMALL", "SVG_STYLE", "Spot", "in_two_lines", "label_points", "reference_line"]
 
 SMALL = 7.5
 """Size of the smaller text, in points."""
 
-LETTERS = ["DejaVu Sans", "Verdana"]
-"""Fonts of about the same width."""
+SVG_STYLE: Any = {"svg.fonttype": "none", "font.sans-serif": ["DejaVu Sans", "Verdana"]}
+"""Letters stay letters, which takes half the size, in fonts of about the same width."""
 
 _LONG = 22
 """Most letters of a label on one line."""

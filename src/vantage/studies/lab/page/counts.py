@@ -9,7 +9,7 @@ from vantage.studies.lab.entry import Entry
 from vantage.studies.lab.levels import LEVELS, Level
 from vantage.studies.lab.verdicts import VERDICTS, ClaimVerdict, Numbers
 
-__all__ = ["LevelResults", "count_table", "entry_table"]
+__all__ = ["LevelResults", "count_table", "entry_table", "papers_rulings"]
 
 _SPLIT = VERDICTS[:3]
 """Verdicts that are counted apart for the papers' claims and for ours."""
@@ -57,6 +57,20 @@ def entry_table(entries: Sequence[Entry], results: Mapping[str, tuple[LevelResul
         rows.append((f"[{entry.name}](#{entry.name})", f"{entry.place}: {entry.summary}", *counts))
     head = ("entry", "what is compared", *(level.words for level in levels))
     return Table(head, tuple(rows), left=tuple(range(len(head)))).markdown(padded=False) + "\n"
+
+
+def papers_rulings(
+    entries: Sequence[Entry], results: Mapping[str, tuple[LevelResults, ...]], level: Level
+) -> list[tuple[Entry, ClaimVerdict]]:
+    """The verdicts on the papers' own claims at a level, with their entries. Parts of other claims are left out."""
+    return [
+        (entry, one)
+        for entry in entries
+        for here in results[entry.name]
+        if here.level == level
+        for one in here.rulings
+        if not one.claim.is_ours and not one.claim.part_of
+    ]
 
 
 def _counts(rulings: Sequence[ClaimVerdict]) -> tuple[str, ...]:

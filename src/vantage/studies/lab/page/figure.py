@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from vantage.measures.significance import FEWEST_TESTED, interval
 from vantage.storage.figures import color, panels, picture, scale_axis, set_titles
-from vantage.studies.lab.page.annotations import LETTERS, SMALL, Spot, in_two_lines, label_points, reference_line
+from vantage.studies.lab.page.annotations import SMALL, SVG_STYLE, Spot, in_two_lines, label_points, reference_line
 from vantage.studies.lab.page.points import PAPER, Box, Point
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def draw(boxes: Sequence[Box]) -> bytes:
     """The picture as SVG, with a description that holds all of its numbers."""
     from matplotlib import rc_context
 
-    with rc_context({"svg.fonttype": "none", "font.sans-serif": LETTERS}):  # letters stay letters: half the size
+    with rc_context(SVG_STYLE):
         return picture(figure_of(boxes), "svg", in_words(boxes))
 
 

@@ -8,9 +8,9 @@ from vantage.storage.figures import COLORS, panels, picture, set_titles
 from vantage.studies.lab.entry import Entry
 from vantage.studies.lab.judging.contrasts import ContrastResult
 from vantage.studies.lab.levels import Level
-from vantage.studies.lab.page.annotations import LETTERS, SMALL
+from vantage.studies.lab.page.annotations import SMALL, SVG_STYLE
 from vantage.studies.lab.page.claim_words import least_certain
-from vantage.studies.lab.page.counts import LevelResults
+from vantage.studies.lab.page.counts import LevelResults, papers_rulings
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -54,12 +54,9 @@ def effects(
     or that are about correlations, have no such difference."""
     return tuple(
         Effect(entry.paper, _shorten(one.claim.text), least, one.verdict)
-        for entry in entries
-        for here in results[entry.name]
-        if here.level == level
-        for one in here.rulings
-        if one.claim.accuracy and one.verdict in _TINTS and not (one.claim.is_ours or one.claim.part_of)
-        if (least := least_certain(one)).n > 1 and not any(part in least.name for part in ("within ±", "ρ"))
+        for entry, one in papers_rulings(entries, results, level)
+        if one.claim.accuracy and one.verdict in _TINTS
+        if (least := least_certain(one)).n > 1 and least.is_difference
     )
 
 
@@ -67,7 +64,7 @@ def draw_overview(shown: Sequence[Effect]) -> bytes:
     """The picture as SVG, with a description that holds its numbers."""
     from matplotlib import rc_context
 
-    with rc_context({"svg.fonttype": "none", "font.sans-serif": LETTERS}):
+    with rc_context(SVG_STYLE):
         return picture(overview_figure(shown), "svg", overview_in_words(shown))
 
 

@@ -6,7 +6,7 @@ from vantage.storage.tables import Table
 from vantage.studies.lab.entry import Entry
 from vantage.studies.lab.levels import Level
 from vantage.studies.lab.page.claim_words import difference_in_words, paper_in_words
-from vantage.studies.lab.page.counts import LevelResults
+from vantage.studies.lab.page.counts import LevelResults, papers_rulings
 from vantage.studies.lab.verdicts import ClaimVerdict
 
 __all__ = ["verdict_tables"]
@@ -18,14 +18,7 @@ _LAST_COLUMN = {"supported": "note", "refuted": "why, or what was ruled out", "u
 def verdict_tables(entries: Sequence[Entry], results: Mapping[str, tuple[LevelResults, ...]], level: Level) -> str:
     """Tables of the papers' own claims that a level supports, refutes or leaves undecided. Parts of other claims are
     left out, as in the counts."""
-    rulings = [
-        (entry, one)
-        for entry in entries
-        for here in results[entry.name]
-        if here.level == level
-        for one in here.rulings
-        if not one.claim.is_ours and not one.claim.part_of
-    ]
+    rulings = papers_rulings(entries, results, level)
     tables = []
     for verdict, last in _LAST_COLUMN.items():
         rows = tuple((*_row(*ruling), _reasons(ruling[1])) for ruling in rulings if ruling[1].verdict == verdict)
