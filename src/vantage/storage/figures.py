@@ -12,6 +12,9 @@ __all__ = ["COLORS", "color", "legend_name", "panels", "picture", "scale_axis", 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Colors that people with color blindness can distinguish (Okabe & Ito)."""
 
+_LINE = 40
+"""Most letters of a name on one line of a legend."""
+
 
 def color(number: int) -> str:
     """The color of a curve by its number; colors repeat after the last."""
@@ -20,8 +23,9 @@ def color(number: int) -> str:
 
 def legend_name(name: str) -> str:
     """A name for a legend. Matplotlib leaves out empty names and those that begin with an underscore, as a folder's
-    may."""
-    return f" {name}" if not name or name.startswith("_") else name
+    may. A long one, such as a path, takes several lines, or the legend would leave no room for the panel."""
+    shown = f" {name}" if not name or name.startswith("_") else name
+    return "\n".join(shown[start : start + _LINE] for start in range(0, len(shown), _LINE))
 
 
 def panels(rows: int, columns: int, width: float = 4.6, height: float = 3.4) -> tuple["Figure", Any]:

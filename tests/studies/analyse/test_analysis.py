@@ -71,6 +71,18 @@ def test_table_and_picture_are_saved_and_replaced(run: tuple[Path, Source], tmp_
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["similarity.json", "similarity.png"]
 
 
+def test_the_legend_of_a_long_path_leaves_room_for_the_panels(run: tuple[Path, Source], tmp_path: Path) -> None:
+    """Runs whose folders share a name are named by their paths; a long one left the panels without any width."""
+    folder = tmp_path / "a folder with a name that is rather long" / "and another one below it, as long" / "ring_moco"
+    shutil.copytree(run[0], folder)
+    findings = analyse(QUICK, [run[0], folder], run[1], work=work(), out=tmp_path / "out")
+    figure = findings.result.figure()
+    figure.draw_without_rendering()
+    first = figure.axes[0]
+    assert first.get_position().width > 0.25
+    assert str(folder) in {label.get_text().replace("\n", "") for label in first.get_legend().get_texts()}
+
+
 def test_an_unwritable_folder_is_reported(run: tuple[Path, Source], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="could not be written"):

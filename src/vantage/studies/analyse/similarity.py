@@ -153,8 +153,7 @@ class Similarities:
         peaks = sorted(float(bar.max()) for bar in bars)
         limit = peaks[-1] if len(peaks) == 1 or peaks[-1] < _CUT * peaks[-2] else 1.3 * peaks[-2]
         for number, (one, value, bar) in enumerate(zip(self.encoders, values, bars, strict=True)):
-            name = legend_name(one.name)
-            label = name if float(bar.max()) <= limit else f"{name} (cut off, up to {float(bar.max()):.0f} %)"
+            label = one.name if float(bar.max()) <= limit else f"{one.name} (cut off, up to {float(bar.max()):.0f} %)"
             panel.stairs(
                 bar.numpy(), edges.numpy(), fill=True, alpha=0.35, color=color(number), label=legend_name(label)
             )
