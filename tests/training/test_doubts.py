@@ -45,7 +45,8 @@ class Lines(QuietProgress):
 
 
 def test_they_are_lines_of_the_progress(tmp_path: Path):
-    run, progress = assign(jcl(32), ["branches.0.keys=1,2"]), Lines()
+    run = assign(jcl(32), ["branches.0.keys=1,2", "precision=32-true"])
+    progress = Lines()
     with pytest.raises(UserError, match="nowhere"):
         train(replace(run, data=Data(str(tmp_path / "nowhere"))), tmp_path / "run", progress)
     assert progress.lines == list(doubts(run)) != []
