@@ -3,6 +3,7 @@
 from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any, Literal, get_args, get_origin, get_type_hints
+from weakref import WeakValueDictionary
 
 from vantage.composition.conformance import conforms
 from vantage.composition.expression import alternatives, describe, takes_several
@@ -11,16 +12,23 @@ from vantage.errors import UserError
 
 __all__ = ["check_types", "expect"]
 
+_frozen_and_checked = WeakValueDictionary[int, Any]()
+"""Parts that were found right, by their `id`: most parts of a run that is made from another one are those of that one."""
+
 
 def check_types(part: Any, path: str = "") -> None:
     """Check every field of a part, and of the parts in it, against its type, as settings that are read from a file are.
 
     Raises `UserError` for the first that does not fit, with its path, what it takes, and what it holds.
     """
+    if _frozen_and_checked.get(id(part)) is part:
+        return
     hints = _hints(type(part))
     for f in fields(part):
         if f.init and f.name in hints:
             _check(getattr(part, f.name), hints[f.name], f"{path}.{f.name}" if path else f.name)
+    if type(part).__dataclass_params__.frozen and type(part).__weakrefoffset__:
+        _frozen_and_checked[id(part)] = part
 
 
 def expect(value: Any, kind: Any, what: str, give: str) -> None:
