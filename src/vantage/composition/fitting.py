@@ -50,9 +50,9 @@ def parts_of(value: Any) -> Iterator[Any]:
 
 def fit_all(value: Any, images: int, batch_size: int) -> Any:
     """`value` with every part that depends on the data set fitted to it."""
-    return everywhere(value, lambda part: part.fit_to(images, batch_size) if isinstance(part, Fits) else part)
+    return everywhere(value, lambda part: part.fit_to(images, batch_size) if issubclass(type(part), Fits) else part)
 
 
 def stretch_all(value: Any, longer: float, finer: float) -> Any:
     """`value` with every part that depends on the length of a run stretched."""
-    return everywhere(value, lambda part: part.stretch(longer, finer) if isinstance(part, Stretches) else part)
+    return everywhere(value, lambda part: part.stretch(longer, finer) if issubclass(type(part), Stretches) else part)

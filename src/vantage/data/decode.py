@@ -16,6 +16,8 @@ h, w: height and width in pixels
 
 import io
 import struct
+from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 import torch
@@ -31,7 +33,6 @@ from PIL import (
     WebPImagePlugin,
 )
 from torch import Tensor
-from torchvision.io import ImageReadMode
 
 from vantage.errors import UnreadableImage, first_line
 
@@ -40,6 +41,8 @@ MAX_PIXELS = 80_000_000
 
 EXTENSIONS = frozenset((".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif"))
 """The file extensions, in lower case, of images."""
+
+_JPEGDecoder = Callable[[Tensor], Tensor]
 
 # Pillow's readers are called directly: `Image.open` would try other formats too, and warn at its own bound.
 _READERS = (
@@ -53,9 +56,19 @@ _READERS = (
 )
 
 
-# torchvision's operator is called directly: since 0.29 the function around it warns in every process that TorchCodec
-# will replace it one day. If the operator is gone, Pillow reads JPEG instead and takes 1.3 times as long.
-_decode_jpeg = getattr(torch.ops.image, "decode_jpeg", None)
+@cache
+def _jpeg_decoder() -> _JPEGDecoder | None:
+    """torchvision's operator from the bytes of a JPEG to upright RGB, imported at the first call: torchvision imports
+    torch's compiler, which takes as long as torch.
+
+    The operator is called directly: since 0.29 the function around it warns in every process that TorchCodec will
+    replace it one day. If the operator is gone, Pillow reads JPEG instead and takes 1.3 times as long.
+    """
+    from torchvision.io import ImageReadMode
+
+    decode_jpeg = getattr(torch.ops.image, "decode_jpeg", None)
+    turn_upright = True  # by the EXIF orientation
+    return decode_jpeg and (lambda data: decode_jpeg(data, ImageReadMode.RGB.value, turn_upright))
 
 
 def is_image_name(name: str) -> bool:
@@ -77,10 +90,10 @@ def decode(data: bytes | bytearray, name: str, max_pixels: int = MAX_PIXELS) -> 
         if header is not None:
             height, width, channels = header
             _check_size(height, width, name, max_pixels)
-            if channels in (1, 3) and _decode_jpeg is not None:
+            if channels in (1, 3) and (decode_jpeg := _jpeg_decoder()):
                 content = torch.frombuffer(data if isinstance(data, bytearray) else bytearray(data), dtype=torch.uint8)
                 try:
-                    return _decode_jpeg(content, ImageReadMode.RGB.value, True)  # True: apply the EXIF orientation
+                    return decode_jpeg(content)
                 except RuntimeError:
                     pass  # Pillow reads a few more rare forms, and has better error messages
     return _decode_slowly(data, name, max_pixels)

@@ -14,11 +14,10 @@ import numpy as np
 import torch
 from jaxtyping import UInt8
 from torch import Tensor
-from torchvision.transforms.v2 import functional as F
 
 from vantage.data.loading import Batch
 from vantage.data.order import BatchOrder, steps_in
-from vantage.data.resize import resize
+from vantage.data.resize import resize_to_square
 from vantage.data.sources.source import Source, blocks_of, cache_key
 from vantage.data.sources.subset import SourceSubset
 from vantage.errors import DataError, UnreadableImage
@@ -109,7 +108,7 @@ def _decode(
                     f"the image {source.name(number)} is {image.shape[2]} x {image.shape[1]} pixels, but the first is "
                     f"{width} x {height}. Give a size to which all are resized"
                 )
-            image = F.center_crop(resize(image, [size]), [size, size])
+            image = resize_to_square(image, size)
         pixels[number] = image
 
     with ThreadPoolExecutor(max(1, num_workers)) as pool:

@@ -5,9 +5,8 @@ c: channels   h, w: height and width in pixels
 
 from jaxtyping import UInt8
 from torch import Tensor, channels_last
-from torchvision.transforms.v2 import functional
 
-__all__ = ["resize"]
+__all__ = ["resize", "resize_to_square"]
 
 
 def resize(image: UInt8[Tensor, "c h w"], sides: list[int]) -> UInt8[Tensor, "c _ _"]:
@@ -16,4 +15,13 @@ def resize(image: UInt8[Tensor, "c h w"], sides: list[int]) -> UInt8[Tensor, "c 
     Channels come last in memory, as decoders give them: torch is faster that way, and otherwise fails with an
     internal error if an image becomes a single pixel.
     """
+    from torchvision.transforms.v2 import functional  # only now: torchvision imports a compiler
+
     return functional.resize(image[None].contiguous(memory_format=channels_last), sides, antialias=True)[0]
+
+
+def resize_to_square(image: UInt8[Tensor, "c h w"], side: int) -> UInt8[Tensor, "c _ _"]:
+    """The middle of the image whose shorter side has this length."""
+    from torchvision.transforms.v2 import functional
+
+    return functional.center_crop(resize(image, [side]), [side, side])

@@ -18,7 +18,6 @@ from typing import Any
 
 import torch
 from torch import nn
-from torchvision.models import list_models
 
 from vantage.composition.suggest import no_such
 from vantage.encoders import BACKBONES, Backbone, Encoder, ResNet, RoleNetworks, Shared, Timm, backbone_named
@@ -83,6 +82,8 @@ class OutsideWeights:
 
     def _residual(self) -> Backbone | None:
         """The backbone of this name; None for a network of torchvision that is none of ours."""
+        from torchvision.models import list_models
+
         name, theirs = self.network.strip().lower().replace("-", "_"), list_models()
         if name.isidentifier() and name not in (*BACKBONES, *theirs):
             raise no_such(

@@ -15,8 +15,6 @@ import torch
 from jaxtyping import UInt8
 from PIL import Image
 from torch import Tensor
-from torchvision import datasets
-from torchvision.datasets.utils import download_and_extract_archive
 
 from vantage.data.decode import to_rgb
 from vantage.data.sources.arrays import Arrays
@@ -25,20 +23,26 @@ from vantage.errors import DataError, UnreadableImage
 from vantage.storage.cache import hash_of
 
 
-def _by_flag(make: Any) -> dict[str, Callable[[Path], Any]]:
+def _class_of(name: str) -> Any:
+    from torchvision import datasets  # only now: torchvision imports a compiler
+
+    return getattr(datasets, name)
+
+
+def _by_flag(name: str) -> dict[str, Callable[[Path], Any]]:
     return {
-        "train": lambda root: make(root, train=True, download=True),
-        "test": lambda root: make(root, train=False, download=True),
+        "train": lambda root: _class_of(name)(root, train=True, download=True),
+        "test": lambda root: _class_of(name)(root, train=False, download=True),
     }
 
 
-def _by_split(make: Any, *splits: str) -> dict[str, Callable[[Path], Any]]:
-    return {split: lambda root, split=split: make(root, split=split, download=True) for split in splits}
+def _by_split(name: str, *splits: str) -> dict[str, Callable[[Path], Any]]:
+    return {split: lambda root, split=split: _class_of(name)(root, split=split, download=True) for split in splits}
 
 
-def _with_both(make: Any) -> dict[str, Callable[[Path], Any]]:
+def _with_both(name: str) -> dict[str, Callable[[Path], Any]]:
     """Training and validation images separately, and joined as `trainval`, which torchvision has for some sets only."""
-    splits = _by_split(make, "train", "val", "test")
+    splits = _by_split(name, "train", "val", "test")
     return splits | {"trainval": lambda root: _TwoSplits(splits["train"](root), splits["val"](root))}
 
 
@@ -58,21 +62,21 @@ class _TwoSplits:
 
 
 _SETS: dict[str, dict[str, Callable[[Path], Any]]] = {
-    "MNIST": _by_flag(datasets.MNIST),
-    "FashionMNIST": _by_flag(datasets.FashionMNIST),
-    "KMNIST": _by_flag(datasets.KMNIST),
-    "QMNIST": _by_flag(datasets.QMNIST),
-    "STL10": _by_split(datasets.STL10, "train", "test", "unlabeled", "train+unlabeled"),
-    "SVHN": _by_split(datasets.SVHN, "train", "test", "extra"),
-    "Flowers102": _with_both(datasets.Flowers102),
-    "DTD": _with_both(datasets.DTD),
-    "Food101": _by_split(datasets.Food101, "train", "test"),
-    "GTSRB": _by_split(datasets.GTSRB, "train", "test"),
-    "FGVCAircraft": _by_split(datasets.FGVCAircraft, "train", "val", "trainval", "test"),
-    "OxfordIIITPet": _by_split(datasets.OxfordIIITPet, "trainval", "test"),
-    "Imagenette": _by_split(datasets.Imagenette, "train", "val"),
-    "EuroSAT": {"all": lambda root: datasets.EuroSAT(root, download=True)},
-    "Caltech101": {"all": lambda root: datasets.Caltech101(root, download=True)},
+    "MNIST": _by_flag("MNIST"),
+    "FashionMNIST": _by_flag("FashionMNIST"),
+    "KMNIST": _by_flag("KMNIST"),
+    "QMNIST": _by_flag("QMNIST"),
+    "STL10": _by_split("STL10", "train", "test", "unlabeled", "train+unlabeled"),
+    "SVHN": _by_split("SVHN", "train", "test", "extra"),
+    "Flowers102": _with_both("Flowers102"),
+    "DTD": _with_both("DTD"),
+    "Food101": _by_split("Food101", "train", "test"),
+    "GTSRB": _by_split("GTSRB", "train", "test"),
+    "FGVCAircraft": _by_split("FGVCAircraft", "train", "val", "trainval", "test"),
+    "OxfordIIITPet": _by_split("OxfordIIITPet", "trainval", "test"),
+    "Imagenette": _by_split("Imagenette", "train", "val"),
+    "EuroSAT": {"all": lambda root: _class_of("EuroSAT")(root, download=True)},
+    "Caltech101": {"all": lambda root: _class_of("Caltech101")(root, download=True)},
 }
 _CIFAR_ADDRESS = "https://www.cs.toronto.edu/~kriz/"
 # archive, its MD5, folder in it, files of each part, label bytes before each image, file of class names
@@ -179,6 +183,8 @@ def _cifar(name: str, part: str, root: Path) -> Arrays:
     archive, md5, folder, parts, label_bytes, names = _CIFAR[name]
     files = tuple(root / folder / file for file in parts[part])
     if not all(file.exists() for file in (*files, root / folder / names)):
+        from torchvision.datasets.utils import download_and_extract_archive
+
         download_and_extract_archive(_CIFAR_ADDRESS + archive, str(root), md5=md5)
     classes = tuple((root / folder / names).read_text().split())
     return read_cifar(files, label_bytes, classes)

@@ -10,7 +10,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from vantage.encoders.backbones.resnet import ResNetFeatures
 from vantage.errors import UserError
 
 __all__ = ["GRIDS", "AtDepth", "AtDepths", "Depth", "HasMaps", "grid_pool", "maps"]
@@ -35,18 +34,9 @@ class HasMaps(Protocol):
 def maps(backbone: nn.Module, images: Float[Tensor, "b c h w"]) -> list[Float[Tensor, "b d y x"]]:
     """The maps of a backbone from shallow to deep.
 
-    For a residual network these are the usual five of the literature: the first convolution with BatchNorm and ReLU,
-    before the max-pool, and the four stages. For a timm model they come from its `forward_intermediates`, and for a
-    backbone with a method `maps` from that. Raises `UserError` for any other backbone.
+    They come from its method `maps`, or for a timm model from `forward_intermediates`. Raises `UserError` for any other
+    backbone.
     """
-    if isinstance(backbone, ResNetFeatures):
-        x = backbone.relu(backbone.bn1(backbone.conv1(images)))
-        stages = [x]
-        x = backbone.maxpool(x)
-        for stage in (backbone.layer1, backbone.layer2, backbone.layer3, backbone.layer4):
-            x = stage(x)
-            stages.append(x)
-        return stages
     if isinstance(backbone, HasMaps):
         return backbone.maps(images)
     if hasattr(backbone, "forward_intermediates"):

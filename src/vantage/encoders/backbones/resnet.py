@@ -9,12 +9,14 @@ unchanged.
 
 import difflib
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from torch import nn
-from torchvision.models import resnet
 
 from vantage.errors import UserError
+
+if TYPE_CHECKING:
+    from vantage.encoders.backbones.resnet_features import ResNetFeatures
 
 
 @runtime_checkable
@@ -93,7 +95,12 @@ class ResNet:
 
     def build(self) -> "ResNetFeatures":
         """torchvision's network with the chosen stem and no classifier."""
-        return ResNetFeatures(self)
+        from vantage.encoders.backbones.resnet_features import ResNetFeatures, Stem  # only now: it imports torchvision
+
+        size, stride = (3, self.stem_stride) if self.small else (Stem.size, Stem.stride)
+        stem = Stem(self.in_channels, self.stem_width, size, stride)
+        layers, bottleneck = LAYERS[self.depth], self.depth >= 50
+        return ResNetFeatures(layers, bottleneck, stem, self.groups, self.width_per_group, self.zero_init_residual)
 
 
 LAYERS: dict[int, tuple[int, int, int, int]] = {
@@ -104,47 +111,6 @@ LAYERS: dict[int, tuple[int, int, int, int]] = {
     152: (3, 8, 36, 3),
 }
 """Blocks in each stage, by depth."""
-
-
-class ResNetFeatures(resnet.ResNet):
-    """torchvision's ResNet up to the pooled features, without `fc`; parameters and buffers keep torchvision's names."""
-
-    fc: nn.Module
-    maxpool: nn.Module
-    width: int
-
-    def __init__(self, choice: ResNet) -> None:
-        """The network of `choice`, initialized as in torchvision."""
-        self._stem_width = choice.stem_width
-        super().__init__(
-            resnet.BasicBlock if choice.depth < 50 else resnet.Bottleneck,
-            list(LAYERS[choice.depth]),
-            num_classes=1,
-            zero_init_residual=choice.zero_init_residual,
-            groups=choice.groups,
-            width_per_group=choice.width_per_group,
-        )
-        self.width = choice.width
-        self.fc = nn.Identity()
-        if choice.small:
-            self.conv1 = _stem(choice, size=3, stride=choice.stem_stride)
-            self.maxpool = nn.Identity()
-        elif choice.in_channels != 3 or choice.width_multiplier != 1:
-            self.conv1 = _stem(choice, size=7, stride=2)
-        if choice.width_multiplier != 1:
-            self.bn1 = nn.BatchNorm2d(choice.stem_width)
-
-    def _make_layer(self, block: Any, planes: int, blocks: int, stride: int = 1, dilate: bool = False) -> nn.Sequential:
-        """torchvision's stage, with the number of channels of this choice."""
-        if planes == 64:
-            self.inplanes = self._stem_width
-        return super()._make_layer(block, planes * self._stem_width // 64, blocks, stride, dilate)
-
-
-def _stem(choice: ResNet, size: int, stride: int) -> nn.Conv2d:
-    stem = nn.Conv2d(choice.in_channels, choice.stem_width, size, stride, padding=size // 2, bias=False)
-    nn.init.kaiming_normal_(stem.weight, mode="fan_out", nonlinearity="relu")
-    return stem
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
-from torchvision.transforms.v2 import functional as vision
 
 from vantage.views.operations.color import gray
 
@@ -76,7 +75,9 @@ class AutoContrast:
 
     def __call__(self, images: Float[Tensor, "m c h w"], strength: Strength) -> Float[Tensor, "m c h w"]:
         """The stretched images."""
-        return vision.autocontrast(_levels(images).byte()).to(images) / 255
+        from torchvision.transforms.v2.functional import autocontrast
+
+        return autocontrast(_levels(images).byte()).to(images) / 255
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,9 @@ class Equalize:
 
     def __call__(self, images: Float[Tensor, "m c h w"], strength: Strength) -> Float[Tensor, "m c h w"]:
         """The equalized images."""
-        return vision.equalize(_levels(images).byte()).to(images) / 255
+        from torchvision.transforms.v2.functional import equalize
+
+        return equalize(_levels(images).byte()).to(images) / 255
 
 
 @dataclass(frozen=True)

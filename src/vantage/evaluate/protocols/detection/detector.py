@@ -8,7 +8,8 @@ import torch
 from torch import nn
 from torchvision.models.detection.generalized_rcnn import GeneralizedRCNN
 
-from vantage.encoders.backbones.resnet import ResNet, ResNetFeatures
+from vantage.encoders.backbones.resnet import ResNet
+from vantage.encoders.backbones.resnet_features import ResNetFeatures
 from vantage.errors import UserError
 from vantage.evaluate.protocols.detection.sizes import COCO_SIZES, Sizes
 from vantage.frozen.encoder import FrozenEncoder

@@ -26,7 +26,7 @@ from torchvision.models.detection.generalized_rcnn import GeneralizedRCNN
 from torchvision.models.detection.mask_rcnn import MaskRCNNHeads, MaskRCNNPredictor
 from torchvision.ops import MultiScaleRoIAlign
 
-from vantage.encoders.backbones.resnet import ResNetFeatures
+from vantage.encoders.backbones.resnet_features import ResNetFeatures
 from vantage.errors import UserError
 from vantage.evaluate.protocols.detection.detector import (
     Detector,

@@ -10,7 +10,6 @@ from pathlib import Path
 import torch
 from jaxtyping import Bool, Float, Int, UInt8
 from torch import Tensor
-from torchvision.transforms.v2 import functional
 
 from vantage import processes
 from vantage.data.resize import resize
@@ -59,6 +58,8 @@ class Squares:
         return sorted(indices)
 
     def _image_with_mask(self, number: int) -> UInt8[Tensor, "4 s s"]:
+        from torchvision.transforms.v2 import functional
+
         mask = mask_for(self.source, number, image := self.source.image(number))
         square = [self.size, self.size]
         small = functional.resize(mask[None], square, interpolation=functional.InterpolationMode.NEAREST_EXACT)
