@@ -13,7 +13,7 @@ from vantage.errors import UserError
 __all__ = ["check_types", "expect"]
 
 _frozen_and_checked = WeakValueDictionary[int, Any]()
-"""Parts that were found right, by their `id`: most parts of a run that is made from another one are those of that one."""
+"""Parts that were found right, by their `id`: a run made from another one shares most of its parts with it."""
 
 
 def check_types(part: Any, path: str = "") -> None:
