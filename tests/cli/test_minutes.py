@@ -174,6 +174,29 @@ def test_the_longer_plan_names_the_recipe_also_after_a_resume(
     assert longer in capsys.readouterr().err.splitlines()
 
 
+@pytest.mark.parametrize(
+    ("beats_baselines", "verbs"),
+    [
+        (True, ["embed", "export", "pretrain"]),
+        (False, ["evaluate", "pretrain"]),
+        (None, ["report", "embed", "export", "pretrain"]),
+    ],
+)
+def test_what_to_do_next_depends_on_whether_training_helped(
+    beats_baselines: bool | None,
+    verbs: list[str],
+    call: Call,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Without labels nobody can tell, and the features may be used all the same."""
+    judgment = SimpleNamespace(lines=(), beats_baselines=beats_baselines)
+    monkeypatch.setattr("vantage.evaluate.sanity_check.sanity_check", lambda *_: judgment)
+    call("--minutes", "1")
+    lines = [line.split() for line in capsys.readouterr().err.splitlines() if line.startswith("next: ")]
+    assert [words[2] for words in lines] == verbs
+
+
 @pytest.mark.slow
 def test_a_planned_run_is_trained_judged_and_resumed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     generator = np.random.default_rng(0)

@@ -17,8 +17,9 @@ class ExportOptions:
     """The options of `export`."""
 
     to: Literal["torchvision", "timm", "safetensors", "detectron2", "onnx", "torch"]
-    """Library whose own model loads the file (torchvision, timm or detectron2). safetensors keeps the parameters' own
-    names; onnx and torch (torch.export) write the network itself, from pixels to features."""
+    """Library whose own model loads the file (torchvision, timm or detectron2): for ResNets, and timm's networks in
+    timm. For any network: safetensors keeps the parameters' own names; onnx and torch (torch.export) write the network
+    itself, from pixels to features."""
 
     out: Annotated[str, Word("FILE")] = ""
     """File to write, ending with .safetensors, .onnx or .pt2; if omitted, RUN/backbone-FORMAT with that ending. For

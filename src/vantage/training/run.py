@@ -105,13 +105,13 @@ class Monitoring:
     """Longest time between two checkpoints. Epochs end with one too, unless writing takes over a tenth of the time."""
 
     knn_every: int = 0
-    """Epochs between measurements of kNN accuracy: the others classify a tenth of the labeled images; 0: never."""
+    """Epochs between measurements of kNN accuracy, on a tenth of the labeled images; 0: never."""
 
     keep_every: int = field(default=0, metadata={"later": True})
     """Epochs between those that are kept for good, each a run of its own in the run's folder `epochs`; 0: none."""
 
     minutes: float = 0.0
-    """Planned time of training, which warns once it is clear that it will take over a tenth longer. 0: no plan."""
+    """Planned minutes of training; a warning tells if it will take over a tenth longer. 0: no plan."""
 
     def __post_init__(self) -> None:
         _at_least(1, "monitoring", log_every=self.log_every)

@@ -56,7 +56,7 @@ class EvaluateOptions:
 def evaluate(words: list[str], console: Console) -> int:
     """Evaluate a run on labeled images: vantage evaluate knn RUN --data PATH.
 
-    If --test is omitted, a fifth of each class is held out for testing.
+    If --test is omitted, a fifth of each class is held out. Start with knn.
     """
     if not words or words[0].startswith("-"):
         if wants_help(words):

@@ -58,7 +58,7 @@ class PretrainOptions(ViewOptions):
     """A recipe that `vantage recipes` lists, or MODULE:NAME of your own; if omitted, chosen by the plan."""
 
     out: Annotated[str, Word("RUN")] = ""
-    """Folder for the run; if omitted, runs/RECIPE."""
+    """Folder; if omitted, runs/RECIPE (a plan: runs/planned)."""
 
     minutes: float | None = None
     """Plan a run of this length; 30 if no recipe is given."""
@@ -71,7 +71,7 @@ class PretrainOptions(ViewOptions):
     """sgd, adamw or lars, with a suitable learning rate."""
 
     learning_rate: float | None = None
-    """Its peak; if omitted, proportional to the batch size."""
+    """The highest; if omitted, proportional to the batch size."""
 
     batch_size: int | None = None
     """Images per step, over all devices; if omitted, fitted."""
@@ -96,9 +96,9 @@ class PretrainOptions(ViewOptions):
 def pretrain(words: list[str], console: Console) -> int:
     """Train an encoder on images without labels: vantage pretrain --data PATH.
 
-    With --minutes, the speed of this machine is measured for some seconds, and the plan for that time is shown before
-    training. Without it, the recipe is fitted to the images (batch size, epochs, learning rate, memory), and a table
-    shows the changes. Options that you give override both.
+    With --minutes, or without a recipe, the speed of this machine is measured for some seconds, and the plan for that
+    time is shown before training. Otherwise the recipe is fitted to the images (batch size, epochs, learning rate,
+    memory), and a table shows the changes. Options that you give override both.
     """
     start = time.monotonic()
     command = Command("pretrain", pretrain.__doc__ or "", partial(settable, words))

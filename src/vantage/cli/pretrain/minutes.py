@@ -151,6 +151,8 @@ def show_worth(run: "Run", folder: Path, console: Console, recipe: str) -> None:
         console.command("embed", folder, *images, "--out", "features.parquet"),
         console.command("export", folder, "--to", "safetensors"),
     )
-    look = console.command("evaluate", "retrieval", folder, *images)
-    for line in (*use, longer) if judgment.beats_baselines else (look, longer):
+    neighbors = console.command("evaluate", "retrieval", folder, *images)
+    page = console.command("report", folder, *images)
+    lines = {True: (*use, longer), False: (neighbors, longer), None: (page, *use, longer)}
+    for line in lines[judgment.beats_baselines]:
         console.note(f"next: {line}")

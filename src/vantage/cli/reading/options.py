@@ -101,7 +101,7 @@ class ReadingOptions:
     """How a verb reads its images."""
 
     on_bad_image: Annotated[Literal["skip", "stop"], Word("HOW")] = "skip"
-    """Unreadable images: skip (up to 1 % or 3) or stop."""
+    """Unreadable images: skip (up to 3, or 1 % if that is more) or stop."""
 
     num_workers: int | None = None
     """Threads that decode images; if omitted, all cores."""
@@ -190,7 +190,7 @@ class LoadingOptions:
     """Processes that decode images, for sets of several image sizes or too large for memory."""
 
     on_bad_image: Annotated[Literal["skip", "stop"] | None, Word("HOW")] = None
-    """Unreadable images: skip (default; up to 1 % or 3), stop."""
+    """Unreadable: skip (default; 3, or 1 % if more) or stop."""
 
 
 @dataclass(frozen=True)

@@ -69,8 +69,8 @@ class LowShotSettings:
 
 @dataclass(frozen=True)
 class LowShot(LowShotSettings):
-    """Linear SVMs on k images of each class, with oracle-C as in the released code (Goyal et al., arXiv 1905.01235;
-    InterCLR, arXiv 2008.11702, figure 5).
+    """Linear SVMs on k images of each class, with C chosen by test labels (oracle-C) as in the released code (Goyal et
+    al., arXiv 1905.01235; InterCLR, arXiv 2008.11702, figure 5).
 
     The result is the mean over k, samples and classes. For every k, sample and class, k images with the class and 19 k
     without it are drawn, and an SVM is trained on them, with the features and the solver of `SVM`. Oracle-C: for every

@@ -32,20 +32,22 @@ _ABOUT_OVERVIEW = (
 
 _INTRODUCTION = """# What the papers claim, and what holds here
 
-Every table and figure of JCL, CNCE (Ring), InterCLR and InfoMin that reports an experiment is an entry of the lab, and
-its claims are predicates over the entry's cells. They are asked at a small scale, which is stated for each entry: on
-two cores, and for some entries on one GPU with a larger network trained for longer. A verdict applies to that scale,
-not to the paper's. *undecided* means that the difference is smaller than what this scale can tell from 0. The last
-entry is ours: parts of all four papers in one run.
+This page tests what four papers claim: JCL (arXiv 2009.14776), CNCE (Ring; 2010.02037), InterCLR (2008.11702) and
+InfoMin (2005.10243). Each of their tables and figures that reports an experiment is an *entry*. Its *cells* are what
+we ran for it: trained runs, baselines and toys. A claim is a statement about cells, such as "JCL is above MoCo v2".
+Each entry states its scale, which is small: two cores, and for some entries one GPU with a larger network trained for
+longer. A verdict applies to that scale, not to the paper's. *undecided* means that the difference is smaller than what
+this scale can tell from 0. The last two entries are ours: parts of all four papers in one run, and one at a time.
 
-The table counts verdicts, *papers* and *ours* apart. Ours are claims marked "ours", and stand-ins, which ask a paper's
-claim of something else, such as mosaics of four images in place of COCO. A claim that is part of another one, decided
-by the same cells, is counted under *repeated* only.
+The table counts verdicts, *papers* and *ours* apart. Ours are claims marked "ours", and stand-ins, which test a paper's
+claim on something else, such as mosaics of four images in place of COCO. A claim that is part of another one, decided
+by the same cells, is counted under *repeated* only. [How to read the entries](#how-to-read-the-entries) explains the
+other columns.
 
 The picture shows the claims about accuracy: gray intervals that are narrow around 0 are as informative as a verdict.
-After it, every claim of a paper that was asked on two cores has a line with the difference that decides it, or the
+After it, every claim of a paper that was tested on two cores has a line with the difference that decides it, or the
 least certain one of several, and its 95 % interval. The sections below give tests, pictures, reasons, the other scale,
-our own claims, and claims that are not asked here.
+our own claims, and claims that are not tested here.
 """
 
 _HOW_TO_READ = """## How to read the entries
@@ -71,7 +73,7 @@ notes and reasons are written by us.
 * *Why* and *ruled out* follow a refuted claim: what the numbers of the same entry show about the reason, with a
   difference and an interval of its own, without correction; a reason without a difference is our reading.
 * What a note or a reason of the same entry already says is not repeated: *as for claim 1*.
-* Every predicate is also applied to the paper's own numbers; ✗ marks numbers that contradict the paper's text.
+* Every claim is also tested on the paper's own numbers; ✗ marks numbers that contradict the paper's text.
 * Pictures: a large point is a mean over seeds with its 95 % t interval (with three seeds or more), a faint line
   connects the points of a seed, and hollow points are the paper's. Verdicts are about differences within seeds, so the
   intervals of two means may overlap although a claim is decided. *Floor*: the higher of raw pixels and the random
