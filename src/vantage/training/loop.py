@@ -185,7 +185,7 @@ def _loop(session: Session, folder: Path, step: int, clock: float, progress: Pro
         for batch in session.feed.batches(epoch, step % steps):
             watch.add(step, session.step(batch.to(session.fabric.device), step))
             step += 1
-            late = session.unsaved.seconds > 60 * run.monitoring.checkpoint_minutes
+            late = session.is_late
             soon = processes.count() == 1 and (signals.requested or late or unread.seconds > _READ_SECONDS)
             if step % run.monitoring.log_every and step % steps and not soon:
                 continue
