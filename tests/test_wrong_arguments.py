@@ -81,6 +81,8 @@ CALLS = {
     "vantage.train(vantage.simclr, 'out')": "the run is the function simclr: give a value, such as vantage.moco_v2()",
     "vantage.plan(source, 'ten')": "a plan for ten minutes was asked for: give a finite number of minutes above 0",
     "vantage.plan(source, 1, 'simclr')": "the recipe is 'simclr': give a function, such as vantage.moco_v2",
+    "vantage.data.SourceSubset(source, numpy.arange(9) > 4)": "a subset got numbers of type torch.bool: give the whole",
+    "vantage.data.SourceSubset(source, [0.5])": "a subset got numbers of type torch.float32: give the whole numbers",
     "KNN(k='a')": "KNN.k: expected a whole number, found 'a'",
     "vantage.Queue(length='a')": "Queue.length: expected a whole number, found 'a'",
     "vantage.RandomResizedCrop(32, 0.2)": "RandomResizedCrop.scale: expected 2 numbers, found 0.2",

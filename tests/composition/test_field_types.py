@@ -84,3 +84,22 @@ def test_types_that_only_type_checkers_import_are_not_checked() -> None:
         count: "NotImported"  # noqa: F821  # pyright: ignore
 
     check_types(Part(3))
+
+
+def test_a_part_that_can_change_is_checked_again() -> None:
+    @dataclass
+    class Own:
+        count: int
+
+    @dataclass(frozen=True)
+    class Several:
+        parts: tuple[Own, ...]
+
+    @dataclass(frozen=True)
+    class Above:
+        part: Several
+
+    check_types(whole := Above(Several((own := Own(3),))))
+    own.count = "3"  # pyright: ignore
+    with pytest.raises(UserError, match=r"part.parts.0.count: expected a whole number, found '3'"):
+        check_types(whole)

@@ -242,3 +242,5 @@ def test_subsets(paths: dict[str, str], tmp_path: Path) -> None:
     )
     with pytest.raises(DataError, match="from 0 to 8"):
         SourceSubset(source, [9])
+    with pytest.raises(DataError, match="of type torch.bool: give the whole numbers of images, for a mask"):
+        SourceSubset(source, [True] * 9)

@@ -115,6 +115,25 @@ def test_a_killed_process_is_continued_with_the_same_bytes(name: str, tmp_path: 
     assert not draft.exists() and not draft.with_name(draft.name + ".json").exists()
 
 
+@pytest.mark.parametrize("step", ["_write_rows", "write_parquet"])
+def test_another_that_starts_while_a_full_draft_becomes_the_file_is_refused(
+    step: str, encoder: FrozenEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, work, last_step = images(COUNT, seed=0), cpu_work(tmp_path), getattr(embedding_file, step)
+    file = tmp_path / ("rows.npy" if step == "_write_rows" else "rows.parquet")
+
+    def start_another(*arguments: object) -> None:
+        monkeypatch.setattr(embedding_file, step, last_step)
+        with pytest.raises(UserError, match="another process is writing it"):
+            write_embeddings(encoder, images(COUNT, seed=1), file, work)
+        last_step(*arguments)
+
+    monkeypatch.setattr(embedding_file, step, start_another)
+    write_embeddings(encoder, source, file, work)
+    straight = write_embeddings(encoder, source, tmp_path / f"straight-{file.name}", work)
+    assert file.read_bytes() == straight.read_bytes() and not list(tmp_path.glob("*.draft*"))
+
+
 def test_a_draft_of_something_else_is_not_continued(encoder: FrozenEncoder, tmp_path: Path) -> None:
     source, work = images(COUNT, seed=0), cpu_work(tmp_path)
     file = tmp_path / "rows.npy"

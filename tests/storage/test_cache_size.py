@@ -15,7 +15,7 @@ import torch
 
 import vantage
 from vantage.errors import UserError
-from vantage.storage.arrays import cache_rows, draft_of, fill
+from vantage.storage.arrays import cache_rows, draft_of, filled
 from vantage.storage.cache import cache_folder, hash_of
 from vantage.storage.cache_size import KINDS, VARIABLE, cache_files, in_use, make_room, most_bytes, remove
 from vantage.storage.rows_file import open_rows
@@ -123,8 +123,8 @@ def test_a_draft_that_is_being_filled_stays_and_an_abandoned_one_goes_with_its_n
         assert there(draft, *others) == [True, False, False, False]
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        fill(draft, (100, 500), torch.float32, {}, parts, sparing=True)
+    with pytest.raises(KeyboardInterrupt), filled(draft, (100, 500), torch.float32, {}, parts, sparing=True):
+        pass
     assert there(draft, draft.with_name(f"{draft.name}.json")) == [True, True]
     make_room(new(cache), 1_000_000)
     assert list(draft.parent.iterdir()) == []

@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -12,6 +13,7 @@ from torch import Tensor
 from vantage.errors import DataError
 from vantage.storage import arrays as module
 from vantage.storage.arrays import cached_rows
+from vantage.storage.rows_file import open_rows
 
 
 class Maker:
@@ -114,3 +116,15 @@ def test_memory_is_that_of_a_few_rows(tmp_path: Path, monkeypatch: pytest.Monkey
         count_rows(numbers)
     assert (tmp_path / "a.npy").stat().st_size > 128 << 20
     assert max(bytes_used) - before < 48 << 20
+
+
+def test_a_file_larger_than_the_memory_is_mapped(tmp_path: Path) -> None:
+    file, count = tmp_path / "a.npy", 1 << 28  # a terabyte, of which nothing is on the disk
+    with file.open("wb") as rows:
+        np.lib.format.write_array_header_1_0(rows, {"descr": "<f4", "fortran_order": False, "shape": (count, 1024)})
+        rows.truncate(rows.tell() + count * 4096)
+    opened = open_rows(file, count)
+    assert opened is not None
+    mapped = opened.memory_map()
+    mapped[-1] += 1
+    assert mapped.shape == (count, 1024) and mapped[-1].sum() == 1024 and opened.part(count - 1, 1).sum() == 0

@@ -1,5 +1,7 @@
 """What a killed process has not finished is written over or removed by the next one, and by nobody else."""
 
+import errno
+import fcntl
 import os
 import signal
 import subprocess
@@ -98,3 +100,31 @@ def test_temporary_folders_in_use_and_folders_of_the_user_stay(temporary: Path) 
         with temporary_folder():
             assert folder.exists()
     assert set(temporary.iterdir()) == mine
+
+
+def test_without_locks_and_without_owners_nothing_is_left_beside_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some network file systems have no locks, and some give every new file to somebody else."""
+
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    path, user = tmp_path / "table.md", os.geteuid()
+    for name, other in ((fcntl, "flock"), no_locks), ((os, "geteuid"), lambda: user + 1):
+        with monkeypatch.context() as patch:
+            patch.setattr(*name, other)
+            with atomic_file(path) as first:
+                first.write(b"first")
+                write_text(path, "second")
+                assert path.read_text() == "second"
+            assert path.read_text() == "first" and list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_for_temporary_files_need_not_be_readable(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(path: Path) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    monkeypatch.setattr(Path, "iterdir", refused)
+    with temporary_folder() as folder:
+        assert folder.parent == temporary

@@ -3,12 +3,13 @@
 import errno
 import os
 import stat
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from vantage.errors import UserError
-from vantage.storage.files import atomic_file, result_file, write_json, write_result
+from vantage.storage.files import atomic_file, flush, remove_on_failure, result_file, write_json, write_result
 
 
 @pytest.mark.parametrize("umask", [0o022, 0o027, 0o002])
@@ -68,3 +69,36 @@ def test_a_link_stays_a_link_and_a_pipe_a_pipe(tmp_path: Path) -> None:
     assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
     write_result(Path(os.devnull), "x", "the table")
     assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
+
+
+def test_names_in_a_folder_count_as_safe_where_a_folder_cannot_be_flushed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (file := tmp_path / "tensors").write_text("")
+    for number, allowed in ((errno.EINVAL, True), (errno.ENOSPC, False)):
+
+        def refused(_: int, number: int = number) -> None:
+            raise OSError(number, os.strerror(number))
+
+        monkeypatch.setattr(os, "fsync", refused)
+        for path, passes in ((tmp_path, allowed), (file, False)):
+            with nullcontext() if passes else pytest.raises(OSError, match=os.strerror(number)):
+                flush(path)
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_a_failure_removes_only_what_has_the_names_that_were_written(is_new: bool, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    kept = {"notes.txt", "linked", *(() if is_new else ("before.json",))}
+    if not is_new:
+        folder.mkdir()
+        (folder / "before.json").write_text("")
+    with pytest.raises(KeyboardInterrupt), remove_on_failure(folder, names=("*.json", "events", "to*")):
+        folder.mkdir(exist_ok=True)
+        (folder / "events").mkdir()
+        (folder / "to-linked").symlink_to(folder / "linked")
+        (folder / "linked").mkdir()
+        for name in ("settings.json", "events/first", "notes.txt", "linked/mine"):
+            (folder / name).write_text("")
+        raise KeyboardInterrupt
+    assert {path.name for path in folder.iterdir()} == kept and (folder / "linked" / "mine").exists()

@@ -2,11 +2,13 @@
 
 import shutil
 from collections import namedtuple
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+import torch
 from small_runs import IMAGES, small_run, write_images
+from torch import nn
 
 import vantage
 from vantage.learner import Learner
@@ -50,6 +52,23 @@ def test_a_checkpoint_is_as_large_as_was_said(name: str, optimizer: Optimizer, t
     told = checkpoint_bytes(run, learner_of(run, IMAGES))
     names = 100_000  # of the tensors
     assert told <= size <= told + names, (told, size)
+
+
+@dataclass(frozen=True)
+class Own(Optimizer):
+    """A user's optimizer, which keeps nothing for each weight."""
+
+    def build(self, module: nn.Module, lr: float = 0.0) -> torch.optim.Optimizer:
+        optimizer = torch.optim.SGD(module.parameters(), lr)
+        optimizer.state = {}  # pyright: ignore
+        return optimizer
+
+
+def test_the_state_of_an_own_optimizer_may_be_unknown(tmp_path: Path) -> None:
+    run = small_run("moco_v2", write_images(tmp_path / "images.npz"))
+    learner = learner_of(run, IMAGES)
+    plain = replace(run, optimizer=SGD(momentum=0.0, weight_decay=0.0))
+    assert checkpoint_bytes(replace(run, optimizer=Own()), learner) == checkpoint_bytes(plain, learner)
 
 
 def test_a_large_bank_and_kept_epochs_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,6 +83,21 @@ def test_a_checkpoint_of_other_settings_is_refused(images_path: str, tmp_path: P
     assert session(replace(run, monitoring=replace(run.monitoring, log_every=7))).restore(newest) == (0, 0.0)
 
 
+def test_a_checkpoint_of_another_precision_is_taken_without_its_scaler(images_path: str, tmp_path: Path):
+    from lightning_fabric.plugins.precision import MixedPrecision
+
+    run = small_run("moco_v2", images_path)
+    one, other = session(run), session(run)
+    one.save(tmp_path, 0, 0.0)
+    newest = checkpoint.latest(tmp_path)
+    assert newest is not None
+    other.fabric.strategy.precision = MixedPrecision("16-mixed", "cpu")
+    assert other.restore(newest) == (0, 0.0)
+    other.save(tmp_path, 1, 0.0)  # with a scaler
+    newest = checkpoint.latest(tmp_path)
+    assert newest is not None and one.restore(newest) == (1, 0.0)
+
+
 def test_a_checkpoint_of_another_data_set_is_refused(images_path: str, tmp_path: Path):
     run = small_run("instance_discrimination", images_path)
     session(run).save(tmp_path, 0, 0.0)

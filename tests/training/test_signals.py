@@ -71,6 +71,21 @@ def test_handlers_are_put_back(fails: bool):
     assert all(signal.getsignal(number) is handler for number, handler in mine.items())
 
 
+@pytest.mark.parametrize("number", BOTH)
+def test_a_signal_that_is_ignored_or_handled_outside_python_is_left_alone(
+    number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signal.signal(number, signal.SIG_IGN)
+    with Signals() as stopping:
+        os.kill(os.getpid(), number)
+        assert not stopping.requested
+    assert signal.getsignal(number) is signal.SIG_IGN
+    monkeypatch.setattr(signal, "getsignal", lambda _: None)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    with Signals() as stopping:
+        assert stopping.handlers == {}
+
+
 def test_each_use_starts_unasked():
     stopping = Signals()
     with stopping:

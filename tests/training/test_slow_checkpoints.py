@@ -54,6 +54,14 @@ def test_slow_ones_are_written_after_the_first_the_last_and_kept_epochs(
     assert steps == expected
 
 
+def test_slow_ones_are_written_once_they_are_late_also_if_an_epoch_is_one_step(
+    run: Run, steps: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seem_slow(monkeypatch, 1000.0)
+    train(replace(run.rescale(48, 4), monitoring=Monitoring(checkpoint_minutes=0.0)), tmp_path / "run")
+    assert steps == [1, 2, 3, 4]
+
+
 def test_a_run_that_was_cut_off_after_an_epoch_without_one_goes_on(
     run: Run, steps: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

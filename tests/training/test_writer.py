@@ -4,6 +4,7 @@ import errno
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from small_runs import lock_of_another, new_process, small_run, train_in_process
 
 from vantage.composition.codec import allowing
 from vantage.errors import UserError
+from vantage.progress import QuietProgress
 from vantage.storage.metrics import Metrics, read_metrics
 from vantage.training.folder import settings, writer
 from vantage.training.loop import resume, train
@@ -46,6 +48,26 @@ def test_a_folder_that_another_process_trains_in_is_refused_and_kept(
     ):
         resume(folder)
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+def test_workers_that_outlive_a_failed_run_do_not_keep_its_folder(
+    images_path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The traceback of an error, which notebooks keep, refers to them."""
+
+    class Fails(QuietProgress):
+        def advance(self, completed: int, note: str = "", seconds_left: float | None = None) -> None:
+            if completed == 7:
+                raise ZeroDivisionError
+
+    monkeypatch.setattr(writer, "_PATIENCE", 0.2)
+    run, folder = small_run("moco_v2", images_path, epochs=2), tmp_path / "run"
+    run = replace(run, data=replace(run.data, resident_bytes=0, num_workers=1))
+    with pytest.raises(ZeroDivisionError) as failure:
+        train(run, folder, Fails())
+    with allowing("tiny"):
+        assert resume(folder).finished
+    assert failure.tb
 
 
 def test_one_of_two_that_begin_at_once_is_refused(

@@ -13,7 +13,7 @@ from vantage.errors import UserError
 __all__ = ["check_types", "expect"]
 
 _frozen_and_checked = WeakValueDictionary[int, Any]()
-"""Parts that were found right, by their `id`: a run that is made from another one shares most of its parts."""
+"""Parts that were found right and cannot change, by their `id`: a run made from another shares most of its parts."""
 
 
 def check_types(part: Any, path: str = "") -> None:
@@ -23,12 +23,21 @@ def check_types(part: Any, path: str = "") -> None:
     """
     if _frozen_and_checked.get(id(part)) is part:
         return
-    hints = _hints(type(part))
+    hints, is_fixed = _hints(type(part)), type(part).__dataclass_params__.frozen
     for f in fields(part):
         if f.init and f.name in hints:
-            _check(getattr(part, f.name), hints[f.name], f"{path}.{f.name}" if path else f.name)
-    if type(part).__dataclass_params__.frozen and type(part).__weakrefoffset__:
+            value = getattr(part, f.name)
+            _check(value, hints[f.name], f"{path}.{f.name}" if path else f.name)
+            is_fixed = is_fixed and _is_fixed(value)
+    if is_fixed and type(part).__weakrefoffset__:
         _frozen_and_checked[id(part)] = part
+
+
+def _is_fixed(value: Any) -> bool:
+    """Whether no part in a value that was checked can get another field: a user's own need not be frozen."""
+    if isinstance(value, tuple):
+        return all(map(_is_fixed, value))
+    return not is_dataclass(value) or isinstance(value, type) or _frozen_and_checked.get(id(value)) is value
 
 
 def expect(value: Any, kind: Any, what: str, give: str) -> None:

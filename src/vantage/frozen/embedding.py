@@ -23,7 +23,7 @@ from vantage.errors import UserError
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.frozen.features import batches
 from vantage.processes.sharing import write_on_first
-from vantage.storage.arrays import draft_of, fill, finish, forget_note
+from vantage.storage.arrays import draft_of, filled, finish, forget_note
 from vantage.storage.files import atomic_file, not_written, remedy
 from vantage.storage.rows_file import RowsFile
 
@@ -68,14 +68,14 @@ def write_embeddings(encoder: FrozenEncoder, source: Source, file: Path, work: W
         return (part for _, part in batches(encoder, source, work, start))
 
     def write(parts: Callable[[int], Iterator[Tensor]]) -> None:
-        fill(draft, (len(source), encoder.width), torch.float32, facts, parts)
-        if file.suffix.lower() == ".npy":
-            _write_rows(file.with_name(file.name + ".rows.jsonl"), source)
-            finish(draft, file)
-        else:
-            write_parquet(file, RowsFile(draft, len(source)), facts, source)
-            draft.unlink()
-            forget_note(draft)
+        with filled(draft, (len(source), encoder.width), torch.float32, facts, parts):
+            if file.suffix.lower() == ".npy":
+                _write_rows(file.with_name(file.name + ".rows.jsonl"), source)
+                finish(draft, file)
+            else:
+                write_parquet(file, RowsFile(draft, len(source)), facts, source)
+                draft.unlink()
+                forget_note(draft)
 
     try:
         write_on_first(write, parts)

@@ -24,7 +24,7 @@ from vantage.encoding import Work, encode_batches
 from vantage.errors import UserError
 from vantage.frozen.embedding import facts_of, write_parquet
 from vantage.frozen.encoder import FrozenEncoder
-from vantage.storage.arrays import draft_of, fill, forget_note
+from vantage.storage.arrays import draft_of, filled, forget_note
 from vantage.storage.files import not_written
 from vantage.storage.rows_file import RowsFile
 from vantage.storage.strangers import check_content
@@ -120,9 +120,9 @@ def _write(encoder: FrozenEncoder, source: Source, folder: Path, name: str, fact
         batches = encode_batches(encoder.backbone, encoder.view, source, work, name, start, alone=True)
         return (part for _, part in batches)
 
-    fill(draft, (len(source), encoder.width), torch.float32, facts, parts)
-    write_parquet(target, RowsFile(draft, len(source)), facts, source)
-    folder.mkdir(parents=True, exist_ok=True)
-    os.replace(target, folder / name)
-    draft.unlink()
-    forget_note(draft)
+    with filled(draft, (len(source), encoder.width), torch.float32, facts, parts):
+        write_parquet(target, RowsFile(draft, len(source)), facts, source)
+        folder.mkdir(parents=True, exist_ok=True)
+        os.replace(target, folder / name)
+        draft.unlink()
+        forget_note(draft)

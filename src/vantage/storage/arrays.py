@@ -28,7 +28,7 @@ from vantage.storage.cache_size import leave_half, make_room
 from vantage.storage.files import atomic_file
 from vantage.storage.rows_file import RowsFile, open_rows
 
-__all__ = ["Rows", "draft_of", "fill", "finish", "forget_note", "cached_rows", "cache_rows"]
+__all__ = ["Rows", "draft_of", "filled", "finish", "forget_note", "cached_rows", "cache_rows"]
 
 Rows = Callable[[Int[Tensor, "b"]], Shaped[Tensor, "b *row"]]
 """Returns the rows with these numbers, counted from 0. All have one shape and are on the CPU."""
@@ -81,8 +81,8 @@ def cache_rows(
     Stopped work is continued only if it had the same `facts`; `batches` gives the rows from a number on.
     """
     with contextlib.suppress(OSError):
-        fill(draft_of(file), shape, dtype, facts, batches, sparing=True)
-        finish(draft_of(file), file)
+        with filled(draft_of(file), shape, dtype, facts, batches, sparing=True):
+            finish(draft_of(file), file)
     return open_rows(file, shape[0])
 
 
@@ -91,15 +91,16 @@ def draft_of(file: Path) -> Path:
     return file.with_name(file.name + ".draft")
 
 
-def fill(
+@contextmanager
+def filled(
     draft: Path,
     shape: tuple[int, ...],
     dtype: torch.dtype,
     facts: Mapping[str, Any],
     batches: Callable[[int], Iterable[Tensor]],
     sparing: bool = False,
-) -> None:
-    """Append rows to a draft until it holds an array of this shape.
+) -> Iterator[None]:
+    """Append rows to a draft until it holds an array of this shape; then a context in which no other process writes it.
 
     `batches` gives the rows from a number on. A draft with the same facts is continued after its safe rows, any
     other is started again. Raises `OSError` if there is no room or another process is writing it; with `sparing`, also
@@ -129,6 +130,7 @@ def fill(
                     draft.unlink()
             raise
         _note(file, draft, facts, count)
+        yield
 
 
 def finish(draft: Path, file: Path) -> None:

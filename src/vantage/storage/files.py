@@ -5,8 +5,9 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO, Any
 
@@ -29,6 +30,9 @@ __all__ = [
     "write_text",
     "atomic_file",
 ]
+
+_CANNOT_FLUSH = (errno.EINVAL, errno.EBADF, errno.ENOTSUP)
+"""What some network file systems (SMB, 9P) answer if a folder is to be flushed: they write its names by themselves."""
 
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 _IN_THE_WAY = (errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ENOTEMPTY)
@@ -77,14 +81,20 @@ def flush(path: Path) -> None:
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
+    except OSError as problem:
+        if problem.errno not in _CANNOT_FLUSH or not path.is_dir():
+            raise
     finally:
         os.close(handle)
 
 
 @contextmanager
-def remove_on_failure(path: Path, unless: Callable[[BaseException], bool] = lambda _: False) -> Iterator[None]:
-    """A context in which a failure removes what was written at `path`: a new file, a new folder, or what is new inside
-    an existing folder. If `unless`, which gets the failure, returns true, nothing is removed."""
+def remove_on_failure(
+    path: Path, unless: Callable[[BaseException], bool] = lambda _: False, names: Sequence[str] = ("*",)
+) -> Iterator[None]:
+    """A context in which a failure removes what was written at `path`: a new file, or what is new inside a folder under
+    these names, and the folder if it is new and empty then. If `unless`, which gets the failure, returns true, nothing
+    is removed."""
     existing = set(path.iterdir()) if path.is_dir() else None
     is_new = not path.exists()
     try:
@@ -92,9 +102,11 @@ def remove_on_failure(path: Path, unless: Callable[[BaseException], bool] = lamb
     except BaseException as problem:
         if path.is_dir() and not unless(problem):
             for inside in set(path.iterdir()) - (existing or set()):
-                shutil.rmtree(inside) if inside.is_dir() else inside.unlink()
+                if any(fnmatchcase(inside.name, name) for name in names):
+                    shutil.rmtree(inside) if inside.is_dir() and not inside.is_symlink() else inside.unlink()
             if is_new:
-                path.rmdir()
+                with suppress(OSError):  # it holds files of the user
+                    path.rmdir()
         elif is_new and not unless(problem):
             with suppress(NotADirectoryError):  # a file is where its folder should be
                 path.unlink(missing_ok=True)

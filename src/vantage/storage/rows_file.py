@@ -6,6 +6,7 @@ n: rows   b: rows of one request   row: axes of one row
 import math
 import mmap
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,11 @@ from vantage.storage.cache_size import in_use
 from vantage.storage.quiet import quiet_headers
 
 __all__ = ["RowsFile", "open_rows"]
+
+
+_NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0x40)  # named from Python 3.13 on
+_PRIVATE = mmap.MAP_PRIVATE | _NO_RESERVE
+"""Without a reserve of memory for rows that might be written to: Linux would refuse a file larger than the memory."""
 
 
 class RowsFile:
@@ -66,7 +72,8 @@ class RowsFile:
         Writing to them does not change the file."""
         if not self.bytes:
             return self.part(0, self.count)
-        whole = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_COPY)  # which keeps the file open and locked
+        writable = mmap.PROT_READ | mmap.PROT_WRITE
+        whole = mmap.mmap(self._file.fileno(), 0, _PRIVATE, writable)  # which keeps the file open and locked
         rows = np.frombuffer(whole, self.dtype, math.prod((self.count, *self.row)), self.start)
         return torch.from_numpy(rows.reshape(self.count, *self.row))
 

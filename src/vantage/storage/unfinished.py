@@ -60,21 +60,34 @@ def _usual_file(path: Path) -> IO[bytes] | None:
     """The file at `path`, emptied and locked; None if another process holds it, or if it is not a file that this user
     alone has made: whoever else has it open could change the result later."""
     try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+        handle, is_new = _open(path)
     except OSError:  # the open under another name reports it
         return None
     facts = os.fstat(handle)
     is_ours = stat.S_ISREG(facts.st_mode) and facts.st_uid == os.geteuid() and facts.st_nlink == 1
-    if not is_ours or not _lock(handle) or not _is_at(handle, path):
+    # A new one needs no lock: where there are none, others cannot lock it either, and take another name.
+    if not (is_new or is_ours) or not _lock(handle, without=is_new) or not _is_at(handle, path):
         os.close(handle)
         return None
     os.ftruncate(handle, 0)
     return os.fdopen(handle, "wb")
 
 
+def _open(path: Path) -> tuple[int, bool]:
+    """What is at `path`, opened for writing, and whether it has just been made. Raises `OSError`."""
+    how = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+    try:
+        return os.open(path, how | os.O_CREAT | os.O_EXCL, 0o666), True
+    except FileExistsError:
+        return os.open(path, how), False
+
+
 def _remove_abandoned(folder: Path) -> None:
-    """Remove this user's temporary folders whose processes have ended."""
-    for path in filter(lambda path: _TEMPORARY.fullmatch(path.name), folder.iterdir()):
+    """Remove this user's temporary folders whose processes have ended, if the folder they lie in can be listed."""
+    paths = list[Path]()
+    with suppress(OSError):
+        paths.extend(filter(lambda path: _TEMPORARY.fullmatch(path.name), folder.iterdir()))
+    for path in paths:
         with suppress(OSError):  # another process has just removed it
             handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY)
             try:
@@ -86,12 +99,15 @@ def _remove_abandoned(folder: Path) -> None:
                 os.close(handle)
 
 
-def _lock(handle: int) -> bool:
-    """Whether this process now holds the lock of a file or folder; it ends with the process, or if it is closed."""
+def _lock(handle: int, without: bool = False) -> bool:
+    """Whether this process now holds the lock of a file or folder; it ends with the process, or if it is closed.
+    `without` is the answer where the file system has no locks."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         return False
+    except OSError:
+        return without
     return True
 
 

@@ -18,7 +18,7 @@ from vantage.processes.sharing import by_first, true_on_all
 from vantage.progress import Progress, QuietProgress, counting
 from vantage.storage.files import remove_on_failure
 from vantage.storage.metrics import Metrics
-from vantage.storage.strangers import check_run_folder
+from vantage.storage.strangers import RUN_NAMES, check_run_folder
 from vantage.training.computing.launch import launch
 from vantage.training.ended import continues, last_step
 from vantage.training.folder import checkpoint, settings
@@ -84,7 +84,8 @@ def train(
 
     Raises `UserError` if the folder already holds a run, if the images cannot be used or do not fit the networks, if
     the backbone in `init` does not match, or if the loss is no longer finite. A run that fails before its first
-    checkpoint leaves nothing in the folder, unless the disk was full: `resume` then starts it at its first step.
+    checkpoint leaves nothing of its own in the folder, unless the disk was full: `resume` then starts it at its first
+    step.
     """
     expect(run, Run, "the run", "a value, such as vantage.moco_v2().fit(images=10_000)")
     folder = Path(folder)
@@ -143,7 +144,8 @@ def _train(
     with counting(progress, "decoding images") as report:
         session = Session(run, fabric, images, report)
     origin = start and take(start, session.learner, session.optimizer.optimizer, run, images, progress)
-    with only_writer(folder), remove_on_failure(folder, unless=partial(must_stay, folder)), session.writer:
+    tidy = remove_on_failure(folder, partial(must_stay, folder), RUN_NAMES)
+    with only_writer(folder), tidy, session.writer:
         if not resumed:  # another process may have started meanwhile
             refuse_a_run(folder)
             true_on_all(True)  # a barrier: all have looked before one writes
@@ -183,7 +185,7 @@ def _loop(session: Session, folder: Path, step: int, clock: float, progress: Pro
         for batch in session.feed.batches(epoch, step % steps):
             watch.add(step, session.step(batch.to(session.fabric.device), step))
             step += 1
-            late = session.unsaved.seconds > 60 * run.monitoring.checkpoint_minutes
+            late = session.is_late
             soon = processes.count() == 1 and (signals.requested or late or unread.seconds > _READ_SECONDS)
             if step % run.monitoring.log_every and step % steps and not soon:
                 continue

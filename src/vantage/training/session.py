@@ -184,11 +184,16 @@ class Session:
 
     def must_save(self, epoch: int) -> bool:
         """Whether a checkpoint is written after this many epochs: always after the last epoch and those that are kept,
-        after others unless writing would take over a tenth of the time. Where a write takes less than 5 s, no
-        epoch goes without. The same on all processes."""
+        after others if one is late, or if writing takes less than 5 s or a tenth of the time. The same on all
+        processes."""
         write, since = self.writer.seconds, self.unsaved.seconds
         is_cheap = processes.rank() == 0 and (write < _CHEAP_SECONDS or write <= _SHARE_OF_WRITING * since)
-        return epoch == self.run.epochs or is_kept(self.run, epoch) or anywhere(is_cheap)
+        return epoch == self.run.epochs or is_kept(self.run, epoch) or anywhere(is_cheap or self.is_late)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the last checkpoint was written longer ago than `monitoring.checkpoint_minutes`."""
+        return self.unsaved.seconds > 60 * self.run.monitoring.checkpoint_minutes
 
     def restore(self, path: Path) -> tuple[int, float]:
         """Load a checkpoint; returns its step and the seconds trained so far.
@@ -207,7 +212,8 @@ class Session:
         if processes.rank():  # what was saved are sums over all processes, which the first keeps
             self.monitor.reset()
         restore_optimizer(self.optimizer.optimizer, tensors, facts["optimizer"])
-        self.fabric.strategy.precision.load_state_dict(facts["scaler"])
+        if facts["scaler"]:  # none was written at another precision
+            self.fabric.strategy.precision.load_state_dict(facts["scaler"])
 
 
 def check_belongs(path: Path, run: Run, images: int) -> None:

@@ -11,11 +11,17 @@ __all__ = ["Signals", "anywhere"]
 
 
 class Signals:
-    """A first SIGINT or SIGTERM requests a clean end; a second one ends the process at once."""
+    """A first SIGINT or SIGTERM requests a clean end; a second one ends the process at once.
+
+    A signal that is ignored stays ignored, such as Ctrl-C in the background job of a script, and one that code outside
+    Python handles stays with it.
+    """
 
     def __enter__(self) -> "Signals":
         self.requested, self.handlers = False, {}
         for number in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(number) in (signal.SIG_IGN, None):
+                continue
             try:
                 self.handlers[number] = signal.signal(number, self._request)
             except ValueError:  # not the main thread, which alone can handle signals

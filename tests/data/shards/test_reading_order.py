@@ -92,3 +92,9 @@ def test_a_resumed_run_keeps_its_window() -> None:
         refuse_conflicts(run, other)
     with pytest.raises(UserError, match="data.shuffle_window is 0"):
         Data(shuffle_window=0)
+
+
+def test_every_second_image_keeps_its_blocks_without_a_word(source: Source) -> None:
+    numbers = torch.arange(len(source))[::2]
+    starts = SourceSubset(source, numbers).blocks()
+    assert starts.tolist() == SourceSubset(source, numbers.tolist()).blocks().tolist() and starts[-1] == len(numbers)

@@ -1,4 +1,7 @@
+import errno
+import fcntl
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -38,6 +41,15 @@ def test_what_another_holds_is_passed_over(tmp_path: Path) -> None:
         assert (first, second, third) == (True, False, True)
     with lab.lock("key") as again:
         assert again
+
+
+def test_without_locks_work_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    with LabFolder(tmp_path).lock("key") as locked:
+        assert locked
 
 
 def test_cells_from_elsewhere_are_checked(tmp_path: Path) -> None:

@@ -20,7 +20,13 @@ class SourceSubset:
     """Some images of a source, renumbered from 0 in the given order: a split, or all but the unreadable ones."""
 
     def __init__(self, source: Source, numbers: Int[Tensor, "n"] | Iterable[int]) -> None:
-        images = torch.as_tensor(numbers if isinstance(numbers, Tensor) else list(numbers), dtype=torch.int64)
+        given = torch.as_tensor(numbers if isinstance(numbers, Tensor) else list(numbers))
+        if len(given) and (given.dtype == torch.bool or given.dtype.is_floating_point):
+            raise DataError(
+                f"a subset got numbers of type {given.dtype}: give the whole numbers of images, for a mask those where"
+                " it holds (mask.nonzero().flatten())"
+            )
+        images = given.to("cpu", torch.int64).contiguous()
         if len(images) and not 0 <= int(images.min()) <= int(images.max()) < len(source):
             raise DataError(
                 f"a subset asked for image numbers {int(images.min())} to {int(images.max())}, but the source holds "

@@ -1,5 +1,6 @@
 """Only one run in a folder, and only one process at a time that trains it or does other long work there."""
 
+import fcntl
 import os
 import time
 from collections.abc import Iterator
@@ -33,6 +34,7 @@ def only_writer(folder: Path, doing: str = "training the run in") -> Iterator[No
         yield
     finally:
         if handle is not None:
+            _unlock(handle)
             os.close(handle)
             if new:
                 with suppress(OSError):  # it holds a run now
@@ -66,9 +68,14 @@ def _open(folder: Path) -> int | None:
         return None
 
 
-def _try_lock(handle: int) -> bool:
-    import fcntl  # Windows has no fcntl, but there `_open` returns None
+def _unlock(handle: int) -> None:
+    """Release the lock, if there is one, also for workers that outlive this context, such as those that the traceback
+    of an error keeps in a notebook: closing leaves it to them."""
+    with suppress(OSError):
+        fcntl.flock(handle, fcntl.LOCK_UN)
 
+
+def _try_lock(handle: int) -> bool:
     began = time.monotonic()
     while True:
         try:

@@ -71,10 +71,10 @@ def _numbers_per_weight(choice: Optimizer) -> int:
     try:
         optimizer = choice.build(weight)
         optimizer.step()
-    except Exception:  # a user's own may need more than one weight; its state is then left out
+        slots = optimizer.state[weight.weight].values()
+        return sum(isinstance(slot, Tensor) and slot.shape == weight.weight.shape for slot in slots)
+    except Exception:  # a user's own may need more than one weight, or keep its state elsewhere: it is left out
         return 0
-    slots = optimizer.state[weight.weight].values()
-    return sum(isinstance(slot, Tensor) and slot.shape == weight.weight.shape for slot in slots)
 
 
 def _size(count: int) -> str:

@@ -103,17 +103,20 @@ class LabFolder:
     @contextmanager
     def lock(self, key: str) -> Iterator[bool]:
         """Lock the work on a key for this process; yields False if another process holds the lock. The lock is released
-        when the process ends, even if it is killed."""
+        when the process ends, even if it is killed. Where the file system has no locks, nothing is checked, and two
+        processes may do the same work."""
         path = self.folder / "locks" / key
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(path, os.O_CREAT | os.O_RDWR)
         try:
+            is_mine = True
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                yield False
-                return
-            yield True
+                is_mine = False
+            except OSError:  # there are no locks
+                pass
+            yield is_mine
         finally:
             os.close(handle)
 
