@@ -72,9 +72,10 @@ def transfer(
     if not rows:
         raise UserError("no set could be evaluated: " + "; ".join(f"{name}: {why}" for name, why in reasons.items()))
     result = result_of(tasks[0][1], encoder, {}, work)
+    given = {one.name: one.statistics for one, _ in tasks if one.statistics and one.name not in reasons}
     return TransferTable(
         result.protocol, result.version, result.settings, tuple(rows), reasons, changes(protocol),
-        checkpoint=result.checkpoint, device=result.device, libraries=result.libraries,
+        checkpoint=result.checkpoint, device=result.device, libraries=result.libraries, statistics=given,
     )  # fmt: skip
 
 
