@@ -6,7 +6,7 @@ nothing but tensors, so `weights_only=True` reads them too. Vantage writes pickl
 
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -54,7 +54,7 @@ def write_folder(encoder: FrozenEncoder, folder: Path, card: str) -> Path:
     whole = choice.depth >= 50
     settings = detectors(choice, encoder.view.statistics, _WEIGHTS, _WEIGHTS if whole else _TO_RES4)
     with only_writer(folder, "exporting to"):
-        _remove_unfinished(folder, {_WEIGHTS, _TO_RES4, _SCRIPT, CARD, *map(_settings_file, settings)})
+        _remove_unfinished(folder, (_WEIGHTS, _TO_RES4, _SCRIPT, *map(_settings_file, settings), CARD))
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise UserError(f"{folder} exists already: remove it, or choose another folder with --out")
         with remove_on_failure(folder), result_file(folder / CARD, "the model card") as file:
@@ -63,8 +63,9 @@ def write_folder(encoder: FrozenEncoder, folder: Path, card: str) -> Path:
     return folder / _WEIGHTS
 
 
-def _remove_unfinished(folder: Path, names: set[str]) -> None:
-    """Remove what a killed export left: files with these names beside an unfinished card."""
+def _remove_unfinished(folder: Path, names: Iterable[str]) -> None:
+    """Remove what a killed export left: files with these names beside an unfinished card, which ends them, so that
+    this may be killed too."""
     if is_unfinished(folder / CARD):
         for name in names:
             (folder / name).unlink(missing_ok=True)
