@@ -57,6 +57,9 @@ SMALL = ("--epochs=1", "--size=16", "--batch-size=16", "--precision=32-true")
 SWEPT = ("--epochs=1", "--size=16", "--batch-size=16", "--backbone=convolutions", "--images=24")
 """What makes a sweep of a page short; its seeds stay."""
 
+LEARNED = ("--epochs=1", "--size=16", "--set=batch_size=16")
+"""What makes a `vantage views learn` of a page short."""
+
 
 FEW = "--shares 100 --seeds 0 1 --epochs 1 --learning-rates 0.05"
 """Makes the `vantage benefit` of a page short; replaces its minutes."""
@@ -88,6 +91,8 @@ def with_small_settings(words: list[str], backbone: str) -> list[str]:
         return [*words[: words.index("--minutes")], *FEW.split()]
     if words[:2] == ["analyse", "views"]:
         return [*words, *SWEPT]
+    if words[:2] == ["views", "learn"]:
+        return [*words, *LEARNED]
     if words[0] != "pretrain":  # on one process
         return words[: words.index("--devices")] if "--devices" in words else words
     small = (*SMALL, f"--backbone={backbone}")

@@ -75,7 +75,9 @@ def test_each_set_is_normalized_by_its_own_statistics(
     judge = KNN.__call__
     monkeypatch.setattr(KNN, "__call__", record)
     with_statistics = replace(sets[1], statistics=Statistics((0.1, 0.2, 0.3), (0.4, 0.5, 0.6)))
-    transfer(run_folder, (sets[0], with_statistics), KNN(5), work=cpu_work(tmp_path))
+    table = transfer(run_folder, (sets[0], with_statistics), KNN(5), work=cpu_work(tmp_path))
+    said = "Normalized by given mean (0.1, 0.2, 0.3), standard deviation (0.4, 0.5, 0.6): more."
+    assert said in table.markdown().splitlines() and table.markdown().count("Normalized") == 1
     pixels = np.load(tmp_path / "a.npz")["images"].astype(np.float64) / 255
     assert statistics[0].mean == pytest.approx(pixels.mean((0, 1, 2)), abs=1e-6)
     assert statistics[0].std == pytest.approx(pixels.std((0, 1, 2)), abs=1e-6)
@@ -242,6 +244,11 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "| one  | " in output.out and "| mean | " in output.out
     assert (tmp_path / "run" / "evaluations" / "transfer.md").read_text().startswith("| set  | moco_v2 |")
     assert (tmp_path / "run" / "evaluations" / "transfer.csv").read_text().startswith("set,moco_v2,measure")
+    folder = tmp_path / "one, two"
+    folder.mkdir()
+    shutil.copy(train, folder / "a.npz")
+    assert main([*start, "--sets", f"one={folder / 'a.npz'}", "--by", "knn", "--set", "k=3", "--quiet"]) == 0
+    assert "| one | " in capsys.readouterr().out, "the comma belongs to the path of the training images"
     (tmp_path / "root" / "MNIST").mkdir(parents=True)
     shutil.copy(train, tmp_path / "root" / "MNIST" / "x.npz")
     mistakes = {
@@ -250,6 +257,26 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         (): "there is no set: name some",
         ("--suite", "meta-dataset"): "Aircraft: no folder Aircraft",
         ("--sets", f"one={train}", "--mean", "0.5", "0.5"): "give both, three numbers each",
+        (
+            "--mean",
+            "123.7",
+            "116.3",
+            "103.5",
+            "--std",
+            "58.4",
+            "57.1",
+            "57.4",
+        ): "divide those of colors up to 255 by 255",
+        (
+            "--mean",
+            "nan",
+            "0.5",
+            "0.5",
+            "--std",
+            "0.2",
+            "0.2",
+            "0.2",
+        ): "--mean (nan, 0.5, 0.5): give numbers from 0 to 1",
         ("--sets", f"one={train}", "--out", str(tmp_path / "x.txt")): "end the name with .md or .csv",
         ("--sets", f"one={train}", "--kk", "3"): "no option --kk",
     }

@@ -105,6 +105,18 @@ def test_a_stopped_run_goes_on_within_a_part(
     assert not (tmp_path / "parts.drafts").exists()
 
 
+def test_a_draft_of_a_part_that_is_written_is_removed(
+    encoder: FrozenEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is as large as the part; a process that is killed before its last step leaves it."""
+    with monkeypatch.context() as patch:
+        patch.setattr(embedding_parts, "_remove_draft", lambda _: None)
+        write_parts(encoder, tmp_path)
+    assert len(list((tmp_path / "parts.drafts").iterdir())) == 8, "a draft and its note for each part"
+    write_parts(encoder, tmp_path)
+    assert [file.name for file in tmp_path.iterdir() if "parts" in file.name] == ["parts"]
+
+
 @pytest.mark.parametrize("path", [".", "..", "/", "here/.."])
 def test_a_path_without_a_name_is_refused(path: str) -> None:
     with pytest.raises(UserError, match="does not name a folder for the parts of the embeddings"):

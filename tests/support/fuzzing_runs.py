@@ -40,8 +40,8 @@ from vantage.storage.provenance import provenance
 from vantage.storage.results import CachedResults
 from vantage.storage.state import StateFile, restore, tensors_of
 from vantage.studies.sweep.rows import SweepRow, stored_rows
-from vantage.studies.view_learning.loop import FILE, read_learning
 from vantage.studies.view_learning.presets import unsupervised
+from vantage.studies.view_learning.record import FILE, read_learning
 from vantage.training.computing.launch import launch
 from vantage.training.folder.same_run import check_same_run
 from vantage.training.folder.settings import read as read_settings

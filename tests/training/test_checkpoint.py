@@ -4,6 +4,7 @@ import errno
 import json
 import math
 import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,18 @@ def test_the_last_two_are_kept_and_a_step_may_be_saved_again(tmp_path: Path):
         checkpoint.save(tmp_path, step, tensors(step), {})
         assert_intact(tmp_path, step)
     assert sorted(os.listdir(tmp_path / "checkpoint")) == ["step-000000010", "step-000000100"]
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o007])
+def test_whoever_may_read_a_run_may_read_its_tensors(umask: int, tmp_path: Path):
+    """A colleague evaluates a run that lies in a shared folder; safetensors 0.8 hides its files from other users."""
+    before = os.umask(umask)
+    try:
+        folder = checkpoint.save(tmp_path, 1, tensors(1), {})
+    finally:
+        os.umask(before)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
+    assert modes == {"tensors.safetensors": 0o666 & ~umask, "facts.json": 0o666 & ~umask}
 
 
 STAGES = ("mkdir", "save_file", "write_text", "flush", "rename")

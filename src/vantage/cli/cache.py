@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 from vantage.cli.printing.console import Console
+from vantage.cli.printing.disk import size_in_words
 from vantage.cli.reading.arguments import Command, Word, read
 from vantage.errors import UserError
 from vantage.storage.cache import cache_folder
@@ -40,10 +41,10 @@ def cache(words: list[str], console: Console) -> int:
     if options.clear:
         files = _clear(files, console)
     large = sum(file.size for file in files if file.large)
-    console.result(f"{folder}: {_size(large)} of at most {_size(bound)}")
+    console.result(f"{folder}: {size_in_words(large)} of at most {size_in_words(bound)}")
     for kind, about in KINDS.items():
         if own := [file for file in files if file.kind == kind]:
-            console.result(f"  {_size(sum(file.size for file in own)):>9}  {len(own):>6,} in {kind:<11}{about}")
+            console.result(f"  {size_in_words(sum(file.size for file in own)):>9}  {len(own):>6,} in {kind:<11}{about}")
     return 0
 
 
@@ -51,13 +52,5 @@ def _clear(files: list[CacheFile], console: Console) -> list[CacheFile]:
     """Remove the files that are not in use, and return the others."""
     rest = [file for file in files if not remove(file)]
     removed = sum(file.size for file in files) - sum(file.size for file in rest)
-    console.note(f"removed {_size(removed)}" + (f"; files in use: {len(rest):,}" if rest else ""))
+    console.note(f"removed {size_in_words(removed)}" + (f"; files in use: {len(rest):,}" if rest else ""))
     return rest
-
-
-def _size(count: int) -> str:
-    """Bytes for people, in powers of ten."""
-    for unit, size in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6)):
-        if count >= size:
-            return f"{count / size:,.1f} {unit}"
-    return f"{count / 1000:,.1f} KB"

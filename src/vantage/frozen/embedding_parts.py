@@ -58,6 +58,7 @@ def write_embedding_parts(
         images = torch.arange(starts[number], min(starts[number] + part_images, len(source)))
         part_facts = {**facts, "part": [starts[number], starts[number] + len(images)]}
         if _is_there(folder / names[number], part_facts):
+            _remove_draft(_drafts(folder) / names[number])  # as large as the part, left by a process killed at its end
             continue
         try:
             _write(encoder, SourceSubset(source, images), folder, names[number], part_facts, work)
@@ -124,5 +125,10 @@ def _write(encoder: FrozenEncoder, source: Source, folder: Path, name: str, fact
         write_parquet(target, RowsFile(draft, len(source)), facts, source)
         folder.mkdir(parents=True, exist_ok=True)
         os.replace(target, folder / name)
-        draft.unlink()
-        forget_note(draft)
+        _remove_draft(target)
+
+
+def _remove_draft(target: Path) -> None:
+    """Remove the draft of a part that is written."""
+    draft_of(target).unlink(missing_ok=True)
+    forget_note(draft_of(target))

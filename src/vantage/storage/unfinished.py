@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-__all__ = ["unfinished_file", "unfinished_folder"]
+__all__ = ["is_unfinished", "unfinished_file", "unfinished_folder", "unfinished_name"]
 
 _ENDING = ".unfinished"
 _PREFIX = "vantage-temporary-"
@@ -35,11 +35,21 @@ def unfinished_file(path: Path) -> Iterator[tuple[Path, IO[bytes]]]:
     It is `NAME.unfinished`, even if a killed process left a file there; while another process writes that one, it has
     a random name. Raises `OSError`.
     """
-    usual = path.with_name(path.name + _ENDING)
+    usual = path.with_name(unfinished_name(path.name))
     file = _usual_file(usual)
     temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}") if file is None else usual
     with file or temporary.open("xb") as opened:
         yield temporary, opened
+
+
+def unfinished_name(name: str) -> str:
+    """The usual name of a file while it is written."""
+    return name + _ENDING
+
+
+def is_unfinished(path: Path) -> bool:
+    """Whether a process is writing the file at `path`, or was killed while it did."""
+    return path.with_name(unfinished_name(path.name)).is_file()
 
 
 @contextmanager

@@ -31,6 +31,7 @@ from vantage.studies.sweep import (
     CropBound,
     PatchDistance,
     SweepResult,
+    parse_fields,
     run_study,
     sweep_figure,
     write_sweep,
@@ -263,9 +264,36 @@ def test_keys_follow_settings_and_images_but_not_the_machine(images_path: str) -
 
 def test_a_part_moves_the_bar_of_the_whole() -> None:
     whole = Signalling(at=-1)
-    part = NestedProgress(whole, before=30, name="0.2, seed 0")
+    part = NestedProgress(whole, before=30, name="0.2, seed 0", task="moco_v2")
     part.start("moco_v2", 10, completed=4)
     part.advance(7, "loss")
     part.stop()
     assert whole.lines == [34, 37]
     assert isinstance(SweepRow("k", RAW_PIXELS, "0.2", 0.2, 0, {}), SweepRow)
+
+
+def test_the_bar_counts_the_steps_of_every_value_and_no_images(
+    images_path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Runs of different length, which decode more images than there are steps."""
+    monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))  # nothing is decoded yet
+    study = replace(study_of(images_path, parse_fields("epochs=1,4")), seeds=(0,), information=None, baselines=False)
+    bar, work = Noting(), Work("cpu", num_workers=1, cache=tmp_path / "cache")
+    assert run_study(study, open_source(images_path), TEST, tmp_path / "sweep", work, bar).finished
+    assert bar.total == 5 * STEPS and bar.lines == sorted(bar.lines) and bar.lines[-1] == bar.total
+    assert any(f"decoding images: {IMAGES} of {IMAGES}" in note for note in bar.notes)
+
+
+class Noting(Signalling):
+    """Keeps the total and the notes."""
+
+    def __init__(self) -> None:
+        super().__init__(at=-1)
+        self.total, self.notes = 0, []
+
+    def start(self, name: str, total: int, completed: int = 0) -> None:
+        self.total = total
+
+    def advance(self, completed: int, note: str = "", seconds_left: float | None = None) -> None:
+        super().advance(completed)
+        self.notes.append(note)

@@ -91,10 +91,13 @@ def test_any_field_of_a_run_can_be_swept_while_others_are_set(
     (row,) = record["rows"]
     assert (row["label"], row["number"]) == ("0.3", 0.3)
     assert not list((out / "runs").iterdir())
-    assert "crop.scale.0" in capsys.readouterr().out
+    output = capsys.readouterr()
+    assert "crop.scale.0" in output.out and "if you only need the table" not in output.err
 
 
-def test_several_values_of_set_are_a_sweep(images_path: str, tmp_path: Path) -> None:
+def test_several_values_of_set_are_a_sweep(
+    images_path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The same sweep as with the fields in front, whatever is between them; a single value holds for all runs."""
     from vantage.cli.analyse.sweep import _sweep_first
 
@@ -120,6 +123,10 @@ def test_several_values_of_set_are_a_sweep(images_path: str, tmp_path: Path) -> 
     assert main((*words, "--set", "crop.scale.0=0.3,0.5", "temperature=0.2,0.4", *SMALL, *CPU)) == 0
     record = json.loads((tmp_path / "sweep" / "sweep.json").read_text())
     assert [row["label"] for row in record["rows"]] == ["0.3, 0.2", "0.5, 0.4"]
+    runs = tmp_path / "sweep" / "runs"
+    size = sum(file.stat().st_size for file in runs.rglob("*") if file.is_file())
+    said = f"the runs in {runs} take {size / 1000:,.1f} KB: if you only need the table, remove them (--discard)"
+    assert said in capsys.readouterr().err.splitlines()
 
 
 def test_fields_that_vary_together_can_become_a_grid(

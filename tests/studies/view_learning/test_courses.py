@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import shutil
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +24,7 @@ from vantage.studies.view_learning import (
     LearnedViews,
     Rates,
     ViewLearning,
+    epochs_done,
     learn,
     read_learning,
     semi_supervised,
@@ -110,6 +112,18 @@ def test_an_interrupted_course_ends_as_if_it_had_not_been(path, tmp_path) -> Non
     assert all({**one, "seconds": 0} == {**other, "seconds": 0} for one, other in pair)
     again = learn(settings, tmp_path / "halves")
     assert again == halves, "nothing is left to do"
+
+
+def test_a_course_that_has_ended_does_not_need_its_checkpoints(path, tmp_path) -> None:
+    """They take thousands of times the disk that the learned views take."""
+    settings = small(unsupervised, path)
+    ended = learn(settings, tmp_path)
+    shutil.rmtree(tmp_path / "checkpoint")
+    files = {file.name: file.read_bytes() for file in tmp_path.glob("*.safetensors")}
+    again = learn(settings, tmp_path)
+    assert again == ended and not (tmp_path / "checkpoint").exists(), "it does not start again at the first step"
+    assert {file.name: file.read_bytes() for file in tmp_path.glob("*.safetensors")} == files
+    assert [row["epoch"] for row in rows(tmp_path)] == [1, 2] and epochs_done(tmp_path) == (2, 2)
 
 
 def test_other_settings_or_images_are_refused_on_the_same_folder(path, tmp_path) -> None:

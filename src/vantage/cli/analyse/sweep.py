@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from vantage.cli.analyse.sweep_options import SweepOptions, information_settings
 from vantage.cli.printing.console import INTERRUPTED, Console, overview
+from vantage.cli.printing.disk import bytes_below, size_in_words
 from vantage.cli.reading.arguments import Command, read, wants_help
 from vantage.cli.reading.images import absolute, look_at
 from vantage.cli.reading.options import ComputeOptions, ImageOptions, ViewOptions, assignments
@@ -111,6 +112,11 @@ def _run(study: "Study", source: "Source", test: "Source", out: Path, work: "Wor
     if not result.finished:
         console.note("stopped; the same command continues")
         return INTERRUPTED
+    runs = out / "runs"
+    if size := bytes_below(runs):
+        console.note(
+            f"the runs in {runs} take {size_in_words(size)}: if you only need the table, remove them (--discard)"
+        )
     return 0
 
 

@@ -1,5 +1,7 @@
 """`vantage evaluate transfer`: one run on many labeled sets, in one table."""
 
+import math
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -16,6 +18,7 @@ from vantage.storage.files import write_result
 
 if TYPE_CHECKING:
     from vantage.evaluate.transfer.sets import TransferSet
+    from vantage.frozen.encoder import FrozenEncoder
     from vantage.views.colors.statistics import Statistics
 
 __all__ = ["transfer"]
@@ -66,7 +69,8 @@ def transfer(words: list[str], console: Console) -> int:
     from vantage.frozen.encoder import load
 
     protocol = assign(protocol_named(options.by, labeled_only=True), options.set, name=options.by)
-    load(run.folder, network.network)  # report a mistake in the run before the images are read
+    encoder = load(run.folder, network.network)  # report a mistake in the run before the images are read
+    _check_range(options, encoder)
     out, folder = result_file_or_none(options.out, run.home, (".md", ".csv"), "a table"), run.home / "evaluations"
     files = [folder / "transfer.md", folder / "transfer.csv"] if out is None else [out]
     own_sets, suite_sets, missing = _sets(options, console)
@@ -124,11 +128,21 @@ def _statistics(options: TransferOptions) -> "Statistics | None":
     return Statistics(options.mean, options.std)
 
 
+def _check_range(options: TransferOptions, encoder: "FrozenEncoder") -> None:
+    """Raises `UserError` for a mean and deviation that no colors have, such as those of values up to 255."""
+    from vantage.views.colors.spaces import RGB
+
+    is_rgb = isinstance(encoder.view.space, RGB)  # channels of other spaces have other ranges
+    for name, values in (("--mean", options.mean), ("--std", options.std)):
+        if not all(math.isfinite(value) and (0 <= value <= 1 or not is_rgb) for value in values):
+            raise UserError(f"{name} {values}: give numbers from 0 to 1; divide those of colors up to 255 by 255")
+
+
 def _set_of(text: str, statistics: "Statistics | None") -> "TransferSet":
     from vantage.evaluate.transfer.sets import TransferSet
 
     name, mark, paths = text.partition("=")
-    train, _, test = paths.partition(",")
+    train, _, test = (paths, "", "") if os.path.exists(paths) else paths.partition(",")
     if not name or not mark or not train:
         raise UserError(f"--sets {text}: write NAME=PATH, or NAME=TRAINING,TEST, such as flowers=flowers/train")
     return TransferSet(name, train, test, statistics)

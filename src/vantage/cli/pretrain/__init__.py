@@ -105,7 +105,7 @@ def pretrain(words: list[str], console: Console) -> int:
     options, devices, loading = read(command, words, PretrainOptions, DeviceOptions, LoadingOptions)
     from vantage.planning.sizing import early_changes, override, set_early
 
-    recipe = with_learned_views(find_recipe(options.recipe) if options.recipe else _default_recipe(), options.learned)
+    recipe = _recipe(options, console)
     run_at = cache(partial(with_named_parts, recipe, backbone=options.backbone, optimizer=options.optimizer))
     out = check_new_run(Path(options.out)) if options.out else _free_folder(options.recipe and recipe.__name__)
     settings = (*options.set, *_settings(options, as_started(devices, options.set), loading))
@@ -141,10 +141,12 @@ def _summary(run: "Run", images: int) -> list[tuple[str, str]]:
     return summary(run, images)
 
 
-def _default_recipe() -> "Callable[[int], Run]":
+def _recipe(options: PretrainOptions, console: Console) -> "Callable[[int], Run]":
+    """The recipe that the options name, or else the one of plans, with the learned views that they name."""
     from vantage.planning.sizing import default_recipe
 
-    return default_recipe
+    chosen = find_recipe(options.recipe) if options.recipe else default_recipe
+    return with_learned_views(chosen, options.learned, console)
 
 
 def _train_planned(

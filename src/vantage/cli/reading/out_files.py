@@ -53,7 +53,12 @@ def check_folder(out: Path) -> Path:
 
 
 def check_new_run(out: Path) -> Path:
-    """Check a folder for a new run. Raises `UserError` if it already holds a run, and like `check_folder`."""
+    """Check a folder for a new run. Raises `UserError` if it already holds a run or learned views, and like
+    `check_folder`."""
+    if (out / "view_learning.json").exists():  # with checkpoints, but nothing that `resume` continues
+        raise UserError(
+            f"{out} already holds learned views: give another --out, and train on them with --learned {out}"
+        )
     if (out / "settings.json").exists() or (out / "checkpoint").exists():
         raise UserError(f"{out} already holds a run: continue it with `vantage resume {out}`, or give another --out")
     return check_folder(out)

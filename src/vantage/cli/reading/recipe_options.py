@@ -189,17 +189,25 @@ def for_one_of(numbers: Iterable[int], read: Callable[[int], T]) -> T:
     raise first
 
 
-def with_learned_views(recipe: "Callable[[int], Run]", folder: str) -> "Callable[[int], Run]":
-    """The recipe with the learned views in a folder, or the unchanged recipe if no folder is named.
+def with_learned_views(recipe: "Callable[[int], Run]", folder: str, console: Console) -> "Callable[[int], Run]":
+    """The recipe with the learned views in a folder, or the unchanged recipe if no folder is named. Says so if they are
+    still being learned.
 
     Raises `UserError` if the folder holds none, or if the recipe's views have no color space.
     """
     if not folder:
         return recipe
+    from vantage.studies.view_learning import epochs_done
     from vantage.views.channels import in_space
     from vantage.views.colors.learned import learned_space
 
     space = learned_space(folder)
+    completed, total = epochs_done(Path(folder))
+    if completed < total:
+        console.note(
+            f"the views in {folder} are not fully learned, after {completed:,} of {total:,} epochs: training takes"
+            f" {Path(space.file).name} as it is now"
+        )
 
     @wraps(recipe)
     def in_learned_space(size: int) -> "Run":

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from vantage.cli.printing.console import INTERRUPTED, Console
+from vantage.cli.printing.disk import bytes_below, size_in_words
 from vantage.cli.reading.arguments import Command, Repeated, Word, read
 from vantage.cli.reading.images import absolute, look_at
 from vantage.cli.reading.options import LoadingOptions, ViewOptions, assignments, check_device
@@ -82,6 +83,8 @@ def learn(words: list[str], console: Console) -> int:
         f"learned in {outcome.step:,} steps; the best state on held-out images is in {space.file}. Next:"
         f" {console.command('pretrain', 'cmc', '--data', 'IMAGES', '--learned', out)}"
     )
+    if size := bytes_below(out / "checkpoint"):
+        console.note(f"{out / 'checkpoint'} takes {size_in_words(size)} and is no longer needed: you may remove it")
     console.result(space.file)
     return 0
 

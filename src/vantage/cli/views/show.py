@@ -56,7 +56,8 @@ def show(words: list[str], console: Console) -> int:
     from vantage.views.show import picture
 
     stored_run = run_named(options.recipe, options.size)
-    recipe = with_learned_views((lambda _: stored_run) if stored_run else find_recipe(options.recipe), options.learned)
+    chosen = (lambda _: stored_run) if stored_run else find_recipe(options.recipe)
+    recipe = with_learned_views(chosen, options.learned, console)
     out = check_file(Path(options.out), (".png",), "a picture")
     name = options.recipe if stored_run else recipe.__name__
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from vantage.composition.changes import SettingChange
 from vantage.storage.tables import Table, csv_text
+from vantage.views.colors.statistics import Statistics
 
 __all__ = ["TransferRow", "TransferTable"]
 
@@ -65,6 +66,9 @@ class TransferTable:
     libraries: Mapping[str, str] = field(default_factory=dict)
     """Versions of libraries."""
 
+    statistics: Mapping[str, Statistics] = field(default_factory=dict)
+    """Sets that were normalized by given statistics, not by their own."""
+
     def cells(self) -> list[list[str]]:
         """A header, a line for each set, and each encoder's mean over sets, if it has a result on all of them."""
         encoders = list(dict.fromkeys(row.encoder for row in self.rows))
@@ -88,6 +92,9 @@ class TransferTable:
         below = [f"{self.protocol} version {self.version}: {json.dumps(dict(self.settings))}; values in percent."]
         if self.changes:
             below.append(f"Not by default: {', '.join(each.sentence for each in self.changes)}.")
+        for given in dict.fromkeys(self.statistics.values()):
+            names = ", ".join(name for name, statistics in self.statistics.items() if statistics == given)
+            below.append(f"Normalized by given mean {given.mean}, standard deviation {given.std}: {names}.")
         versions = ", ".join(f"{name} {version}" for name, version in self.libraries.items())
         facts = {"checkpoint": self.checkpoint, "device": self.device, "libraries": versions}
         if any(facts.values()):

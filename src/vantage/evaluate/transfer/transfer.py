@@ -8,7 +8,7 @@ that table's.
 h, w: height and width in pixels
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -71,11 +71,16 @@ def transfer(
     rows = list(_rows(tasks, encoders, run_folder, work, reasons))
     if not rows:
         raise UserError("no set could be evaluated: " + "; ".join(f"{name}: {why}" for name, why in reasons.items()))
-    result = result_of(tasks[0][1], encoder, {}, work)
+    result, given = result_of(tasks[0][1], encoder, {}, work), _given(tasks, reasons)
     return TransferTable(
         result.protocol, result.version, result.settings, tuple(rows), reasons, changes(protocol),
-        checkpoint=result.checkpoint, device=result.device, libraries=result.libraries,
+        checkpoint=result.checkpoint, device=result.device, libraries=result.libraries, statistics=given,
     )  # fmt: skip
+
+
+def _given(tasks: Sequence[tuple[TransferSet, Task]], reasons: Mapping[str, str]) -> dict[str, Statistics]:
+    """The given statistics of the sets that were evaluated."""
+    return {one.name: one.statistics for one, _ in tasks if one.statistics and one.name not in reasons}
 
 
 def _rows(

@@ -24,7 +24,7 @@ from vantage.encoders.roles import PerView
 from vantage.errors import UserError
 from vantage.frozen.encoder import FrozenEncoder, load
 from vantage.frozen.export.card import card_of
-from vantage.frozen.export.detectron2.folder import write_folder
+from vantage.frozen.export.detectron2.folder import CARD, write_folder
 from vantage.frozen.export.graph import Check, check_crops
 from vantage.frozen.export.metadata import metadata_of
 from vantage.frozen.export.to_onnx import onnx_file, onnx_script
@@ -102,37 +102,38 @@ def export(
 
 def export_backbone(encoder: FrozenEncoder, to: Format, file: Path, source: Source | None = None) -> Export:
     """Write an encoder that is already loaded; see `export`."""
-    with remove_on_failure(file):  # a file without a card would block its name for another try
-        return _export(encoder, to, file, source)
-
-
-def _export(encoder: FrozenEncoder, to: Format, file: Path, source: Source | None) -> Export:
     if to == "detectron2":
-        weights = write_folder(encoder, file)
-        how = f"cd {file.as_posix()}\npython train_net.py --config-file coco-mask-rcnn-fpn-1x.yaml --num-gpus 8\n"
-        return _with_card(encoder, to, weights, how, file / "README.md")
+        return _export_folder(encoder, file)
     if file.suffix != ENDINGS[to]:
         raise UserError(f"an export to {to} is a {ENDINGS[to]} file: end the name {file.name} with {ENDINGS[to]}")
     if file.exists():
         raise UserError(f"{file} exists already: remove it, or choose another name with --out")
+    content, how, check = _content(encoder, to, file, source)
     card = file.with_name(file.name + ".md")
+    text = card_of(encoder, to, how.replace(file.as_posix(), file.name), check)  # the file may be moved
+    with remove_on_failure(card):
+        # First the card: if killed between the two, a file without a card would block its name for another try. An
+        # older card of this name described an export that is gone.
+        write_result(card, text, "the model card")
+        write_result(file, content, "the network" if to in _GRAPHS else "the backbone")
+    return Export(file, how, card, check)
+
+
+def _content(encoder: FrozenEncoder, to: Format, file: Path, source: Source | None) -> tuple[bytes, str, Check | None]:
+    """What the file holds, the lines that load it, and the check of a graph."""
     if to in _GRAPHS:
         make, lines = _GRAPHS[to]
         content, check = make(encoder, check_crops(encoder, source), file.name)
-        write_result(file, content, "the network")
-        return _with_card(encoder, to, file, lines(encoder, file.as_posix()), card, check)
+        return content, lines(encoder, file.as_posix()), check
     script = _SCRIPTS[to]
     how = script(encoder.choice, file.as_posix())
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in encoder.backbone.state_dict().items()}
     movable = script(encoder.choice, file.name)  # the file may be moved
-    write_result(file, save(tensors, metadata_of(encoder, movable)), "the backbone")
-    return _with_card(encoder, to, file, how, card)
+    return save(tensors, metadata_of(encoder, movable)), how, None
 
 
-def _with_card(
-    encoder: FrozenEncoder, to: Format, file: Path, how: str, card: Path, check: Check | None = None
-) -> Export:
-    """Write the card, and return what was exported. An older card of this name described an export that is gone."""
-    movable = how.replace(file.as_posix(), file.name)
-    write_result(card, card_of(encoder, to, movable, check), "the model card")
-    return Export(file, how, card, check)
+def _export_folder(encoder: FrozenEncoder, folder: Path) -> Export:
+    """Write the folder for Detectron2."""
+    how = f"cd {folder.as_posix()}\npython train_net.py --config-file coco-mask-rcnn-fpn-1x.yaml --num-gpus 8\n"
+    weights = write_folder(encoder, folder, card_of(encoder, "detectron2", how))
+    return Export(weights, how, folder / CARD)

@@ -8,17 +8,24 @@ __all__ = ["NestedProgress"]
 class NestedProgress:
     """Moves the bar of the whole task, so that it shows the time left for the whole task; only warnings are printed."""
 
-    def __init__(self, whole: Progress, before: int, name: str) -> None:
-        """`before` is how much of the whole task is done when this part starts."""
-        self.whole, self.before, self.name = whole, before, name
+    def __init__(self, whole: Progress, before: int, name: str, task: str) -> None:
+        """`before` is how much of the whole task is done when this part starts. Of this part, only what is done of
+        `task` counts; other work, such as decoding images, moves no bar."""
+        self.whole, self.before, self.name, self.task = whole, before, name, task
+        self.current, self.total = "", 0
 
     def start(self, name: str, total: int, completed: int = 0) -> None:
-        """Start this part, or continue it where it stopped."""
-        self.whole.advance(self.before + completed, self.name)
+        """Start the task of this part, or continue it where it stopped; or start other work."""
+        self.current, self.total = name, total
+        if name == self.task:
+            self.whole.advance(self.before + completed, self.name)
 
     def advance(self, completed: int, note: str = "", seconds_left: float | None = None) -> None:
         """Report how much of this part is done."""
-        self.whole.advance(self.before + completed, f"{self.name}  {note}")
+        if self.current == self.task:
+            self.whole.advance(self.before + completed, f"{self.name}  {note}")
+        else:
+            self.whole.advance(self.before, f"{self.name}  {self.current}: {completed:,} of {self.total:,}")
 
     def line(self, text: str) -> None:
         """Do nothing: lines would interrupt the bar of the whole task."""

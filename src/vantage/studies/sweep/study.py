@@ -115,19 +115,19 @@ class _StudyRun:
         """Train and measure everything, seed by seed, so that every value has a row early on."""
         pairs = [(point, seed) for seed in self.study.seeds for point in self.points]
         missing = [pair for pair in pairs if self._row_key(*pair) not in self.rows]
-        steps = self.study.base.epochs * self.study.base.steps_per_epoch(len(self.train))
-        completed_steps = steps * (len(pairs) - len(missing))
-        self.progress.start(f"sweep {self.study.sweep.name}", steps * len(pairs), completed_steps)
+        steps = sum(self._steps(point) for point, _ in pairs)
+        completed_steps = steps - sum(self._steps(point) for point, _ in missing)
+        self.progress.start(f"sweep {self.study.sweep.name}", steps, completed_steps)
         if completed_steps:
             self.progress.line(f"{len(pairs) - len(missing)} of {len(pairs)} runs are done already")
         finished = True
         self.rows.write()  # before the first training, which may be interrupted
         try:
             for point, seed in missing:
-                finished = self._measure(point, seed, completed_steps, steps)
+                finished = self._measure(point, seed, completed_steps)
                 if not finished:
                     break
-                completed_steps += steps
+                completed_steps += self._steps(point)
             if finished:
                 self._judge_baselines()
         except BaseException:
@@ -146,12 +146,15 @@ class _StudyRun:
             runs.rmdir()
         self.rows.file.unlink(missing_ok=True)
 
-    def _measure(self, point: SweepPoint, seed: int, steps_before: int, steps: int) -> bool:
+    def _steps(self, point: SweepPoint) -> int:
+        return point.run.epochs * point.run.steps_per_epoch(len(self.train))
+
+    def _measure(self, point: SweepPoint, seed: int, steps_before: int) -> bool:
         """Train one value with one seed and store its row; returns whether the training finished."""
         name = f"{point.label}, seed {seed}"
         run = replace(point.run, seed=seed)
         run_folder = self.folder / "runs" / f"{_folder_name(point.label)}-seed-{seed}-{self._run_key(run)[:6]}"
-        progress = NestedProgress(self.progress, steps_before, name)
+        progress = NestedProgress(self.progress, steps_before, name, run.recipe)
         try:
             exists = (run_folder / "settings.json").exists()
             outcome = loop.resume(run_folder, run, progress) if exists else loop.train(run, run_folder, progress)
@@ -161,7 +164,7 @@ class _StudyRun:
             raise UserError(f"{name}: {problem}. Finished rows are kept; leave this value out to continue") from problem
         if not outcome.finished:
             return False
-        self.progress.advance(steps_before + steps, f"{name}  measuring")
+        self.progress.advance(steps_before + self._steps(point), f"{name}  measuring")
         loss, seconds = last_numbers(run_folder, "loss", "seconds")
         row = SweepRow(
             self._row_key(point, seed), run.recipe, point.label, point.number, seed, self._accuracy(load(run_folder)),

@@ -17,11 +17,12 @@ from vantage.studies.view_learning.learning import Rates as Rates
 from vantage.studies.view_learning.learning import ViewLearning as ViewLearning
 from vantage.studies.view_learning.loop import LearnedViews as LearnedViews
 from vantage.studies.view_learning.loop import learn as learn
-from vantage.studies.view_learning.loop import read_learning as read_learning
 from vantage.studies.view_learning.presets import LEARNINGS as LEARNINGS
 from vantage.studies.view_learning.presets import semi_supervised as semi_supervised
 from vantage.studies.view_learning.presets import supervised as supervised
 from vantage.studies.view_learning.presets import unsupervised as unsupervised
+from vantage.studies.view_learning.record import epochs_done as epochs_done
+from vantage.studies.view_learning.record import read_learning as read_learning
 from vantage.studies.view_learning.scaling import ByStatistics as ByStatistics
 from vantage.studies.view_learning.scaling import Unchanged as Unchanged
 from vantage.studies.view_learning.terms import LabelInformation as LabelInformation

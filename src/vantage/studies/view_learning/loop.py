@@ -4,7 +4,6 @@ No random state is saved, because each step is a function of the seed and the st
 optimizers and sums, and the steps after it are the same, bit for bit on a CPU.
 """
 
-import json
 import math
 import time
 from pathlib import Path
@@ -14,21 +13,25 @@ import torch
 from torch import Tensor
 
 from vantage import draws
-from vantage.composition.codec import decode, encode
-from vantage.composition.fields import differences
+from vantage.composition.codec import encode
 from vantage.data import Source
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.progress import Progress, QuietProgress
-from vantage.storage.files import write_json, write_text
 from vantage.storage.metrics import Metrics
-from vantage.storage.provenance import provenance, read_provenance
 from vantage.storage.state import below
 from vantage.storage.strangers import check_run_folder
 from vantage.studies.view_learning.game import Game, LabeledBatch, NotFinite
 from vantage.studies.view_learning.images import LearningImages, images_of
 from vantage.studies.view_learning.learning import LearnedViews, ViewLearning
 from vantage.studies.view_learning.means import Means, evaluate_held_out, measure_statistics
+from vantage.studies.view_learning.record import (
+    FILE,
+    check_same_settings,
+    epochs_done,
+    read_learning,
+    write_settings,
+)
 from vantage.training.folder import checkpoint, slots
 from vantage.training.folder.writer import only_writer
 from vantage.training.images import open_images
@@ -36,13 +39,7 @@ from vantage.training.signals import Signals
 from vantage.views.colors.flows import FlowNetwork
 from vantage.views.colors.learned import BEST, LAST, learned_space, write_learned
 
-__all__ = ["FILE", "LearnedViews", "learn", "read_learning"]
-
-FILE = "view_learning.json"
-"""Name of the file with the settings of a learning."""
-
-_SCHEMA = 1
-_IGNORED_FIELDS = ("data.", "device")
+__all__ = ["LearnedViews", "learn"]
 
 
 def learn(
@@ -65,17 +62,20 @@ def _learn(learning: ViewLearning, folder: Path, progress: Progress, images_of_c
     check_run_folder(folder)
     resuming = (folder / FILE).exists()
     if resuming:
-        _check_same_settings(read_learning(folder), learning, folder)
+        check_same_settings(read_learning(folder), learning, folder)
     device = Work(device=learning.device).resolved_device()
     source, note = open_images(learning.data, source=images_of_caller)
     progress.line(note)
     images = images_of(learning, source, device)
     game = Game(learning, images.classes, device)
     _try(game, learning, images)
-    _write_settings(learning, folder, source, resuming)
+    write_settings(learning, folder, source, resuming)
     learning_run = _LearningRun(learning, folder, images, game, progress)
     newest = checkpoint.latest(folder)
-    if newest:
+    if newest is None and resuming and epochs_done(folder)[0] == learning.epochs:
+        learning_run.step = learning_run.total
+        progress.line("all steps are taken already; the checkpoints were removed")
+    elif newest:
         learning_run.restore(newest)
         state = "all steps are taken already" if learning_run.step == learning_run.total else "continuing"
         progress.line(f"{state}: at step {learning_run.step:,} of {learning_run.total:,}")
@@ -86,21 +86,6 @@ def _learn(learning: ViewLearning, folder: Path, progress: Progress, images_of_c
     progress.stop()
     spaces = [learned_space(folder / name) if (folder / name).is_file() else None for name in (LAST, BEST)]
     return LearnedViews(folder, learning_run.step, learning_run.step == learning_run.total, *spaces)
-
-
-def read_learning(folder: Path) -> ViewLearning:
-    """The settings of the learning in a folder; raises `UserError` if there are none."""
-    check_run_folder(folder)
-    path = folder / FILE
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError(f"{folder} holds no learned views: there is no {FILE} in it") from None
-    except (OSError, ValueError, RecursionError) as problem:
-        raise UserError(f"{path} cannot be read: {problem}") from problem
-    if not isinstance(content, dict) or content.get("schema") != _SCHEMA:
-        raise UserError(f"{path} is of another schema than {_SCHEMA}: read it with the version that wrote it")
-    return decode(content.get("learning"), ViewLearning, "learning")
 
 
 class _LearningRun:
@@ -202,16 +187,6 @@ class _LearningRun:
         return [(name, optimizer) for name, optimizer in optimizers if optimizer is not None]
 
 
-def _check_same_settings(previous: ViewLearning, learning: ViewLearning, folder: Path) -> None:
-    """Raises `UserError` that names the differences; the location of the images and the device may differ."""
-    differing = [change for change in differences(previous, learning) if not change[0].startswith(_IGNORED_FIELDS)]
-    if differing:
-        changes = "; ".join(
-            f"{path} is {before!r} there, {after!r} was asked for" for path, before, after in differing[:4]
-        )
-        raise UserError(f"{folder} holds a learning of views with other settings: {changes}. Give another folder")
-
-
 def _try(game: Game, learning: ViewLearning, images: LearningImages) -> None:
     """Run every network on two images, to report a mismatch before anything is written."""
     size = learning.crop.crop.size
@@ -226,18 +201,3 @@ def _try(game: Game, learning: ViewLearning, images: LearningImages) -> None:
         raise UserError(
             f"the networks do not fit the views, which have {channels} channels of {size} pixels: {str(problem)[:160]}"
         ) from problem
-
-
-def _write_settings(learning: ViewLearning, folder: Path, source: Source, resuming: bool) -> None:
-    """Write the settings and origin of a learning, or check that a resumed one has the same images."""
-    origin = provenance(source.fingerprint(), len(source))
-    earlier = read_provenance(folder) if resuming else []
-    if earlier and earlier[0]["data"] != origin["data"]:
-        raise UserError(
-            f"the learning in {folder} began on {earlier[0]['data']['images']:,} images, and these are {len(source):,}"
-            " or others: give the same images back"
-        )
-    if not resuming:
-        record = {"schema": _SCHEMA, "learning": encode(learning)}
-        write_text(folder / FILE, json.dumps(record, indent=1, allow_nan=False) + "\n")
-    write_json(folder / "provenance.json", [*earlier, origin])

@@ -60,6 +60,7 @@ def save(
         save_file(_separate(tensors), draft / _TENSORS)
         record = {**facts, "step": step, _TENSORS: digest_of_file(draft / _TENSORS)}
         (draft / _FACTS).write_text(json.dumps({**record, _SEAL: _seal(record)}, indent=1, allow_nan=False))
+        shutil.copymode(draft / _FACTS, draft / _TENSORS)  # new versions of safetensors hide a file from other users
         for name in (_TENSORS, _FACTS):
             flush(draft / name)
         if target.exists():  # renamed, not deleted: a kill could lose it only in the moment until the next line

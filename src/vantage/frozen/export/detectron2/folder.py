@@ -6,7 +6,7 @@ nothing but tensors, so `weights_only=True` reads them too. Vantage writes pickl
 
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -18,21 +18,29 @@ from vantage.errors import UserError
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.frozen.export.detectron2.settings import detectors
 from vantage.frozen.export.detectron2.weights import check_network, weights_there
-from vantage.storage.files import write_result
+from vantage.storage.files import remove_on_failure, result_file, write_result
+from vantage.storage.unfinished import is_unfinished, unfinished_name
+from vantage.training.folder.writer import only_writer
 from vantage.views.colors.spaces import RGB
 
-__all__ = ["write_folder", "yaml_lines"]
+__all__ = ["CARD", "write_folder", "yaml_lines"]
+
+CARD = "README.md"
+"""Name of the model card."""
 
 _WEIGHTS, _TO_RES4, _SCRIPT = "weights.pth", "weights-to-res4.pth", "train_net.py"
 
 
-def write_folder(encoder: FrozenEncoder, folder: Path) -> Path:
-    """Write a backbone and the settings of detectors to a new or empty folder; returns the file with the weights.
+def write_folder(encoder: FrozenEncoder, folder: Path, card: str) -> Path:
+    """Write a backbone, the settings of detectors and the text of a model card to a new or empty folder; returns the
+    file with the weights.
 
     `weights.pth` holds the whole network. Detectron2's C4 detectors use the last stage as their head, which always has
     three bottleneck blocks there. The last stage of a network of depth 18 or 34 has other blocks: some of its tensors
     would fit and be mixed silently with random ones. For such a network the C4 settings name `weights-to-res4.pth`, a
     second file without that stage.
+
+    The card appears last, so a folder with an unfinished card is what a killed export left: its files are replaced.
 
     Raises `UserError` if Detectron2 has no such network, if the network does not see RGB, or if the folder holds files
     already or cannot be written.
@@ -43,20 +51,43 @@ def write_folder(encoder: FrozenEncoder, folder: Path) -> Path:
             f"Detectron2 reads images as RGB, but this network sees the channels {list(encoder.view.channels)} of"
             f" {encoder.view.space!r}: export a run that was trained on RGB images"
         )
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UserError(f"{folder} exists already: remove it, or choose another folder with --out")
-    tensors = weights_there(encoder.backbone.state_dict())
     whole = choice.depth >= 50
+    settings = detectors(choice, encoder.view.statistics, _WEIGHTS, _WEIGHTS if whole else _TO_RES4)
+    with only_writer(folder, "exporting to"):
+        _remove_unfinished(folder, (_WEIGHTS, _TO_RES4, _SCRIPT, *map(_settings_file, settings), CARD))
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise UserError(f"{folder} exists already: remove it, or choose another folder with --out")
+        with remove_on_failure(folder), result_file(folder / CARD, "the model card") as file:
+            _write_files(weights_there(encoder.backbone.state_dict()), whole, settings, folder)
+            file.write(card.encode())
+    return folder / _WEIGHTS
+
+
+def _remove_unfinished(folder: Path, names: Iterable[str]) -> None:
+    """Remove what a killed export left: files with these names beside an unfinished card, which ends them, so that
+    this may be killed too."""
+    if is_unfinished(folder / CARD):
+        for name in names:
+            (folder / name).unlink(missing_ok=True)
+            (folder / unfinished_name(name)).unlink(missing_ok=True)
+
+
+def _write_files(
+    tensors: Mapping[str, Tensor], whole: bool, settings: Mapping[str, Mapping[str, Any]], folder: Path
+) -> None:
+    """Write weights, settings and script; unless `whole`, also the weights without the last stage."""
     _save(folder / _WEIGHTS, tensors)
     if not whole:
         _save(folder / _TO_RES4, {name: value for name, value in tensors.items() if not name.startswith("res5.")})
-    settings_files = detectors(choice, encoder.view.statistics, _WEIGHTS, _WEIGHTS if whole else _TO_RES4)
-    for name, settings in settings_files.items():
-        write_result(folder / f"{name}.yaml", "\n".join(yaml_lines(settings)) + "\n", "the export")
+    for name, values in settings.items():
+        write_result(folder / _settings_file(name), "\n".join(yaml_lines(values)) + "\n", "the export")
     # A text file, since a module of this package could not be imported without Detectron2.
     script = resources.files("vantage.frozen.export.detectron2").joinpath("train_net.txt").read_text(encoding="utf-8")
     write_result(folder / _SCRIPT, script, "the export")
-    return folder / _WEIGHTS
+
+
+def _settings_file(name: str) -> str:
+    return f"{name}.yaml"
 
 
 def yaml_lines(settings: Mapping[str, Any], indent: str = "") -> Iterator[str]:
