@@ -2,6 +2,7 @@
 
 import functools
 import gc
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,9 @@ jaxtyping.jaxtyped = checking.jaxtyped  # pyright: ignore[reportAttributeAccessI
 
 # Tensors are tiny: a second thread costs more than it gains, and the suite may run in several processes.
 torch.set_num_threads(1)
+
+# Scripts start background jobs that ignore Ctrl-C, which tests send to themselves and to others.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples in every run, so that a failure repeats; `--hypothesis-profile thorough` tries more of them.
 hypothesis.settings.register_profile("vantage", deadline=None, max_examples=25, derandomize=True, database=None)

@@ -80,10 +80,11 @@ def test_a_signal_that_is_ignored_or_handled_outside_python_is_left_alone(
         os.kill(os.getpid(), number)
         assert not stopping.requested
     assert signal.getsignal(number) is signal.SIG_IGN
-    monkeypatch.setattr(signal, "getsignal", lambda _: None)
-    monkeypatch.setattr(signal, "signal", lambda *_: None)
-    with Signals() as stopping:
-        assert stopping.handlers == {}
+    with monkeypatch.context() as patch:  # undone before handlers are put back
+        patch.setattr(signal, "getsignal", lambda _: None)
+        patch.setattr(signal, "signal", lambda *_: None)
+        with Signals() as stopping:
+            assert stopping.handlers == {}
 
 
 def test_each_use_starts_unasked():
