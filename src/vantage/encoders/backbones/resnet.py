@@ -9,14 +9,11 @@ unchanged.
 
 import difflib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from torch import nn
 
 from vantage.errors import UserError
-
-if TYPE_CHECKING:
-    from vantage.encoders.backbones.resnet_features import ResNetFeatures
 
 
 @runtime_checkable
@@ -93,8 +90,8 @@ class ResNet:
         """Width of the features."""
         return (8 if self.depth < 50 else 32) * self.stem_width
 
-    def build(self) -> "ResNetFeatures":
-        """torchvision's network with the chosen stem and no classifier."""
+    def build(self) -> nn.Module:
+        """torchvision's network with the chosen stem and no classifier: a `ResNetFeatures`."""
         from vantage.encoders.backbones.resnet_features import ResNetFeatures, Stem  # only now: it imports torchvision
 
         size, stride = (3, self.stem_stride) if self.small else (Stem.size, Stem.stride)

@@ -89,6 +89,7 @@ def check_backbone(encoder: FrozenEncoder) -> ResNet:
 def copy_of(encoder: FrozenEncoder) -> ResNetFeatures:
     """A trainable backbone with the weights of the encoder. Raises `UserError` if that is not a ResNet."""
     backbone = check_backbone(encoder).build()
+    assert isinstance(backbone, ResNetFeatures)
     backbone.load_state_dict(encoder.backbone.state_dict(), strict=True)
     return backbone
 
