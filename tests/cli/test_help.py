@@ -54,7 +54,7 @@ def test_help_and_slips_do_not_wait_for_torch() -> None:
     subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
 
 
-def test_libraries_that_load_slowly_wait_until_they_are_used() -> None:
+def test_libraries_that_load_slowly_wait_until_they_are_used(tmp_path: Path) -> None:
     """scikit-learn, with SciPy and pandas, takes longer than torch; torchvision as long, since it loads a compiler."""
     program = """if True:
         import sys, vantage.evaluate, vantage.report, vantage.studies.analyse, vantage.studies.lab, vantage.training
@@ -63,8 +63,15 @@ def test_libraries_that_load_slowly_wait_until_they_are_used() -> None:
         assert main(["pretrain", "moco_v2", "--data", "nowhere", "--out", "run"]) == 2
         slow = {"sklearn", "pandas", "matplotlib", "tensorboard", "timm", "onnx", "torchvision", "torch._dynamo"}
         assert not slow & set(sys.modules), slow & set(sys.modules)
+
+        import numpy
+        from vantage.data.order import BatchOrder
+        from vantage.data.loading import StreamedImages
+        numpy.save("images.npy", numpy.zeros((9, 8, 8, 3), numpy.uint8))
+        StreamedImages(vantage.open_source("images.npy"), None, BatchOrder(4, 0), num_workers=1)
+        assert "torchvision.transforms.v2.functional" in sys.modules  # or each worker would import it
     """
-    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True, capture_output=True)
 
 
 VERBS_WITH_HELP = (

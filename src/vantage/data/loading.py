@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from multiprocessing import get_start_method
 from multiprocessing.reduction import ForkingPickler
 from typing import Protocol, runtime_checkable
@@ -77,6 +78,7 @@ class StreamedImages:
         self.steps = steps_in(len(source), order.batch_size)
         if num_workers > 0:
             _check_sendable(source)
+            import_module("torchvision.transforms.v2")  # once, before workers are forked that decode and resize with it
         self._plan = _StepSampler(blocks_of(source), order)
         with _no_advice():
             self._loader = DataLoader(
