@@ -14,9 +14,8 @@ import sys
 
 from timing import interleave, speedup, write_results
 
-TORCH = "import torch"
 IMPORTS = {
-    "torch": TORCH,
+    "torch": "import torch",
     "torchvision": "import torchvision",
     "lightly": "from lightly.loss import NTXentLoss; from lightly.transforms import SimCLRTransform",
     "vantage": "import vantage.recipes, vantage.training, vantage.evaluate, vantage.report",

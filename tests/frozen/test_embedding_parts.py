@@ -110,7 +110,7 @@ def test_a_draft_of_a_part_that_is_written_is_removed(
 ) -> None:
     """It is as large as the part; a process that is killed before its last step leaves it."""
     with monkeypatch.context() as patch:
-        patch.setattr(embedding_parts, "_remove_draft", lambda _: None)
+        patch.setattr(embedding_parts, "remove_draft", lambda _: None)
         write_parts(encoder, tmp_path)
     assert len(list((tmp_path / "parts.drafts").iterdir())) == 8, "a draft and its note for each part"
     write_parts(encoder, tmp_path)

@@ -42,8 +42,6 @@ MAX_PIXELS = 80_000_000
 EXTENSIONS = frozenset((".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif"))
 """The file extensions, in lower case, of images."""
 
-_JPEGDecoder = Callable[[Tensor], Tensor]
-
 # Pillow's readers are called directly: `Image.open` would try other formats too, and warn at its own bound.
 _READERS = (
     (b"\xff\xd8\xff", JpegImagePlugin.JpegImageFile),
@@ -57,7 +55,7 @@ _READERS = (
 
 
 @cache
-def _jpeg_decoder() -> _JPEGDecoder | None:
+def _jpeg_decoder() -> Callable[[Tensor], Tensor] | None:
     """torchvision's operator from the bytes of a JPEG to upright RGB, imported at the first call: torchvision imports
     torch's compiler, which takes as long as torch.
 

@@ -23,7 +23,7 @@ from vantage.errors import UserError
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.frozen.features import batches
 from vantage.processes.sharing import write_on_first
-from vantage.storage.arrays import draft_of, filled, finish, forget_note
+from vantage.storage.arrays import draft_of, filled, finish, remove_draft
 from vantage.storage.files import atomic_file, not_written, remedy
 from vantage.storage.rows_file import RowsFile
 
@@ -74,8 +74,7 @@ def write_embeddings(encoder: FrozenEncoder, source: Source, file: Path, work: W
                 finish(draft, file)
             else:
                 write_parquet(file, RowsFile(draft, len(source)), facts, source)
-                draft.unlink()
-                forget_note(draft)
+                remove_draft(draft)
 
     try:
         write_on_first(write, parts)

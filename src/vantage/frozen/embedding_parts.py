@@ -24,7 +24,7 @@ from vantage.encoding import Work, encode_batches
 from vantage.errors import UserError
 from vantage.frozen.embedding import facts_of, write_parquet
 from vantage.frozen.encoder import FrozenEncoder
-from vantage.storage.arrays import draft_of, filled, forget_note
+from vantage.storage.arrays import draft_of, filled, remove_draft
 from vantage.storage.files import not_written
 from vantage.storage.rows_file import RowsFile
 from vantage.storage.strangers import check_content
@@ -58,7 +58,8 @@ def write_embedding_parts(
         images = torch.arange(starts[number], min(starts[number] + part_images, len(source)))
         part_facts = {**facts, "part": [starts[number], starts[number] + len(images)]}
         if _is_there(folder / names[number], part_facts):
-            _remove_draft(_drafts(folder) / names[number])  # as large as the part, left by a process killed at its end
+            # A process that was killed just after writing the part left it, as large as the part.
+            remove_draft(draft_of(_drafts(folder) / names[number]))
             continue
         try:
             _write(encoder, SourceSubset(source, images), folder, names[number], part_facts, work)
@@ -125,10 +126,4 @@ def _write(encoder: FrozenEncoder, source: Source, folder: Path, name: str, fact
         write_parquet(target, RowsFile(draft, len(source)), facts, source)
         folder.mkdir(parents=True, exist_ok=True)
         os.replace(target, folder / name)
-        _remove_draft(target)
-
-
-def _remove_draft(target: Path) -> None:
-    """Remove the draft of a part that is written."""
-    draft_of(target).unlink(missing_ok=True)
-    forget_note(draft_of(target))
+        remove_draft(draft)

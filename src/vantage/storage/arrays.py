@@ -28,7 +28,7 @@ from vantage.storage.cache_size import leave_half, make_room
 from vantage.storage.files import atomic_file
 from vantage.storage.rows_file import RowsFile, open_rows
 
-__all__ = ["Rows", "draft_of", "filled", "finish", "forget_note", "cached_rows", "cache_rows"]
+__all__ = ["Rows", "draft_of", "filled", "finish", "remove_draft", "cached_rows", "cache_rows"]
 
 Rows = Callable[[Int[Tensor, "b"]], Shaped[Tensor, "b *row"]]
 """Returns the rows with these numbers, counted from 0. All have one shape and are on the CPU."""
@@ -136,11 +136,12 @@ def filled(
 def finish(draft: Path, file: Path) -> None:
     """Make a full draft the file."""
     os.replace(draft, file)
-    forget_note(draft)
+    _note_of(draft).unlink(missing_ok=True)
 
 
-def forget_note(draft: Path) -> None:
-    """Remove the note beside a draft."""
+def remove_draft(draft: Path) -> None:
+    """Remove a draft that is no longer needed, and the note beside it."""
+    draft.unlink(missing_ok=True)
     _note_of(draft).unlink(missing_ok=True)
 
 

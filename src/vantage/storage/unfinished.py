@@ -5,7 +5,6 @@ it, so the next process can tell and writes over the file, or removes the folder
 such leftovers stay.
 """
 
-import fcntl
 import os
 import re
 import secrets
@@ -17,6 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
+
+from vantage.storage.locks import take_lock
 
 __all__ = ["is_unfinished", "unfinished_file", "unfinished_folder", "unfinished_name"]
 
@@ -60,7 +61,7 @@ def unfinished_folder() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix=_PREFIX) as name:
         handle = os.open(name, os.O_RDONLY)
         try:
-            _lock(handle)
+            take_lock(handle, without=False)
             yield Path(name)
         finally:
             os.close(handle)
@@ -76,7 +77,7 @@ def _usual_file(path: Path) -> IO[bytes] | None:
     facts = os.fstat(handle)
     is_ours = stat.S_ISREG(facts.st_mode) and facts.st_uid == os.geteuid() and facts.st_nlink == 1
     # A new one needs no lock: where there are none, others cannot lock it either, and take another name.
-    if not (is_new or is_ours) or not _lock(handle, without=is_new) or not _is_at(handle, path):
+    if not (is_new or is_ours) or not take_lock(handle, without=is_new) or not _is_at(handle, path):
         os.close(handle)
         return None
     os.ftruncate(handle, 0)
@@ -103,22 +104,10 @@ def _remove_abandoned(folder: Path) -> None:
             try:
                 facts = os.fstat(handle)
                 old = time.time() - facts.st_mtime > _SECONDS_TO_LOCK
-                if old and facts.st_uid == os.geteuid() and _lock(handle):
+                if old and facts.st_uid == os.geteuid() and take_lock(handle, without=False):
                     shutil.rmtree(path, ignore_errors=True)
             finally:
                 os.close(handle)
-
-
-def _lock(handle: int, without: bool = False) -> bool:
-    """Whether this process now holds the lock of a file or folder; it ends with the process, or if it is closed.
-    `without` is the answer where the file system has no locks."""
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return without
-    return True
 
 
 def _is_at(handle: int, path: Path) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 from vantage import processes
 from vantage.errors import UserError, WriteError
 from vantage.processes.sharing import true_on_all
+from vantage.storage.locks import take_lock
 from vantage.training.folder import checkpoint, settings
 
 __all__ = ["must_stay", "only_writer", "refuse_a_run"]
@@ -77,14 +78,8 @@ def _unlock(handle: int) -> None:
 
 def _try_lock(handle: int) -> bool:
     began = time.monotonic()
-    while True:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() - began >= _PATIENCE:
-                return False
-            time.sleep(0.1)
-        except OSError:
-            return True
-        else:
-            return True
+    while not take_lock(handle, without=True):
+        if time.monotonic() - began >= _PATIENCE:
+            return False
+        time.sleep(0.1)
+    return True

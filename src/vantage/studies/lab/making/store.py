@@ -5,7 +5,6 @@ LAB/cells/KEY.json      the numbers of one measure
 LAB/locks/KEY           locked while a process works on KEY
 """
 
-import fcntl
 import json
 import math
 import os
@@ -19,6 +18,7 @@ from typing import Any, TypeGuard
 from vantage.errors import UserError
 from vantage.storage.cache import digest, read_json
 from vantage.storage.files import write_json
+from vantage.storage.locks import take_lock
 from vantage.storage.strangers import check_content
 
 __all__ = ["LabFolder", "is_number"]
@@ -109,14 +109,7 @@ class LabFolder:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(path, os.O_CREAT | os.O_RDWR)
         try:
-            is_mine = True
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                is_mine = False
-            except OSError:  # there are no locks
-                pass
-            yield is_mine
+            yield take_lock(handle, without=True)
         finally:
             os.close(handle)
 
