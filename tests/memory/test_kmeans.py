@@ -12,7 +12,7 @@ from torch.testing import assert_close
 
 from vantage.errors import UserError
 from vantage.memory import kmeans as module
-from vantage.memory.kmeans import Distance, InnerProduct, kmeans, nearest, sums
+from vantage.memory.kmeans import Distance, InnerProduct, halves, kmeans, lloyd, nearest, sums
 
 
 @given(
@@ -91,6 +91,38 @@ def test_a_device_gives_what_the_cpu_gives_and_is_not_waited_for(equal: int):
     assert mode.waits == []
     for one, other in zip(actual, expected, strict=True):
         assert_close(values(one), other, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("device", ["cpu", "pretended"])
+@given(rows=st.integers(2, 40), more=st.integers(0, 9), seed=st.integers(0, 99), iterations=st.sampled_from([0, 1, 20]))
+def test_halves_are_lloyds_of_two_clusters(rows: int, more: int, seed: int, iterations: int, device: str):
+    """Of the valid rows, whatever the others hold; a second start that equals the first moves to the farthest row."""
+    vector = synthetic.vectors(rows + more, 3, seed)
+    start = torch.randperm(rows, generator=torch.Generator().manual_seed(seed))[:2]
+    valid = torch.arange(rows + more) < rows
+    if seed % 3 == 0:
+        vector[start[1]] = vector[start[0]]
+    far = int(torch.where(valid, vector @ vector[start[0]], torch.inf).argmin())
+    begun = torch.tensor([int(start[0]), far]) if seed % 3 == 0 else start
+    expected = lloyd(vector[:rows], begun, iterations)[0] == 1
+    if device == "cpu":
+        second = halves(vector, start, iterations, valid)
+    else:
+        with Pretend() as mode:
+            second = values(halves(Pretended(vector), Pretended(start), iterations, Pretended(valid)))
+        assert mode.waits == []
+    assert second[:rows].tolist() == expected.tolist()
+    assert not second[rows:].any()
+
+
+def test_halves_of_equal_rows_are_one_cluster_and_a_lone_row_keeps_its_place():
+    """A cluster of one among thousands has the center of its row, in the precision of the rows."""
+    valid = torch.ones(5_000, dtype=torch.bool)
+    equal = torch.ones(5_000, 3) / 3**0.5
+    assert not halves(equal, torch.tensor([0, 1]), 20, valid).any()
+    apart = torch.cat([equal[1:], -equal[:1]])
+    assert halves(apart, torch.tensor([0, 1]), 20, valid).nonzero().flatten().tolist() == [4_999]
+    assert not halves(apart, torch.tensor([0, 1]), 20, valid.index_fill(0, torch.tensor(4_999), False)).any()
 
 
 @pytest.mark.parametrize("clusters", [0, 6])

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from vantage import draws
-from vantage.memory.kmeans import Closeness, add_rows, lloyd, nearest, sums
+from vantage.memory.kmeans import Closeness, add_rows, halves, nearest, sums
 from vantage.memory.rows import Rows
 from vantage.records.members import Members
 
@@ -108,7 +108,7 @@ class Clustering:
         row = (self.label == largest).nonzero_static(size=most)[slot, 0]
         order = torch.randperm(most, generator=torch.Generator().manual_seed(seed)).to(row.device, non_blocking=True)
         order = torch.where(valid, order, most).argsort(stable=True).argsort(stable=True)  # of valid rows only
-        second = lloyd(self.vector[row], order[:2], 20, valid)[0] == 1
+        second = halves(self.vector[row], order[:2], 20, valid)
         alike = (second | ~valid).all() | ~second.any()
         second = torch.where(alike, order < size // 2, second)
         self.move(row, torch.where(second, other, largest)[slot], first=second)
