@@ -8,6 +8,7 @@ import synthetic
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pretend_gpu import Pretend, Pretended, values
 from torch import Tensor
 from torch.testing import assert_close
 
@@ -90,6 +91,30 @@ def test_equal_to_the_table_where_rows_are_long(sample: Sample, threads: int):
         torch.set_num_threads(before)
     assert_close(log_sum, expected, rtol=0, atol=1e-12)
     assert_close(gradient(log_sum, query), gradient(expected, query), rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("sample", DRAWS, ids=str)
+@pytest.mark.parametrize("band", BANDS, ids=str)
+def test_a_device_sums_each_key_as_often_as_it_is_drawn(band: BandRule, sample: Sample):
+    """Also where all keys are in the cluster of some queries, which keep nothing."""
+    query, keys = pair(5, 60, 3)
+    keys = replace(keys, cluster=query.clusters[:1].expand(60, 1))
+    rules = (OtherClusters(), band, sample)
+    expected = sum_table(query, keys, rules, 0.2, 0).log_sum
+    with Pretend() as mode:
+        there = _pretended(query, query.vector.detach()), _pretended(keys, keys.vector)
+        there[0].vector.requires_grad_()
+        log_sum = sum_negatives(*there, rules, 0.2, 0).log_sum
+        slope = gradient(log_sum, there[0])
+    assert mode.waits == [] and not torch.isfinite(expected).all() and torch.isfinite(expected).any()
+    assert_close(values(log_sum), expected, rtol=0, atol=1e-12)
+    assert_close(values(slope), gradient(expected, query), rtol=0, atol=1e-11)
+
+
+def _pretended(keys: Keys, vector: Tensor) -> Keys:
+    fields = {name: getattr(keys, name) for name in ("image", "cluster", "seed")}
+    on_device = {name: None if value is None else Pretended(value) for name, value in fields.items()}
+    return replace(keys, vector=Pretended(vector), **on_device)
 
 
 def test_gradient():

@@ -21,8 +21,8 @@ _LONG = 2**14  # with fewer values, looking at a sample first gains nothing
 class BandColumns(NamedTuple):
     """The columns of each row that a band of ranks selects."""
 
-    inside: Bool[Tensor, "b n"]
-    """Whether each column is in the band."""
+    inside: Bool[Tensor, "b n"] | Float[Tensor, "b n"]
+    """Whether each column is in the band, or how often it counts."""
 
     largest: Float[Tensor, "b"]
     """The largest value of the band; −inf if the band is empty."""

@@ -15,7 +15,7 @@ from vantage.negatives import BandRule, Rule
 from vantage.negatives.ranks import BandColumns, within
 from vantage.records import Keys, Negatives, Scores
 
-__all__ = ["sum_band", "cosine_tiles", "cosines", "remaining_pairs", "tile_rows"]
+__all__ = ["sum_band", "cosine_tiles", "cosines", "remaining_pairs", "sum_columns", "tile_rows"]
 
 _TILE = 2**24  # bytes of a tile on the CPU: 64 rows of 65,536 keys, fastest in measurements
 _MANY = 64  # with fewer queries on the left of the product, CPU libraries run at a third of their speed
@@ -44,8 +44,20 @@ def sum_band(
         return within(cosine, inner, outer, most)
 
     vectors = full(query.vector), full(pool.vector.detach())
-    log_sum: Tensor = _Band.apply(*vectors, select, temperature, rows)  # pyright: ignore
+    log_sum = sum_columns(*vectors, select, temperature, rows)
     return Negatives(log_sum, lambda: torch.cat([query.image.new_zeros(0), *sizes]))
+
+
+def sum_columns(
+    query: Float[Tensor, "b d"],
+    keys: Float[Tensor, "m d"],
+    select: Callable[[Tensor, slice], BandColumns],
+    temperature: float,
+    rows: int,
+) -> Float[Tensor, "b"]:
+    """log Σ exp(q·k/τ) over the columns that `select` finds in the cosines of some queries, `rows` queries at a time.
+    Differentiable once, with respect to the queries."""
+    return _Band.apply(query, keys, select, temperature, rows)  # pyright: ignore[reportReturnType]
 
 
 def tile_rows(query: Keys, pool: Keys) -> int:

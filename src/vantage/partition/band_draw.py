@@ -1,7 +1,8 @@
 """The log-partition for negatives drawn from a band of ranks: InterCLR's semi-hard pool, Ring on a bank.
 
-As for a band, all keys are scored for a few rows at a time and selected without sorting. But only the drawn keys are
-summed, and random numbers are made only for keys in the band.
+As for a band, all keys are scored for a few rows at a time and selected without sorting. On a CPU only the drawn keys
+are summed, and random numbers are made only for keys in the band. On a GPU fetching the drawn keys would take longer
+than a product with all of them, each as often as it was drawn.
 
 b: queries   m: keys in the pool   r: rows of a tile   k: keys drawn   d: width
 """
@@ -13,15 +14,15 @@ from torch import Tensor
 
 from vantage.cosines import BUDGET, full, in_full
 from vantage.negatives import BandRule, Draw, Rule
-from vantage.negatives.ranks import columns_within, within
+from vantage.negatives.ranks import BandColumns, columns_within, within
 from vantage.negatives.sample import DrawResult
-from vantage.partition.band import cosine_tiles, remaining_pairs, tile_rows
+from vantage.partition.band import cosine_tiles, remaining_pairs, sum_columns, tile_rows
 from vantage.partition.table import softmax
 from vantage.records import Keys, Negatives
 
 __all__ = ["sum_band_draw"]
 
-_DRAWN_BYTES = 40  # per pair when a GPU draws: it makes random numbers for every key, in a few tables at once
+_DRAWN_BYTES = 48  # per pair when a GPU draws: it makes random numbers for every key, in a few tables at once
 
 
 def sum_band_draw(
@@ -50,11 +51,18 @@ def sum_band_draw(
         keeps.append(result.keep)  # counted when an estimator needs it
         return result
 
+    def times_of(cosine: Tensor, part: slice) -> BandColumns:
+        column, keep = draws_of(cosine, part)
+        times = torch.zeros_like(cosine).scatter_add_(1, column, keep.to(cosine.dtype))  # whole, so in any order
+        return BandColumns(times, cosine.masked_fill(times == 0, -torch.inf).amax(1))
+
     rows = rows or tile_rows(query, pool)
-    if query.vector.device.type != "cpu":
-        rows = max(1, min(rows, BUDGET // (_DRAWN_BYTES * max(1, len(pool)))))
     vectors = full(query.vector), full(pool.vector.detach())
-    log_sum: Tensor = _DrawsFromBand.apply(*vectors, draws_of, temperature, rows)  # pyright: ignore
+    if query.vector.device.type == "cpu":
+        log_sum: Tensor = _DrawsFromBand.apply(*vectors, draws_of, temperature, rows)  # pyright: ignore
+    else:
+        rows = max(1, min(rows, BUDGET // (_DRAWN_BYTES * max(1, len(pool)))))
+        log_sum = sum_columns(*vectors, times_of, temperature, rows)
     return Negatives(log_sum, lambda: torch.cat([log_sum.new_zeros(0, dtype=torch.int64), *(k.sum(1) for k in keeps)]))
 
 
