@@ -2,20 +2,24 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import tiny
 import torch
 from jaxtyping import UInt8
+from pretend_gpu import DEVICE, Pretend, pretended
 from torch import Tensor
 
 from vantage.data.sources.arrays import Arrays
 from vantage.encoders import Encoder, LinearHead, Shared
+from vantage.encoding import Work
 from vantage.errors import UnreadableImage, UserError
 from vantage.learner import Learner
 from vantage.training.feed import open_feed
 from vantage.training.run import Data, Run
+from vantage.training.watching import probe
 from vantage.training.watching.probe import knn_so_far
 
 CPU = torch.device("cpu")
@@ -142,3 +146,20 @@ def test_images_in_memory_are_not_decoded_again():
 def test_other_images_are_read_from_their_source(data: Data):
     run, source = replace(tiny.tiny_run(), data=data, batch_size=10), tiny.images(30, 0)
     assert open_feed(run, source, 0, 1, CPU).decoded(source) is source
+
+
+@pytest.mark.parametrize(("memory", "moved"), [(1 << 33, True), (0, False)], ids=["roomy", "full"])
+def test_neighbors_are_found_on_the_device_if_there_is_room(memory: int, moved: bool, monkeypatch: pytest.MonkeyPatch):
+    run, source = tiny.tiny_run(), tiny.images(60, 0, noise=3.0)
+    expected, devices = knn_so_far(new_learner(run), run, source, CPU), list[torch.device]()
+    vote = probe.vote
+    monkeypatch.setattr(Work, "resolved_device", lambda _: DEVICE)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(total_memory=memory))
+    monkeypatch.setattr("vantage.encoding.check_views", lambda *_: None)
+    monkeypatch.setattr("vantage.encoding.check_memory", lambda *_: None)
+    monkeypatch.setattr(probe, "vote", lambda bank, *rest: devices.append(bank.device) or vote(bank, *rest))
+    with Pretend():
+        learner = new_learner(run)
+        pretended(learner)
+        assert knn_so_far(learner, run, source, DEVICE) == expected
+    assert devices == [DEVICE if moved else CPU]

@@ -7,6 +7,7 @@ from vantage.data.splits import hold_out_mask, with_labels
 from vantage.encoding import Work, encode_all, in_evaluation
 from vantage.errors import UserError
 from vantage.learner import Learner
+from vantage.machine.allocator import memory_of
 from vantage.measures import accuracy, vote
 from vantage.processes.sharing import gather_rows, own_slice
 from vantage.training.backbone import backbone_of, evaluation_view
@@ -16,6 +17,7 @@ __all__ = ["check_labels", "knn_so_far"]
 
 _SHARE = 0.1
 _NEIGHBORS, _TEMPERATURE = 20, 0.07
+_ROOM = 16  # a GPU whose memory the run fills is left no more than a sixteenth of it to find neighbors in
 
 
 def check_labels(run: Run, source: Source) -> None:
@@ -46,6 +48,7 @@ def knn_so_far(learner: Learner, run: Run, source: Source, device: torch.device)
     with in_evaluation(backbone):
         vector = encode_all(backbone, evaluation_view(run), part, work, run.recipe)
     classes, k = int(label.max()) + 1, min(_NEIGHBORS, int((~query).sum()))
-    queries = vector[query]
-    guess = vote(vector[~query], label[~query], queries[own_slice(len(queries))], classes, k, _TEMPERATURE)
+    queries, place = vector[query], device if _ROOM * vector.nbytes <= memory_of(str(device)) else torch.device("cpu")
+    own = queries[own_slice(len(queries))].to(place)
+    guess = vote(vector[~query].to(place), label[~query].to(place), own, classes, k, _TEMPERATURE).cpu()
     return accuracy(gather_rows(guess, len(queries)), label[query], classes).top1
