@@ -2,11 +2,12 @@
 
 import pytest
 import torch
+from pretend_gpu import Pretend, Pretended, values
 from synthetic import vectors
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from vantage.cosines.columns import column_cosines
+from vantage.cosines.columns import column_cosines, sum_of_columns
 
 
 class Largest(TorchDispatchMode):
@@ -49,3 +50,15 @@ def test_no_tensor_is_as_large_as_all_drawn_keys(keys_learn: bool) -> None:
     with Largest() as largest:
         column_cosines(query, keys, columns(32, 64, 500), 4 * tile).sum().backward()
     assert tile <= largest.elements <= max(tile, keys.numel()) < 32 * 64 * 16
+
+
+@pytest.mark.parametrize(("queries", "count"), [(0, 8), (7, 0), (1, 1), (7, 5), (7, 96), (3, 40)])
+def test_a_device_adds_the_keys_in_pieces(queries: int, count: int) -> None:
+    """Into which any number of keys divides; columns may be a part of a wider table."""
+    keys, column = vectors(11, 4, 2), columns(queries, count + 2, 11)[:, 1:-1]
+    weight = torch.randn(count, queries, dtype=torch.float64).T
+    expected = torch.einsum("bn,bnd->bd", weight, keys[column])
+    assert torch.allclose(sum_of_columns(weight, column, keys), expected, rtol=0, atol=1e-13)
+    with Pretend() as mode:
+        there = sum_of_columns(Pretended(weight), Pretended(column), Pretended(keys))
+    assert torch.allclose(values(there), expected, rtol=0, atol=1e-13) and mode.waits == []

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from vantage.cosines import BUDGET, full, in_full
+from vantage.cosines import BUDGET, full, in_full, sum_of_columns
 from vantage.negatives import BandRule, Draw, Rule
 from vantage.negatives.ranks import BandColumns, columns_within, within
 from vantage.negatives.sample import DrawResult
@@ -76,8 +76,7 @@ class _DrawsFromBand(torch.autograd.Function):
             column, keep = draw(cosine, part)
             logits = cosine.gather(1, column).div_(temperature).masked_fill_(~keep, -torch.inf)
             result[part], weight = softmax(logits)
-            total = torch.nn.functional.embedding_bag(column, keys, per_sample_weights=weight, mode="sum")
-            pull[part] = total.div_(temperature)
+            pull[part] = sum_of_columns(weight, column, keys).div_(temperature)
         ctx.save_for_backward(pull)
         return result
 

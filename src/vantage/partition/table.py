@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vantage.cosines import BUDGET, column_cosines, full, in_full
+from vantage.cosines import BUDGET, column_cosines, full, in_full, sum_of_columns
 from vantage.negatives import BlindRule, Rule
 from vantage.records import Keys, Negatives, Scores, score
 
@@ -120,7 +120,7 @@ def _weighted_sum(weight: Tensor, scores: Scores, keys: Tensor) -> Tensor:
     """Σ_j weight_j · key_j, without a tensor of rows × columns × width."""
     if _whole(scores, keys):
         return weight @ keys
-    return torch.nn.functional.embedding_bag(scores.key, keys, per_sample_weights=weight, mode="sum")
+    return sum_of_columns(weight, scores.key, keys)
 
 
 def _spread(weight: Tensor, scores: Scores, keys: Tensor) -> Tensor:
