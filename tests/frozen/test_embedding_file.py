@@ -1,5 +1,6 @@
 """Embedding files: readable by other libraries, and continued to the same bytes after a kill."""
 
+import errno
 import json
 import os
 import signal
@@ -124,7 +125,7 @@ def test_another_that_starts_while_a_full_draft_becomes_the_file_is_refused(
 
     def start_another(*arguments: object) -> None:
         monkeypatch.setattr(embedding_file, step, last_step)
-        with pytest.raises(UserError, match="another process is writing it"):
+        with pytest.raises(UserError, match=r"another process is writing it\. .*Wait until it ends, or choose another"):
             write_embeddings(encoder, images(COUNT, seed=1), file, work)
         last_step(*arguments)
 
@@ -132,6 +133,17 @@ def test_another_that_starts_while_a_full_draft_becomes_the_file_is_refused(
     write_embeddings(encoder, source, file, work)
     straight = write_embeddings(encoder, source, tmp_path / f"straight-{file.name}", work)
     assert file.read_bytes() == straight.read_bytes() and not list(tmp_path.glob("*.draft*"))
+
+
+def test_without_locks_two_could_fill_one_draft_so_another_folder_is_asked_for(
+    encoder: FrozenEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("vantage.storage.arrays.fcntl.flock", no_locks)
+    with pytest.raises(UserError, match="No locks available.* Choose a folder whose file system has locks"):
+        write_embeddings(encoder, images(COUNT, seed=0), tmp_path / "rows.npy", cpu_work(tmp_path))
 
 
 def test_a_draft_of_something_else_is_not_continued(encoder: FrozenEncoder, tmp_path: Path) -> None:

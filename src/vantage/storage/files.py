@@ -36,6 +36,7 @@ _CANNOT_FLUSH = (errno.EINVAL, errno.EBADF, errno.ENOTSUP)
 
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 _IN_THE_WAY = (errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ENOTEMPTY)
+_NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
 @contextmanager
@@ -189,4 +190,8 @@ def remedy(problem: OSError) -> str:
         return "Choose another name"
     if problem.errno == errno.ENOENT:
         return "Choose a folder that exists or can be made"
+    if problem.errno in _NO_LOCKS:
+        return "Choose a folder whose file system has locks, such as one of this machine's own disk"
+    if problem.errno is None:  # said by us: another process is at the same file
+        return "Wait until it ends, or choose another name"
     return "Free some space or choose another folder"

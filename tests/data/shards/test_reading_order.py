@@ -84,12 +84,14 @@ def test_batches_of_windows_join_over_processes_and_resume_anywhere(source: Sour
     assert [a + b for a, b in zip(numbers(0, 2, 1), numbers(1, 2, 1), strict=True)] == whole[1:]
 
 
-def test_a_resumed_run_keeps_its_window() -> None:
+def test_a_resumed_run_keeps_its_window_and_the_squares_of_its_images() -> None:
     run = moco_v2()
     other = replace(run, data=Data(path="elsewhere", shuffle_window=7))
     assert len(differences(run, other)) == 2
     with pytest.raises(UserError, match="data.shuffle_window is 1048576 in the run, 7 was asked for"):
         refuse_conflicts(run, other)
+    with pytest.raises(UserError, match="data.resident_side is 0 in the run, 64 was asked for"):
+        refuse_conflicts(run, replace(run, data=Data(resident_side=64)))
     with pytest.raises(UserError, match="data.shuffle_window is 0"):
         Data(shuffle_window=0)
 
