@@ -64,20 +64,39 @@ def test_the_default_is_measured_and_trains_and_resumes_to_the_same_bits(
     assert ends[0] == ends[1]
 
 
-@pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_a_slow_first_step_on_a_gpu_is_not_the_speed(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """There it chooses kernels and records them, which takes far longer than a step. On a CPU it is a slow network."""
-    now = 0.0
+def clocked(seconds: list[float], device: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Session, list[int]]:
+    """A session whose steps take these seconds, the last of them again and again; and the steps that it took."""
+    now, taken = 0.0, list[int]()
 
     def step(batch: Batch, number: int) -> torch.Tensor:
         nonlocal now
-        now += 3.0 if number == 0 else 0.01
+        now += seconds[min(number, len(seconds) - 1)]
+        taken.append(number)
         return torch.zeros(())
 
     monkeypatch.setattr(measuring.time, "monotonic", lambda: now)
+    monkeypatch.setattr(Batch, "to", lambda batch, _: batch)
     session = Session.__new__(Session)
     session.step, session.fabric = step, SimpleNamespace(device=torch.device(device))  # pyright: ignore
-    monkeypatch.setattr(Batch, "to", lambda batch, _: batch)
-    batches = iter([Batch(torch.arange(1), ())] * 1000)
-    usual, extra = measuring._step(session, batches, 0.5, 1.0, 0)
+    return session, taken
+
+
+BATCHES = [Batch(torch.arange(1), ())] * 1000
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_a_slow_first_step_on_a_gpu_is_not_the_speed(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There it chooses kernels and records them, which takes far longer than a step. On a CPU it is a slow network."""
+    session, _ = clocked([3.0, 0.01], device, monkeypatch)
+    usual, extra = measuring._step(session, iter(BATCHES), 0.5, 1.0, 0)
     assert (usual, extra) == pytest.approx((3.0, 0.0) if device == "cpu" else (0.01, 2.99))
+
+
+@pytest.mark.parametrize(
+    ("step", "steps"), [(0.01, 1 + 13 + 50), (0.2, 1 + 3), (0.4, 1 + 2), (0.6, 1 + 1), (1.1, 1)], ids=str
+)
+def test_long_steps_are_few(step: float, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one second, half is for this size of views, and an eighth of a second for getting warm."""
+    session, taken = clocked([step], "cpu", monkeypatch)
+    usual, extra = measuring._step(session, iter(BATCHES), 1.0, 0.5, 0)
+    assert usual == pytest.approx(step) and abs(extra) < 1e-9 and abs(len(taken) - steps) <= (step == 0.01)

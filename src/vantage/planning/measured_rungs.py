@@ -48,7 +48,7 @@ LONGER = 10
 MOST_EPOCHS = 1_000
 """Largest number of epochs that is planned."""
 
-_AGAIN, _MOST_AGAIN = 0.02, 20.0  # share of the time, and most seconds, for measuring the chosen rung again
+_AGAIN, _MOST_AGAIN = 0.02, 10.0  # share of the time, and most seconds, for measuring the chosen rung again
 _UNUSED = 0.05  # share of the time that whole epochs may leave unused before fewer images are used to fill it
 _MARGIN = 0.04  # share of the training time kept in reserve in case the machine slows down
 _JUDGED_IMAGES, _JUDGE_SECONDS = 7_000, 4.0  # images encoded by the final evaluation, and its remaining seconds

@@ -75,7 +75,7 @@ def measure_speed(
     alone = replace(run, batch_size=share, hardware=replace(hardware, devices=1, nodes=1, compile=False))
     with torch.random.fork_rng(devices=[]), using_threads(hardware.threads):
         few = replace(alone, batch_size=_few(alone))
-        speed = _measure(few, source, seconds / 4, progress)
+        speed = _measure(few, source, min(seconds, SHORT_LOOK) / 4, progress)
         speed = replace(speed, step=speed.step * alone.batch_size / few.batch_size)
         if few != alone and speed.step <= seconds:
             speed = _measure(alone, source, seconds, progress)
@@ -169,8 +169,10 @@ def _step(session: Session, batches: Iterator[Batch], seconds: float, share: flo
         slow = take(1)  # on a GPU the first step also chooses kernels and records them
     if slow > seconds:
         return slow, first - slow
-    take(1, _WARMUP_STEPS * share * seconds)
-    usual = take(2, share * seconds)
+    window = share * seconds
+    if slow < _WARMUP_STEPS * window:
+        take(1, _WARMUP_STEPS * window)
+    usual = take(2 if slow < window else 1, window)
     return usual, max(0.0, first - usual)
 
 
