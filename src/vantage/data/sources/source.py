@@ -118,7 +118,7 @@ def blocks_of(source: Source) -> Int[Tensor, "s"]:
 def class_of(source: Source, number: int) -> str:
     """The name of an image's class; empty if it has none."""
     label = source.label(number)
-    if label is None:
+    if label is None or label < 0:
         return ""
     return text_of(source.classes[label]) if label < len(source.classes) else str(label)
 
@@ -143,8 +143,12 @@ def marks_of(source: Source) -> Int8[Tensor, "n c"]:
 
 
 def labels_of(source: Source) -> Int[Tensor, "n"]:
-    """Every image's label, −1 if it has none."""
-    labels = (source.label(number) for number in range(len(source)))
+    """Every image's label, −1 if it has none. Raises `DataError` for one that is no integer."""
+    labels = [source.label(number) for number in range(len(source))]
+    if unfit := [label for label in labels if not (label is None or hasattr(label, "__index__"))]:
+        raise DataError(
+            f"{type(source).__name__} gives the label {unfit[0]!r}: give the number of the class in `classes`, or None"
+        )
     return torch.tensor([-1 if label is None else label for label in labels], dtype=torch.int64)
 
 
