@@ -3,8 +3,6 @@
 n: images   m: test images   h, w: size of an image in pixels   c: classes
 """
 
-from collections import Counter
-from collections.abc import Iterable
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
@@ -12,7 +10,7 @@ from jaxtyping import Bool, Int, Int8, UInt8
 from torch import Tensor
 
 from vantage import draws
-from vantage.data.sources.source import Source, class_count, labels_of, marks_in, stamp_of
+from vantage.data.sources.source import Source, class_count, distinct, labels_of, marks_in, stamp_of
 from vantage.data.sources.subset import SourceSubset
 from vantage.errors import DataError, UserError
 from vantage.progress import Progress
@@ -170,16 +168,6 @@ def _check_named(source: Source, others: tuple[str, ...]) -> None:
         )
 
 
-def _distinct(names: Iterable[str]) -> list[tuple[str, int]]:
-    """Each name with how often it came before: two classes of ImageNet are called crane."""
-    before = Counter[str]()
-    pairs = []
-    for name in names:
-        pairs.append((name, before[name]))
-        before[name] += 1
-    return pairs
-
-
 class RenumberedSource:
     """A test source with the training source's numbers for its classes, matched by name: either source may lack a class
     that the other has. Of several classes with one name, the first is matched with the first, and so on.
@@ -191,8 +179,8 @@ class RenumberedSource:
     def __init__(self, source: Source, classes: tuple[str, ...]) -> None:
         _check_named(source, classes)
         self.source = source
-        numbers = {name: number for number, name in enumerate(_distinct(classes))}
-        self._number = [numbers.setdefault(name, len(numbers)) for name in _distinct(source.classes)]
+        numbers = {name: number for number, name in enumerate(distinct(classes))}
+        self._number = [numbers.setdefault(name, len(numbers)) for name in distinct(source.classes)]
         self.classes = tuple(name for name, _ in numbers)
 
     def __len__(self) -> int:

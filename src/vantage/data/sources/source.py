@@ -5,6 +5,7 @@ s: blocks + 1
 """
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol, runtime_checkable
 
@@ -121,6 +122,21 @@ def class_of(source: Source, number: int) -> str:
     if label is None or label < 0:
         return ""
     return text_of(source.classes[label]) if label < len(source.classes) else str(label)
+
+
+def distinct(names: Iterable[str]) -> list[tuple[str, int]]:
+    """Each name with how often it came before: two classes of ImageNet are called crane."""
+    before = Counter[str]()
+    pairs = []
+    for name in names:
+        pairs.append((name, before[name]))
+        before[name] += 1
+    return pairs
+
+
+def distinct_classes(source: Source) -> tuple[str, ...]:
+    """The names of a source's classes, as crane, ox, crane (2) if two have one name: for numbers by class."""
+    return tuple(f"{name} ({before + 1})" if before else name for name, before in distinct(source.classes))
 
 
 def marks_in(source: Source) -> Int8[Tensor, "n c"] | None:
