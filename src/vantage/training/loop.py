@@ -88,6 +88,7 @@ def train(
     full: `resume` then starts it at its first step.
     """
     expect(run, Run, "the run", "a value, such as vantage.moco_v2().fit(images=10_000)")
+    expect(folder, Path | str, "the folder", "a path, such as 'runs/first'")
     folder = Path(folder)
     refuse_a_run(folder)
     check_groups(run)  # again in `Session`, but reading the images first may take hours
@@ -108,6 +109,7 @@ def resume(
     `data.shuffle_window`); any other difference raises `UserError`. A run that was trained on a `source` needs it
     again, unless all its steps are done: nothing is then left for which its images would be read.
     """
+    expect(folder, Path | str, "the folder", "that of a run, such as 'runs/first'")
     folder = Path(folder)
     refuse_kept(folder)
     check_run_folder(folder)
