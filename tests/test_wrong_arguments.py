@@ -21,7 +21,8 @@ from vantage.evaluate import KNN, evaluate
 from vantage.studies.benefit import measure_benefit
 
 numpy.save("images.npy", numpy.zeros((9, 8, 8, 3), numpy.uint8))
-source = vantage.open_source("images.npy")
+source = vantage.open_source("images.npy", cache="cache")
+encoder = vantage.random_encoder(vantage.simclr(32))
 for call in sys.argv[1:]:
     try:
         print(eval(call))
@@ -79,6 +80,13 @@ CALLS = {
     "vantage.train(vantage.simclr(32), 'out', source='images.npy')": PATH,
     "vantage.train('simclr', 'out')": "the run is 'simclr': give a value, such as vantage.moco_v2().fit(images=10_000)",
     "vantage.train(vantage.simclr, 'out')": "the run is the function simclr: give a value, such as vantage.moco_v2()",
+    "vantage.train(vantage.simclr(32), None)": "the folder is None: give a path, such as 'runs/first'",
+    "vantage.load(None)": "the folder is None: give that of a run, such as 'runs/first'",
+    "vantage.resume(5)": "the folder is 5: give that of a run, such as 'runs/first'",
+    "evaluate(None, KNN(k=2), source)": "the run is None: give its folder, or vantage.load(RUN)",
+    "evaluate(encoder, KNN, source)": "the protocol is the type KNN: give a value, such as vantage.evaluate.KNN()",
+    "evaluate(encoder, 'knn', source)": "the protocol is 'knn': give a value, such as vantage.evaluate.KNN()",
+    "vantage.Work(cache='cache')": "the cache is 'cache': give a pathlib.Path",
     "vantage.plan(source, 'ten')": "a plan for ten minutes was asked for: give a finite number of minutes above 0",
     "vantage.plan(source, 1, 'simclr')": "the recipe is 'simclr': give a function, such as vantage.moco_v2",
     "vantage.data.SourceSubset(source, numpy.arange(9) > 4)": "a subset got numbers of type torch.bool: give the whole",

@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
+from vantage.composition.field_types import expect
 from vantage.composition.public import name_wrong_types
 from vantage.data.sources.source import Source
 from vantage.data.threads import CORES, prefetch
@@ -60,6 +61,7 @@ class Work:
     """Reports progress."""
 
     def __post_init__(self) -> None:
+        expect(self.cache, Path, "the cache", "a pathlib.Path")  # now, not after hours of work
         if self.batch_size < 1:
             raise UserError(f"batch_size is {self.batch_size}: give at least 1")
         if self.num_workers < 1:

@@ -1,6 +1,7 @@
 """Labels by name, and images held out."""
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,9 +11,9 @@ from hypothesis import strategies as st
 from tiny import images
 
 from vantage.data.sources.arrays import Arrays
-from vantage.data.sources.source import Source, class_count
+from vantage.data.sources.source import Source, class_count, class_of, labels_of
 from vantage.data.splits import LabeledSplit, RenumberedSource, hold_out_mask, split, train_and_test, with_labels
-from vantage.errors import UserError
+from vantage.errors import DataError, UserError
 from vantage.training.images import held_out_part, training_part
 from vantage.training.run import Data
 
@@ -84,11 +85,47 @@ def test_test_labels_count_the_training_classes_by_name() -> None:
     )
 
 
+class OwnSource(Arrays):
+    """A source of a user, with any names and labels."""
+
+    def __init__(self, classes: tuple[str, ...], labels: list[object]) -> None:
+        super().__init__(np.full((len(labels), 4, 4), len(classes), np.uint8), None, "own")
+        self.classes, self.labels = classes, labels
+
+    def label(self, number: int) -> Any:
+        return self.labels[number]
+
+
+def test_classes_of_one_name_are_matched_in_their_order() -> None:
+    """ImageNet has two classes called crane."""
+    train, test = OwnSource(("crane", "ox", "crane"), [0, 1, 2]), OwnSource(("crane", "ape", "crane"), [0, 1, 2])
+    assert [RenumberedSource(train, train.classes).label(n) for n in range(3)] == [0, 1, 2]
+    renumbered = RenumberedSource(test, train.classes)
+    assert [renumbered.label(n) for n in range(3)] == [0, 3, 2]
+    assert renumbered.classes == ("crane", "ox", "crane", "ape")
+
+
+def test_labels_of_an_own_source_are_never_taken_for_another_class() -> None:
+    train, nameless = OwnSource(("a", "b"), [0, 1, 1]), OwnSource((), [0, 1])
+    assert labels_of(RenumberedSource(OwnSource(("b", "a"), [-1, 0, None]), train.classes)).tolist() == [-1, 1, -1]
+    assert class_of(OwnSource(("a", "b"), [-1]), 0) == ""
+    assert labels_of(RenumberedSource(nameless, ())).tolist() == [0, 1], "both number their classes alike"
+    for pair in ((train, nameless), (nameless, train)):
+        with pytest.raises(DataError, match="a label is 1, but its source names 0 classes, and classes of two sets"):
+            train_and_test(*pair)
+    for label in ("a", 0.0):
+        with pytest.raises(DataError, match=f"OwnSource gives the label {label!r}: give the number of the class"):
+            labels_of(OwnSource(("a",), [0, label]))
+
+
 def test_images_without_labels_are_left_out_or_refused() -> None:
     source, label = with_labels(Arrays(np.zeros((5, 4, 4), np.uint8), np.array([1, -1, 0, -1, 1]), "some"))
     assert label.tolist() == [1, 0, 1] and [source.name(n) for n in range(3)] == ["row 0", "row 2", "row 4"]
+    none = Arrays(np.zeros((5, 4, 4), np.uint8), None, "none")
     with pytest.raises(UserError, match="none of the 5 images has one"):
-        with_labels(Arrays(np.zeros((5, 4, 4), np.uint8), None, "none"))
+        with_labels(none)
+    with pytest.raises(UserError, match="^test images: an evaluation needs labels, but none of the 5 images has one"):
+        LabeledSplit.of(source, none)
 
 
 @pytest.mark.parametrize(

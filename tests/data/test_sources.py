@@ -14,7 +14,7 @@ import torch
 from kept_images import CLASSES, IMAGES, LABELS, as_png
 
 from vantage.data import Folder, Source, SourceSubset, Tar, labels_of, open_source
-from vantage.data.sources.source import read_some
+from vantage.data.sources.source import read_some, stamp_of
 from vantage.errors import DataError, UnreadableImage
 from vantage.training.images import open_images
 from vantage.training.run import Data
@@ -98,6 +98,24 @@ def test_every_kind_goes_to_another_process(kind: str, paths: dict[str, str], tm
     source.image(0)  # so that files are open
     copy = pickle.loads(pickle.dumps(source))  # between our own processes, never from a file
     assert torch.equal(copy.image(8), source.image(8)) and copy.fingerprint() == source.fingerprint()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_stays_where_it_was_opened(
+    kind: str, paths: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A notebook may change its folder, also to one that holds other images under the same names."""
+    for number, image in enumerate(IMAGES):
+        other = tmp_path / "elsewhere" / "photos" / "train" / CLASSES[LABELS[number]] / f"{number:02d}.png"
+        other.parent.mkdir(parents=True, exist_ok=True)
+        other.write_bytes(as_png(255 - image))
+    monkeypatch.chdir(tmp_path)
+    source = open_source(os.path.relpath(paths[kind], tmp_path), cache=tmp_path / "cache")
+    facts = source.fingerprint(), stamp_of(source)
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    for number in range(9):
+        assert torch.equal(source.image(number), torch.from_numpy(IMAGES[number]).permute(2, 0, 1))
+    assert (source.fingerprint(), stamp_of(source)) == facts
 
 
 def test_names(paths: dict[str, str], tmp_path: Path) -> None:

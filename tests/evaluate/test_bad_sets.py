@@ -125,6 +125,23 @@ def test_a_class_without_training_images_counts_as_wrong_with_a_warning(
     assert lines == []
 
 
+@every
+def test_two_classes_of_one_name_are_scored_apart(protocol: EvaluationProtocol, tmp_path: Path) -> None:
+    train, test = images(30, 0, 3), images(12, 1, 3)
+    apart, _ = judge(protocol, train, test, tmp_path)
+    train.classes = test.classes = ("crane", "ox", "crane")
+    assert judge(protocol, train, test, tmp_path) == (apart, [])
+
+
+@pytest.mark.parametrize("protocol", [Retrieval(5), SVM(costs=(1.0,))], ids=lambda protocol: protocol.name)
+def test_numbers_by_class_are_complete_if_two_have_one_name(protocol: EvaluationProtocol, tmp_path: Path) -> None:
+    train, test = images(30, 0, 3), images(12, 1, 3)
+    train.classes = test.classes = ("crane", "ox", "crane")
+    outcome = protocol(encoder_for(protocol), train, test, cpu_work(tmp_path))
+    by_class = next(numbers for numbers in outcome.details.values() if isinstance(numbers, dict))
+    assert list(by_class) == ["crane", "ox", "crane (2)"]
+
+
 @by_class
 def test_a_class_without_training_or_test_images_has_no_precision(protocol: EvaluationProtocol, tmp_path: Path) -> None:
     two, three = (

@@ -51,6 +51,15 @@ def test_a_folder_of_something_else_and_a_later_version_are_refused(tmp_path: Pa
         results_file(tmp_path)
 
 
+def test_a_first_result_that_a_kill_left_unfinished_does_not_block_the_same_call(tmp_path: Path) -> None:
+    (tmp_path / "rows.json.unfinished").write_text('{"schema": 1, "ro')
+    results_file(tmp_path).add("a row", 1.5)
+    assert results_file(tmp_path)["a row"] == 1.5 and [path.name for path in tmp_path.iterdir()] == ["rows.json"]
+    (tmp_path / "rows.json").rename(tmp_path / "other.json.unfinished")
+    with pytest.raises(UserError, match="is not empty and holds no study"):
+        results_file(tmp_path)
+
+
 def test_a_cache_is_used_if_it_can_be(tmp_path: Path) -> None:
     file = tmp_path / "cache" / "a.json"
     for content in ("", "[1]", "{"):

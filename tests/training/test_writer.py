@@ -2,6 +2,7 @@
 
 import errno
 import os
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -48,6 +49,27 @@ def test_a_folder_that_another_process_trains_in_is_refused_and_kept(
     ):
         resume(folder)
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+def test_two_threads_do_not_train_at_once(images_path: str, tmp_path: Path) -> None:
+    """Torch's random numbers are those of the process, so each run would get others than it gets alone."""
+    run, refusals = small_run("moco_v2", images_path, epochs=1), list[str]()
+
+    def train_others() -> None:
+        for call in (lambda: train(run, tmp_path / "second"), lambda: resume(tmp_path / "first", run)):
+            with pytest.raises(UserError, match="another thread of this process is training a run") as refusal:
+                call()
+            refusals.append(str(refusal.value))
+
+    class FromAThread(QuietProgress):
+        def advance(self, completed: int, note: str = "", seconds_left: float | None = None) -> None:
+            thread = threading.Thread(target=train_others)
+            thread.start()
+            thread.join()
+
+    train(run, tmp_path / "first", FromAThread())
+    assert len(refusals) >= 2 and not (tmp_path / "second").exists()
+    assert train(run, tmp_path / "second").finished
 
 
 def test_workers_that_outlive_a_failed_run_do_not_keep_its_folder(

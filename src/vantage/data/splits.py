@@ -10,9 +10,9 @@ from jaxtyping import Bool, Int, Int8, UInt8
 from torch import Tensor
 
 from vantage import draws
-from vantage.data.sources.source import Source, class_count, labels_of, marks_in, stamp_of
+from vantage.data.sources.source import Source, class_count, distinct, labels_of, marks_in, stamp_of
 from vantage.data.sources.subset import SourceSubset
-from vantage.errors import UserError
+from vantage.errors import DataError, UserError
 from vantage.progress import Progress
 
 __all__ = [
@@ -29,8 +29,9 @@ __all__ = [
 _TEST_SHARE = 0.2
 
 
-def with_labels(source: Source) -> tuple[Source, Int[Tensor, "n"]]:
-    """The labeled images of a source, and their labels. Raises `UserError` if there are none."""
+def with_labels(source: Source, which: str = "") -> tuple[Source, Int[Tensor, "n"]]:
+    """The labeled images of a source, and their labels. Raises `UserError` if there are none; `which` begins its
+    message, to say which images these are."""
     if marks_in(source) is not None:
         raise UserError(
             "this protocol needs one class per image, but these images may show several: judge them by svm or"
@@ -40,7 +41,7 @@ def with_labels(source: Source) -> tuple[Source, Int[Tensor, "n"]]:
     label = labels_of(source)
     if not (label >= 0).any():
         raise UserError(
-            f"an evaluation needs labels, but none of the {len(source)} images has one: put each of two or more"
+            f"{which}an evaluation needs labels, but none of the {len(source)} images has one: put each of two or more"
             " classes in a folder of its own, or name the classes in a list file"
         )
     return _labeled(source, label)
@@ -96,7 +97,7 @@ class LabeledSplit(NamedTuple):
     def of(cls, train: Source, test: Source, progress: Progress | None = None) -> "LabeledSplit":
         """The labeled images of two sources that number their classes alike. Raises `UserError` as `with_labels` and
         `check_classes` do; `progress` gets the latter's warning."""
-        images = cls(*with_labels(train), *with_labels(test))
+        images = cls(*with_labels(train), *with_labels(test, "test images: "))
         check_classes(images.label, images.test_label, test.classes, progress)
         return images
 
@@ -149,6 +150,7 @@ def train_and_test(train: Source, test: Source | None) -> tuple[Source, Source, 
     has a label."""
     if test is not None:
         check_apart(train, test)
+        _check_named(train, test.classes)
         return train, RenumberedSource(test, train.classes), "a set of its own"
     has_marks = marks_in(train) is not None
     train, test = split(train if has_marks else with_labels(train)[0])
@@ -156,18 +158,30 @@ def train_and_test(train: Source, test: Source | None) -> tuple[Source, Source, 
     return train, test, f"a fifth of {group} same {len(train) + len(test)} labeled images, drawn with seed 0"
 
 
+def _check_named(source: Source, others: tuple[str, ...]) -> None:
+    """Raises `DataError` for a label that `source` does not name, unless the other source names the same classes."""
+    count = 0 if tuple(others) == tuple(source.classes) else class_count(labels_of(source))
+    if count > len(source.classes):
+        raise DataError(
+            f"a label is {count - 1}, but its source names {len(source.classes)} classes, and classes of two sets are"
+            " matched by name: give a name for each label in `classes`"
+        )
+
+
 class RenumberedSource:
     """A test source with the training source's numbers for its classes, matched by name: either source may lack a class
-    that the other has.
+    that the other has. Of several classes with one name, the first is matched with the first, and so on.
 
-    Classes that the training source does not have come after its own; their images count as wrong.
+    Classes that the training source does not have come after its own; their images count as wrong. Raises `DataError`
+    for a label that the source does not name, unless the training source names the same classes.
     """
 
     def __init__(self, source: Source, classes: tuple[str, ...]) -> None:
+        _check_named(source, classes)
         self.source = source
-        self.classes = (*classes, *(name for name in source.classes if name not in set(classes)))
-        numbers = {name: number for number, name in enumerate(self.classes)}
-        self._number = [numbers[name] for name in source.classes]
+        numbers = {name: number for number, name in enumerate(distinct(classes))}
+        self._number = [numbers.setdefault(name, len(numbers)) for name in distinct(source.classes)]
+        self.classes = tuple(name for name, _ in numbers)
 
     def __len__(self) -> int:
         return len(self.source)
@@ -179,7 +193,9 @@ class RenumberedSource:
     def label(self, number: int) -> int | None:
         """The number of the image's class among the training source's classes, or None."""
         label = self.source.label(number)
-        return None if label is None else self._number[label]
+        if label is None or label < 0:
+            return None
+        return self._number[label] if label < len(self._number) else label
 
     def name(self, number: int) -> str:
         """The image's name in its own source."""

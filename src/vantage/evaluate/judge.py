@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from vantage.composition.field_types import expect
 from vantage.data.sources.source import Source, refuse_path
 from vantage.encoding import Work
 from vantage.evaluate.result import Outcome, Result, find_outcome, path_of, save
@@ -30,7 +31,7 @@ def evaluate(
     baselines: bool = False,
     network: int | None = None,
     work: Work | None = None,
-    out: Path | None = None,
+    out: Path | str | None = None,
 ) -> Result:
     """Evaluate an encoder, or the newest checkpoint in a run's folder, by any protocol on images that suit it.
 
@@ -47,11 +48,13 @@ def evaluate(
     """
     refuse_path(train, test)
     run = Path(run) if isinstance(run, str) else run
+    file = None if out is None else Path(out)
+    expect(run, Path | FrozenEncoder, "the run", "its folder, or vantage.load(RUN)")
     encoder = load(run, network) if isinstance(run, Path) else run
     task = task_of(protocol, train, test)
     encoders = with_baselines(encoder, network, task) if baselines else [encoder]
     result = judge(task, encoders, work or Work())
-    path = path_of(result, run, out) if isinstance(run, Path) else out
+    path = path_of(result, run, file) if isinstance(run, Path) else file
     return result if path is None else save(result, path)
 
 

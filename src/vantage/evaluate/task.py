@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
+from vantage.composition.field_types import expect
 from vantage.data.sources.source import Source
 from vantage.data.splits import train_and_test
 from vantage.encoding import Work
@@ -100,6 +101,8 @@ class Task:
 def task_of(protocol: EvaluationProtocol, train: Source, test: Source | None = None) -> Task:
     """A protocol with its images: the task that it builds itself (`OwnTask`), or one labeled set, divided by
     `train_and_test`."""
+    kind = () if isinstance(protocol, type) else EvaluationProtocol  # a class has the same names as its values
+    expect(protocol, kind, "the protocol", "a value, such as vantage.evaluate.KNN()")
     if isinstance(protocol, OwnTask):
         return protocol.task(train, test)
     return Task(protocol, *train_and_test(train, test))

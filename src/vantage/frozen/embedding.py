@@ -44,7 +44,7 @@ def check_file(file: Path) -> None:
         raise UserError(f"{file} exists already: remove it, or choose another name")
 
 
-def write_embeddings(encoder: FrozenEncoder, source: Source, file: Path, work: Work | None = None) -> Path:
+def write_embeddings(encoder: FrozenEncoder, source: Source, file: Path | str, work: Work | None = None) -> Path:
     """Write the features of every image to `file`, in the order of the source, with bounded memory; returns `file`.
 
     * `.parquet`: columns `name`, `label` (the class's number; null if there is none) and `embedding` (d float32
@@ -60,7 +60,7 @@ def write_embeddings(encoder: FrozenEncoder, source: Source, file: Path, work: W
     Several processes share the images, so all must call this. The first writes the file, with the bytes that a single
     process would write.
     """
-    work = work or Work()
+    work, file = work or Work(), Path(file)
     check_file(file)
     facts, draft = facts_of(encoder, source, work), draft_of(file)
 

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from vantage.composition.field_types import expect
 from vantage.encoders.backbones.joint import Joined
 from vantage.encoders.backbones.resnet import Backbone, width_of
 from vantage.encoders.encoder import Encoder
@@ -72,6 +73,7 @@ def load(run_folder: Path | str, network: int | None = None) -> FrozenEncoder:
 
     Raises `UserError` if there is no checkpoint, if it is damaged or altered, or if it does not fit the settings.
     """
+    expect(run_folder, Path | str, "the folder", "that of a run, such as 'runs/first'")
     weights = outside_weights(run_folder)
     if weights is not None:
         run = weights.run()

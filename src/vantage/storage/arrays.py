@@ -114,6 +114,8 @@ def filled(
             if sparing:
                 leave_half(draft, row_bytes * (shape[0] - count))
                 make_room(draft, len(header) + row_bytes * shape[0])
+            if not count:
+                _note_of(draft).unlink(missing_ok=True)  # of another draft, and it may fit this one before it is safe
             file.write(header)
             file.truncate(file.seek(len(header) + count * row_bytes))  # rows after the last note may be incomplete
             for rows in batches(count):

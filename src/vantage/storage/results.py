@@ -9,6 +9,7 @@ from vantage.errors import UserError
 from vantage.storage.cache import read_cached, try_write_json
 from vantage.storage.files import write_json
 from vantage.storage.strangers import check_content
+from vantage.storage.unfinished import unfinished_name
 
 __all__ = ["CachedResults", "ResultsFile", "differences", "refuse_others"]
 
@@ -46,7 +47,11 @@ def refuse_others(file: Path, what: str) -> None:
     not safe to open."""
     folder = file.parent
     check_content(folder)
-    if not file.exists() and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    # A process that was killed while it wrote the first result leaves only this, and the same call goes on.
+    started = unfinished_name(file.name)
+    if file.exists() or not folder.exists():
+        return
+    if not folder.is_dir() or any(path.name != started for path in folder.iterdir()):
         raise UserError(f"{folder} is not empty and holds no {what}: name another folder, or a new one")
 
 

@@ -24,7 +24,7 @@ from vantage.training.ended import continues, last_step
 from vantage.training.folder import checkpoint, settings
 from vantage.training.folder.kept_epochs import keep_if_due, refuse_kept
 from vantage.training.folder.same_run import check_same_everywhere, check_same_run
-from vantage.training.folder.writer import must_stay, only_writer, refuse_a_run
+from vantage.training.folder.writer import must_stay, only_training, only_writer, refuse_a_run
 from vantage.training.images import open_images
 from vantage.training.run import Run
 from vantage.training.session import Session, check_belongs
@@ -82,12 +82,13 @@ def train(
     (`vantage.training.start.warm_start`). The progress and `provenance.json` list what was taken. Steps count from 0,
     and the order of the images follows from this run's seed.
 
-    Raises `UserError` if the folder already holds a run, if the images cannot be used or do not fit the networks, if
-    the backbone in `init` does not match, or if the loss is no longer finite. A run that fails before its first
-    checkpoint leaves nothing of its own in the folder, unless the disk was full: `resume` then starts it at its first
-    step.
+    Raises `UserError` if the folder already holds a run, if another thread of this process is training, if the images
+    cannot be used or do not fit the networks, if the backbone in `init` does not match, or if the loss is no longer
+    finite. A run that fails before its first checkpoint leaves nothing of its own in the folder, unless the disk was
+    full: `resume` then starts it at its first step.
     """
     expect(run, Run, "the run", "a value, such as vantage.moco_v2().fit(images=10_000)")
+    expect(folder, Path | str, "the folder", "a path, such as 'runs/first'")
     folder = Path(folder)
     refuse_a_run(folder)
     check_groups(run)  # again in `Session`, but reading the images first may take hours
@@ -95,7 +96,7 @@ def train(
     start = None if init is None else read_start(init)
     for line in doubts(run):
         progress.line(line)
-    with using_threads(run.hardware.threads):
+    with only_training(), using_threads(run.hardware.threads):
         return _train(run, folder, None, progress, source, start, resumed=False)
 
 
@@ -108,6 +109,7 @@ def resume(
     `data.shuffle_window`); any other difference raises `UserError`. A run that was trained on a `source` needs it
     again, unless all its steps are done: nothing is then left for which its images would be read.
     """
+    expect(folder, Path | str, "the folder", "that of a run, such as 'runs/first'")
     folder = Path(folder)
     refuse_kept(folder)
     check_run_folder(folder)
@@ -120,7 +122,7 @@ def resume(
             by_first(partial(keep_if_due, run, folder, run.epochs))  # a killed process may have left it undone
         progress.line(continues(step, step))
         return TrainingOutcome(folder, step, finished=True)
-    with using_threads(run.hardware.threads):
+    with only_training(), using_threads(run.hardware.threads):
         return _train(run, folder, newest, progress, source, start, resumed=True)
 
 

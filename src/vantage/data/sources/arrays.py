@@ -31,7 +31,7 @@ class Arrays:
     def __init__(
         self, images: "np.ndarray", labels: "np.ndarray | None", origin: str, file: Path | None = None
     ) -> None:
-        self._images, self._file = _rgb_last(images, origin), file
+        self._images, self._file = _rgb_last(images, origin), file and file.absolute()
         self._stamp = FileStamp.now(file) if file is not None and isinstance(images, np.memmap) else None
         self.classes, self._labels = _classes(labels, len(self._images), origin)
 

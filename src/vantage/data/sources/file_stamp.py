@@ -14,7 +14,7 @@ class FileStamp:
     """A file, and its state when it was opened."""
 
     path: Path
-    """The file."""
+    """The file, whatever the working folder will be."""
 
     state: tuple[int, int]
     """Its size in bytes, and its modification time in nanoseconds."""
@@ -23,7 +23,7 @@ class FileStamp:
     def now(cls, path: Path, descriptor: int | None = None) -> "FileStamp":
         """The file in its present state, from its path or from an open descriptor. Raises `OSError`."""
         state = os.stat(path if descriptor is None else descriptor)
-        return cls(path, (state.st_size, state.st_mtime_ns))
+        return cls(path.absolute(), (state.st_size, state.st_mtime_ns))
 
     def check(self, descriptor: int | None = None) -> None:
         """Raises `DataError` if the file has changed: other images would be read under the old numbers, and a mapped

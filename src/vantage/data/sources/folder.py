@@ -38,6 +38,7 @@ class Folder:
         unread: Mapping[str, int] | None = None,
     ) -> None:
         self.root = root
+        self._absolute = root.absolute()  # a notebook may change its folder meanwhile
         self.classes = classes
         self.other_files = other_files
         self.unread = unread or {}
@@ -114,7 +115,7 @@ class Folder:
 
     def path(self, number: int) -> Path:
         """The path of one image's file."""
-        return self.root / self._names[number]
+        return self._absolute / self._names[number]
 
     def label(self, number: int) -> int | None:
         """The index of the image's class, or None."""
@@ -132,7 +133,7 @@ class Folder:
 
     def stamp(self) -> str:
         """A hash of the size and modification time of every file."""
-        return stamp_of_files(os.path.join(self.root, name) for name in self._names)
+        return stamp_of_files(os.path.join(self._absolute, name) for name in self._names)
 
 
 def _split_line(line: str) -> tuple[str, str]:

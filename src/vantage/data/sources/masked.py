@@ -37,7 +37,7 @@ class MaskedImages:
     def __init__(self, images: Folder, masks: Path, names: Sequence[str], classes: tuple[str, ...]) -> None:
         """`names` are the paths of the masks below their folder, in the order of the images."""
         self.images = images
-        self.masks = masks
+        self.masks = masks.absolute()  # a notebook may change its folder meanwhile
         self.classes = classes
         self._names = names
 

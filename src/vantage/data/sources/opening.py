@@ -36,8 +36,8 @@ _NAMED: dict[str, Callable[[], Source]] = {
 def open_source(
     path: str | Path,
     *,
-    cache: Path | None = None,
-    data_root: Path | None = None,
+    cache: Path | str | None = None,
+    data_root: Path | str | None = None,
     max_pixels: int = MAX_PIXELS,
     at_least: int = 2,
     progress: _Progress | None = None,
@@ -67,11 +67,12 @@ def open_source(
     `sets` in the cache), `max_pixels` the bound on a picture's size, `at_least` the fewest images that the caller
     needs; `progress` gets (shards indexed, shards in all). Raises `DataError` saying what is missing and what to do.
     """
-    cache = cache or cache_folder()
+    cache = Path(cache or cache_folder())
+    downloads = Path(data_root or cache / "sets")
     name = os.fspath(path)
     if not name:
         raise DataError("an empty path was given: name a folder or a file of images, or . for the current folder")
-    return _enough(_open_name(name, cache, data_root or cache / "sets", max_pixels, progress), name, at_least)
+    return _enough(_open_name(name, cache, downloads, max_pixels, progress), name, at_least)
 
 
 def _enough(source: Source, name: str, at_least: int) -> Source:

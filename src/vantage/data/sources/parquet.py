@@ -40,7 +40,7 @@ class Parquet:
     """
 
     def __init__(self, paths: tuple[Path, ...], max_pixels: int = MAX_PIXELS) -> None:
-        self.paths = paths
+        self.paths = tuple(path.absolute() for path in paths)
         self.max_pixels = max_pixels
         self._files: dict[int, pq.ParquetFile] = {}
         self._stamps: dict[int, FileStamp] = {}

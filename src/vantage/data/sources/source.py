@@ -5,6 +5,7 @@ s: blocks + 1
 """
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol, runtime_checkable
 
@@ -118,9 +119,24 @@ def blocks_of(source: Source) -> Int[Tensor, "s"]:
 def class_of(source: Source, number: int) -> str:
     """The name of an image's class; empty if it has none."""
     label = source.label(number)
-    if label is None:
+    if label is None or label < 0:
         return ""
     return text_of(source.classes[label]) if label < len(source.classes) else str(label)
+
+
+def distinct(names: Iterable[str]) -> list[tuple[str, int]]:
+    """Each name with how often it came before: two classes of ImageNet are called crane."""
+    before = Counter[str]()
+    pairs = []
+    for name in names:
+        pairs.append((name, before[name]))
+        before[name] += 1
+    return pairs
+
+
+def distinct_classes(source: Source) -> tuple[str, ...]:
+    """The names of a source's classes, as crane, ox, crane (2) if two have one name: for numbers by class."""
+    return tuple(f"{name} ({before + 1})" if before else name for name, before in distinct(source.classes))
 
 
 def marks_in(source: Source) -> Int8[Tensor, "n c"] | None:
@@ -143,8 +159,12 @@ def marks_of(source: Source) -> Int8[Tensor, "n c"]:
 
 
 def labels_of(source: Source) -> Int[Tensor, "n"]:
-    """Every image's label, −1 if it has none."""
-    labels = (source.label(number) for number in range(len(source)))
+    """Every image's label, −1 if it has none. Raises `DataError` for one that is no integer."""
+    labels = [source.label(number) for number in range(len(source))]
+    if unfit := [label for label in labels if not (label is None or hasattr(label, "__index__"))]:
+        raise DataError(
+            f"{type(source).__name__} gives the label {unfit[0]!r}: give the number of the class in `classes`, or None"
+        )
     return torch.tensor([-1 if label is None else label for label in labels], dtype=torch.int64)
 
 

@@ -43,7 +43,7 @@ class Tar:
     """The images of a tar, or of one folder in it; if they lie in several folders, each folder is a class."""
 
     def __init__(self, path: Path, cache: Path, part: str = "", max_pixels: int = MAX_PIXELS) -> None:
-        self.path, self._cache, self.max_pixels = path, cache, max_pixels
+        self.path, self._cache, self.max_pixels = path.absolute(), cache.absolute(), max_pixels
         self._file: IO[bytes] | None = None
         file = self._open()
         is_copy = not os.path.samestat(os.fstat(file.fileno()), os.stat(path))

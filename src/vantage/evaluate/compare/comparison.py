@@ -112,7 +112,7 @@ class Comparison:
 
 
 def compare(
-    folders: Sequence[Path],
+    folders: Sequence[Path | str],
     protocols: Sequence[EvaluationProtocol],
     train: Source,
     test: Source | None = None,
@@ -127,7 +127,7 @@ def compare(
 
 
 def compare_by(
-    folders: Sequence[Path],
+    folders: Sequence[Path | str],
     tasks: Sequence[Task],
     work: Work | None = None,
     report: Callable[[str], None] = lambda line: None,
@@ -142,9 +142,9 @@ def compare_by(
     number of the network to evaluate, for runs that trained several. Raises `UserError` for runs named twice and for
     runs that a task is known to refuse, and whatever protocols raise.
     """
-    work = work or Work()
-    _check(folders, tasks)
-    entries = contenders(folders, network)
+    work, paths = work or Work(), [Path(folder) for folder in folders]
+    _check(paths, tasks)
+    entries = contenders(paths, network)
     for task in tasks:
         _check_accepted(task, entries)
     count = sum(task.trials * len(one.members) for task in tasks for one in _contenders_for(task, entries))

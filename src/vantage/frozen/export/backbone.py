@@ -80,7 +80,7 @@ class Export:
 
 
 def export(
-    run_folder: Path, to: Format, file: Path, network: int | None = None, source: Source | None = None
+    run_folder: Path | str, to: Format, file: Path | str, network: int | None = None, source: Source | None = None
 ) -> Export:
     """Write the backbone of a run's newest checkpoint for torchvision, timm, Vantage, ONNX or PyTorch alone; for
     Detectron2 a new folder `file` with settings of detectors.
@@ -100,8 +100,9 @@ def export(
     return export_backbone(encoder, to, file, source)
 
 
-def export_backbone(encoder: FrozenEncoder, to: Format, file: Path, source: Source | None = None) -> Export:
+def export_backbone(encoder: FrozenEncoder, to: Format, file: Path | str, source: Source | None = None) -> Export:
     """Write an encoder that is already loaded; see `export`."""
+    file = Path(file)
     if to == "detectron2":
         return _export_folder(encoder, file)
     if file.suffix != ENDINGS[to]:

@@ -48,7 +48,7 @@ def measure_benefit(
     folder: Path | str,
     plan: BenefitPlan = _DEFAULT_PLAN,
     *,
-    others: Sequence[Path] = (),
+    others: Sequence[Path | str] = (),
     minutes: float | None = None,
     network: int | None = None,
     work: Work | None = None,
@@ -71,7 +71,7 @@ def measure_benefit(
     if minutes is not None:
         check_minutes(minutes, f"minutes is {minutes}")
     with only_writer(folder, "comparing in"):
-        comparison = _Comparison(run, images, test, folder, plan, others, network, work or Work())
+        comparison = _Comparison(run, images, test, folder, plan, [*map(Path, others)], network, work or Work())
         result = comparison.result(None if minutes is None else 60 * minutes)
         write_benefit(result, folder)
         if result.images.leaks:

@@ -1,7 +1,9 @@
-"""Only one run in a folder, and only one process at a time that trains it or does other long work there."""
+"""Only one run in a folder, and only one process at a time that trains it or does other long work there; and only one
+training at a time in a process."""
 
 import fcntl
 import os
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -13,10 +15,27 @@ from vantage.processes.sharing import true_on_all
 from vantage.storage.locks import take_lock
 from vantage.training.folder import checkpoint, settings
 
-__all__ = ["must_stay", "only_writer", "refuse_a_run"]
+__all__ = ["must_stay", "only_training", "only_writer", "refuse_a_run"]
 
 _PATIENCE = 10.0
 """Seconds to wait for a lock: workers of a killed process keep it until they notice that the process is gone."""
+
+_TRAINING = threading.RLock()
+
+
+@contextmanager
+def only_training() -> Iterator[None]:
+    """A context in which no other thread of this process trains. Raises `UserError` if another one does: torch's random
+    numbers and its number of threads are those of the process, so each would disturb the other's numbers."""
+    if not _TRAINING.acquire(blocking=False):
+        raise UserError(
+            "another thread of this process is training a run, and would draw from the same random numbers: wait until"
+            " it ends, or train in a process of its own"
+        )
+    try:
+        yield
+    finally:
+        _TRAINING.release()
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from vantage.data.sources.source import Source, labels_of
+from vantage.data.sources.source import Source, distinct_classes, labels_of
 from vantage.data.splits import LabeledSplit
 from vantage.encoding import Work
 from vantage.errors import UserError
@@ -64,7 +64,8 @@ class Retrieval:
         measures = {f"precision at {self.k}": float(precision.mean())}
         if self.k > 1:
             measures["precision at 1"] = 100.0 * float(right[:, 0].double().mean())
-        details: dict[str, Any] = {f"precision at {self.k} by class": _by_class(precision, test_label, test.classes)}
+        by_class = _by_class(precision, test_label, distinct_classes(test))
+        details: dict[str, Any] = {f"precision at {self.k} by class": by_class}
         return Outcome(measures, len(label), len(test_label), {}, details)
 
 

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int8
 from torch import Tensor
 
-from vantage.data.sources.source import Source, labels_of, marks_in, marks_of
+from vantage.data.sources.source import Source, distinct_classes, labels_of, marks_in, marks_of
 from vantage.data.sources.subset import SourceSubset
 from vantage.encoders.backbones.depths import GRIDS, AtDepth, grid_pool, maps
 from vantage.encoding import Work, in_evaluation
@@ -36,7 +36,7 @@ class MarkedFeatures:
     """1 where an image shows a class, 0 where the class is difficult to see, −1 where the image does not show it."""
 
     classes: tuple[str, ...]
-    """Names of the classes."""
+    """Names of the classes, all different."""
 
 
 def deepest(encoder: FrozenEncoder) -> tuple[FrozenEncoder, str]:
@@ -77,5 +77,5 @@ def marked_features(encoder: FrozenEncoder, source: Source, work: Work) -> Marke
         )
     vector = finite_features(encoder, source, work)
     vector = vector / (torch.linalg.vector_norm(vector, dim=1, keepdim=True) + EPSILON)
-    names = source.classes or tuple(str(number) for number in range(mark.shape[1]))
+    names = distinct_classes(source) or tuple(str(number) for number in range(mark.shape[1]))
     return MarkedFeatures(vector, mark, names)
