@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 from annotated import small_coco
+from shared_detectors import NARROW
 from started import COMMAND, TORCHRUN, output_lines, write_run_and_images
 from tiny import saved_run, tiny_run
 
 from vantage.cli import main
-from vantage.encoders import Encoder, LinearHead, ResNet, Shared
+from vantage.encoders import Encoder, LinearHead, Shared
 from vantage.frozen import embedding_parts
 from vantage.frozen.embedding_parts import write_embedding_parts
 
@@ -64,7 +65,7 @@ def test_torchrun_trains_a_detector(
 ):
     """Two processes share the images of its steps and those it is judged on, with the losses of one."""
     monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
-    saved_run(tmp_path / "run", replace(tiny_run(), encoders=Shared(Encoder(ResNet(18), LinearHead(8)))))
+    saved_run(tmp_path / "run", replace(tiny_run(), encoders=Shared(Encoder(NARROW, LinearHead(8)))))
     train, test = small_coco(tmp_path), small_coco(tmp_path, "val", 4, seed=1)
     sizes = "sizes=Sizes((32,), 32, 48, (8, 16, 24, 32, 48), regions=8, proposals=8)"
     short = (sizes, "steps=2", "batch_size=2", "precise_batches=1", "learning_rate=0.001")

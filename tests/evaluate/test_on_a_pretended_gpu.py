@@ -16,10 +16,10 @@ import short_protocols
 import torch
 from annotated import small_coco
 from pretend_gpu import DEVICE, Pretend, pretended
-from shared_detectors import WHOLE
+from shared_detectors import NARROW, WHOLE
 from tiny import cpu_work, saved_run, tiny_run
 
-from vantage.encoders import Encoder, LinearHead, ResNet, Shared
+from vantage.encoders import Encoder, LinearHead, Shared
 from vantage.encoding import Work
 from vantage.evaluate.protocols.detection import open_annotated
 from vantage.frozen.encoder import FrozenEncoder, load
@@ -51,7 +51,7 @@ def test_a_protocol_measures_what_it_measures_on_the_cpu(
 @pytest.mark.slow
 def test_a_detector_trains_on_a_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It finds little in two steps, but a mix of devices would raise."""
-    saved_run(tmp_path / "run", tiny_run(Shared(Encoder(ResNet(18), LinearHead(8)))))
+    saved_run(tmp_path / "run", tiny_run(Shared(Encoder(NARROW, LinearHead(8)))))
     small_coco(tmp_path / "coco", images=4)
     source = open_annotated(f"{tmp_path}/coco/annotations/instances_train.json")
     outcome, expected = _on_both(WHOLE, partial(load, tmp_path / "run"), source, source, tmp_path, monkeypatch)

@@ -10,13 +10,13 @@ import kills
 import pytest
 import tiny
 from annotated import small_coco
-from shared_detectors import SETS, WHOLE
+from shared_detectors import NARROW, SETS, WHOLE
 from short_protocols import scenes
 
 from vantage import processes
 from vantage.composition.codec import allowing
 from vantage.data.sources.masked import open_masked
-from vantage.encoders import Encoder, ResNet, Shared
+from vantage.encoders import Encoder, Shared
 from vantage.encoders.heads import LinearHead
 from vantage.evaluate import KNN, SVM, FineTune, LinearCached, LinearMoCo, LowShotChosen, Segmentation, evaluate
 from vantage.evaluate.protocols.detection import open_annotated
@@ -44,7 +44,7 @@ PROTOCOLS: dict[str, Any] = {
 def write_run(folder: Path) -> None:
     """Write the run that is evaluated, one for detectors, and images with masks and with boxes."""
     tiny.saved_run(folder / "run", tiny.tiny_run(Shared(Encoder(tiny.TinyMaps(), LinearHead(8)))))
-    tiny.saved_run(folder / "resnet", tiny.tiny_run(Shared(Encoder(ResNet(18), LinearHead(8)))))
+    tiny.saved_run(folder / "resnet", tiny.tiny_run(Shared(Encoder(NARROW, LinearHead(8)))))
     for kind in SETS:
         small_coco(folder / "coco", *kind)
     scenes(folder / "a", 11, 0)

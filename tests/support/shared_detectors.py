@@ -34,6 +34,8 @@ from vantage.evaluate.protocols.detection.training import detect, torch_seed
 from vantage.frozen.encoder import FrozenEncoder, random_encoder
 from vantage.processes.sharing import own_slice, sum_gradients
 
+NARROW = ResNet(18, width_multiplier=0.125)
+"""A backbone for detectors: what is compared does not depend on its width, and the full one takes ten times as long."""
 SIZES = Sizes((32, 40), 32, 48, (8, 16, 24, 32, 48), regions=16, proposals=20)
 BATCH = 3  # two processes have unequal shares of it
 PROTOCOLS = (
@@ -55,7 +57,7 @@ def results_of(folder: Path) -> dict[str, Any]:
     """Losses, gradients, statistics, detections and measures, as computed by this process."""
     train, test = (open_annotated(str(small_coco(folder / str(processes.rank()), *kind))) for kind in SETS)
     torch.manual_seed(0)
-    encoder = random_encoder(replace(tiny_run(), encoders=Shared(Encoder(ResNet(18), LinearHead(8)))))
+    encoder = random_encoder(replace(tiny_run(), encoders=Shared(Encoder(NARROW, LinearHead(8)))))
     results: dict[str, Any] = {
         protocol.name: train_and_detect(protocol, encoder, train, folder) for protocol in PROTOCOLS
     }

@@ -9,17 +9,17 @@ import pytest
 import torch
 from jaxtyping import UInt8
 from small_runs import IMAGES, SIZE, small_run, write_images
-from torch import Tensor
+from torch import Tensor, nn
 
 import vantage
 from vantage.data.sources.arrays import Arrays
-from vantage.encoders import Convolutions, PerView, ResNet
+from vantage.encoders import Convolutions, Encoder, PerView, ResNet
 from vantage.errors import UnreadableImage, UserError
 from vantage.records import Keys, Scores
 from vantage.training.loop import train
 from vantage.training.run import Run
 from vantage.training.session import Session
-from vantage.training.start.try_parts import try_branches, try_networks
+from vantage.training.start.try_parts import check_groups, try_branches, try_networks
 from vantage.views import ProgressiveResizing
 
 
@@ -53,6 +53,17 @@ def test_a_backbone_for_other_channels_is_refused_before_anything_is_written(pat
     with pytest.raises(UserError, match=message):
         train(gray(small_run("moco_v2", path)), tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_no_network_is_built_to_check_groups_that_are_equal(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = small_run("moco_v2", "")  # two groups of a batch of 8
+    built: list[Encoder] = []
+    monkeypatch.setattr(Encoder, "build", lambda self: built.append(self) or nn.BatchNorm1d(1))
+    check_groups(run)
+    assert not built
+    with pytest.raises(UserError, match="split 9 images into 2 groups"):
+        check_groups(replace(run, batch_size=9))
+    assert len(built) == 1, "only networks with BatchNorm have groups"
 
 
 def test_a_network_for_each_view_is_tried_on_that_view() -> None:

@@ -133,17 +133,23 @@ def _at_its_end(part: object) -> object:
 def check_groups(run: Run) -> None:
     """Raises `UserError` if the joint batch does not divide evenly into the groups of BatchNorm, or the groups do not
     divide among processes and accumulated parts. No images are needed."""
-    images = run.batch_size
     for encoder in parts_of(run.encoders):
-        if not isinstance(encoder, Encoder) or not _has_batch_norm(encoder):
-            continue
-        groups = encoder.normalization.groups
-        if groups > 1 and (images % groups or images < 2 * groups):
-            raise UserError(
-                f"BatchNorm would split {images} images into {groups} groups, which must be equal and hold two or"
-                f" more: use a batch of {2 * groups} or another multiple of {groups}, or fewer groups"
-            )
-        share_of_groups(groups, run.accumulate, run.hardware.processes)
+        if isinstance(encoder, Encoder):
+            try:
+                _check_shares(run, encoder.normalization.groups)
+            except UserError:
+                if _has_batch_norm(encoder):  # asked last: its network is built for it
+                    raise
+
+
+def _check_shares(run: Run, groups: int) -> None:
+    images = run.batch_size
+    if groups > 1 and (images % groups or images < 2 * groups):
+        raise UserError(
+            f"BatchNorm would split {images} images into {groups} groups, which must be equal and hold two or"
+            f" more: use a batch of {2 * groups} or another multiple of {groups}, or fewer groups"
+        )
+    share_of_groups(groups, run.accumulate, run.hardware.processes)
 
 
 def _has_batch_norm(encoder: Encoder) -> bool:
