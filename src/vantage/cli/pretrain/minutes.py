@@ -5,7 +5,6 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,6 +66,7 @@ def plan_run(minutes: float, options: "PlanOptions", early: "Run", console: Cons
     from vantage.durations import in_minutes
     from vantage.planning import speed
     from vantage.planning.plan import make_plan, rows
+    from vantage.planning.words import describe_networks, view_sides
     from vantage.progress import counting
     from vantage.training.images import held_out_part
     from vantage.training.run import Run
@@ -82,7 +82,13 @@ def plan_run(minutes: float, options: "PlanOptions", early: "Run", console: Cons
     source = _open(early, options, console)
     console.note("measuring the speed of this machine on these images")
     with counting(console.progress(), "decoding images") as report:
-        measure = partial(speed.measure_speed, progress=report)
+
+        def measure(run: Run, source: "Source", seconds: float = speed.SHORT_LOOK) -> speed.Speed:
+            found = speed.measure_speed(run, source, seconds, report)
+            network = f"{describe_networks(run)}, views of {view_sides(run)} px"
+            console.note(f"  {network}: {found.images_per_second(run):,.0f} images/s")
+            return found
+
         plan = make_plan(source, minutes, options, measure=measure, start=start)
     held_out_images = len(held_out_part(source, plan.run.data)) if plan.run.data.hold_out else 0
     console.notes(f"plan for {in_minutes(minutes)}", rows(plan, held_out_images))
