@@ -140,9 +140,12 @@ def test_sentences_of_a_protocol_name_the_options_that_compare_has(
         return capsys.readouterr().err
 
     plain = "ask for --shots 1, or for fewer --negatives (--k 3); see --help, or --shots."
-    sentence = "ask for --set lowshot.shots 1, or for fewer --set lowshot.negatives (--k 3); see --help, or --set"
+    sentence = "ask for --set lowshot.shots=1, or for fewer --set lowshot.negatives (--k 3); see --help, or --set"
     assert answer(plain, "lowshot", LowShot()) == f"vantage: {sentence} lowshot.shots.\n"
-    assert answer("(--k 3)", "knn", KNN()) == "vantage: (--set knn.k 3)\n"
+    assert answer("(--k 3)", "knn", KNN()) == "vantage: (--set knn.k=3)\n"
+    several = answer("choose --shots 1 2. Or (--learning-rates 0.5)", "linear-moco", LinearMoCo())
+    assert several == "vantage: choose --shots 1 2. Or (--set linear-moco.learning_rates=0.5)\n"
+    assert answer("choose --shots 1 2.", "lowshot", LowShot()) == "vantage: choose --set lowshot.shots=1,2.\n"
 
 
 def test_images_with_masks_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:

@@ -175,6 +175,23 @@ def test_too_few_images_are_refused(protocol: EvaluationProtocol, tmp_path: Path
 
 
 @pytest.mark.parametrize(
+    ("protocol", "instead"),
+    [
+        (LinearCached((0.1, 1.0)), r"a single penalty \(--l2 0.01\)"),
+        (LinearMoCo((1.0, 3.0), epochs=1), r"a single rate \(--learning-rates 10\)"),
+        (LinearMulti(epochs=1), "a protocol with a single depth and rate"),
+        (FineTuneChosen(1.0, epochs=1, head_learning_rates=(0.1, 0.2)), "finetune, whose rates are given"),
+    ],
+)
+def test_nothing_to_choose_by_is_refused_with_advice(
+    protocol: EvaluationProtocol, instead: str, tmp_path: Path
+) -> None:
+    """One image of each class, and a separate test set."""
+    with pytest.raises(UserError, match=f"no class has two images, so none can be held out: give more .* or {instead}"):
+        judge(protocol, images(3, 0, 3), images(12, 1, 3), tmp_path)
+
+
+@pytest.mark.parametrize(
     "protocol", [*BY_CLASS_NAME[:3], BY_CLASS_NAME[8], *BY_CLASS], ids=lambda protocol: protocol.name
 )
 def test_a_diverged_network_is_reported(protocol: EvaluationProtocol, tmp_path: Path) -> None:

@@ -72,6 +72,31 @@ def test_two_threads_do_not_train_at_once(images_path: str, tmp_path: Path) -> N
     assert train(run, tmp_path / "second").finished
 
 
+def test_a_forked_process_may_train_while_a_thread_of_the_other_one_does() -> None:
+    begun, done = threading.Event(), threading.Event()
+
+    def train_meanwhile() -> None:
+        with writer.only_training():
+            begun.set()
+            done.wait()
+
+    thread = threading.Thread(target=train_meanwhile)
+    thread.start()
+    begun.wait()
+    with pytest.raises(UserError, match="another thread"), writer.only_training():
+        pass
+    if not (child := os.fork()):
+        try:
+            with writer.only_training():
+                os._exit(0)
+        finally:
+            os._exit(1)
+    _, status = os.waitpid(child, 0)
+    done.set()
+    thread.join()
+    assert status == 0
+
+
 def test_workers_that_outlive_a_failed_run_do_not_keep_its_folder(
     images_path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -176,9 +176,15 @@ def _task(images: TaskImages, one: _ProtocolTask, options: CompareOptions) -> An
 
 
 def _in_own_words(message: str, name: str, protocol: Any) -> str:
-    """A protocol's message, with its options written as for `compare`: --set knn.k instead of --k."""
+    """A protocol's message, with its options written as for `compare`: --set knn.k=20 instead of --k 20."""
     flags = "|".join(f.name.replace("_", "-") for f in fields(protocol))
-    return re.sub(rf"(?<![\w-])--({flags})(?![\w-])", rf"--set {name}.\1", message) if flags else message
+
+    def in_own_words(option: re.Match[str]) -> str:
+        values = ",".join(option[2].split())
+        return f"--set {name}.{option[1].replace('-', '_')}" + (values and f"={values}")
+
+    option = rf"(?<![\w-])--({flags})(?![\w-])((?: \d+(?:\.\d+)*)*)"
+    return re.sub(option, in_own_words, message) if flags else message
 
 
 def _settable() -> list[str]:

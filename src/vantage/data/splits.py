@@ -119,8 +119,11 @@ def check_apart(train: _HasFingerprint, test: _HasFingerprint, without: str = "t
         raise UserError(f"the test images are the training images: give another test set, or none {without}")
 
 
-def hold_out_mask(label: Int[Tensor, "n"], share: float, seed: int) -> Bool[Tensor, "n"]:
-    """Which images are held out: `share` of each class, drawn with `seed`; at least one, but never all of a class."""
+def hold_out_mask(
+    label: Int[Tensor, "n"], share: float, seed: int, instead: str = "a separate test set"
+) -> Bool[Tensor, "n"]:
+    """Which images are held out: `share` of each class, drawn with `seed`; at least one, but never all of a class.
+    Raises `UserError` if no class has two images; `instead` says what would make held-out images unnecessary."""
     generator = torch.Generator().manual_seed(draws.mix(seed, draws.Purpose.HELD_OUT))
     out = torch.zeros(len(label), dtype=torch.bool)
     for number in label.unique().tolist():
@@ -129,7 +132,7 @@ def hold_out_mask(label: Int[Tensor, "n"], share: float, seed: int) -> Bool[Tens
         out[members[torch.randperm(len(members), generator=generator)[:count]]] = True
     if not out.any():
         found = "there is only one image" if len(label) == 1 else "no class has two images"
-        raise UserError(f"{found}, so none can be held out: give more images, or a separate test set")
+        raise UserError(f"{found}, so none can be held out: give more images, or {instead}")
     return out
 
 

@@ -129,7 +129,7 @@ def test_evaluate_and_compare_share_their_results(tmp_path: Path, trainings: lis
         ("keypoints --data VOC --test BOXES", "0 classes of the training images have any (none)"),
         ("detection --data BOXES --test EMPTY", "tiny by detection: detectors are built on ResNets"),
         ("knn --data LABELED", "needs as many labeled training images, but there are 9: choose k of at most 9"),
-        ("knn --data LABELED", "such as --set knn.k 9"),
+        ("knn --data LABELED", "such as --set knn.k=9"),
     ],
 )
 def test_mistakes_are_reported_before_anything_is_trained(

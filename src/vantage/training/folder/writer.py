@@ -20,14 +20,15 @@ __all__ = ["must_stay", "only_training", "only_writer", "refuse_a_run"]
 _PATIENCE = 10.0
 """Seconds to wait for a lock: workers of a killed process keep it until they notice that the process is gone."""
 
-_TRAINING = threading.RLock()
+_training = threading.RLock()
 
 
 @contextmanager
 def only_training() -> Iterator[None]:
     """A context in which no other thread of this process trains. Raises `UserError` if another one does: torch's random
     numbers and its number of threads are those of the process, so each would disturb the other's numbers."""
-    if not _TRAINING.acquire(blocking=False):
+    lock = _training
+    if not lock.acquire(blocking=False):
         raise UserError(
             "another thread of this process is training a run, and would draw from the same random numbers: wait until"
             " it ends, or train in a process of its own"
@@ -35,7 +36,7 @@ def only_training() -> Iterator[None]:
     try:
         yield
     finally:
-        _TRAINING.release()
+        lock.release()
 
 
 @contextmanager
@@ -59,6 +60,15 @@ def only_writer(folder: Path, doing: str = "training the run in") -> Iterator[No
             if new:
                 with suppress(OSError):  # it holds a run now
                     folder.rmdir()
+
+
+def _forget_other_threads() -> None:
+    """A forked process has none of them."""
+    global _training
+    _training = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_forget_other_threads)
 
 
 def refuse_a_run(folder: Path) -> None:

@@ -86,7 +86,7 @@ class FineTuneChosen:
             seed = draws.mix(self.seed, sample) if sample else self.seed
             single = self._single(self.head_learning_rates[0], seed)
             rows, decay = single.first_sample(train, label)
-            mask = hold_out_mask(label[rows], HELD_OUT, seed)
+            mask = hold_out_mask(label[rows], HELD_OUT, seed, "finetune, whose rates are given")
             count = int(mask.sum())
             single = replace(single, weight_decay=decay)
             trials = [replace(single, head_learning_rate=rate) for rate in self.head_learning_rates]

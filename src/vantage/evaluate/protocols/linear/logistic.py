@@ -93,7 +93,8 @@ class LinearCached:
     ) -> tuple[float, dict[str, float | int | str | list[float]]]:
         if len(self.l2) == 1:
             return self.l2[0], {"l2": self.l2[0], "by": "the protocol"}
-        mask = hold_out_mask(label.cpu(), _HELD_OUT, self.seed).to(label.device)
+        instead = "a single penalty (--l2 0.01)"
+        mask = hold_out_mask(label.cpu(), _HELD_OUT, self.seed, instead).to(label.device)
         accuracy_of: dict[int, float] = {}
         start: Logistic | None = None
         work.progress.start("logistic regressions", len(self.l2))

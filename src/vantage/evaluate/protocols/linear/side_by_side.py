@@ -129,7 +129,9 @@ def train_and_guess(
     sets = LabeledSplit.of(train, test, work.progress)
     (train, label, test, test_label), classes = sets, sets.classes
     candidates = plan.learning_rates if len(plan.learning_rates) * len(depths) > 1 else ()
-    mask = hold_out_mask(label, plan.held_out, plan.seed) if candidates else torch.zeros(len(label), dtype=torch.bool)
+    instead = "a single rate (--learning-rates 10)" if len(depths) == 1 else "a protocol with a single depth and rate"
+    nothing = torch.zeros(len(label), dtype=torch.bool)
+    mask = hold_out_mask(label, plan.held_out, plan.seed, instead) if candidates else nothing
     whole = Classifiers(plan, depths, classes, plan.learning_rates, device)
     partial = Classifiers(plan, depths, classes, candidates, device)
     facts = (plan.facts, digest, cache_key(train), repr(depths), str(work.resident_bytes), device.type)
