@@ -9,6 +9,7 @@ import pytest
 import torch
 from jaxtyping import UInt8
 from small_runs import IMAGES, SIZE, small_run, write_images
+from tiny import TinyBackbone
 from torch import Tensor, nn
 
 import vantage
@@ -64,6 +65,24 @@ def test_no_network_is_built_to_check_groups_that_are_equal(monkeypatch: pytest.
     with pytest.raises(UserError, match="split 9 images into 2 groups"):
         check_groups(replace(run, batch_size=9))
     assert len(built) == 1, "only networks with BatchNorm have groups"
+
+
+@dataclass(frozen=True)
+class WithNumbers(TinyBackbone):
+    """Reads a number while it is built, as timm's networks with stochastic depth do."""
+
+    def build(self) -> nn.Module:
+        assert torch.linspace(0, 1, 3)[1].item() == 0.5
+        return super().build()
+
+
+def test_groups_of_a_backbone_that_needs_real_numbers_are_checked() -> None:
+    run = small_run("moco_v2", "")
+    encoder = replace(run.encoders.encoder, backbone=WithNumbers())  # pyright: ignore
+    run = replace(run, encoders=replace(run.encoders, encoder=encoder))  # pyright: ignore
+    check_groups(run)
+    with pytest.raises(UserError, match="split 9 images into 2 groups"):
+        check_groups(replace(run, batch_size=9))
 
 
 def test_a_network_for_each_view_is_tried_on_that_view() -> None:
