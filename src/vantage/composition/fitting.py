@@ -27,25 +27,30 @@ class Stretches(Protocol):
 
 def everywhere(value: Any, change: Callable[[Any], Any]) -> Any:
     """A composition of parts and tuples with `change` applied to every part, from the inside out."""
-    if isinstance(value, tuple):
-        parts = tuple(everywhere(part, change) for part in value)
-        return parts if any(new is not old for new, old in zip(parts, value, strict=True)) else value
-    if not is_dataclass(value) or isinstance(value, type):
-        return value
-    inside = {f.name: getattr(value, f.name) for f in fields(value) if f.init}
-    after = {name: everywhere(part, change) for name, part in inside.items()}
-    changes = {name: part for name, part in after.items() if part is not inside[name]}
-    return change(replace(value, **changes) if changes else value)
+
+    def changed(value: Any) -> Any:
+        if isinstance(value, tuple):
+            parts = tuple(map(changed, value))
+            return parts if any(new is not old for new, old in zip(parts, value, strict=True)) else value
+        if not is_dataclass(value) or isinstance(value, type):
+            return value
+        inside = {f.name: getattr(value, f.name) for f in fields(value) if f.init}
+        after = {name: changed(part) for name, part in inside.items()}
+        changes = {name: part for name, part in after.items() if part is not inside[name]}
+        return change(replace(value, **changes) if changes else value)
+
+    return changed(value)
 
 
 def parts_of(value: Any) -> Iterator[Any]:
     """A composition of parts and tuples, and every part in it, from left to right."""
-    yield value
-    inside = value if isinstance(value, tuple) else ()
-    if is_dataclass(value) and not isinstance(value, type):
-        inside = tuple(getattr(value, f.name) for f in fields(value))
-    for part in inside:
-        yield from parts_of(part)
+    left = [value]  # one generator, since every run that is made asks for its parts
+    while left:
+        yield (part := left.pop())
+        if isinstance(part, tuple):
+            left += reversed(part)
+        elif is_dataclass(part) and not isinstance(part, type):
+            left += [getattr(part, f.name) for f in reversed(fields(part))]
 
 
 def fit_all(value: Any, images: int, batch_size: int) -> Any:

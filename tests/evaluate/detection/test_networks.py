@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from annotated import small_coco
+from shared_detectors import NARROW
 from tiny import tiny_run
 
 from vantage.encoders import Encoder, LinearHead, ResNet, Shared
@@ -38,7 +39,7 @@ SIZES = Sizes((32,), 32, 48, (8, 16, 24, 32, 48), regions=4, proposals=8)
 
 
 def resnet(choice: Backbone | None = None, seed: int = 0) -> FrozenEncoder:
-    role = Shared(Encoder(choice or ResNet(18), LinearHead(8)))
+    role = Shared(Encoder(choice or NARROW, LinearHead(8)))
     encoder = random_encoder(dataclasses.replace(tiny_run(), encoders=role), seed)
     with torch.no_grad():
         for value in encoder.backbone.buffers():

@@ -114,8 +114,7 @@ def load(checkpoint: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def check_fits(checkpoint: Path, build: Callable[[], nn.Module], prefix: str) -> None:
-    """Raises `UserError` unless the module from `build` has the tensors, by name and shape, that a checkpoint has under
-    `prefix`.
+    """Raises `UserError` unless the built module has the tensors, by name and shape, that a checkpoint has at `prefix`.
 
     Only the header is read, and the module is built on the meta device, so settings that name a huge network are
     refused before memory is allocated for it.
@@ -123,8 +122,7 @@ def check_fits(checkpoint: Path, build: Callable[[], nn.Module], prefix: str) ->
     with _open(checkpoint) as file:
         shapes = {name: file.get_slice(name).get_shape() for name in file.keys() if name.startswith(prefix)}
     try:
-        with torch.device("meta"):
-            expected = build().state_dict()
+        expected = _without_numbers(build).state_dict()
         state = {_current_name(name.removeprefix(prefix)): torch.empty(s, device="meta") for name, s in shapes.items()}
         difference = describe_difference(expected, state)
     except UserError:
@@ -136,11 +134,19 @@ def check_fits(checkpoint: Path, build: Callable[[], nn.Module], prefix: str) ->
         raise _misfit_error(checkpoint, difference)
 
 
-def load_network(checkpoint: Path, network: nn.Module, prefix: str) -> None:
-    """Load the tensors whose names start with `prefix` into a module, strictly.
+def _without_numbers(build: Callable[[], nn.Module]) -> nn.Module:
+    """The module on the meta device, unless a user's part reads a number while it is built."""
+    try:
+        with torch.device("meta"):
+            return build()
+    except RuntimeError as problem:
+        if "meta tensors" not in str(problem):
+            raise
+        return build()
 
-    Raises `UserError` if they do not fit.
-    """
+
+def load_network(checkpoint: Path, network: nn.Module, prefix: str) -> None:
+    """Load the tensors under `prefix` into a module, strictly. Raises `UserError` if they do not fit."""
     _facts(checkpoint)
     with _open(checkpoint) as file:
         names = [name for name in file.keys() if name.startswith(prefix)]

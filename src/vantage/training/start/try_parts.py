@@ -153,8 +153,12 @@ def _check_shares(run: Run, groups: int) -> None:
 
 
 def _has_batch_norm(encoder: Encoder) -> bool:
-    with torch.device("meta"):
-        return any(isinstance(layer, _BatchNorm) for layer in encoder.build().modules())
+    try:
+        with torch.device("meta"):
+            network = encoder.build()
+    except Exception:  # a user's part may need real numbers
+        network = encoder.build()
+    return any(isinstance(layer, _BatchNorm) for layer in network.modules())
 
 
 def _try(branch: Branch, images: int, batch: int, step: int) -> None:
