@@ -102,9 +102,8 @@ def filled(
 ) -> Iterator[None]:
     """Append rows to a draft until it holds an array of this shape; then a context in which no other process writes it.
 
-    `batches` gives the rows from a number on. A draft with the same facts is continued after its safe rows, any
-    other is started again. Raises `OSError` if there is no room or another process is writing it; with `sparing`, also
-    if the rows would take more than half of the free disk.
+    `batches` gives the rows from a number on. A draft of other facts is started again. Raises `OSError` if there is no
+    room or another process is writing it; with `sparing`, also if the rows would take over half of the free disk.
     """
     header, row_bytes = _header(shape, dtype), math.prod(shape[1:]) * dtype.itemsize
     facts = {**facts, "shape": list(shape), "dtype": str(dtype)}
