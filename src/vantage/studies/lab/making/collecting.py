@@ -10,7 +10,7 @@ from vantage.storage.files import write_json
 from vantage.storage.provenance import hardware
 from vantage.studies.lab.entry import Cell, Entry, Untrained
 from vantage.studies.lab.making.maker import Maker, arm_chain
-from vantage.studies.lab.making.results import current_cells, key_of_cell, read_results
+from vantage.studies.lab.making.results import current_cells, key_of_cell, read_results, results_file
 
 __all__ = ["collect", "write_collected"]
 
@@ -146,7 +146,7 @@ def write_collected(
     returns the files that are new or changed. A file that already holds the same numbers is not touched."""
     paths = []
     for entry in entries:
-        path = folder / f"{entry.name}.json"
+        path = results_file(folder, entry)
         earlier = read_results(path) if path.exists() else None
         record = collect(maker, entry, seeds, level, earlier)
         if record is not None and (earlier is None or earlier["cells"] != record["cells"]):

@@ -26,6 +26,7 @@ __all__ = [
     "numbers_in",
     "outdated",
     "read_results",
+    "results_file",
 ]
 
 PUBLISHED_RESULTS = Path("benchmarks/results/claims")
@@ -97,8 +98,13 @@ def complete_seeds(folder: Path, entry: Entry) -> set[int]:
 
 
 def _cells_in(folder: Path, entry: Entry) -> Mapping[str, Any]:
-    path = folder / f"{entry.name}.json"
+    path = results_file(folder, entry)
     return read_results(path)["cells"] if path.exists() else {}
+
+
+def results_file(folder: Path, entry: Entry) -> Path:
+    """The file of an entry's numbers in a folder of results, which need not exist."""
+    return folder / f"{entry.name}.json"
 
 
 def current_cells(entry: Entry, cells: Mapping[str, Any]) -> dict[str, Any]:

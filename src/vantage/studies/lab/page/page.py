@@ -6,9 +6,9 @@ from pathlib import Path
 from vantage.storage.files import write_result
 from vantage.storage.tables import Table
 from vantage.studies.lab.entry import Arm, Entry, Untrained
-from vantage.studies.lab.levels import LEVELS
+from vantage.studies.lab.levels import LEVELS, Level
 from vantage.studies.lab.making.maker import arm_chain, arm_of
-from vantage.studies.lab.making.results import numbers_in
+from vantage.studies.lab.making.results import numbers_in, results_file
 from vantage.studies.lab.page.claim_words import paper_in_words, verdict_in_words
 from vantage.studies.lab.page.counts import LevelResults, count_table, entry_table
 from vantage.studies.lab.page.figure import draw
@@ -126,19 +126,25 @@ def _results(entries: Sequence[Entry], folder: Path) -> dict[str, tuple[LevelRes
 
 def picture_boxes(entry: Entry, folder: Path) -> tuple[Box, ...]:
     """The boxes of an entry's picture, from the results in a folder; empty if there is no picture."""
-    levels = LEVELS if entry.panels else ()
+    levels = _levels_of(entry, folder) if entry.panels else ()
     return boxes(entry, [(level.words, numbers_in(level.folder(folder), level.entry(entry))) for level in levels])
 
 
 def _results_by_level(entry: Entry, folder: Path) -> tuple[LevelResults, ...]:
     """The entry at the two-cores level, and at every other level that has numbers for it."""
     results = []
-    for level in LEVELS:
+    for level in _levels_of(entry, folder):
         entry_here = level.entry(entry)
         numbers = numbers_in(level.folder(folder), entry_here)
         if numbers or not results:
             results.append(LevelResults(level, entry_here, numbers, judge_claims(entry_here, numbers)))
     return tuple(results)
+
+
+def _levels_of(entry: Entry, folder: Path) -> tuple[Level, ...]:
+    """The two-cores level, and every other that has a file for the entry: the rest need no cells made for them."""
+    others = (level for level in LEVELS[1:] if results_file(level.folder(folder), entry).exists())
+    return (LEVELS[0], *others)
 
 
 def scale_of(entry: Entry) -> str:
