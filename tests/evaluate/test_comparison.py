@@ -1,5 +1,6 @@
 """Comparisons: which runs share a row, what is read from records, and which differences count."""
 
+import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
@@ -52,6 +53,37 @@ def test_runs_that_differ_in_their_seed_are_one_row_and_baselines_come_last(tmp_
     ((best, other, gap, p),) = column.differences
     assert (best, other, gap.test, gap.n, gap.mean) == ("good", "bad", "paired t", (3, 3), pytest.approx(29 / 3))
     assert p == gap.p < 0.05  # one comparison: nothing to correct
+
+
+def test_runs_of_one_row_began_alike(tmp_path: Path) -> None:
+    """The settings say neither what a run started from nor, if the images came from Python, which they were."""
+    folders = runs(tmp_path, good=(0, 1, 2, 3, 4, 5, 6))
+    taken, new = {"network.backbone": "taken"}, {"network.backbone": "new"}
+    started = {"from": "a", "sha256": "5", "step": 9, "parts": taken}
+    record = {"data": {"fingerprint": "photos", "images": 64}, "init": started}
+    records = [
+        record,
+        record | {"init": started | {"from": "b", "sha256": "6"}},  # the same start, of another seed
+        {"data": record["data"]},
+        record | {"data": {"fingerprint": "others", "images": 64}},
+        record | {"init": started | {"parts": new}},
+        record | {"init": started | {"step": None}},
+        record | {"init": started | {"step": None, "sha256": "6"}},  # another file of weights
+    ]
+    for folder, one in zip(folders, records, strict=True):
+        (folder / "provenance.json").write_text(json.dumps([one]))
+    scores = (50.0, 51.0, 52.0, 53.0, 54.0, 55.0, 56.0)
+    table = compare_protocols(folders, tmp_path, ByName((("good", scores), ("random encoder", scores))))
+    assert [row.seeds for row in table.rows if row.trained] == [(0, 1), (2,), (3,), (4,), (5,), (6,)]
+    assert [row.name for row in table.rows][:3] == ["good (good-0)", "good (good-2)", "good (good-3)"]
+
+
+def test_a_run_and_its_warm_start_with_one_seed_can_be_compared(tmp_path: Path) -> None:
+    (first,), (second,) = runs(tmp_path / "a", good=(0,)), runs(tmp_path / "b", good=(0,))
+    data, start = {"fingerprint": "photos", "images": 64}, {"from": "a", "sha256": "5", "step": 9, "parts": {}}
+    (second / "provenance.json").write_text(json.dumps([{"data": data, "init": start}]))
+    table = compare_protocols([first, second], tmp_path, ByName((("good", (50.0,)),)))
+    assert [row.seeds for row in table.rows if row.trained] == [(0,), (0,)]
 
 
 def test_a_difference_within_the_spread_is_never_bold(tmp_path: Path) -> None:

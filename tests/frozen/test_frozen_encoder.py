@@ -1,13 +1,16 @@
 """A run's encoder is loaded as it was saved, without executing anything, or refused."""
 
+import importlib
 import json
-from dataclasses import replace
+import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from tiny import TinyBackbone, saved_run, tiny_run
+from torch import Tensor, nn
 from torch.testing import assert_close
 
 from vantage.encoders.encoder import Encoder
@@ -31,6 +34,49 @@ from vantage.views import (
 
 ENCODER = Encoder(TinyBackbone(), LinearHead(8))
 ROLES = [None, Shared(ENCODER), PerView((ENCODER, Encoder(TinyBackbone(20), LinearHead(8))))]
+_EDITED = """
+from dataclasses import dataclass
+
+from torch import nn
+
+
+@dataclass(frozen=True)
+class Edited:
+    def build(self):
+        return EditedNetwork()
+
+
+class EditedNetwork(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.width = nn.Conv2d(3, 4, 3), 4
+
+    def forward(self, images):
+        return self.layer(images).mean((2, 3)) ** {power}
+"""
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """A convolution whose map is pooled in one of two ways."""
+
+    pool: str
+
+    def build(self) -> nn.Module:
+        """The network."""
+        return PooledNetwork(self.pool)
+
+
+class PooledNetwork(nn.Module):
+    """The network of `Pooled`."""
+
+    def __init__(self, pool: str) -> None:
+        super().__init__()
+        self.layer, self.pool, self.width = nn.Conv2d(3, 4, 3), pool, 4
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Features of images."""
+        return getattr(self.layer(images), self.pool)((2, 3))
 
 
 @pytest.mark.parametrize("role", ROLES, ids=["Momentum", "Shared", "PerView"])
@@ -145,6 +191,31 @@ def test_a_digest_covers_every_buffer() -> None:
     with torch.no_grad():
         encoder.backbone.get_submodule("bn1").get_buffer("running_var")[3] += 1e-6
     assert encoder.digest() != before
+
+
+def test_a_digest_covers_what_only_the_settings_of_an_own_backbone_say() -> None:
+    """Two backbones that pool differently have equal weights and print alike: neither may get the other's features from
+    the cache, nor its row in a table."""
+    runs = [tiny_run(Shared(Encoder(Pooled(name), LinearHead(8)))) for name in ("mean", "amax")]
+    mean, maximum = map(random_encoder, runs)
+    assert repr(mean.backbone) == repr(maximum.backbone)
+    assert_close(dict(mean.backbone.state_dict()), dict(maximum.backbone.state_dict()), rtol=0, atol=0)
+    assert mean.digest() != maximum.digest()
+    assert mean.digest() == random_encoder(mean.run).digest()
+
+
+def test_a_digest_covers_the_code_of_an_own_backbone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After an edit of its code, features that were cached before are not its own."""
+    digests = list[str]()
+    for number, power in enumerate((2, 3, 2)):
+        (tmp_path / f"edited_{number}.py").write_text(_EDITED.format(power=power))
+        monkeypatch.syspath_prepend(tmp_path)
+        module = importlib.import_module(f"edited_{number}")
+        monkeypatch.setattr(module.Edited, "__module__", "edited")
+        monkeypatch.setattr(module.EditedNetwork, "__module__", "edited")
+        monkeypatch.setitem(sys.modules, "edited", module)
+        digests.append(random_encoder(tiny_run(Shared(Encoder(module.Edited(), LinearHead(8))))).digest())
+    assert digests[0] == digests[2] != digests[1]
 
 
 def test_raw_pixels_are_the_normalized_pixels() -> None:

@@ -167,6 +167,7 @@ def test_a_network_is_loaded_strictly(tmp_path: Path):
         lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
         lambda p: torch.optim.SGD(p, lr=0.1),
         lambda p: torch.optim.AdamW(p, lr=0.1),
+        lambda p: torch.optim.Adafactor(p, lr=0.1),  # a user's choice may build it: no slot has its parameter's shape
     ],
 )
 def test_an_optimizer_goes_on_bit_by_bit(tmp_path: Path, choice):
@@ -193,3 +194,31 @@ def test_an_optimizer_goes_on_bit_by_bit(tmp_path: Path, choice):
     walk(one, first, 3)
     walk(two, second, 3)
     assert torch.equal(one.weight, two.weight) and torch.equal(one.bias, two.bias)
+
+
+class PreciseMomentum(torch.optim.Optimizer):
+    """A user's own optimizer, with slots of other types than their parameter."""
+
+    def step(self) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Move the parameters."""
+        for parameter in self.param_groups[0]["params"]:
+            slots = self.state[parameter]
+            slots.setdefault("velocity", torch.zeros_like(parameter, dtype=torch.float64)).mul_(0.9)
+            slots.setdefault("seen", torch.zeros((), dtype=torch.int64)).add_(1)
+            slots["velocity"] += parameter.grad
+            with torch.no_grad():
+                parameter -= 1e-3 * slots["velocity"] / slots["seen"]
+
+
+def test_slots_of_an_own_optimizer_keep_their_types():
+    """torch would give them that of their parameter, and a resumed run would compute with rounded numbers."""
+    network = nn.Linear(4, 3)
+    first, second = (PreciseMomentum(network.parameters(), {"lr": 0.1}) for _ in range(2))
+    for _ in range(3):
+        network(torch.rand(2, 4)).square().sum().backward()
+        first.step()
+    restore_optimizer(second, *optimizer_state(first))
+    for parameter in network.parameters():
+        slots, others = first.state[parameter], second.state[parameter]
+        assert {name: value.dtype for name, value in others.items()} == {"velocity": torch.float64, "seen": torch.int64}
+        assert all(torch.equal(slots[name], others[name]) for name in slots)

@@ -4,6 +4,7 @@ b: images   c: channels   h, w: size of an image in pixels   d: width of the fea
 """
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from vantage.encoders.momentum import Momentum
 from vantage.encoders.roles import PerView, Role, RoleNetworks, Shared
 from vantage.facts.results import RANDOM_ENCODER, RAW_PIXELS
 from vantage.frozen.outside import outside_weights
+from vantage.frozen.own_backbone import own_backbone
 from vantage.training.backbone import backbone_of, evaluation_view
 from vantage.training.folder import checkpoint, settings
 from vantage.training.run import Run
@@ -58,8 +60,9 @@ class FrozenEncoder:
         return width_of(self.backbone)
 
     def digest(self) -> str:
-        """A hash of the architecture and of every parameter and buffer, which reveals any change of the backbone."""
-        return digest_of(self.backbone)
+        """A hash of the architecture and of every parameter and buffer, which reveals any change of the backbone, also
+        of a user's own (`own_backbone`)."""
+        return digest_of(self.backbone, own_backbone(self.run.encoders, self.backbone))
 
 
 def load(run_folder: Path | str, network: int | None = None) -> FrozenEncoder:
@@ -102,9 +105,12 @@ def raw_pixels(run: Run, network: int | None = None) -> FrozenEncoder:
     return FrozenEncoder(Pixels(view.size, len(view.channels)).eval(), view, RAW_PIXELS, run, None, None)
 
 
-def digest_of(module: nn.Module) -> str:
-    """A hash of a module's printed architecture and of name, type, shape and bytes of every parameter and buffer."""
+def digest_of(module: nn.Module, facts: Iterable[str] = ()) -> str:
+    """A hash of a module's printed architecture, of further facts about it, and of name, type, shape and bytes of every
+    parameter and buffer."""
     digest = hashlib.sha256(repr(module).encode())
+    for fact in facts:
+        digest.update(f"\n{fact}\n".encode("utf-8", "surrogateescape"))
     for name, tensor in module.state_dict().items():
         digest.update(f"\n{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())

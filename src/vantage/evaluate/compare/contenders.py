@@ -1,5 +1,6 @@
 """The rows of a comparison: runs that differ only in their seed as one row, and the baselines of all."""
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 
 from vantage.errors import UserError
 from vantage.frozen.encoder import FrozenEncoder, load, random_encoder, raw_pixels
+from vantage.storage.provenance import read_provenance
 from vantage.training.run import Hardware, Monitoring
 
 __all__ = ["Contender", "ContenderEncoder", "contenders"]
@@ -39,8 +41,9 @@ class Contender:
 
 
 def contenders(folders: Sequence[Path], network: int | None = None) -> tuple[Contender, ...]:
-    """One row for all runs that differ at most in seed, hardware and monitoring, at the same checkpoint; then, once
-    each, raw pixels through every view, and random encoders of every architecture, with the seeds of its runs.
+    """One row for all runs that differ at most in seed, hardware and monitoring, at the same checkpoint, if they began
+    alike (`_beginning`); then, once each, raw pixels through every view, and random encoders of every architecture,
+    with the seeds of its runs.
 
     `network` is the number of the network to evaluate, as in `vantage.load`. Raises `UserError` for two runs with the
     same settings and the same seed.
@@ -53,7 +56,7 @@ def _group_by_settings(runs: Sequence[tuple[Path, FrozenEncoder]]) -> list[Conte
     groups: list[tuple[Any, list[ContenderEncoder]]] = []
     for folder, encoder in runs:
         without_seed = replace(encoder.run, seed=0, hardware=Hardware(), monitoring=Monitoring())
-        key = (without_seed, encoder.checkpoint.name if encoder.checkpoint else "")
+        key = (without_seed, encoder.checkpoint.name if encoder.checkpoint else "", _beginning(folder))
         members = next((members for other, members in groups if other == key), None)
         if members is None:
             members = []
@@ -63,6 +66,17 @@ def _group_by_settings(runs: Sequence[tuple[Path, FrozenEncoder]]) -> list[Conte
         members.append(ContenderEncoder(folder, encoder, encoder))
     firsts = [members[0] for _, members in groups]
     return [Contender(_name(members[0], firsts), tuple(members), True) for _, members in groups]
+
+
+def _beginning(folder: Path) -> str:
+    """What the settings of a run do not say: the images that it began on, as `data.path` may be empty or show others
+    today, and which parts of a warm start it took. Runs of several seeds may start from runs of several seeds, but from
+    one file of weights."""
+    record = next(iter(read_provenance(folder)), {})
+    start = record.get("init") or {}
+    step = start.get("step")  # a file of weights has none
+    facts = [record.get("data", {}).get("fingerprint"), step, start.get("parts"), step or start.get("sha256")]
+    return json.dumps(facts, sort_keys=True)
 
 
 def _name(first: ContenderEncoder, firsts: Sequence[ContenderEncoder]) -> str:

@@ -5,7 +5,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from vantage.training.optimizers import LARSOptimizer
+
 __all__ = ["optimizer_state", "restore_optimizer"]
+
+_KNOWN = (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, LARSOptimizer)
+"""Optimizers whose state can be checked: the same slots for every parameter, each of its shape or a number of steps."""
 
 
 def optimizer_state(optimizer: torch.optim.Optimizer) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -20,7 +25,8 @@ def optimizer_state(optimizer: torch.optim.Optimizer) -> tuple[dict[str, Tensor]
 
 def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
     """The inverse of `optimizer_state`. A state that does not fit this optimizer raises one of the errors
-    that `checkpoint.restoring` turns into a `UserError`."""
+    that `checkpoint.restoring` turns into a `UserError`. A user's own optimizer may keep anything: Adafactor keeps a
+    row and a column for a matrix."""
     slots: dict[int, dict[str, Any]] = {}
     slots_of_optimizer = {name: value for name, value in tensors.items() if name.startswith("optimizer.")}
     for path, value in {**slots_of_optimizer, **facts["numbers"]}.items():
@@ -32,11 +38,28 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tenso
         if not all(name not in old or name == "params" or _same_kind(value, old[name]) for name, value in new.items()):
             raise ValueError("a setting of the optimizer has another type")
         groups.append({**old, **new, "params": old["params"]})
+    if type(optimizer) in _KNOWN:
+        _check(slots, parameters)
+    optimizer.load_state_dict({"state": slots, "param_groups": groups})
+    if type(optimizer) not in _KNOWN:
+        _keep_types(optimizer, slots, parameters)
+
+
+def _check(slots: dict[int, dict[str, Any]], parameters: list[Tensor]) -> None:
+    """Raises `ValueError` for a state that no optimizer of `_KNOWN` has."""
     if len({frozenset(each) for each in slots.values()}) > 1:
         raise ValueError("a state of the optimizer lacks what the others have")
     if not all(_fits(index, value, parameters) for index, each in slots.items() for value in each.values()):
         raise ValueError("a state of the optimizer has another shape than its parameter")
-    optimizer.load_state_dict({"state": slots, "param_groups": groups})
+
+
+def _keep_types(optimizer: torch.optim.Optimizer, slots: dict[int, dict[str, Any]], parameters: list[Tensor]) -> None:
+    """Give tensors the types back that they were saved with: torch gives them that of their parameter, which rounds."""
+    for index, each in slots.items():
+        state = optimizer.state[parameters[index]]
+        for name, value in each.items():
+            if isinstance(value, Tensor) and state[name].dtype != value.dtype:
+                state[name] = value.to(state[name].device)
 
 
 def _fits(index: int, value: Any, parameters: list[Tensor]) -> bool:
