@@ -1,5 +1,6 @@
 """`vantage cache`: what it shows, what it removes and what it leaves."""
 
+import errno
 import os
 from pathlib import Path
 
@@ -39,6 +40,25 @@ def test_it_removes_all_but_what_is_in_use_or_downloaded(cache: Path, capsys: py
     assert main(["cache", "--clear"]) == 0
     assert capsys.readouterr().out == f"{cache}: 0.0 KB of at most 5.0 GB\n"
     assert [file.name for file in cache.rglob("*") if file.is_file()] == ["MNIST"]
+
+
+def test_it_says_why_nothing_is_removed_from_a_cache_that_is_read_only(
+    cache: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_file, kept = os.open, cache / "features" / f"{'a' * 32}.npy"
+
+    def read_only(path: object, flags: int, *rest: int) -> int:
+        if flags & os.O_RDWR and str(path).startswith(str(cache)) and path != kept:
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+        return open_file(path, flags, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "open", read_only)
+    with in_use(kept):
+        assert main(["cache", "--clear"]) == 0
+    note = "removed 0.0 KB; files in use: 1; files that cannot be removed (Read-only file system): 2"
+    assert note in " ".join(capsys.readouterr().err.split())
+    assert main(["cache", "--clear"]) == 0
+    assert "removed 1.5 MB; files that cannot be removed (Read-only" in " ".join(capsys.readouterr().err.split())
 
 
 def test_another_folder(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:

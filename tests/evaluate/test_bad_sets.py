@@ -91,6 +91,13 @@ def with_class_names(source: Arrays, *names: str) -> Arrays:
     return Arrays(pixels, np.array(labels), "named")
 
 
+def numbered(source: Arrays, *numbers: int) -> Arrays:
+    """The same images with other numbers for their classes."""
+    labels = [numbers[source.label(number) or 0] for number in range(len(source))]
+    pixels = np.stack([source.image(number).permute(1, 2, 0).numpy() for number in range(len(source))])
+    return Arrays(pixels, np.array(labels), "numbered")
+
+
 def test_no_protocol_is_forgotten() -> None:
     assert {type(protocol) for protocol in BY_CLASS_NAME + BY_CLASS} == set(PROTOCOLS)
 
@@ -123,6 +130,17 @@ def test_a_class_without_training_images_counts_as_wrong_with_a_warning(
     assert all(value <= 50 for name, value in measures.items() if name in ("top-1", "precision at 5"))
     _, lines = judge(protocol, train, with_class_names(images(8, 1, 2), "ant", "bee"), tmp_path)
     assert lines == []
+
+
+@naming
+def test_three_classes_with_gaps_between_their_numbers_have_no_top5(
+    protocol: EvaluationProtocol, tmp_path: Path
+) -> None:
+    """It would always be right, however many classes the numbers leave room for."""
+    train, test = (numbered(images(count, seed, 3), 0, 7, 9) for count, seed in ((30, 0), (12, 1)))
+    assert len(train.classes) == 10
+    measures, lines = judge(protocol, train, test, tmp_path)
+    assert lines == [] and not any("top-5" in name for name in measures)
 
 
 @every

@@ -13,6 +13,7 @@ from tiny import TinyBackbone, saved_run, tiny_run
 from torch import Tensor, nn
 from torch.testing import assert_close
 
+from vantage.composition.codec import allowing
 from vantage.encoders.encoder import Encoder
 from vantage.encoders.heads import LinearHead
 from vantage.encoders.roles import PerView, Role, Shared
@@ -268,3 +269,27 @@ def test_a_view_that_does_not_exist_is_refused() -> None:
     assert views.evaluation() == views.evaluation(0) == views.evaluation(1)
     with pytest.raises(UserError, match="view 2 was asked for, but there are 2: choose 0 to 1"):
         views.evaluation(2)
+
+
+def test_a_part_of_a_script_is_loaded_once_it_is_in_a_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A script's own name says nothing to other processes, so --import could not help."""
+    saved_run(tmp_path, tiny_run())
+    file, own = tmp_path / "settings.json", "tiny:TinyBackbone"
+    content = file.read_text()
+    assert own in content
+    file.write_text(content.replace(own, "__main__:TinyBackbone"))
+    advice = r"was defined in a script or notebook.*write my_parts:TinyBackbone in place of __main__:TinyBackbone"
+    for allowed in ((), ("__main__",)):
+        with pytest.raises(UserError, match=advice) as refusal, allowing(*allowed):
+            load(tmp_path)
+        assert "--import __main__" not in str(refusal.value)
+    file.write_text(file.read_text().replace("__main__:TinyBackbone", own))  # the advice
+    with allowing("tiny"):
+        assert load(tmp_path).width == 12
+    file.write_text(content.replace(own, "__main__:TinyBackbone"))
+    monkeypatch.setattr(TinyBackbone, "__module__", "__main__")  # in the process that defines it
+    monkeypatch.setattr(sys.modules["__main__"], "TinyBackbone", TinyBackbone, raising=False)
+    with pytest.raises(UserError, match=r"__main__:TinyBackbone is yours: allow it by vantage.allowing\('__main__'\)"):
+        load(tmp_path)
+    with allowing("__main__"):
+        assert load(tmp_path).width == 12

@@ -146,3 +146,14 @@ def test_a_file_larger_than_the_memory_is_mapped(tmp_path: Path) -> None:
     mapped = opened.memory_map()
     mapped[-1] += 1
     assert mapped.shape == (count, 1024) and mapped[-1].sum() == 1024 and opened.part(count - 1, 1).sum() == 0
+
+
+def test_the_note_that_a_killed_process_left_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was killed just after its draft had become the file."""
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "finish", lambda draft, file: draft.replace(file))
+        cached_rows(Maker(4), 200, tmp_path / "a.npy", 0)
+    assert {path.name for path in tmp_path.iterdir()} == {"a.npy", "a.npy.draft.json"}
+    again = Maker(4)
+    cached_rows(again, 200, tmp_path / "a.npy", 0)
+    assert again.made == 0 and [path.name for path in tmp_path.iterdir()] == ["a.npy"]

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 import torch
+from kill_moments import die
 from small_runs import small_run
 from torch import Tensor
 
+from vantage.composition.codec import allowing
 from vantage.encoders import LinearHead, Shared
 from vantage.training.folder import checkpoint
 from vantage.training.loop import train
@@ -56,6 +58,20 @@ def start(run: Run, init: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> t
     assert record["from"] == str(newest) and record["sha256"] == checkpoint.digest_of(newest) and record["step"] == 6
     assert int(checkpoint.load(out / "checkpoint" / "step-000000000")[1]["step"]) == 0
     return tensors(out), record["parts"]
+
+
+def train_until_killed(run: Run, out: Path, init: Path, file: str) -> None:
+    """Train in a process that is killed when a file of the run is complete and about to get its name."""
+    replace_file = Path.replace
+
+    def replace_or_die(self: Path, target: Path) -> Path:
+        if target.name == file:
+            die()
+        return replace_file(self, target)
+
+    with pytest.MonkeyPatch.context() as patch, allowing("tiny"):
+        patch.setattr(Path, "replace", replace_or_die)
+        train(run, out, init=init)
 
 
 def below(prefix: str, state: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -9,15 +9,12 @@ import pytest
 import torch
 from jaxtyping import UInt8
 from small_runs import IMAGES, SIZE, small_run, write_images
-from tiny import TinyBackbone
 from torch import Tensor, nn
 
 import vantage
-from vantage.composition.codec import allowing
 from vantage.data.sources.arrays import Arrays
 from vantage.encoders import Convolutions, Encoder, PerView, ResNet
 from vantage.errors import UnreadableImage, UserError
-from vantage.frozen.encoder import load
 from vantage.records import Keys, Scores
 from vantage.training.loop import train
 from vantage.training.run import Run
@@ -67,32 +64,6 @@ def test_no_network_is_built_to_check_groups_that_are_equal(monkeypatch: pytest.
     with pytest.raises(UserError, match="split 9 images into 2 groups"):
         check_groups(replace(run, batch_size=9))
     assert len(built) == 1, "only networks with BatchNorm have groups"
-
-
-@dataclass(frozen=True)
-class WithNumbers(TinyBackbone):
-    """Reads a number while it is built, as timm's networks with stochastic depth do."""
-
-    def build(self) -> nn.Module:
-        assert torch.linspace(0, 1, 3)[1].item() == 0.5
-        return super().build()
-
-
-def test_groups_of_a_backbone_that_needs_real_numbers_are_checked() -> None:
-    run = small_run("moco_v2", "")
-    encoder = replace(run.encoders.encoder, backbone=WithNumbers())  # pyright: ignore
-    run = replace(run, encoders=replace(run.encoders, encoder=encoder))  # pyright: ignore
-    check_groups(run)
-    with pytest.raises(UserError, match="split 9 images into 2 groups"):
-        check_groups(replace(run, batch_size=9))
-
-
-def test_a_run_of_a_backbone_that_needs_real_numbers_is_loaded(path: str, tmp_path: Path) -> None:
-    run = small_run("moco_v2", path, 1)
-    encoder = replace(run.encoders.encoder, backbone=WithNumbers())  # pyright: ignore
-    assert train(replace(run, encoders=replace(run.encoders, encoder=encoder)), tmp_path / "run").finished  # pyright: ignore
-    with allowing("test_try_parts"):
-        assert load(tmp_path / "run").width == 12
 
 
 def test_a_network_for_each_view_is_tried_on_that_view() -> None:

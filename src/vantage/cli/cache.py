@@ -1,5 +1,6 @@
 """The verb `cache`: show how much disk the cache takes, or empty it."""
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +10,7 @@ from vantage.cli.printing.disk import size_in_words
 from vantage.cli.reading.arguments import Command, Word, read
 from vantage.errors import UserError
 from vantage.storage.cache import cache_folder
-from vantage.storage.cache_size import KINDS, CacheFile, cache_files, most_bytes, remove
+from vantage.storage.cache_size import IN_USE, KINDS, CacheFile, cache_files, most_bytes, try_to_remove
 
 __all__ = ["cache"]
 
@@ -49,8 +50,11 @@ def cache(words: list[str], console: Console) -> int:
 
 
 def _clear(files: list[CacheFile], console: Console) -> list[CacheFile]:
-    """Remove the files that are not in use, and return the others."""
-    rest = [file for file in files if not remove(file)]
-    removed = sum(file.size for file in files) - sum(file.size for file in rest)
-    console.note(f"removed {size_in_words(removed)}" + (f"; files in use: {len(rest):,}" if rest else ""))
-    return rest
+    """Remove the files that are not in use, and return the others; a note says why they stay."""
+    rest = [(file, why) for file in files if (why := try_to_remove(file))]
+    removed = sum(file.size for file in files) - sum(file.size for file, _ in rest)
+    counts = Counter(why for _, why in rest)
+    in_use = counts.pop(IN_USE, 0)
+    stay = (f"; files that cannot be removed ({why}): {count:,}" for why, count in counts.items())
+    console.note(f"removed {size_in_words(removed)}" + f"; files in use: {in_use:,}" * (in_use > 0) + "".join(stay))
+    return [file for file, _ in rest]

@@ -178,7 +178,10 @@ def allowed_part(module: str, name: str, where: str) -> type:
 
 def allowed_object(module: str, name: str, where: str) -> Any:
     """The object with this name in a module of another package, if the caller allows it; others are not imported."""
-    if not any(module == root or module.startswith(root + ".") for root in _ALLOWED.get()):
+    is_allowed = any(module == root or module.startswith(root + ".") for root in _ALLOWED.get())
+    if module == "__main__" and not (is_allowed and hasattr(sys.modules[module], name)):
+        raise _from_a_script(name, where)
+    if not is_allowed:
         raise UserError(
             f"{where}: {module}:{name} is not part of Vantage, so its module was not imported; "
             f"if you trust it, allow it by name (--import {module}, or vantage.allowing({module!r}) in Python)"
@@ -191,6 +194,17 @@ def allowed_object(module: str, name: str, where: str) -> Any:
         hint = did_you_mean(name, (one for one in vars(content) if one[0] != "_"), ": check the name")
         raise UserError(f"{where}: there is no {module}:{name} here{hint}")
     return getattr(content, name)
+
+
+def _from_a_script(name: str, where: str) -> UserError:
+    """The error for an object that a script or notebook defined: only the process that runs it can import it."""
+    if hasattr(sys.modules["__main__"], name):
+        return UserError(f"{where}: __main__:{name} is yours: allow it by vantage.allowing('__main__')")
+    return UserError(
+        f"{where}: {name} was defined in a script or notebook, which nothing can import: define it in a module, such as"
+        f" my_parts.py, write my_parts:{name} in place of __main__:{name} (in a run: in its settings.json), and allow"
+        " that module (--import my_parts, or vantage.allowing('my_parts') in Python)"
+    )
 
 
 def allowed_names() -> dict[str, str]:

@@ -107,6 +107,11 @@ class LabeledSplit(NamedTuple):
         image of any other class counts as wrong."""
         return class_count(self.label, self.train, self.test)
 
+    @property
+    def trained_classes(self) -> int:
+        """How many classes training images show: of more, a classifier learns only that there are none."""
+        return len(self.label.unique())
+
 
 @runtime_checkable
 class _HasFingerprint(Protocol):

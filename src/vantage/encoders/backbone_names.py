@@ -5,8 +5,6 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-import torch
-
 from vantage.composition.expression import read_value
 from vantage.composition.fitting import everywhere
 from vantage.composition.suggest import did_you_mean
@@ -15,6 +13,7 @@ from vantage.encoders.backbones.resnet import Backbone, ResNet, Timm, width_of
 from vantage.encoders.backbones.resnet9 import ResNet9
 from vantage.encoders.backbones.tiny_alexnet import TinyAlexNet
 from vantage.encoders.encoder import Encoder
+from vantage.encoders.weights import build_without_numbers
 from vantage.errors import UserError
 
 __all__ = ["BACKBONES", "SMALL", "backbone_named", "with_backbone"]
@@ -98,8 +97,7 @@ def _width(backbone: Backbone) -> int:
 
 def _measure_width(backbone: Backbone) -> int:
     """Width of the features, without allocating memory for parameters."""
-    with torch.device("meta"):
-        return width_of(backbone.build())
+    return width_of(build_without_numbers(backbone.build))
 
 
 _width_of = cache(_measure_width)

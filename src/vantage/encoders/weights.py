@@ -5,10 +5,11 @@ network (`module.encoder_q.`), or a wrapper (`module.`, `backbone.`). Classifier
 else must fit, so that half of a ResNet-34 is never loaded as a ResNet-18.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
+import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
@@ -20,11 +21,14 @@ __all__ = [
     "PICKLES",
     "PREFIXES",
     "BackboneTensors",
+    "build_without_numbers",
     "describe_difference",
     "fit_weights",
     "backbone_tensors",
     "read_weights",
 ]
+
+M = TypeVar("M", bound=nn.Module)
 
 PREFIXES = (
     "module.encoder_q.",
@@ -129,6 +133,19 @@ def describe_difference(expected: Mapping[str, Tensor], actual: Mapping[str, Ten
             f"{len(other)} {'is' if len(other) == 1 else 'are'} of another shape, such as {other[0]}: {shapes}"
         )
     return "; ".join(parts)
+
+
+def build_without_numbers(build: Callable[[], M]) -> M:
+    """The module on torch's meta device, with names and shapes and without memory for numbers; with numbers if a user's
+    part reads one while it is built. Torch's default generator is not changed."""
+    try:
+        with torch.device("meta"):
+            return build()
+    except Exception as problem:  # a user's part may raise anything
+        if "meta" not in str(problem).lower():  # such as a size that no tensor can have
+            raise
+    with torch.random.fork_rng(devices=[]):
+        return build()
 
 
 def _is_on_top(name: str, backbone: nn.Module) -> bool:

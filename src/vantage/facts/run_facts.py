@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from rich.pretty import pretty_repr
 
 from vantage.composition.printing import in_a_line
+from vantage.encoders.weights import build_without_numbers
 from vantage.errors import UserError
 from vantage.facts.results import LabeledResult, as_good, recorded_results
 from vantage.facts.verdict import RunVerdict, verdict
@@ -108,8 +108,7 @@ def facts_of(folders: Sequence[Path]) -> list[RunFacts]:
 def _facts(folder: Path, name: str) -> RunFacts:
     run = settings.read(folder)
     newest = checkpoint.latest(folder)
-    with torch.device("meta"):  # neither memory nor random numbers are used
-        width = run.encoders.build().width
+    width = build_without_numbers(run.encoders.build).width
     rows, records = read_metrics(folder), read_provenance(folder)
     return RunFacts(name, folder, run, rows, records, width, newest.name if newest else "", recorded_results(folder))
 

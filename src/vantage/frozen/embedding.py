@@ -22,26 +22,31 @@ from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.frozen.features import batches
-from vantage.processes.sharing import write_on_first
-from vantage.storage.arrays import draft_of, filled, finish, remove_draft
+from vantage.processes.sharing import by_first, true_on_all, write_on_first
+from vantage.storage.arrays import draft_of, filled, finish, note_is_left, remove_draft
 from vantage.storage.files import atomic_file, not_written, remedy
-from vantage.storage.rows_file import RowsFile
+from vantage.storage.rows_file import RowsFile, open_rows
 
-__all__ = ["check_file", "facts_of", "write_embeddings", "write_parquet"]
+__all__ = ["check_file", "facts_of", "holds", "write_embeddings", "write_parquet"]
 
 _GROUP_BYTES = 32 << 20
 """Approximate bytes of embeddings in a row group of a Parquet file."""
 
 
 def check_file(file: Path) -> None:
-    """Raises `UserError` for a file that embeddings cannot be written to: one of another format, or one that exists."""
+    """Raises `UserError` for a file that embeddings cannot be written to: one of another format, or one that exists,
+    unless a process that was killed at its very end left the note of a draft beside it."""
     if file.suffix.lower() not in (".parquet", ".npy"):
         raise UserError(
             f"embeddings cannot be written as {file.name}: end the name with .parquet or .npy (or leave the ending out,"
             " for a folder of parts)"
         )
-    if file.exists():
-        raise UserError(f"{file} exists already: remove it, or choose another name")
+    if file.exists() and not note_is_left(draft_of(file)):
+        raise _exists_already(file)
+
+
+def _exists_already(file: Path) -> UserError:
+    return UserError(f"{file} exists already: remove it, or choose another name")
 
 
 def write_embeddings(encoder: FrozenEncoder, source: Source, file: Path | str, work: Work | None = None) -> Path:
@@ -55,14 +60,14 @@ def write_embeddings(encoder: FrozenEncoder, source: Source, file: Path | str, w
     If killed, and called again with the same encoder, images, view and batch size, it continues where it stopped and
     ends with the same bytes. Raises `UserError` for another ending, for a file that exists already, or if the disk is
     full (finished rows are kept); `UnreadableImage` for an image that cannot be decoded: leave such images out first
-    with `vantage.data.readable`.
-
-    Several processes share the images, so all must call this. The first writes the file, with the bytes that a single
-    process would write.
+    with `vantage.data.readable`. All processes must call this: they share the images, and the first writes the file.
     """
     work, file = work or Work(), Path(file)
     check_file(file)
     facts, draft = facts_of(encoder, source, work), draft_of(file)
+    if not true_on_all(not file.exists()):  # all have checked it before the first removes the note
+        by_first(lambda: _clean_up(file, facts, (len(source), encoder.width)))
+        return file
 
     def parts(start: int) -> Generator[Tensor, None, None]:
         return (part for _, part in batches(encoder, source, work, start))
@@ -95,6 +100,29 @@ def facts_of(encoder: FrozenEncoder, source: Source, work: Work) -> dict[str, An
         "batch": work.batch_size,
         "device": work.resolved_device().type,
     }
+
+
+def _clean_up(file: Path, facts: dict[str, Any], shape: tuple[int, int]) -> None:
+    """Remove the draft of a file that a process finished just before it was killed. Raises `UserError` if the file is
+    another one."""
+    draft = draft_of(file)
+    if file.suffix.lower() == ".npy":
+        rows = None if draft.exists() else open_rows(file, shape[0])  # the draft becomes the file
+        is_whole = rows is not None and rows.row == shape[1:]
+    else:
+        is_whole = holds(file, facts)
+    if not is_whole or not note_is_left(draft, {**facts, "shape": list(shape)}):
+        raise _exists_already(file)
+    remove_draft(draft)
+
+
+def holds(file: Path, facts: dict[str, Any]) -> bool:
+    """Whether a Parquet file holds the embeddings with these facts, according to its metadata."""
+    try:
+        metadata = json.loads((pq.read_schema(file).metadata or {}).get(b"vantage", b"null"))
+    except (pa.ArrowException, OSError, ValueError):  # Arrow reports damage by an OSError too
+        metadata = None
+    return isinstance(metadata, dict) and {name: metadata.get(name) for name in facts} == facts
 
 
 def _write_rows(file: Path, source: Source) -> None:

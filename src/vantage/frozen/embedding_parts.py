@@ -6,14 +6,11 @@ another.
 """
 
 import contextlib
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import torch
 from torch import Tensor
 
@@ -22,7 +19,7 @@ from vantage.data.sources.source import Source
 from vantage.data.sources.subset import SourceSubset
 from vantage.encoding import Work, encode_batches
 from vantage.errors import UserError
-from vantage.frozen.embedding import facts_of, write_parquet
+from vantage.frozen.embedding import facts_of, holds, write_parquet
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.storage.arrays import draft_of, filled, remove_draft
 from vantage.storage.files import not_written
@@ -104,11 +101,7 @@ def _is_there(file: Path, facts: dict[str, Any]) -> bool:
     """Whether a part is written. Raises `UserError` if it holds other embeddings."""
     if not file.exists():
         return False
-    try:
-        metadata = json.loads((pq.read_schema(file).metadata or {}).get(b"vantage", b"null"))
-    except (pa.ArrowException, OSError, ValueError):  # Arrow reports damage by an OSError too
-        metadata = None
-    if not isinstance(metadata, dict) or {name: metadata.get(name) for name in facts} != facts:
+    if not holds(file, facts):
         raise UserError(f"{file} is not what this encoder makes of these images: remove it, or choose another folder")
     return True
 

@@ -14,9 +14,8 @@ from vantage.encoding import Work
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.frozen.features import batches, embed
 from vantage.processes.sharing import true_on_all, write_on_first
-from vantage.storage.arrays import cache_rows
+from vantage.storage.arrays import cache_rows, kept_rows
 from vantage.storage.cache import hash_of
-from vantage.storage.rows_file import open_rows
 
 __all__ = ["features_in_parts", "features_of"]
 
@@ -39,10 +38,10 @@ def features_of(encoder: FrozenEncoder, source: Source, work: Work) -> Float[Ten
         shape, facts = (len(source), encoder.width), {"batch": work.batch_size}  # the same batches, the same rounding
         cache_rows(file, shape, torch.float32, facts, parts)
 
-    rows = open_rows(file, len(source))
+    rows = kept_rows(file, len(source))
     if not true_on_all(rows is not None):
         write_on_first(make, parts)
-        rows = open_rows(file, len(source))
+        rows = kept_rows(file, len(source))
     if not true_on_all(rows is not None) or rows is None:
         return embed(encoder, source, work).vector
     return rows.part(0, rows.count) if rows.bytes <= work.resident_bytes else rows.memory_map()

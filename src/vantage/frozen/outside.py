@@ -16,13 +16,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import nn
 
 from vantage.composition.suggest import no_such
 from vantage.encoders import BACKBONES, Backbone, Encoder, ResNet, RoleNetworks, Shared, Timm, backbone_named
 from vantage.encoders.backbones.resnet import width_of
-from vantage.encoders.weights import fit_weights
+from vantage.encoders.weights import build_without_numbers, fit_weights
 from vantage.errors import UserError
 from vantage.recipes import simclr
 from vantage.storage.strangers import check_run_folder
@@ -58,8 +57,7 @@ class OutsideWeights:
         """The network in the form of a run: its architecture, its evaluation view, and MoCo v2's augmentations for
         analyses that need some. Raises `UserError` if its library has no such network."""
         backbone = self._choice()
-        with torch.device("meta"):
-            width = width_of(backbone.build())
+        width = width_of(build_without_numbers(backbone.build))
         view = self._view()
         views = SeenAs(moco_v2_views(view.size, statistics=view.statistics).views, view)
         encoders = Shared(Encoder(backbone, NoHead(width)))

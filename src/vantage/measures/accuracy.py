@@ -31,8 +31,8 @@ class Accuracy:
 
 
 def accuracy(guess: Int[Tensor, "n t"], label: Int[Tensor, "n"], classes: int) -> Accuracy:
-    """Accuracy of guesses in order, best first. An image whose class is not among the guesses counts as wrong, even if
-    no training image had that class."""
+    """Accuracy of guesses in order, best first, by a classifier trained on images of `classes` classes. An image whose
+    class is not among the guesses counts as wrong, even if no training image had that class."""
     hit = guess == label[:, None]
     top5 = _share(hit[:, :_FIVE].any(1)) if min(classes - 1, guess.shape[1]) >= _FIVE else None
     return Accuracy(_share(hit[:, 0]), top5)

@@ -28,7 +28,17 @@ from vantage.storage.cache_size import leave_half, make_room
 from vantage.storage.files import atomic_file
 from vantage.storage.rows_file import RowsFile, open_rows
 
-__all__ = ["Rows", "draft_of", "filled", "finish", "remove_draft", "cached_rows", "cache_rows"]
+__all__ = [
+    "Rows",
+    "draft_of",
+    "filled",
+    "finish",
+    "kept_rows",
+    "note_is_left",
+    "remove_draft",
+    "cached_rows",
+    "cache_rows",
+]
 
 Rows = Callable[[Int[Tensor, "b"]], Shaped[Tensor, "b *row"]]
 """Returns the rows with these numbers, counted from 0. All have one shape and are on the CPU."""
@@ -53,7 +63,7 @@ def cached_rows(
     used. If the file cannot be written, or would take more than half of the free disk, rows that do not fit in memory
     are made each time. `progress` gets (rows made, rows in all).
     """
-    rows = open_rows(file, count)
+    rows = kept_rows(file, count)
     if rows is None:
         first = make(torch.arange(min(count, 1)))
 
@@ -84,6 +94,16 @@ def cache_rows(
         with filled(draft_of(file), shape, dtype, facts, batches, sparing=True):
             finish(draft_of(file), file)
     return open_rows(file, shape[0])
+
+
+def kept_rows(file: Path, count: int) -> RowsFile | None:
+    """Rows that were kept earlier, or None if there are none or they are damaged, so that they are made again. The note
+    that a process left beside them, killed just after its draft had become the file, is removed."""
+    rows, draft = open_rows(file, count), draft_of(file)
+    if rows is not None and not draft.exists():
+        with contextlib.suppress(OSError):  # the cache is read-only
+            _note_of(draft).unlink(missing_ok=True)
+    return rows
 
 
 def draft_of(file: Path) -> Path:
@@ -144,6 +164,15 @@ def remove_draft(draft: Path) -> None:
     """Remove a draft that is no longer needed, and the note beside it."""
     draft.unlink(missing_ok=True)
     _note_of(draft).unlink(missing_ok=True)
+
+
+def note_is_left(draft: Path, facts: Mapping[str, Any] | None = None) -> bool:
+    """Whether the note of a draft is there, and if `facts` are given, whether it says so of all rows: a process that is
+    killed when it has made the file leaves it."""
+    if facts is None:
+        return _note_of(draft).is_file()
+    note = read_json(_note_of(draft))
+    return isinstance(note, dict) and note == {**note, **facts, "rows": facts["shape"][0]}
 
 
 def _header(shape: tuple[int, ...], dtype: torch.dtype) -> bytes:

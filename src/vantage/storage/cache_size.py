@@ -20,6 +20,7 @@ from typing import IO
 from vantage.errors import UserError
 
 __all__ = [
+    "IN_USE",
     "KINDS",
     "CacheFile",
     "cache_files",
@@ -29,6 +30,7 @@ __all__ = [
     "make_room",
     "most_bytes",
     "remove",
+    "try_to_remove",
 ]
 
 KINDS: Mapping[str, str] = {
@@ -52,6 +54,9 @@ KINDS: Mapping[str, str] = {
 
 VARIABLE = "VANTAGE_CACHE_SIZE"
 """The environment variable that gives the bound."""
+
+IN_USE = "in use"
+"""Why a file that some process uses is not removed."""
 
 _MOST = 20 * 10**9
 _UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
@@ -153,23 +158,30 @@ def make_room(file: Path, size: int) -> None:
 
 def remove(file: CacheFile) -> bool:
     """Remove a file, unless it is in use; returns whether it is gone. A temporary file counts as in use for a day."""
+    return not try_to_remove(file)
+
+
+def try_to_remove(file: CacheFile) -> str:
+    """Remove a file, as `remove` does; returns why it is still there, or nothing if it is gone."""
     if file.temporary and time.time() - file.used < _DAY:
-        return False
+        return IN_USE
     try:
         # Open for writing: network file systems grant an exclusive lock only then.
         with os.fdopen(os.open(file.path, os.O_RDWR | os.O_NOFOLLOW), "rb") as descriptor:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if not os.path.samestat(os.fstat(descriptor.fileno()), file.path.lstat()):
-                return False  # another process has just replaced it
+                return IN_USE  # another process has just replaced it
             file.path.unlink()
     except FileNotFoundError:  # another process has just removed it
-        return True
-    except OSError:
-        return False
+        return ""
+    except BlockingIOError:
+        return IN_USE
+    except OSError as problem:  # it is somebody else's, or the cache is read-only
+        return problem.strerror or str(problem)
     if file.path.suffix == ".draft":
         with contextlib.suppress(OSError):
             file.path.with_name(file.path.name + ".json").unlink()
-    return True
+    return ""
 
 
 def in_use(path: Path) -> IO[bytes]:

@@ -2,15 +2,17 @@
 
 import json
 import shutil
+import signal
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import save_file
+from small_runs import new_process
 from tiny import TinyBackbone
 from torch import Tensor
-from warm_runs import Base, below, equal, linear, slow, small, tensors
+from warm_runs import Base, below, equal, linear, slow, small, tensors, train_until_killed
 
 from vantage.data import Batch
 from vantage.encoders import PerView
@@ -58,6 +60,22 @@ def test_a_start_killed_before_its_first_checkpoint_starts_there_again(folder: P
     shutil.copytree(base("moco_v2")[0] / "checkpoint" / "step-000000006", init / "checkpoint" / "step-000000006")
     with pytest.raises(UserError, match="has changed since: remove the folder"):
         resume(tmp_path / "cut")
+
+
+@pytest.mark.parametrize("file", ["settings.json", "provenance.json"])
+def test_a_start_killed_between_its_first_files_forgets_no_start(file: str, folder: Path, base: Base, tmp_path: Path):
+    """It would be trained from scratch, and nobody would be told."""
+    init, run = base("moco_v1")[0], small("ring_moco", folder)
+    train(run, tmp_path / "whole", init=init)
+    process = new_process(train_until_killed, run, tmp_path / "cut", init, file)
+    process.join()
+    assert process.exitcode == -signal.SIGKILL and not (tmp_path / "cut" / file).exists()
+    if (tmp_path / "cut" / "settings.json").exists():  # it is a run, as for `vantage resume` and the lab
+        assert resume(tmp_path / "cut").finished
+    else:
+        train(run, tmp_path / "cut", init=init)
+    assert equal(tensors(tmp_path / "whole"), tensors(tmp_path / "cut"))
+    assert not list((tmp_path / "cut").glob("*.unfinished"))
 
 
 def test_what_cannot_fit_is_refused_before_anything_is_written(folder: Path, base: Base, tmp_path: Path):

@@ -17,6 +17,7 @@ from vantage.composition.suggest import no_such
 from vantage.errors import UserError
 
 if TYPE_CHECKING:
+    from vantage.data import Source
     from vantage.studies.view_learning import ViewLearning
 
 __all__ = ["learn"]
@@ -73,7 +74,8 @@ def learn(words: list[str], console: Console) -> int:
     size = view_size(options.size, source, console)
     from vantage.studies.view_learning import learn as train
 
-    outcome = train(_learning(options, loading, size), out, console.progress())
+    learning = _with_smaller_batch(_learning(options, loading, size), options, source, console)
+    outcome = train(learning, out, console.progress())
     if not outcome.finished:
         console.note(f"stopped at step {outcome.step:,}; the same command continues")
         return INTERRUPTED
@@ -116,6 +118,21 @@ def _learning(options: LearnOptions, loading: LoadingOptions, size: int) -> "Vie
     settings = assignments({"data.path": absolute(options.data), "epochs": options.epochs})
     changes = (*settings, *assignments(vars(loading), "data."))
     return assign(learning, (*options.set, *changes), may_set=lambda path: path != "name", name=learning.name)
+
+
+def _with_smaller_batch(
+    learning: "ViewLearning", options: LearnOptions, source: "Source", console: Console
+) -> "ViewLearning":
+    """The learning, with a smaller batch if there are fewer images than one takes and none was given."""
+    from vantage.studies.view_learning.images import count_training_images
+
+    if any(text.partition("=")[0].strip() == "batch_size" for text in options.set):
+        return learning
+    images = count_training_images(learning, source)
+    fitted = learning.fit(images)
+    if fitted.batch_size < learning.batch_size:
+        console.note(f"batch_size is {fitted.batch_size} instead of {learning.batch_size}: fitted to {images:,} images")
+    return fitted
 
 
 def _settable() -> list[str]:

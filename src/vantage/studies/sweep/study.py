@@ -1,6 +1,5 @@
 """A sweep: every value and seed is trained by the library's own loop and measured; each row is stored immediately."""
 
-import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from vantage.storage.metrics import last_numbers
 from vantage.studies.analyse.held_out import HeldOutInformation
 from vantage.studies.sweep.baselines import baselines
 from vantage.studies.sweep.checks import check_test_images, try_point
+from vantage.studies.sweep.discarding import mark_to_discard, remove_marked, tidy_marked
 from vantage.studies.sweep.nested_progress import NestedProgress
 from vantage.studies.sweep.result import SweepResult
 from vantage.studies.sweep.rows import SweepRow, information_fields, key_of, stored_rows
@@ -115,6 +115,8 @@ class _StudyRun:
         """Train and measure everything, seed by seed, so that every value has a row early on."""
         pairs = [(point, seed) for seed in self.study.seeds for point in self.points]
         missing = [pair for pair in pairs if self._row_key(*pair) not in self.rows]
+        for pair in pairs:
+            tidy_marked(self._run_folder(*pair), has_row=self._row_key(*pair) in self.rows)
         steps = sum(self._steps(point) for point, _ in pairs)
         completed_steps = steps - sum(self._steps(point) for point, _ in missing)
         self.progress.start(f"sweep {self.study.sweep.name}", steps, completed_steps)
@@ -152,8 +154,7 @@ class _StudyRun:
     def _measure(self, point: SweepPoint, seed: int, steps_before: int) -> bool:
         """Train one value with one seed and store its row; returns whether the training finished."""
         name = f"{point.label}, seed {seed}"
-        run = replace(point.run, seed=seed)
-        run_folder = self.folder / "runs" / f"{_folder_name(point.label)}-seed-{seed}-{self._run_key(run)[:6]}"
+        run, run_folder = replace(point.run, seed=seed), self._run_folder(point, seed)
         progress = NestedProgress(self.progress, steps_before, name, run.recipe)
         try:
             exists = (run_folder / "settings.json").exists()
@@ -170,11 +171,16 @@ class _StudyRun:
             self._row_key(point, seed), run.recipe, point.label, point.number, seed, self._accuracy(load(run_folder)),
             **self._shared(run_folder), loss=loss, seconds=seconds,
         )  # fmt: skip
+        if self.study.discard:
+            mark_to_discard(run_folder)
         self.rows.add(row.key, row)
         self.progress.line(f"{name}: {row.words()}")
-        if self.study.discard:
-            shutil.rmtree(run_folder)
+        remove_marked(run_folder)
         return True
+
+    def _run_folder(self, point: SweepPoint, seed: int) -> Path:
+        key = key_of(replace(point.run, seed=seed), self.train.fingerprint())
+        return self.folder / "runs" / f"{_folder_name(point.label)}-seed-{seed}-{key[:6]}"
 
     def _shared(self, run_folder: Path) -> dict[str, Any]:
         if self.study.information is None:
@@ -197,9 +203,6 @@ class _StudyRun:
 
     def _images(self) -> list[str]:
         return [self.train.fingerprint(), self.test.fingerprint()]
-
-    def _run_key(self, run: Run) -> str:
-        return key_of(run, self.train.fingerprint())
 
     def _row_key(self, point: SweepPoint, seed: int) -> str:
         return key_of(replace(point.run, seed=seed), self._images(), self.information, self.protocols)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from vantage import draws
@@ -22,7 +22,7 @@ from vantage.training.images import training_part
 from vantage.training.run import Data
 from vantage.views.augmentation import Views
 
-__all__ = ["LearningImages", "Stream", "images_of"]
+__all__ = ["LearningImages", "Stream", "count_training_images", "images_of"]
 
 _ORDER, _LABELED, _HELD_OUT, _VIEWS = range(4)  # uses of the seed
 _KINDS = {_ORDER: "training", _LABELED: "labeled training", _HELD_OUT: "held-out"}
@@ -89,9 +89,8 @@ def images_of(learning: ViewLearning, source: Source, device: torch.device) -> L
 
     Raises `UserError` if labels are needed and missing, or if there are too few images of some kind for a batch.
     """
-    needs_labels = any(term.labeled for term in learning.terms)
-    label = _labels(learning, source) if needs_labels else torch.full((len(source),), -1)
-    is_held_out = hold_out_mask(label, learning.validation, learning.seed)
+    needs_labels = _needs_labels(learning)
+    label, is_held_out = _held_out(learning, source)
     parts = {"every": ~is_held_out, "held_out": is_held_out}
     if needs_labels:
         parts |= {"labeled": ~is_held_out & (label >= 0), "held_out_labeled": is_held_out & (label >= 0)}
@@ -104,6 +103,21 @@ def images_of(learning: ViewLearning, source: Source, device: torch.device) -> L
         streams.get("held_out_labeled"),
         class_count(label, source) if needs_labels else 0,
     )
+
+
+def count_training_images(learning: ViewLearning, source: Source) -> int:
+    """How many images of a source are not held out. Raises `UserError` if labels are needed and missing."""
+    return int((~_held_out(learning, source)[1]).sum())
+
+
+def _needs_labels(learning: ViewLearning) -> bool:
+    return any(term.labeled for term in learning.terms)
+
+
+def _held_out(learning: ViewLearning, source: Source) -> tuple[Int[Tensor, "n"], Bool[Tensor, "n"]]:
+    """The labels that may be used, −1 for all other images; and which images are held out."""
+    label = _labels(learning, source) if _needs_labels(learning) else torch.full((len(source),), -1)
+    return label, hold_out_mask(label, learning.validation, learning.seed)
 
 
 def _labels(learning: ViewLearning, source: Source) -> Int[Tensor, "n"]:

@@ -4,7 +4,7 @@ This part of InfoMin (Tian et al., arXiv 2005.10243, section 4.2 and appendix B.
 paper states are marked as such; every other value is our interpretation, and a setting.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -18,6 +18,8 @@ from vantage.views.colors.learned import LearnedSpace
 from vantage.views.colors.spaces import RGB, ColorSpace, InSpace
 
 __all__ = ["PRINTED", "SWAPPED", "Alternately", "Jointly", "LearnedViews", "Rates", "Updates", "ViewLearning"]
+
+_FEWEST, _STEPS = 8, 8
 
 
 @dataclass(frozen=True)
@@ -162,6 +164,14 @@ class ViewLearning:
             )
         if any(not part or not set(part) <= {0, 1, 2} for part in self.channels):
             raise UserError(f"channels is {self.channels}: give both views some of the channels 0, 1 and 2")
+
+    def fit(self, images: int) -> "ViewLearning":
+        """This learning, or if it has fewer training images than a batch, with a batch that is halved until an epoch
+        has at least 8 steps, or 8 images, as `Run.fit` does. With enough images, the batch stays."""
+        size = self.batch_size
+        while images < self.batch_size and size > _FEWEST and _STEPS * size > images:
+            size = max(_FEWEST, size // 2)
+        return replace(self, batch_size=size)
 
     @property
     def view(self) -> Augmentation:

@@ -20,7 +20,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from vantage.composition.names import RENAMED_TENSORS
-from vantage.encoders.weights import describe_difference
+from vantage.encoders.weights import build_without_numbers, describe_difference
 from vantage.errors import UserError
 from vantage.storage.files import digest_of_file, flush, not_written
 
@@ -122,7 +122,7 @@ def check_fits(checkpoint: Path, build: Callable[[], nn.Module], prefix: str) ->
     with _open(checkpoint) as file:
         shapes = {name: file.get_slice(name).get_shape() for name in file.keys() if name.startswith(prefix)}
     try:
-        expected = _without_numbers(build).state_dict()
+        expected = build_without_numbers(build).state_dict()
         state = {_current_name(name.removeprefix(prefix)): torch.empty(s, device="meta") for name, s in shapes.items()}
         difference = describe_difference(expected, state)
     except UserError:
@@ -132,17 +132,6 @@ def check_fits(checkpoint: Path, build: Callable[[], nn.Module], prefix: str) ->
     if difference:
         _facts(checkpoint)  # if it was altered, this reports so instead
         raise _misfit_error(checkpoint, difference)
-
-
-def _without_numbers(build: Callable[[], nn.Module]) -> nn.Module:
-    """The module on the meta device, unless a user's part reads a number while it is built."""
-    try:
-        with torch.device("meta"):
-            return build()
-    except RuntimeError as problem:
-        if "meta tensors" not in str(problem):
-            raise
-        return build()
 
 
 def load_network(checkpoint: Path, network: nn.Module, prefix: str) -> None:

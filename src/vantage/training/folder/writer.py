@@ -86,7 +86,7 @@ def refuse_a_run(folder: Path) -> None:
 def must_stay(folder: Path, problem: BaseException) -> bool:
     """Whether the folder of a run keeps its files after this failure: it has a checkpoint; or the run had begun when
     the disk was full, and `resume` starts it again; or cleaning up is for the first process."""
-    begun = (folder / "provenance.json").exists()  # the last file that is written before the first step
+    begun = (folder / settings.FILE).exists()  # the last file that is written before the first step
     return processes.rank() > 0 or checkpoint.latest(folder) is not None or (begun and isinstance(problem, WriteError))
 
 

@@ -21,10 +21,12 @@ def begin_folder(
     origin: dict[str, Any] | None,
     progress: Progress,
 ) -> None:
-    """Write the settings and the provenance (with what a warm start took), and say how much disk the checkpoints will
-    take. Resuming only adds a record."""
+    """Write the provenance (with what a warm start took) and the settings, and say how much disk the checkpoints will
+    take. Resuming only adds a record.
+
+    The settings come last, since they make the folder a run: one that is resumed must know where it started from."""
     record, records = provenance(data["fingerprint"], data["images"]), read_provenance(folder) if resumed else []
+    write_json(folder / "provenance.json", [*records, record if origin is None else {**record, "init": origin}])
     if not resumed:
         settings.write(session.run, folder)
-    write_json(folder / "provenance.json", [*records, record if origin is None else {**record, "init": origin}])
     tell_disk(session.run, session.learner, folder, progress)

@@ -18,6 +18,7 @@ from vantage.data import Source
 from vantage.encoders import Encoder
 from vantage.encoders.activations import bytes_for_backward
 from vantage.encoders.normalization.grouped import share_of_groups
+from vantage.encoders.weights import build_without_numbers
 from vantage.errors import UnreadableImage, UserError, first_line, with_place
 from vantage.estimators import EstimatorChoice
 from vantage.machine.allocator import check_memory, check_views
@@ -153,12 +154,7 @@ def _check_shares(run: Run, groups: int) -> None:
 
 
 def _has_batch_norm(encoder: Encoder) -> bool:
-    try:
-        with torch.device("meta"):
-            network = encoder.build()
-    except Exception:  # a user's part may need real numbers
-        network = encoder.build()
-    return any(isinstance(layer, _BatchNorm) for layer in network.modules())
+    return any(isinstance(layer, _BatchNorm) for layer in build_without_numbers(encoder.build).modules())
 
 
 def _try(branch: Branch, images: int, batch: int, step: int) -> None:

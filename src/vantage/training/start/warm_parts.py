@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from vantage.branch import Branch, owners
 from vantage.data import Source
 from vantage.encoders import EncoderNetwork, RoleNetworks
-from vantage.encoders.weights import backbone_tensors, describe_difference
+from vantage.encoders.weights import backbone_tensors, build_without_numbers, describe_difference
 from vantage.errors import UserError
 from vantage.learner import Learner
 from vantage.memory import EachKey, Store
@@ -39,8 +39,7 @@ def take(
         outcome = {**_take_weights(learner.networks, start), "optimizer": ANEW}
         fitting_branches: list[list[int]] = [[] for _ in run.branches]
     else:
-        with torch.device("meta"):  # only its names are needed
-            other_networks = start.run.encoders.build()
+        other_networks = build_without_numbers(start.run.encoders.build)  # only its names are needed
         pairs = _pairs(other_networks, learner.networks, start.path)
         outcome = _take_networks(learner.networks, start, pairs)
         names = [name for name, fate in outcome.items() if fate == TAKEN]

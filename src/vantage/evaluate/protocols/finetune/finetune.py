@@ -103,7 +103,7 @@ class FineTune:
             rows = self._rows(train, label, seed)
             schedule = self.schedule(len(rows) / len(train), seed)
             copy = tune(schedule, encoder, SourceSubset(train, rows), label[rows], classes, work)
-            measures = accuracy(copy.predict(encoder, test, work), test_label, classes).measures()
+            measures = accuracy(copy.predict(encoder, test, work), test_label, images.trained_classes).measures()
             result = {"measures": measures, "losses": copy.losses, "images": len(rows), "how": dict(copy.how)}
             results.add(str(sample), result)
         if encoder.digest() != digest:

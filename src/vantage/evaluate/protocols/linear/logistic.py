@@ -73,7 +73,7 @@ class LinearCached:
         guess, choice = self.guesses(bank, queries.vector, images.classes, work)
         solver = _SOLVER | {"max_eval": _evaluations(self.iterations)}
         how = {"solver": solver, "held_out_to_choose": _HELD_OUT, "features_of_less_deviation_are_left_out": _FLAT}
-        measures = accuracy(guess, queries.label, images.classes).measures()
+        measures = accuracy(guess, queries.label, images.trained_classes).measures()
         return Outcome(measures, bank.count, queries.count, choice, how=how)
 
     def guesses(

@@ -99,7 +99,7 @@ class LinearGuesses:
     held_out: tuple[list[float], ...]
     """For each depth, the accuracy of each learning rate on held-out images, in percent; empty without a choice."""
     classes: int
-    """Number of classes of the two sets together."""
+    """Number of classes that training images show."""
     train_images: int
     """Number of labeled training images."""
     held_out_images: int
@@ -147,7 +147,7 @@ def train_and_guess(
         raise RuntimeError("the backbone changed while a linear classifier was trained on it: the result is void")
     state.forget()
     chosen, how = tuple(plan.learning_rates[index] for index in best), plan.constants | {"crops": images.crop_method}
-    return LinearGuesses(guess, test_label, chosen, accuracies, classes, len(label), int(mask.sum()), how)
+    return LinearGuesses(guess, test_label, chosen, accuracies, sets.trained_classes, len(label), int(mask.sum()), how)
 
 
 def _check_finite(plan: LinearPlan, classifiers: Classifiers, best: list[int]) -> None:

@@ -57,7 +57,8 @@ class KNN:
         bank, query = (labeled_features(encoder, source, work) for source in (images.train, images.test))
         own_queries, classes = query.vector[own_slice(query.count)], images.classes
         guess = gather_rows(self.predict(bank.vector, bank.label, own_queries, classes), query.count)
-        return Outcome(accuracy(guess, query.label, classes).measures(), bank.count, query.count, {})
+        measures = accuracy(guess, query.label, images.trained_classes).measures()
+        return Outcome(measures, bank.count, query.count, {})
 
     def predict(
         self, bank: Float[Tensor, "n d"], label: Int[Tensor, "n"], query: Float[Tensor, "q d"], classes: int
