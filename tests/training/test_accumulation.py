@@ -77,6 +77,21 @@ def test_a_batch_in_parts_has_the_gradient_of_the_whole(every: int, accumulate: 
     assert all(weight.grad is None for weight in one.learner.parameters())
 
 
+@pytest.mark.parametrize("accumulate", [2, 4])
+def test_parts_see_the_views_of_the_whole_batch(accumulate: int, images_path: str):
+    """So that runs that differ only in their parts are paired, like those on other numbers of processes."""
+    run = in_groups(small_run("moco_v2", images_path), 4)
+    seen = list[list[Tensor]]()
+    for some in (run, replace(run, accumulate=accumulate)):
+        one = session(some)
+        recorder = Recorder(one.feed)
+        one.feed = recorder  # pyright: ignore[reportAttributeAccessIssue]
+        one.step(next(iter(recorder.feed.batches(0, 0))), 3)
+        seen.append([torch.cat(views) for views in zip(*(views for _, views in recorder.batches), strict=True)])
+    for whole, joint in zip(*seen, strict=True):
+        assert_close(joint, whole, rtol=0, atol=1e-6)
+
+
 def test_parts_of_the_first_batch_share_one_normalizer(images_path: str):
     """`NCE` sees both before it has a loss, and BatchNorm counts the batch once."""
     run = in_groups(small_run("instance_discrimination_nce", images_path), 2)

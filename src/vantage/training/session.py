@@ -96,7 +96,7 @@ class Session:
         self._seed(step)
         for number, part in enumerate(parts, 1):
             with nullcontext() if number == len(parts) else self._no_sync():
-                result = self._forward(part, step)
+                result = self._forward(part, step, number)
                 self.fabric.backward(loss_of_part(result, len(parts)))
             statistics.end_part()
             results.append(result._replace(loss=result.loss.detach(), fresh=Fresh(*result.fresh)))
@@ -108,22 +108,24 @@ class Session:
         return self._monitor(results)
 
     def _seed(self, step: int) -> None:
-        """Begin the random numbers of a step."""
-        self.generator.manual_seed(draws.mix(self.run.seed, step, 0, _VIEWS))  # all draw for the joint batch
+        """Begin the random numbers of a step's networks."""
         torch.manual_seed(draws.mix(self.run.seed, step, processes.rank(), _NETWORKS))
 
-    def _forward(self, part: Batch, step: int) -> Step:
-        """The forward pass of the next part of a batch."""
-        rank, size = processes.rank(), len(part.image)
-        self.generator.share = (rank * size, (rank + 1) * size, processes.count() * size)
+    def _forward(self, part: Batch, step: int, number: int) -> Step:
+        """The forward pass of a part of a batch, numbered from 1. Its views are a share of those of the joint batch,
+        which are all drawn for each part on each process."""
+        size, world = len(part.image), processes.count()
+        first = ((number - 1) * world + processes.rank()) * size
+        self.generator.manual_seed(draws.mix(self.run.seed, step, 0, _VIEWS))
+        self.generator.share = (first, first + size, self.run.accumulate * world * size)
         return self.model(self.views_of(part, step), part.image, step)
 
     @torch.no_grad()
     def _show(self, parts: list[Batch], step: int, statistics: RunningStatistics) -> None:
         """A pass over all parts that leaves a trace only in estimators that need it (`TableEstimator.waits`)."""
         self._seed(step)
-        for part in parts:
-            self._forward(part, step)
+        for number, part in enumerate(parts, 1):
+            self._forward(part, step, number)
             statistics.forget()
 
     def _monitor(self, results: list[Step]) -> Tensor:

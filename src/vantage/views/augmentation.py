@@ -35,11 +35,12 @@ class ViewMaker(Protocol):
     def finish(
         self, crops: tuple[UInt8[Tensor, "b 3 _ _"], ...], generator: torch.Generator
     ) -> list[Float[Tensor, "b ..."]]:
-        """The rest of the work, for a batch of what `crop` returned, on its device."""
+        """The rest of the work, for a batch of what `crop` returned, on its device. With several processes the batch is
+        a share of the joint one: draw random numbers with `draw_share`, or all shares get the same ones."""
         ...
 
     def batch(self, images: UInt8[Tensor, "b 3 h w"], generator: torch.Generator) -> list[Float[Tensor, "b ..."]]:
-        """All of the work at once, for a batch of whole images on their device."""
+        """All of the work at once, for a batch of whole images on their device; random numbers as in `finish`."""
         ...
 
     def evaluation(self, view: int | None = None) -> EvaluationView:
