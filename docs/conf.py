@@ -4,6 +4,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from sphinx.domains.python import ObjectEntry, PythonDomain
+from sphinx.environment import BuildEnvironment
+
 import vantage
 
 project = "Vantage"
@@ -100,8 +103,35 @@ def _plain(text: str) -> str:
     return re.sub(r"([*|`\\]|_(?!\w))", r"\\\1", text)
 
 
+class NamesByLastWord(PythonDomain):
+    """Sphinx looks through all names for each short one in a signature; those that end alike are enough."""
+
+    _by_last_word: dict[str, list[str]]
+    _count = 0
+
+    def find_obj(
+        self, env: BuildEnvironment, modname: str, classname: str, name: str, type: str | None, searchmode: int = 0
+    ) -> list[tuple[str, ObjectEntry]]:
+        """What Sphinx finds."""
+        names = self.objects
+        last_word = name.removesuffix("()").rpartition(".")[2]
+        self.data["objects"] = {full: names[full] for full in self._ending_in(last_word)}
+        try:
+            return super().find_obj(env, modname, classname, name, type, searchmode)
+        finally:
+            self.data["objects"] = names
+
+    def _ending_in(self, last_word: str) -> list[str]:
+        if self._count != len(self.objects):  # pages are still being read
+            self._by_last_word, self._count = {}, len(self.objects)
+            for full in self.objects:
+                self._by_last_word.setdefault(full.rpartition(".")[2], []).append(full)
+        return self._by_last_word.get(last_word, [])
+
+
 def setup(app: Any) -> None:
     """Docstrings are Markdown, as they are read in an editor."""
+    app.add_domain(NamesByLastWord, override=True)
 
     def convert(app: Any, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
         lines[:] = restructured(lines)

@@ -7,16 +7,17 @@ import inspect
 import sys
 import types
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cache, cached_property
 
 from sphinx.pycode import ModuleAnalyzer
 
 
-def defined_names(name: str) -> list[str]:
+@cache  # each module is parsed once, however often it is asked for
+def defined_names(name: str) -> tuple[str, ...]:
     """Public names that a module defines itself, in the order of its source: of its `__all__`, if it has one."""
     offered = getattr(importlib.import_module(name), "__all__", None)
-    own = [own for own in _assigned(name) if not own.startswith("_")]
-    return own if offered is None else [public for public in own if public in offered]
+    own = tuple(own for own in _assigned(name) if not own.startswith("_"))
+    return own if offered is None else tuple(public for public in own if public in offered)
 
 
 def own_names(name: str) -> list[str]:

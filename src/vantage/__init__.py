@@ -120,8 +120,9 @@ def _public(room: str) -> dict[str, Any]:
     return {name: getattr(module, name) for name in module.__all__}
 
 
-def _names() -> list[str]:
-    return sorted({name for room in ROOMS for name in _public(room)})
+@cache
+def _names() -> tuple[str, ...]:
+    return tuple(sorted({name for room in ROOMS for name in _public(room)}))
 
 
 def __dir__() -> list[str]:

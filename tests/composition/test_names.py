@@ -51,6 +51,12 @@ def test_every_public_part_is_found_by_its_name() -> None:
         assert kind is not None and name_of(kind) == name
 
 
+def test_a_part_is_looked_for_without_a_search_for_similar_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would take ten times as long for every part that `vantage` itself does not export."""
+    monkeypatch.setattr(vantage, "_hint", lambda name: pytest.fail(f"a name like {name} was looked for"))
+    assert part_named("KNN") is not None and part_named("Nothing") is None
+
+
 @pytest.mark.parametrize("name", RECORDED)
 def test_what_was_written_under_a_name_is_read(name: str) -> None:
     kind = part_named(public_name(name))

@@ -69,7 +69,7 @@ PROTOCOLS: list[EvaluationProtocol] = [
     LinearMoCo((1.0, 3.0), epochs=4, batch_size=100),
     LinearPyContrast((1.0, 3.0), epochs=4, batch_size=100),
     LinearCached((1e-3, 1e-2)),
-    SVM(costs=(0.1, 1.0)),
+    SVM(costs=(0.1, 1.0), folds=2),  # few enough fits for one process
     LowShot((1, 4, 16), samples=1, negatives=9, costs=(0.1, 1.0)),
     LowShotChosen((1, 4, 16), samples=1, negatives=9, costs=(0.1, 1.0)),
     FineTune(fraction=0.1, epochs=10, batch_size=25, head_learning_rate=0.1),

@@ -17,13 +17,14 @@ from torch import Tensor
 
 from vantage.cli import main, pretrain
 from vantage.composition.fitting import everywhere, parts_of
-from vantage.data import Source, open_source
-from vantage.encoders import Encoder, LinearHead, ResNet, TinyAlexNet
+from vantage.data import Source, SourceSubset, open_source
+from vantage.encoders import Encoder, LinearHead, ResNet, Role, TinyAlexNet
+from vantage.positives import NearMates
 from vantage.progress import QuietProgress
 from vantage.studies.lab import ENTRIES
 from vantage.training import loop
 from vantage.training.run import Data, Hardware, Run
-from vantage.views import RGB, Flow
+from vantage.views import RGB, Flow, Patches
 from vantage.views.colors.learned import LAST, write_learned
 
 LINES = dict.fromkeys(line for entry in ENTRIES for line in entry.commands if line.startswith("vantage pretrain "))
@@ -95,28 +96,34 @@ def narrow(part: Any) -> Any:
     return replace(part, width_multiplier=1 / 8) if isinstance(part, ResNet | TinyAlexNet) else part
 
 
-def one_step_training(few: Source) -> Callable[..., int]:
+def one_step_training(few: Source, large: Source) -> Callable[..., int]:
     """Stands in for training: networks at the paper's size without memory, and one step on a few images."""
 
-    def train(run: Run, out: Path, init: object, console: object) -> int:
+    @cache  # many runs train the same networks
+    def build(encoders: Role) -> None:
         with torch.device("meta"):
-            run.encoders.build()
-        small = run.fit(FEW, FEW).rescale(FEW, 1)
+            encoders.build()
+
+    def train(run: Run, out: Path, init: object, console: object) -> int:
+        build(run.encoders)
+        count = FEW if any(isinstance(part, NearMates) for part in parts_of(run)) else FEW // 2
+        small = run.fit(count, count).rescale(count, 1)
         small = replace(small, encoders=everywhere(small.encoders, narrow), data=Data(), hardware=Hardware("cpu"))
-        assert loop.train(small, out, QuietProgress(), source=few).finished
+        source = SourceSubset(large if isinstance(run.views, Patches) else few, range(0, FEW, FEW // count))
+        assert loop.train(small, out, QuietProgress(), source=source).finished
         return 0
 
     return train
 
 
-def images(folder: Path, seed: int = 0) -> None:
-    """A few images, as large as two patches of 64 pixels need that are 384 pixels apart."""
+def images(folder: Path, seed: int = 0, side: int = 256) -> None:
+    """A few images, larger than any view of them."""
     chance = np.random.default_rng(seed)
     for name in ("a", "b"):
         (folder / name).mkdir(parents=True)
         for number in range(FEW // 2):
             pixels = chance.integers(0, 255, (8, 8, 3), dtype=np.uint8)
-            Image.fromarray(pixels).resize((448, 448)).save(folder / name / f"{number}.png")
+            Image.fromarray(pixels).resize((side, side)).save(folder / name / f"{number}.png")
 
 
 def write_unlearned_views(folder: Path) -> None:
@@ -167,11 +174,12 @@ def test_every_pretraining_at_the_papers_scale_takes_a_step(tmp_path: Path, monk
     for line in LINES:
         if "--learned" in line:
             write_unlearned_views(Path(line.partition("--learned ")[2].split()[0]))
-    few = open_source(tmp_path / "IMAGENET" / "train")
+    images(tmp_path / "large", side=448)  # two patches of 64 pixels that are 384 pixels apart need them
+    few, large = open_source(tmp_path / "IMAGENET" / "train"), open_source(tmp_path / "large")
     monkeypatch.setattr(type(few), "image", cache(type(few).image))  # every run looks at each four times
     monkeypatch.setattr(pretrain, "look_at", lambda *_, **__: (Repeated(few), ""))
     monkeypatch.setattr(pretrain, "show_expected_time", lambda *_: None)
-    monkeypatch.setattr(pretrain, "_train", one_step_training(few))
+    monkeypatch.setattr(pretrain, "_train", one_step_training(few, large))
     for line in {training_of(line): line for line in LINES}.values():
         assert main(line.split()[1:]) == 0, line
 
