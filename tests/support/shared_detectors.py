@@ -36,7 +36,7 @@ from vantage.processes.sharing import own_slice, sum_gradients
 
 NARROW = ResNet(18, width_multiplier=0.125)
 """A backbone for detectors: what is compared does not depend on its width, and the full one takes ten times as long."""
-SIZES = Sizes((32, 40), 32, 48, (8, 16, 24, 32, 48), regions=16, proposals=20)
+SIZES = Sizes((32, 40), 32, 48, (8, 16, 24, 32, 48), regions=8, proposals=10)
 BATCH = 3  # two processes have unequal shares of it
 PROTOCOLS = (
     Detection(sizes=SIZES, network_on=Pyramid(frozen_stages=1)),

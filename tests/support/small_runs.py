@@ -23,7 +23,8 @@ IMAGES, SIZE = 48, 16
 
 PRELOADED = [
     *("vantage.training.loop", "vantage.recipes", "vantage.evaluate"),
-    *("lightning_fabric.strategies.ddp", "tensorboard.compat.proto.event_pb2", "pytest", "hypothesis"),
+    *("lightning_fabric.strategies.ddp", "tensorboard.compat.proto.event_pb2"),
+    *("tensorboard.summary.writer.record_writer", "pytest", "hypothesis"),
     *("sklearn.svm", "sklearn.linear_model", "sklearn.metrics", "torchvision.transforms.v2"),
 ]
 """Modules that the fork server imports; all other processes are forked from it."""

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import MISSING, Field, fields, is_dataclass
+from functools import cache
 from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
 from vantage.composition.conformance import conforms
@@ -27,6 +28,7 @@ __all__ = ["allowed_names", "allowed_object", "allowed_part", "allowing", "decod
 _PART = "part"
 _NOT_FINITE = ("inf", "-inf", "nan")
 _ALLOWED: ContextVar[tuple[str, ...]] = ContextVar("allowed", default=())
+_hints = cache(get_type_hints)  # a run has many parts of a kind, and a report many runs
 
 
 @contextmanager
@@ -128,7 +130,7 @@ def _tuple(data: Any, annotation: Any, path: str) -> tuple[Any, ...]:
 
 def _part(data: Mapping[str, Any], annotation: Any, path: str) -> Any:
     kind = _find(data[_PART], path)
-    hints = get_type_hints(kind)
+    hints = _hints(kind)
     by_name = {f.name: f for f in fields(kind) if f.init}
     data = _with_present_names(kind.__name__, data)
     for name in data:
