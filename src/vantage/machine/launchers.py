@@ -8,7 +8,6 @@ import re
 from dataclasses import dataclass
 
 from vantage.errors import UserError
-from vantage.machine.lightning import import_fabric
 
 __all__ = [
     "check_machines",
@@ -98,7 +97,6 @@ def _by_srun() -> _Launch | None:
     names = ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_NODEID")
     if not all(os.environ.get(name, "").isdecimal() for name in names):
         return None
-    import_fabric()
     from lightning_fabric.plugins.environments.slurm import SLURMEnvironment
 
     rank, count, local_rank, job, step, node = (int(os.environ[name]) for name in names)

@@ -16,7 +16,6 @@ from vantage.errors import UserError
 from vantage.machine.allocator import keep_freed_memory
 from vantage.machine.devices import check_hardware, has_bf16, uses_cuda
 from vantage.machine.launchers import check_machines, launched_shape
-from vantage.machine.lightning import import_fabric
 from vantage.progress import Progress
 from vantage.training.folder.same_run import check_same_command
 from vantage.training.run import Hardware, Run
@@ -50,8 +49,7 @@ def open_fabric(hardware: Hardware) -> "Fabric":
     """Fabric, launched, with its processes connected. Raises `UserError` if this machine has too few devices or lacks
     a compiler that is asked for, if the processes of the other machines were not started, or if srun or mpirun started
     different commands."""
-    import_fabric()  # slow; only training and shared work need it
-    from lightning_fabric import Fabric
+    from lightning_fabric import Fabric  # slow to import; only training and shared work need it
     from lightning_fabric.strategies.ddp import DDPStrategy
 
     check_hardware(hardware.accelerator, hardware.devices, hardware.precision, hardware.compile)
