@@ -23,8 +23,11 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
 
 @pytest.fixture(scope="module")
 def whole(study: Study, tmp_path_factory: pytest.TempPathFactory) -> SweepResult:
-    """The result without a kill."""
+    """The result without a kill, trained by a process of the same kind: another number of threads sums otherwise."""
     folder = tmp_path_factory.mktemp("whole") / "sweep"
+    process = new_process(sweep_until_killed, study, folder, "")
+    process.join()
+    assert process.exitcode == 0
     result = result_of(study, folder)
     assert list((folder / "runs").iterdir()) == []
     return result
