@@ -14,6 +14,8 @@ import pytest
 import torch
 from tiny import cpu_work, images, saved_run, tiny_run
 
+from vantage.data import Source
+from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.frozen import embedding as embedding_file
 from vantage.frozen.embedding import write_embeddings
@@ -195,22 +197,20 @@ def test_a_full_disk_keeps_finished_rows(
     assert np.array_equal(np.load(tmp_path / "rows.npy"), embed(encoder, source, work).vector.numpy())
 
 
-def _left_by_a_kill(patch: pytest.MonkeyPatch, ending: str) -> None:
-    """Let the next file be written as by a process that is killed before it removes what is left of the draft."""
-    if ending == ".npy":
+def _write_until_killed(encoder: FrozenEncoder, source: Source, file: Path, work: Work) -> None:
+    """Write as a process does that is killed before it removes what is left of the draft."""
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(embedding_file, "finish", lambda draft, file: draft.replace(file))
-    else:
         patch.setattr(embedding_file, "remove_draft", lambda _: None)
+        write_embeddings(encoder, source, file, work)
 
 
 @pytest.mark.parametrize("ending", [".npy", ".parquet"])
 def test_a_process_killed_when_the_file_was_there_is_tidied_up_by_the_same_call(
-    ending: str, encoder: FrozenEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ending: str, encoder: FrozenEncoder, tmp_path: Path
 ) -> None:
     source, work, file = images(COUNT, seed=0), cpu_work(tmp_path), tmp_path / f"rows{ending}"
-    with monkeypatch.context() as patch:
-        _left_by_a_kill(patch, ending)
-        write_embeddings(encoder, source, file, work)
+    _write_until_killed(encoder, source, file, work)
     whole, names = file.read_bytes(), {path.name for path in tmp_path.glob("rows*") if ".draft" not in path.name}
     assert (tmp_path / f"rows{ending}.draft.json").exists()
     with pytest.raises(UserError, match="exists already"):
@@ -222,13 +222,9 @@ def test_a_process_killed_when_the_file_was_there_is_tidied_up_by_the_same_call(
 
 
 @pytest.mark.parametrize("ending", [".npy", ".parquet"])
-def test_a_file_of_the_user_beside_a_full_draft_stays(
-    ending: str, encoder: FrozenEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_of_the_user_beside_a_full_draft_stays(ending: str, encoder: FrozenEncoder, tmp_path: Path) -> None:
     source, work, file = images(COUNT, seed=0), cpu_work(tmp_path), tmp_path / f"rows{ending}"
-    with monkeypatch.context() as patch:
-        _left_by_a_kill(patch, ending)
-        write_embeddings(encoder, source, file, work)
+    _write_until_killed(encoder, source, file, work)
     file.write_text("mine")
     with pytest.raises(UserError, match="exists already"):
         write_embeddings(encoder, source, file, work)

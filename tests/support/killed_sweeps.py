@@ -16,30 +16,24 @@ from vantage.studies.sweep import Study
 __all__ = ["MOMENTS", "sweep_until_killed"]
 
 
-def _dying(function: Callable[..., Any], calls: int, after: bool) -> Callable[..., Any]:
-    """The function; its call with this number ends the process, before or after it has done its work."""
-    made = [0]
+def _dying(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, which ends the process when it has done its work."""
 
-    def call_or_die(*arguments: Any, **named: Any) -> Any:
-        made[0] += 1
-        if made[0] == calls and not after:
-            kill_moments.die()
-        result = function(*arguments, **named)
-        if made[0] == calls:
-            kill_moments.die()
-        return result
+    def call_and_die(*arguments: Any, **named: Any) -> None:
+        function(*arguments, **named)
+        kill_moments.die()
 
-    return call_or_die
+    return call_and_die
 
 
 def before_its_row(patch: pytest.MonkeyPatch) -> None:
     """Die when everything is measured."""
-    patch.setattr(ResultsFile, "add", _dying(ResultsFile.add, 1, after=False))
+    patch.setattr(ResultsFile, "add", lambda *_: kill_moments.die())
 
 
 def after_its_row(patch: pytest.MonkeyPatch) -> None:
     """Die when the row is written."""
-    patch.setattr(ResultsFile, "add", _dying(ResultsFile.add, 1, after=True))
+    patch.setattr(ResultsFile, "add", _dying(ResultsFile.add))
 
 
 def in_mid_removal(patch: pytest.MonkeyPatch) -> None:
@@ -47,7 +41,7 @@ def in_mid_removal(patch: pytest.MonkeyPatch) -> None:
 
     def add(self: ResultsFile[Any], key: str, result: Any, add: Callable[..., None] = ResultsFile.add) -> None:
         add(self, key, result)
-        patch.setattr(os, "unlink", _dying(os.unlink, 1, after=True))
+        patch.setattr(os, "unlink", _dying(os.unlink))
 
     patch.setattr(ResultsFile, "add", add)
 

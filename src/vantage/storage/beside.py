@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from vantage.composition.fitting import everywhere, parts_of
+from vantage.composition.fitting import change_all, parts_of
 
 __all__ = ["HasFile", "beside", "copy_files"]
 
@@ -30,5 +30,4 @@ def copy_files(value: Any, folder: Path) -> None:
 
 def beside(value: Any, folder: Path) -> Any:
     """The same composition, with its parts reading the copies in a folder."""
-    # Before Python 3.12, `isinstance` takes 45 times as long, since it remembers no answer.
-    return everywhere(value, lambda part: part.beside(folder) if issubclass(type(part), HasFile) else part)
+    return change_all(value, HasFile, lambda part: part.beside(folder))

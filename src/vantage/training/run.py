@@ -5,7 +5,7 @@ from typing import Literal
 
 from vantage.branch import Branch, views_needed
 from vantage.composition.field_types import check_types
-from vantage.composition.fitting import fit_all, parts_of, stretch_all
+from vantage.composition.fitting import fit_all, parts_of, smaller_batch, stretch_all
 from vantage.data.order import WINDOW
 from vantage.encoders import Role
 from vantage.errors import UserError
@@ -230,9 +230,7 @@ class Run:
         return replace(run, branches=branches, encoders=encoders)
 
     def _smaller_batch(self, images: int) -> int:
-        size, least = self.batch_size, -(-8 // self.parts) * self.parts
-        while size > least and size * 8 > images:
-            size = max(least, size // 2 // self.parts * self.parts)
+        size = smaller_batch(self.batch_size, images, self.parts)
         if size > images:
             raise UserError(f"found {images} images, but the smallest batch is {size}: give at least that many")
         return size

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from vantage.composition.fitting import smaller_batch
 from vantage.errors import UserError
 from vantage.studies.view_learning.scaling import Standardization, Unchanged
 from vantage.studies.view_learning.terms import Term
@@ -18,8 +19,6 @@ from vantage.views.colors.learned import LearnedSpace
 from vantage.views.colors.spaces import RGB, ColorSpace, InSpace
 
 __all__ = ["PRINTED", "SWAPPED", "Alternately", "Jointly", "LearnedViews", "Rates", "Updates", "ViewLearning"]
-
-_FEWEST, _STEPS = 8, 8
 
 
 @dataclass(frozen=True)
@@ -168,10 +167,7 @@ class ViewLearning:
     def fit(self, images: int) -> "ViewLearning":
         """This learning, or if it has fewer training images than a batch, with a batch that is halved until an epoch
         has at least 8 steps, or 8 images, as `Run.fit` does. With enough images, the batch stays."""
-        size = self.batch_size
-        while images < self.batch_size and size > _FEWEST and _STEPS * size > images:
-            size = max(_FEWEST, size // 2)
-        return replace(self, batch_size=size)
+        return self if images >= self.batch_size else replace(self, batch_size=smaller_batch(self.batch_size, images))
 
     @property
     def view(self) -> Augmentation:
