@@ -6,10 +6,12 @@ import torch again.
 """
 
 import atexit
+import ctypes
 import hashlib
 import importlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -26,6 +28,7 @@ import pytest
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 _SECONDS = 120.0
+_PR_SET_CHILD_SUBREAPER = 36
 IMPORTED = ("vantage.cli.program", "vantage.training.loop", "vantage.recipes", "vantage.evaluate", "tiny")
 """Modules imported in advance, so that no command has to import them."""
 _WAYS = (("unshare", "--mount"), ("unshare", "--map-root-user", "--mount"))
@@ -146,6 +149,7 @@ def _run(root: str, words: list[str], room: Room, out: str, cache: str, temporar
     _make_room(root, room)
     child = os.fork()
     if not child:
+        os.setpgid(0, 0)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         for number, stream in enumerate(streams, 1):
             os.dup2(stream, number)
@@ -161,11 +165,7 @@ def _run(root: str, words: list[str], room: Room, out: str, cache: str, temporar
         status = main()
         os.write(modules_stream, json.dumps([*sys.modules]).encode())
         _leave(status)
-    end = time.monotonic() + _SECONDS
-    while not (child_status := os.waitpid(child, os.WNOHANG))[0]:
-        if time.monotonic() > end:
-            os.kill(child, 9)
-        time.sleep(0.002)
+    status = _wait(child)
     out_text, err, modules = (
         os.pread(stream, os.fstat(stream).st_size, 0).decode() for stream in (*streams, modules_stream)
     )
@@ -175,11 +175,30 @@ def _run(root: str, words: list[str], room: Room, out: str, cache: str, temporar
     free = os.statvfs(root)
     _make_room(root, ENOUGH)
     return {
-        "status": os.waitstatus_to_exitcode(child_status[1]),
+        "status": status,
         "out": out_text,
         "err": err,
         "room": [free.f_bfree, free.f_ffree],
     }
+
+
+def _wait(child: int) -> int:
+    """The exit status of a process, once it and all that it started have ended: each of them may have a message."""
+    with suppress(PermissionError):  # it did so itself, and runs another program by now
+        os.setpgid(child, child)
+    end, status = time.monotonic() + _SECONDS, 0
+    while True:
+        try:
+            process, code = os.waitpid(-child, os.WNOHANG)
+        except ChildProcessError:
+            return os.waitstatus_to_exitcode(status)
+        if process == child:
+            status = code
+        elif not process:
+            time.sleep(0.002)
+        if time.monotonic() > end:
+            with suppress(ProcessLookupError):
+                os.killpg(child, signal.SIGKILL)
 
 
 def _keep_temporary_files_in(folder: Path) -> None:
@@ -216,6 +235,7 @@ def _files(root: str) -> dict[str, str]:
 
 def _serve(root: str) -> None:
     """Answer questions, one per line, until the input ends."""
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # so that `_wait` can wait for what a command started
     os.chdir("/")
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={ENOUGH.pages * PAGE}", "tmpfs", root], check=True)
     os.chdir(root)
