@@ -65,9 +65,11 @@ ROOMS = (
     "training",
     "planning",
     "frozen",
-    "frozen.scikit_learn",
 )
 """The modules whose public names are names of `vantage`: the recipes, then the others from the lowest layer up."""
+
+LATE = {"VantageEncoder": "frozen.scikit_learn"}
+"""Further names, each with its module, which is imported only if the name is used: scikit-learn takes a second."""
 
 _OF_VERBS = {
     "analyse": "studies.analyse",
@@ -95,7 +97,7 @@ def __getattr__(name: str) -> Any:
         return _names()
     if name.startswith("_"):  # Python and its tools ask for many, which need no hint
         raise AttributeError(f"module 'vantage' has no attribute {name!r}")
-    for room in ROOMS:
+    for room in [LATE[name]] if name in LATE else ROOMS:
         if name in (public := _public(room)):
             globals()[name] = public[name]
             return public[name]
@@ -122,7 +124,7 @@ def _public(room: str) -> dict[str, Any]:
 
 @cache
 def _names() -> tuple[str, ...]:
-    return tuple(sorted({name for room in ROOMS for name in _public(room)}))
+    return tuple(sorted({*LATE, *(name for room in ROOMS for name in _public(room))}))
 
 
 def __dir__() -> list[str]:

@@ -70,6 +70,10 @@ def test_libraries_that_load_slowly_wait_until_they_are_used(tmp_path: Path) -> 
         numpy.save("images.npy", numpy.zeros((9, 8, 8, 3), numpy.uint8))
         StreamedImages(vantage.open_source("images.npy"), None, BatchOrder(4, 0), num_workers=1)
         assert "torchvision.transforms.v2.functional" in sys.modules  # or each worker would import it
+
+        from vantage.composition.codec import decode, encode
+        run = vantage.everything()
+        assert decode(encode(run), vantage.Run) == run and "sklearn" not in sys.modules
     """
     subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True, capture_output=True)
 

@@ -20,7 +20,7 @@ from vantage.errors import UserError
 
 FILE = Path(__file__).resolve().parent.parent / "fixtures" / "parts.json"
 RECORDED: dict[str, list[str]] = json.loads(FILE.read_text()) if FILE.exists() else {}
-ROOMS = (*(f"vantage.{room}" for room in vantage.ROOMS), *STUDIES)
+ROOMS = (*(f"vantage.{room}" for room in (*vantage.ROOMS, *vantage.LATE.values())), *STUDIES)
 
 
 def public_parts() -> dict[str, list[str]]:
@@ -43,6 +43,13 @@ def test_a_star_stands_for_the_public_names() -> None:
     exec("from vantage import *", names)
     public = {name for name in dir(vantage) if name[0] != "_" and not isinstance(getattr(vantage, name), ModuleType)}
     assert public == names.keys() - {"__builtins__"} == set(vantage.__all__) >= {"Queue", "moco_v2", "train"}
+
+
+@pytest.mark.parametrize("room", vantage.LATE.values())
+def test_names_of_modules_that_load_slowly_are_those_of_the_module(room: str) -> None:
+    assert set(importlib.import_module(f"vantage.{room}").__all__) == {
+        name for name, module in vantage.LATE.items() if module == room
+    }
 
 
 def test_every_public_part_is_found_by_its_name() -> None:
