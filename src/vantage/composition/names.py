@@ -7,6 +7,7 @@ still be read.
 
 import importlib
 import re
+from functools import cache
 from typing import Any
 
 from vantage.errors import UserError
@@ -94,6 +95,7 @@ def is_part(kind: Any) -> bool:
     return isinstance(kind, type) and parameters is not None and parameters.frozen
 
 
+@cache
 def part_named(name: str) -> type | None:
     """The part of Vantage with this public name, if there is one."""
     for room in ("vantage", *STUDIES):

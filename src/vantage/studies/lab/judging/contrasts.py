@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 from statistics import fmean, stdev
 
 from vantage.errors import UserError
@@ -158,7 +157,7 @@ def _flips(contrast: SeedContrast) -> float | None:
 
 def _share(values: Sequence[float], far: Callable[[float], float]) -> float:
     """Share of all sign patterns whose sum is at least as extreme as the observed one."""
-    actual = far(sum(values))
-    patterns = product((1, -1), repeat=len(values))
-    sums = [far(sum(sign * value for sign, value in zip(signs, values, strict=True))) for signs in patterns]
-    return sum(total >= actual - 1e-12 * max(1.0, abs(actual)) for total in sums) / len(sums)
+    actual, sums = far(sum(values)), [0.0]
+    for value in values:  # each doubles the sums, so that no pattern is added up from its start
+        sums = [total + signed for total in sums for signed in (value, -value)]
+    return sum(far(total) >= actual - 1e-12 * max(1.0, abs(actual)) for total in sums) / len(sums)
