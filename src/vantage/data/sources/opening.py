@@ -11,6 +11,7 @@ from vantage.data.decode import MAX_PIXELS, is_image_name
 from vantage.data.sources.arrays import Arrays
 from vantage.data.sources.crops import BoxCrops
 from vantage.data.sources.folder import Folder
+from vantage.data.sources.hidden import is_hidden
 from vantage.data.sources.multi_label import MultiLabelImages, voc_splits
 from vantage.data.sources.parquet import Parquet
 from vantage.data.sources.photographs import Photographs
@@ -44,7 +45,7 @@ def open_source(
 ) -> Source:
     """The images at a path, in whichever format.
 
-    * a folder: every image in it and below; if they lie in several folders, these are the classes
+    * a folder: every image in it and below that is not hidden; if they lie in several folders, these are the classes
     * a folder of `.parquet` shards, or one `.parquet` file, in the Hugging Face layout
     * a list file (`.txt`, `.lst`, `.tsv`): on each line a path and optionally a label
     * a table file (`.csv`): on each line a path and the classes it shows, as `1.jpg,dog,chair?`, or flags (`flags.py`)
@@ -181,7 +182,7 @@ def _tar_shards(path: Path, names: list[str]) -> list[str]:
     tables = {name.removesuffix(".parquet") for name in names if name.endswith(".parquet")}
     if not tars or tables - {name.removesuffix(".tar") for name in tars} or any(map(is_image_name, names)):
         return []
-    return [] if any((path / name).is_dir() for name in names if not name.startswith(".")) else tars
+    return [] if any((path / name).is_dir() for name in names) else tars
 
 
 def _shards_starting_with(part: str, shards: list[str], path: Path) -> list[str]:
@@ -196,7 +197,7 @@ def _shards_starting_with(part: str, shards: list[str], path: Path) -> list[str]
 
 def _open_folder(path: Path, part: str, cache: Path, max_pixels: int, progress: _Progress | None) -> Source:
     try:
-        names = sorted(entry.name for entry in os.scandir(path))
+        names = sorted(entry.name for entry in os.scandir(path) if not is_hidden(entry.name))
     except OSError as error:
         raise DataError(f"cannot list the folder {path}: {error.strerror}. Check its permissions") from error
     if tars := _tar_shards(path, names):
