@@ -59,6 +59,7 @@ def test_places_that_cannot_be_opened(tmp_path: Path) -> None:
     (tmp_path / "one" / "1.png").write_bytes(as_png(IMAGES[0]))
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "a.doc").write_bytes(b"")
+    (tmp_path / "photos.ZIP").write_bytes(b"PK")
     (tmp_path / "void.txt").write_text("")
     (tmp_path / "noise.npz").write_bytes(bytes(range(200)))
     cases = {
@@ -68,6 +69,7 @@ def test_places_that_cannot_be_opened(tmp_path: Path) -> None:
         "one": "holds 1 image, but at least 2",
         "one/1.png": "single image",
         "other/a.doc": "in none of the formats that can be read",
+        "photos.ZIP": "photos.ZIP is an archive .*: unpack it, and name the folder$",
         "one#train": "one#train does not exist: leave out #train",
         "noise.npz": "noise.npz as a NumPy file: it is not a NumPy file of plain numbers, or it is damaged$",
         "void.txt": "names no images",

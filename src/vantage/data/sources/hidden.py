@@ -3,6 +3,8 @@ of a notebook or an archive program. Their images are left out and counted."""
 
 from collections.abc import Mapping
 
+from vantage.errors import one_line
+
 __all__ = ["hidden_part", "hidden_words", "is_hidden"]
 
 _LEFT_BEHIND = frozenset(
@@ -31,6 +33,6 @@ def hidden_part(path: str) -> str:
 def hidden_words(hidden: Mapping[str, int]) -> str:
     """Hidden images, counted by what hides them, such as "12 hidden images (.thumbnails, __MACOSX)"; "" for none."""
     count = sum(hidden.values())
-    names = sorted(hidden, key=lambda name: (-hidden[name], name))
+    names = [one_line(name) for name in sorted(hidden, key=lambda name: (-hidden[name], name))]
     names = [*names[:_NAMED], *(["…"] if len(names) > _NAMED else [])]
     return f"{count:,} hidden image{'s' * (count > 1)} ({', '.join(names)})" if count else ""

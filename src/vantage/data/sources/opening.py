@@ -25,6 +25,7 @@ from vantage.storage.near import near_path
 
 _Progress = Callable[[int, int], None]
 _TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
+_ARCHIVES = (".zip", ".7z", ".rar", ".tar.zst")
 _ARRAYS = (".npz", ".npy")
 _LISTS = (".txt", ".lst", ".tsv")
 _NAMED: dict[str, Callable[[], Source]] = {
@@ -155,6 +156,8 @@ def _open_path(path: Path, part: str, cache: Path, max_pixels: int) -> Source:
         return Folder.from_list(path, max_pixels)
     if is_image_name(path.name):
         raise DataError(f"{path} is a single image. Name the folder it lies in, or a list file")
+    if name.endswith(_ARCHIVES):
+        raise DataError(f"{path} is an archive of a kind that is not read in place: unpack it, and name the folder")
     raise DataError(
         f"{path} is in none of the formats that can be read: name a folder of images, a list (.txt), a table (.csv), "
         "a .tar, an .npz or a .parquet file"
