@@ -66,6 +66,16 @@ def test_they_are_no_classes_and_are_mentioned(photos: Path, tmp_path: Path) -> 
     assert source.fingerprint() == open_source(write(tmp_path / "tidy", VISIBLE)).fingerprint()
 
 
+def test_pictures_of_runs_are_no_images(photos: Path, tmp_path: Path) -> None:
+    """Whoever trains in the folder of the images has the run's contact sheets among them."""
+    picture = "runs/first/evaluations/neighbors.png"
+    write(photos, ("runs/first/settings.json", "runs/first/settings.py.txt", picture, "c/settings.json", "c/1.png"))
+    for _ in range(2):
+        result = list_images(photos, tmp_path / "cache")
+        assert result.names == (*VISIBLE, "c/1.png") and result.hidden == {**COUNTS, "the run first": 1}
+    assert list_images(photos / "runs" / "first", tmp_path / "cache").names == ("evaluations/neighbors.png",)
+
+
 def test_a_hidden_folder_that_is_named_is_used(photos: Path) -> None:
     assert len(open_source(photos / ".thumbnails")) == 2  # below it, .deeper is hidden
     assert len(open_source(f"{photos}#.thumbnails")) == 2

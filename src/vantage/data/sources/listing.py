@@ -1,6 +1,7 @@
 """All images below a folder, in a fixed order; only folders that have changed are listed again.
 
-Hidden folders and files are left out (`hidden.py`), unless they are the root or above it; their images are counted.
+Hidden folders and files are left out (`hidden.py`), and so are folders of runs, whose pictures are contact sheets,
+unless they are the root or above it; their images are counted.
 
 The listing is cached under a name derived from the root's path. For each folder it holds the modification time and the
 names in it. Adding, removing or renaming a file changes the modification time of its folder, so a later listing checks
@@ -22,12 +23,14 @@ from vantage.data.sources.hidden import is_hidden
 from vantage.errors import DataError
 from vantage.storage.cache import read_cached, try_write_json
 
-_VERSION = 2
+_VERSION = 3
 _COARSEST_CLOCK = 2_000_000_000
 _UNREAD = frozenset(
     (".heic", ".heif", ".avif", ".jxl", ".dng", ".cr2", ".cr3", ".nef", ".arw", ".raf", ".orf", ".rw2", ".jp2")
 )
 """Extensions of photographs that are not read: of phones, and raw files of cameras."""
+_OF_A_RUN = frozenset(("settings.json", "settings.py.txt"))
+"""Files by which the folder of a run is known: whoever trains in the folder of the images has runs among them."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,8 @@ class Listing:
     unread: Mapping[str, int] = field(default_factory=dict)
     """How many of the other files are photographs in a format that is not read, by extension, such as .heic."""
     hidden: Mapping[str, int] = field(default_factory=dict)
-    """How many images are left out because they are hidden, by the name of what hides them, such as .thumbnails."""
+    """How many images are left out because they are hidden or belong to a run, by the name of what hides them, such as
+    .thumbnails."""
 
 
 def list_images(root: Path, cache: Path) -> Listing:
@@ -90,25 +94,30 @@ class _Walk:
     def enter(self) -> None:
         """Walk all folders, depth first, without recursion: trees may be deep. Hidden folders come last: what a link
         shows as well must not be missed."""
-        stack, hidden = [""], list[str]()
+        stack, hidden = [""], list[tuple[str, str]]()
         while stack:
             folder = stack.pop()
             if (entry := self.entry_of(folder)) is None:
                 continue
-            _, images, subfolders, other_files, unread = entry
+            _, images, subfolders, other_files, unread, is_run = entry
             prefix = folder + "/" if folder else ""
+            if is_run and folder:
+                label = f"the run {folder.rpartition('/')[2]}"
+                self.hidden.update([label] * len(images))
+                hidden += [(prefix + name, label) for name in subfolders]
+                continue
             self.names += [prefix + name for name in images if name[0] != "."]
             self.hidden.update(name for name in images if name[0] == ".")
             self.other_files += other_files
             self.unread.update(unread)
-            hidden += [prefix + name for name in subfolders if is_hidden(name)]
+            hidden += [(prefix + name, name) for name in subfolders if is_hidden(name)]
             stack += [prefix + name for name in reversed(subfolders) if not is_hidden(name)]
-        for folder in hidden:
-            self.count_hidden(folder)
+        for folder, label in hidden:
+            self.count_hidden(folder, label)
 
-    def count_hidden(self, top: str) -> None:
-        """Count the images below a hidden folder. Folders that may not be read, such as another user's trash, count
-        nothing, and links are not followed: they may lead anywhere."""
+    def count_hidden(self, top: str, label: str) -> None:
+        """Count the images below a hidden folder under a label. Folders that may not be read, such as another user's
+        trash, count nothing, and links are not followed: they may lead anywhere."""
         stack = [top]
         while stack:
             folder = stack.pop()
@@ -119,8 +128,8 @@ class _Walk:
             except DataError:
                 continue
             if entry is not None:
-                _, images, subfolders, _, _ = entry
-                self.hidden.update([top.rpartition("/")[2]] * len(images))
+                _, images, subfolders, *_ = entry
+                self.hidden.update([label] * len(images))
                 stack += [f"{folder}/{name}" for name in subfolders]
 
     def entry_of(self, folder: str) -> list | None:
@@ -143,10 +152,10 @@ class _Walk:
         return entry
 
     def read_folder(self, path: str, mtime: int) -> list:
-        """Read one folder: modification time, images, folders, the number of other files, and how many of these are
-        photographs, by extension."""
+        """Read one folder: modification time, images, folders, the number of other files, how many of these are
+        photographs, by extension, and whether it is the folder of a run."""
         self.reads += 1
-        images, subfolders, other_files, unread = [], [], 0, Counter[str]()
+        images, subfolders, other_files, unread, of_a_run = [], [], 0, Counter[str](), 0
         now = time.time_ns()
         with os.scandir(path) as entries:
             for entry in entries:
@@ -156,7 +165,8 @@ class _Walk:
                     images.append(entry.name)
                 else:
                     other_files += 1
+                    of_a_run += entry.name in _OF_A_RUN
                     ending = os.path.splitext(entry.name)[1].lower()
                     unread.update([ending] if ending in _UNREAD and not entry.name.startswith("._") else [])
         reliable_mtime = mtime if now - mtime > _COARSEST_CLOCK else -1
-        return [reliable_mtime, sorted(images), sorted(subfolders), other_files, unread]
+        return [reliable_mtime, sorted(images), sorted(subfolders), other_files, unread, of_a_run == len(_OF_A_RUN)]
