@@ -13,7 +13,7 @@ from vantage.data.sources.crops import BoxCrops
 from vantage.data.sources.folder import Folder
 from vantage.data.sources.hidden import is_hidden
 from vantage.data.sources.multi_label import MultiLabelImages, voc_splits
-from vantage.data.sources.parquet import Parquet
+from vantage.data.sources.parquet import Parquet, has_images
 from vantage.data.sources.photographs import Photographs
 from vantage.data.sources.shards import Shards, expand_braces
 from vantage.data.sources.source import Source
@@ -188,6 +188,15 @@ def _tar_shards(path: Path, names: list[str]) -> list[str]:
     return [] if any((path / name).is_dir() for name in names) else tars
 
 
+def _parquet_shards(path: Path, names: list[str]) -> list[str]:
+    """The Parquet files of a folder. Beside images or folders only those that hold images count: `vantage embed` writes
+    others, which may lie among the images."""
+    shards = [name for name in names if name.endswith(".parquet")]
+    if shards and any(is_image_name(name) or (path / name).is_dir() for name in names):
+        return [name for name in shards if has_images(path / name)]
+    return shards
+
+
 def _shards_starting_with(part: str, shards: list[str], path: Path) -> list[str]:
     """The shards whose names begin with a part, or all if there is none."""
     matching = [name for name in shards if not part or name.startswith((part + "-", part + "."))]
@@ -207,7 +216,7 @@ def _open_folder(path: Path, part: str, cache: Path, max_pixels: int, progress: 
         return Shards(
             [str(path / name) for name in _shards_starting_with(part, tars, path)], cache, max_pixels, progress
         )
-    if shards := [name for name in names if name.endswith(".parquet")]:
+    if shards := _parquet_shards(path, names):
         return Parquet(tuple(path / name for name in _shards_starting_with(part, shards, path)), max_pixels)
     splits = voc_splits(path)
     if part in splits:
