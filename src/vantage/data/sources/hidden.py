@@ -2,6 +2,7 @@
 of a notebook or an archive program. Their images are left out and counted."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from vantage.errors import one_line
 
@@ -26,8 +27,8 @@ def is_hidden(name: str) -> bool:
 
 def hidden_part(path: str) -> str:
     """The first folder of a path that is hidden, or its file if that begins with a dot; "" if nothing hides it."""
-    *folders, file = path.split("/")
-    return next((name for name in folders if is_hidden(name)), file if file[:1] == "." else "")
+    folder, _, file = path.rpartition("/")
+    return _hidden_folder(folder) or (file if file[:1] == "." else "")
 
 
 def hidden_words(hidden: Mapping[str, int]) -> str:
@@ -36,3 +37,8 @@ def hidden_words(hidden: Mapping[str, int]) -> str:
     names = [one_line(name) for name in sorted(hidden, key=lambda name: (-hidden[name], name))]
     names = [*names[:_NAMED], *(["…"] if len(names) > _NAMED else [])]
     return f"{count:,} hidden image{'s' * (count > 1)} ({', '.join(names)})" if count else ""
+
+
+@lru_cache(4096)  # the names of a set mostly lie in few folders
+def _hidden_folder(folder: str) -> str:
+    return next(filter(is_hidden, folder.split("/")), "")
