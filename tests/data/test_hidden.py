@@ -16,6 +16,7 @@ from vantage.data import Parquet, Shards, Tar, open_source
 from vantage.data.sources import listing
 from vantage.data.sources.hidden import hidden_part, hidden_words, is_hidden
 from vantage.data.sources.listing import list_images
+from vantage.data.sources.masked import open_masked
 from vantage.errors import DataError, UserError
 from vantage.training.images import open_images
 from vantage.training.loop import resume, train
@@ -113,6 +114,11 @@ def test_a_hidden_folder_that_may_not_be_read(photos: Path, tmp_path: Path, monk
     scandir = os.scandir
     monkeypatch.setattr(listing.os, "scandir", refuse)
     assert list_images(photos, tmp_path / "cache").names == VISIBLE
+
+
+def test_hidden_images_and_masks(photos: Path) -> None:
+    masks = write(photos.parent / "masks", (*VISIBLE, ".thumbnails/9.png"))
+    assert len(open_masked(f"{photos}#{masks}", classes=("x", "y"))) == 3
 
 
 def test_hidden_members_of_a_tar(photos: Path, tmp_path: Path) -> None:
