@@ -1,8 +1,20 @@
 """Errors that the user can correct; their messages say what was asked for, what was found, and what to do."""
 
+import re
 import traceback
 
-__all__ = ["DataError", "TimeTooShort", "UnreadableImage", "UserError", "WriteError", "first_line", "with_place"]
+__all__ = [
+    "DataError",
+    "TimeTooShort",
+    "UnreadableImage",
+    "UserError",
+    "WriteError",
+    "first_line",
+    "one_line",
+    "with_place",
+]
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 class UserError(ValueError):
@@ -12,7 +24,7 @@ class UserError(ValueError):
     """
 
     def __str__(self) -> str:
-        return _one_line(super().__str__())
+        return one_line(super().__str__())
 
 
 class DataError(UserError):
@@ -41,7 +53,7 @@ class UnreadableImage(DataError):
         self.reason = reason
 
     def __str__(self) -> str:
-        return _one_line(f"cannot read the image {self.name}: {self.reason}")
+        return one_line(f"cannot read the image {self.name}: {self.reason}")
 
 
 def first_line(error: BaseException, most: int | None = None) -> str:
@@ -56,6 +68,8 @@ def with_place(error: BaseException) -> str:
     return f"{type(error).__name__}: {first_line(error)}{place}"
 
 
-def _one_line(text: str) -> str:
-    """The text without line breaks, which file names and messages from libraries may contain."""
-    return " ".join(line.strip() for line in text.splitlines() if line.strip())
+def one_line(text: str) -> str:
+    """The text without line breaks and with ? for other control characters, which file names and messages from
+    libraries may contain: a terminal would obey some of them."""
+    line = " ".join(line.strip() for line in text.splitlines() if line.strip())
+    return _CONTROL.sub("?", line)

@@ -54,6 +54,17 @@ def test_images_in_one_folder_have_no_classes(tmp_path: Path, capsys: pytest.Cap
     assert "put each of two or more classes in a folder of its own" in capsys.readouterr().err
 
 
+def test_neighbors_of_images_alone_in_their_class_are_shown(tmp_path: Path, own_cache: None) -> None:
+    """Their labels tell nothing of each other, but a picture needs none."""
+    saved_run(tmp_path / "run", tiny_run())
+    source = images(12, 0)
+    pixels = np.stack([source.image(number).permute(1, 2, 0).numpy() for number in range(12)])
+    np.savez(tmp_path / "images.npz", images=pixels, labels=np.arange(12))
+    words = ["evaluate", "retrieval", str(tmp_path / "run"), "--data", str(tmp_path / "images.npz"), "--k", "3"]
+    assert main(["--import", "tiny", *words, "--out", str(tmp_path / "neighbors.png")]) == 0
+    assert (tmp_path / "neighbors.png").exists()
+
+
 @pytest.mark.parametrize("verb", ["evaluate knn", "embed", "compare", "evaluate retrieval"])
 def test_a_missing_device_is_reported_before_images_are_read(
     verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

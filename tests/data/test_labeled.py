@@ -12,7 +12,15 @@ from tiny import images
 
 from vantage.data.sources.arrays import Arrays
 from vantage.data.sources.source import Source, class_count, class_of, labels_of
-from vantage.data.splits import LabeledSplit, RenumberedSource, hold_out_mask, split, train_and_test, with_labels
+from vantage.data.splits import (
+    LabeledSplit,
+    RenumberedSource,
+    hold_out_mask,
+    split,
+    split_to_look,
+    train_and_test,
+    with_labels,
+)
 from vantage.errors import DataError, UserError
 from vantage.training.images import held_out_part, training_part
 from vantage.training.run import Data
@@ -60,6 +68,19 @@ def test_the_images_drawn_for_testing_stay_the_same(labels: list[int], left_out:
     assert sorted([*rows_of(first), *test, *left_out]) == list(range(15))
     assert rows_of(held_out_part(source, Data(hold_out=0.2))) == test
     assert rows_of(training_part(source, Data(hold_out=0.2))) == sorted(set(range(15)) - set(test))
+
+
+def test_only_labels_that_images_share_matter_to_looking_up_neighbors() -> None:
+    pixels = np.arange(480, dtype=np.uint16).astype(np.uint8).reshape(10, 4, 4, 3)
+    alone = Arrays(pixels, np.arange(10), "alone")
+    bank, query = split_to_look(alone)
+    assert (len(bank), len(query)) == (8, 2) and not (labels_of(bank) >= 0).any() and bank.classes == ()
+    names = [alone.name(number) for number in range(10)]
+    assert torch.equal(query.image(0), alone.image(names.index(query.name(0))))
+    shared = Arrays(pixels, np.array([0, 0, *range(1, 9)]), "shared")
+    assert [labels_of(part).tolist() for part in split_to_look(shared)] == [
+        labels_of(p).tolist() for p in split(shared)
+    ]
 
 
 def test_a_single_image_cannot_be_divided() -> None:

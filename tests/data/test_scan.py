@@ -46,6 +46,17 @@ def test_bad_images_are_listed(workers: int, tmp_path: Path) -> None:
         readable(source, result, "stop")
 
 
+def test_names_that_a_terminal_would_obey_are_shown_on_one_line(tmp_path: Path) -> None:
+    root = folder(tmp_path / "a", 20, {})
+    for name in ("b\x1b[31m.jpg", "c\nd.jpg"):
+        (root / name).write_bytes(b"")
+    result = scan(open_source(root, cache=tmp_path / "c"), cache=tmp_path / "c")
+    assert result.bad[0].name == "b\x1b[31m.jpg"
+    assert result.summary().startswith("2 of 22 images (9.09%) cannot be read: b?[31m.jpg, c d.jpg; reasons are in ")
+    reason = "\tthe file is empty"
+    assert result.listing.read_text() == f"b?[31m.jpg{reason}\nc d.jpg{reason}\n"
+
+
 def test_too_many_are_no_accident(tmp_path: Path) -> None:
     source = open_source(folder(tmp_path / "a", 400, dict.fromkeys(range(3, 8), b"")), cache=tmp_path / "c")
     result = scan(source, cache=tmp_path / "c")

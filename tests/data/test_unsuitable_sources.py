@@ -9,7 +9,7 @@ import pytest
 import torch
 from kept_images import IMAGES, LABELS, as_png
 
-from vantage.data import Parquet, labels_of, open_source
+from vantage.data import Folder, Parquet, labels_of, open_source
 from vantage.errors import DataError, UnreadableImage, UserError
 
 
@@ -53,12 +53,30 @@ def test_parquet_without_images_and_with_empty_cells(tmp_path: Path) -> None:
             source.image(number)
 
 
+def test_a_table_of_features_among_images_is_no_shard(tmp_path: Path) -> None:
+    """As `vantage embed` writes it in the folder of the images."""
+    (tmp_path / "photos" / "a").mkdir(parents=True)
+    for name in ("1.png", "a/2.png"):
+        (tmp_path / "photos" / name).write_bytes(as_png(IMAGES[0]))
+    pq.write_table(pa.table({"name": ["1.png"], "embedding": [[0.5]]}), tmp_path / "photos" / "features.parquet")
+    assert isinstance(open_source(tmp_path / "photos", cache=tmp_path), Folder)
+    assert len(open_source(f"{tmp_path}/photos#a", cache=tmp_path, at_least=1)) == 1
+    cells = pa.array([as_png(image) for image in IMAGES[:3]], pa.binary())
+    pq.write_table(pa.table({"image": cells}), tmp_path / "photos" / "images.parquet")
+    source = open_source(tmp_path / "photos", cache=tmp_path)
+    assert isinstance(source, Parquet) and len(source) == 3
+    (tmp_path / "photos" / "images.parquet").write_bytes(b"damaged")
+    with pytest.raises(DataError, match=r"cannot read .*images.parquet as a Parquet file"):
+        open_source(tmp_path / "photos", cache=tmp_path)
+
+
 def test_places_that_cannot_be_opened(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "one").mkdir()
     (tmp_path / "one" / "1.png").write_bytes(as_png(IMAGES[0]))
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "a.doc").write_bytes(b"")
+    (tmp_path / "photos.ZIP").write_bytes(b"PK")
     (tmp_path / "void.txt").write_text("")
     (tmp_path / "noise.npz").write_bytes(bytes(range(200)))
     cases = {
@@ -68,6 +86,7 @@ def test_places_that_cannot_be_opened(tmp_path: Path) -> None:
         "one": "holds 1 image, but at least 2",
         "one/1.png": "single image",
         "other/a.doc": "in none of the formats that can be read",
+        "photos.ZIP": "photos.ZIP is an archive .*: unpack it, and name the folder$",
         "one#train": "one#train does not exist: leave out #train",
         "noise.npz": "noise.npz as a NumPy file: it is not a NumPy file of plain numbers, or it is damaged$",
         "void.txt": "names no images",

@@ -46,6 +46,16 @@ def test_without_labels_there_are_ranks_and_a_picture(tmp_path: Path) -> None:
         assert picture.width > 500
     few = sanity_check(tmp_path, images(30, 0), cpu_work(tmp_path))
     assert few.beats_baselines is None  # thirty labels are too few to tell
+    assert result.lines[0].startswith("without labels: the features of 30 images fill ")
+    assert few.lines[0].startswith("too few labels to measure accuracy: the features of 30 images fill ")
+
+
+def test_classes_of_one_image_are_no_labels_to_measure_by(tmp_path: Path) -> None:
+    """As in a folder of products, each with its picture in a folder of its own."""
+    saved_run(tmp_path, tiny_run())
+    pixels = np.stack([images(120, 0).image(n).permute(1, 2, 0).numpy() for n in range(120)])
+    result = sanity_check(tmp_path, Arrays(pixels, np.arange(120), "products"), cpu_work(tmp_path))
+    assert result.beats_baselines is None and result.lines[0].startswith("too few labels") and result.picture
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,9 @@ def _check_size(height: int, width: int, name: str, max_pixels: int) -> None:
         raise UnreadableImage(name, f"its header states {width} x {height} pixels")
     if height * width > max_pixels:
         raise UnreadableImage(
-            name, f"{width} x {height} pixels are more than the bound of {max_pixels:,} against decompression bombs"
+            name,
+            f"{width} x {height} pixels are more than the bound of {max_pixels:,} against decompression bombs: if it is"
+            " a photograph, save it smaller",
         )
 
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from vantage.data.sources.source import Source
 from vantage.data.sources.subset import SourceSubset
-from vantage.errors import DataError, UnreadableImage
+from vantage.errors import DataError, UnreadableImage, one_line
 from vantage.processes.sharing import own_parts, parts_in_order, same_on_all, true_on_all
 from vantage.storage.cache import cache_folder, hash_of, read_cached, try_write, try_write_json
 
@@ -65,7 +65,7 @@ class Scan:
 
     def names(self) -> str:
         """The first images that cannot be read, and the file that lists all of them."""
-        names = [image.name for image in self.bad[:_A_FEW]]
+        names = [one_line(image.name) for image in self.bad[:_A_FEW]]
         more = f" and {len(self.bad) - len(names):,} more" if len(self.bad) > len(names) else ""
         where = f"; reasons are in {self.listing}" if self.listing.exists() else ""  # not if the cache is read-only
         return f"{', '.join(names)}{more}{where}"
@@ -99,7 +99,7 @@ def scan(
         try_write_json(folder / f"{key}.json", content)
     listing = folder / f"{key}-bad-images.txt"
     if bad:
-        lines = "".join(f"{b.name}\t{b.reason}\n" for b in bad)
+        lines = "".join(f"{one_line(b.name)}\t{one_line(b.reason)}\n" for b in bad)
         try_write(listing, lines.encode("utf-8", "surrogateescape"))
     return Scan(len(source), tuple(bad), listing)
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from vantage import draws
 from vantage.data.sources.source import Source, class_count, distinct, labels_of, marks_in, stamp_of
 from vantage.data.sources.subset import SourceSubset
+from vantage.data.sources.unlabeled import Unlabeled
 from vantage.errors import DataError, UserError
 from vantage.progress import Progress
 
@@ -22,6 +23,7 @@ __all__ = [
     "check_classes",
     "hold_out_mask",
     "split",
+    "split_to_look",
     "train_and_test",
     "with_labels",
 ]
@@ -150,6 +152,14 @@ def split(source: Source, share: float = _TEST_SHARE, seed: int = 0) -> tuple[So
         source, label = _labeled(source, label)
     mask = hold_out_mask(label, share, seed)
     return SourceSubset(source, (~mask).nonzero().squeeze(1)), SourceSubset(source, mask.nonzero().squeeze(1))
+
+
+def split_to_look(source: Source) -> tuple[Source, Source]:
+    """The same, with the usual share, to look up neighbors, which needs no labels: those of images that are alone in
+    their class are dropped if there are no others, and a fifth of all images is looked up."""
+    label = labels_of(source)
+    alone = (label >= 0).any() and int(label[label >= 0].bincount().max()) == 1
+    return split(Unlabeled(source) if alone else source)
 
 
 def train_and_test(train: Source, test: Source | None) -> tuple[Source, Source, str]:

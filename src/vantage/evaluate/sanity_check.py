@@ -10,7 +10,7 @@ from torch.nn.functional import normalize
 
 from vantage.data.sources.source import Source, labels_of
 from vantage.data.sources.subset import SourceSubset
-from vantage.data.splits import split, with_labels
+from vantage.data.splits import split, split_to_look, with_labels
 from vantage.encoding import Work
 from vantage.evaluate.judge import judge, with_baselines
 from vantage.evaluate.protocols.neighbors.knn import KNN
@@ -54,13 +54,16 @@ def sanity_check(run_folder: Path, source: Source, work: Work | None = None) -> 
     Raw pixels and a random encoder of the same architecture are evaluated in the same way, and training helped if it is
     above both by more than two standard errors. The result is kept in the run's folder.
 
-    With fewer than 100 labels, or only one class: the effective rank of the features beside that of a random encoder,
-    and a picture of nearest neighbors. No test split is used.
+    With fewer than 100 images whose class has another image, or only one such class: the effective rank of the features
+    beside that of a random encoder, and a picture of nearest neighbors. No test split is used.
     """
     work, encoder = work or Work(), load(run_folder)
     data, label = encoder.run.data, labels_of(source)
-    if int((label >= 0).sum()) < _LEAST_LABELED or len(label[label >= 0].unique()) < 2:
-        return _without_labels(run_folder, source, work)
+    class_sizes = label[label >= 0].bincount()
+    class_sizes = class_sizes[class_sizes > 1]
+    if int(class_sizes.sum()) < _LEAST_LABELED or len(class_sizes) < 2:
+        start = "too few labels to measure accuracy" if (label >= 0).any() else "without labels"
+        return _without_labels(run_folder, source, work, start)
     if data.hold_out:
         bank, query, unseen = training_part(source, data), held_out_part(source, data), True
     else:
@@ -90,7 +93,7 @@ def _compare(result: Result, count: int, test_split: str) -> SanityCheck:
     return SanityCheck(beats_all, (f"kNN on {test_split}: {accuracies}", verdict))
 
 
-def _without_labels(run_folder: Path, source: Source, work: Work) -> SanityCheck:
+def _without_labels(run_folder: Path, source: Source, work: Work, start: str) -> SanityCheck:
     encoder = load(run_folder)
     some = _some(source, _LOOKED_UP)
     random = random_encoder(encoder.run, encoder.run.seed)
@@ -99,12 +102,12 @@ def _without_labels(run_folder: Path, source: Source, work: Work) -> SanityCheck
         vector = normalize(finite_features(one, some, work).float(), dim=1)
         ranks.append(effective_rank(vector.T @ vector))
     first = (
-        f"without labels: the features of {len(some):,} images fill {ranks[0]:.1f} of {encoder.width} dimensions"
+        f"{start}: the features of {len(some):,} images fill {ranks[0]:.1f} of {encoder.width} dimensions"
         f" (effective rank; random encoder {ranks[1]:.1f})"
     )
     if len(some) < 2:
         return SanityCheck(None, (first,))
-    bank, query = split(some)
+    bank, query = split_to_look(some)
     query = SourceSubset(query, rows_of(query, min(8, len(query))))
     nearest = neighbors(encoder, bank, query, min(6, len(bank)), work)
     picture = retrieval_picture(nearest, bank, query, range(len(query)), f"{encoder.name}: nearest neighbors")

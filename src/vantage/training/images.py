@@ -11,13 +11,14 @@ from torch import Tensor
 
 from vantage import draws
 from vantage.data import Source, SourceSubset, check_source, labels_of, open_source, readable, scan
+from vantage.data.sources.hidden import hidden_words
 from vantage.data.sources.listing import unread_words
 from vantage.data.sources.names import doubtful_class
 from vantage.data.splits import hold_out_mask
 from vantage.errors import DataError, UnreadableImage, UserError
 from vantage.training.run import Data
 
-__all__ = ["SAMPLE", "held_out_part", "open_images", "training_part", "usual_size"]
+__all__ = ["SAMPLE", "held_out_part", "hidden_in", "open_images", "training_part", "usual_size"]
 
 SAMPLE = 32
 """At least this many images are looked at to find the size of a set's images, if there are as many."""
@@ -46,16 +47,31 @@ def open_images(
     whole = open_source(data.path, progress=progress) if source is None else check_source(source)
     if len(whole) > _MOST_SCANNED:
         line = f"{len(whole):,} images, too many to try each of them first (data.on_bad_image: {data.on_bad_image})"
-        return training_part(whole, data), line
+        return training_part(whole, data), line + _remarks(whole)
     result = scan(whole, num_workers=max(1, data.num_workers), progress=progress, together=together)
     usable = readable(whole, result, data.on_bad_image)
     part = training_part(usable, data)
-    line = result.summary()
-    if words := unread_words(getattr(whole, "unread", {})):
-        line += f"; {words} left out, as this format is not read: convert to JPEG"
-    if name := doubtful_class(whole.classes):
-        line += f"; {name!r} counts as a class: put images without one directly into the top folder"
+    line = result.summary() + _remarks(whole)
     return part, line if part is usable else f"{line}; {len(part):,} of them are trained on"
+
+
+def _remarks(whole: Source) -> str:
+    """What else there is to say of a source's images in one line, each remark after a semicolon."""
+    remarks = ""
+    if words := unread_words(getattr(whole, "unread", {})):
+        remarks += f"; {words} left out, as this format is not read: convert to JPEG"
+    if words := hidden_in(whole):
+        remarks += f"; {words} left out"
+    if name := doubtful_class(whole.classes):
+        remarks += f"; {name!r} counts as a class: put images without one directly into the top folder"
+    return remarks
+
+
+def hidden_in(source: Source) -> str:
+    """The images of a folder or tar that were left out because they are hidden, in words; "" if there are none."""
+    while isinstance(source, SourceSubset):
+        source = source.source
+    return hidden_words(getattr(source, "hidden", {}))
 
 
 def training_part(source: Source, data: Data) -> Source:

@@ -25,7 +25,7 @@ from vantage.training.folder import checkpoint, settings
 from vantage.training.folder.kept_epochs import keep_if_due, refuse_kept
 from vantage.training.folder.same_run import check_same_everywhere, check_same_run
 from vantage.training.folder.writer import must_stay, only_training, only_writer, refuse_a_run
-from vantage.training.images import open_images
+from vantage.training.images import hidden_in, open_images
 from vantage.training.run import Run
 from vantage.training.session import Session, check_belongs
 from vantage.training.signals import Signals, anywhere
@@ -141,8 +141,7 @@ def _train(
     images, line = open_images(run.data, source=source, together=True)
     progress.line(line)
     check_labels(run, images)  # now: failing at the first validation would lose the epoch before it
-    data = {"fingerprint": images.fingerprint(), "images": len(images)}
-    _check_images(run, folder, newest, data, resumed)
+    data = _checked_images(run, folder, newest, images, resumed)
     with counting(progress, "decoding images") as report:
         session = Session(run, fabric, images, report)
     origin = start and take(start, session.learner, session.optimizer.optimizer, run, images, progress)
@@ -165,13 +164,16 @@ def _train(
     return TrainingOutcome(folder, step, finished=step == run.epochs * session.feed.steps)
 
 
-def _check_images(run: Run, folder: Path, newest: Path | None, data: dict[str, Any], resumed: bool) -> None:
-    """Raises `UserError` if processes see different images, or if the images are not those that the run began on."""
+def _checked_images(run: Run, folder: Path, newest: Path | None, images: Source, resumed: bool) -> dict[str, Any]:
+    """What identifies the images. Raises `UserError` if processes see different ones, or if they are not those that the
+    run began on."""
+    data = {"fingerprint": images.fingerprint(), "images": len(images)}
     check_same_everywhere(run, data)
     if resumed:
-        check_same_run(run, folder, data)
+        check_same_run(run, folder, data, hidden_in(images))
     if newest:
         check_belongs(newest, run, data["images"])
+    return data
 
 
 def _loop(session: Session, folder: Path, step: int, clock: float, progress: Progress, signals: Signals) -> int:

@@ -44,7 +44,7 @@ def retrieval(words: list[str], console: Console) -> int:
     groups = (RunOrWeights, ImageOptions, RetrievalOptions, EvaluatedOptions, WorkOptions)
     run, images, options, network, computing = read(command, words, *groups)
     from vantage.data.sources.source import labels_of
-    from vantage.data.splits import RenumberedSource, split, with_labels
+    from vantage.data.splits import RenumberedSource, split_to_look, with_labels
     from vantage.evaluate import Retrieval, evaluate
     from vantage.evaluate.protocols.neighbors.picture import retrieval_picture, rows_of
     from vantage.evaluate.protocols.neighbors.retrieval import neighbors
@@ -56,7 +56,7 @@ def retrieval(words: list[str], console: Console) -> int:
     computing.check(images.data, options.test)
     work, data = computing.work(console), computing.open(images.data, console)
     other = computing.open(options.test, console) if options.test else None
-    train, test = (data, RenumberedSource(other, data.classes)) if other is not None else split(data)
+    train, test = (data, RenumberedSource(other, data.classes)) if other is not None else split_to_look(data)
     if all(bool((labels_of(source) >= 0).any()) for source in (train, test)):
         (train, _), (test, _) = with_labels(train), with_labels(test)  # as in the protocol
     rows = rows_of(test, options.rows)

@@ -12,6 +12,7 @@ from jaxtyping import UInt8
 from torch import Tensor
 
 from vantage.data.decode import MAX_PIXELS, decode, is_image_name
+from vantage.data.sources.hidden import hidden_words
 from vantage.data.sources.listing import list_images, unread_words
 from vantage.data.sources.names import Names, classes_from
 from vantage.data.sources.source import read_some, stamp_of_files
@@ -24,7 +25,7 @@ class Folder:
 
     `Folder.below` lists a tree, `Folder.from_list` reads a list file. `other_files` counts the files that were left
     out because they do not have the extension of an image; `unread` counts, by extension, those of them that are
-    photographs.
+    photographs. `hidden` counts the images that were left out because they are hidden, by what hides them.
     """
 
     def __init__(
@@ -36,20 +37,27 @@ class Folder:
         other_files: int = 0,
         max_pixels: int = MAX_PIXELS,
         unread: Mapping[str, int] | None = None,
+        hidden: Mapping[str, int] | None = None,
     ) -> None:
         self.root = root
         self._absolute = root.absolute()  # a notebook may change its folder meanwhile
         self.classes = classes
         self.other_files = other_files
-        self.unread = unread or {}
+        self.unread, self.hidden = unread or {}, hidden or {}
         self.max_pixels = max_pixels
         self._names = Names(names)
         self._labels = labels
 
     @classmethod
     def below(cls, root: Path, cache: Path, max_pixels: int = MAX_PIXELS) -> "Folder":
-        """All images below `root`. If they lie in several folders, the folder of an image is its class."""
+        """All images below `root` that are not hidden. If they lie in several folders, the folder of an image is its
+        class."""
         listing = list_images(root, cache)
+        if words := "" if listing.names else hidden_words(listing.hidden):
+            raise DataError(
+                f"no images in {root}, except {words}, which are left out. To use them, name their folder itself, or"
+                " rename what hides them"
+            )
         if not listing.names:
             count = listing.other_files
             found = f"found {count} other files there and below" if count else "it holds no files"
@@ -58,7 +66,9 @@ class Folder:
                 todo = f"{unread_words(listing.unread)} among them can be converted to JPEG, which is read"
             raise DataError(f"no images in {root}: {found}. {todo}")
         classes, labels = classes_from(listing.names)
-        return cls(root, listing.names, classes, labels, listing.other_files, max_pixels, listing.unread)
+        return cls(
+            root, listing.names, classes, labels, listing.other_files, max_pixels, listing.unread, listing.hidden
+        )
 
     @classmethod
     def from_list(cls, path: Path, max_pixels: int = MAX_PIXELS) -> "Folder":

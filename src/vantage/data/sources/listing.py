@@ -1,5 +1,8 @@
 """All images below a folder, in a fixed order; only folders that have changed are listed again.
 
+Hidden folders and files are left out (`hidden.py`), and so are folders of runs, whose pictures are contact sheets,
+unless they are the root or above it; their images are counted.
+
 The listing is cached under a name derived from the root's path. For each folder it holds the modification time and the
 names in it. Adding, removing or renaming a file changes the modification time of its folder, so a later listing checks
 the time of each *folder* and reads again only those that changed: a million images in a thousand folders cost a
@@ -16,15 +19,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from vantage.data.decode import is_image_name
+from vantage.data.sources.hidden import is_hidden
 from vantage.errors import DataError
 from vantage.storage.cache import read_cached, try_write_json
 
-_VERSION = 2
+_VERSION = 3
 _COARSEST_CLOCK = 2_000_000_000
 _UNREAD = frozenset(
     (".heic", ".heif", ".avif", ".jxl", ".dng", ".cr2", ".cr3", ".nef", ".arw", ".raf", ".orf", ".rw2", ".jp2")
 )
 """Extensions of photographs that are not read: of phones, and raw files of cameras."""
+_OF_A_RUN = frozenset(("settings.json", "settings.py.txt"))
+"""Files by which the folder of a run is known: whoever trains in the folder of the images has runs among them."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,9 @@ class Listing:
     """How many folders had to be read; the others had not changed since they were cached."""
     unread: Mapping[str, int] = field(default_factory=dict)
     """How many of the other files are photographs in a format that is not read, by extension, such as .heic."""
+    hidden: Mapping[str, int] = field(default_factory=dict)
+    """How many images are left out because they are hidden or belong to a run, by the name of what hides them, such as
+    .thumbnails."""
 
 
 def list_images(root: Path, cache: Path) -> Listing:
@@ -47,10 +56,11 @@ def list_images(root: Path, cache: Path) -> Listing:
     record = read_cached(file)
     folders = record["folders"] if isinstance(record, dict) and record.get("version") == _VERSION else {}
     walk = _Walk(root, folders)
-    walk.enter("")
+    walk.enter()
     if walk.reads or len(walk.fresh) != len(folders):
         try_write_json(file, {"version": _VERSION, "folders": walk.fresh})
-    return Listing(tuple(walk.names), walk.other_files, walk.reads, dict(sorted(walk.unread.items())))
+    unread, hidden = dict(sorted(walk.unread.items())), dict(walk.hidden)
+    return Listing(tuple(walk.names), walk.other_files, walk.reads, unread, hidden)
 
 
 def unread_words(unread: Mapping[str, int]) -> str:
@@ -77,41 +87,75 @@ class _Walk:
         self.names: list[str] = []
         self.other_files = 0
         self.unread: Counter[str] = Counter()
+        self.hidden: Counter[str] = Counter()
         self.reads = 0
         self.identities: set[tuple[int, int]] = set()
 
-    def enter(self, top: str) -> None:
-        """Walk all folders from `top` on, depth first, without recursion: trees may be deep."""
+    def enter(self) -> None:
+        """Walk all folders, depth first, without recursion: trees may be deep. Hidden folders come last: what a link
+        shows as well must not be missed."""
+        stack, hidden = [""], list[tuple[str, str]]()
+        while stack:
+            folder = stack.pop()
+            if (entry := self.entry_of(folder)) is None:
+                continue
+            _, images, subfolders, other_files, unread, is_run = entry
+            prefix = folder + "/" if folder else ""
+            if is_run and folder:
+                label = f"the run {folder.rpartition('/')[2]}"
+                self.hidden.update([label] * len(images))
+                hidden += [(prefix + name, label) for name in subfolders]
+                continue
+            self.names += [prefix + name for name in images if name[0] != "."]
+            self.hidden.update(name for name in images if name[0] == ".")
+            self.other_files += other_files
+            self.unread.update(unread)
+            hidden += [(prefix + name, name) for name in subfolders if is_hidden(name)]
+            stack += [prefix + name for name in reversed(subfolders) if not is_hidden(name)]
+        for folder, label in hidden:
+            self.count_hidden(folder, label)
+
+    def count_hidden(self, top: str, label: str) -> None:
+        """Count the images below a hidden folder under a label. Folders that may not be read, such as another user's
+        trash, count nothing, and links are not followed: they may lead anywhere."""
         stack = [top]
         while stack:
             folder = stack.pop()
-            path = os.path.join(self.root, folder) if folder else self.root
+            if os.path.islink(os.path.join(self.root, folder)):
+                continue
             try:
-                state = os.stat(path)
-                if (state.st_dev, state.st_ino) in self.identities:
-                    continue
-                self.identities.add((state.st_dev, state.st_ino))
-                entry = self.last.get(folder)
-                if entry is None or entry[0] != state.st_mtime_ns:
-                    entry = self.read_folder(path, state.st_mtime_ns)
-            except OSError as error:
-                if not folder or not isinstance(error, FileNotFoundError):
-                    raise DataError(
-                        f"cannot list the folder {path}: {error.strerror}. Check its permissions"
-                    ) from error
-                continue  # removed during the walk
-            _, images, subfolders, other_files, unread = self.fresh[folder] = entry
-            prefix = folder + "/" if folder else ""
-            self.names += [prefix + name for name in images]
-            self.other_files += other_files
-            self.unread.update(unread)
-            stack += [prefix + name for name in reversed(subfolders)]
+                entry = self.entry_of(folder)
+            except DataError:
+                continue
+            if entry is not None:
+                _, images, subfolders, *_ = entry
+                self.hidden.update([label] * len(images))
+                stack += [f"{folder}/{name}" for name in subfolders]
+
+    def entry_of(self, folder: str) -> list | None:
+        """What a folder holds: as cached if it has not changed, or read. None if it was removed during the walk, or
+        was entered by another name."""
+        path = os.path.join(self.root, folder) if folder else self.root
+        try:
+            state = os.stat(path)
+            if (state.st_dev, state.st_ino) in self.identities:
+                return None
+            self.identities.add((state.st_dev, state.st_ino))
+            entry = self.last.get(folder)
+            if entry is None or entry[0] != state.st_mtime_ns:
+                entry = self.read_folder(path, state.st_mtime_ns)
+        except OSError as error:
+            if folder and isinstance(error, FileNotFoundError):
+                return None
+            raise DataError(f"cannot list the folder {path}: {error.strerror}. Check its permissions") from error
+        self.fresh[folder] = entry
+        return entry
 
     def read_folder(self, path: str, mtime: int) -> list:
-        """Read one folder: modification time, images, folders, the number of other files, and how many of these are
-        photographs, by extension."""
+        """Read one folder: modification time, images, folders, the number of other files, how many of these are
+        photographs, by extension, and whether it is the folder of a run."""
         self.reads += 1
-        images, subfolders, other_files, unread = [], [], 0, Counter[str]()
+        images, subfolders, other_files, unread, of_a_run = [], [], 0, Counter[str](), 0
         now = time.time_ns()
         with os.scandir(path) as entries:
             for entry in entries:
@@ -121,7 +165,8 @@ class _Walk:
                     images.append(entry.name)
                 else:
                     other_files += 1
+                    of_a_run += entry.name in _OF_A_RUN
                     ending = os.path.splitext(entry.name)[1].lower()
                     unread.update([ending] if ending in _UNREAD and not entry.name.startswith("._") else [])
         reliable_mtime = mtime if now - mtime > _COARSEST_CLOCK else -1
-        return [reliable_mtime, sorted(images), sorted(subfolders), other_files, unread]
+        return [reliable_mtime, sorted(images), sorted(subfolders), other_files, unread, of_a_run == len(_OF_A_RUN)]

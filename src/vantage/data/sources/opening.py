@@ -11,8 +11,9 @@ from vantage.data.decode import MAX_PIXELS, is_image_name
 from vantage.data.sources.arrays import Arrays
 from vantage.data.sources.crops import BoxCrops
 from vantage.data.sources.folder import Folder
+from vantage.data.sources.hidden import is_hidden
 from vantage.data.sources.multi_label import MultiLabelImages, voc_splits
-from vantage.data.sources.parquet import Parquet
+from vantage.data.sources.parquet import Parquet, has_images
 from vantage.data.sources.photographs import Photographs
 from vantage.data.sources.shards import Shards, expand_braces
 from vantage.data.sources.source import Source
@@ -24,6 +25,7 @@ from vantage.storage.near import near_path
 
 _Progress = Callable[[int, int], None]
 _TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
+_ARCHIVES = (".zip", ".7z", ".rar", ".tar.zst")
 _ARRAYS = (".npz", ".npy")
 _LISTS = (".txt", ".lst", ".tsv")
 _NAMED: dict[str, Callable[[], Source]] = {
@@ -44,7 +46,7 @@ def open_source(
 ) -> Source:
     """The images at a path, in whichever format.
 
-    * a folder: every image in it and below; if they lie in several folders, these are the classes
+    * a folder: every image in it and below that is not hidden; if they lie in several folders, these are the classes
     * a folder of `.parquet` shards, or one `.parquet` file, in the Hugging Face layout
     * a list file (`.txt`, `.lst`, `.tsv`): on each line a path and optionally a label
     * a table file (`.csv`): on each line a path and the classes it shows, as `1.jpg,dog,chair?`, or flags (`flags.py`)
@@ -154,6 +156,8 @@ def _open_path(path: Path, part: str, cache: Path, max_pixels: int) -> Source:
         return Folder.from_list(path, max_pixels)
     if is_image_name(path.name):
         raise DataError(f"{path} is a single image. Name the folder it lies in, or a list file")
+    if name.endswith(_ARCHIVES):
+        raise DataError(f"{path} is an archive of a kind that is not read in place: unpack it, and name the folder")
     raise DataError(
         f"{path} is in none of the formats that can be read: name a folder of images, a list (.txt), a table (.csv), "
         "a .tar, an .npz or a .parquet file"
@@ -181,7 +185,16 @@ def _tar_shards(path: Path, names: list[str]) -> list[str]:
     tables = {name.removesuffix(".parquet") for name in names if name.endswith(".parquet")}
     if not tars or tables - {name.removesuffix(".tar") for name in tars} or any(map(is_image_name, names)):
         return []
-    return [] if any((path / name).is_dir() for name in names if not name.startswith(".")) else tars
+    return [] if any((path / name).is_dir() for name in names) else tars
+
+
+def _parquet_shards(path: Path, names: list[str]) -> list[str]:
+    """The Parquet files of a folder. Beside images or folders only those that hold images count: `vantage embed` writes
+    others, which may lie among the images."""
+    shards = [name for name in names if name.endswith(".parquet")]
+    if shards and any(is_image_name(name) or (path / name).is_dir() for name in names):
+        return [name for name in shards if has_images(path / name)]
+    return shards
 
 
 def _shards_starting_with(part: str, shards: list[str], path: Path) -> list[str]:
@@ -196,14 +209,14 @@ def _shards_starting_with(part: str, shards: list[str], path: Path) -> list[str]
 
 def _open_folder(path: Path, part: str, cache: Path, max_pixels: int, progress: _Progress | None) -> Source:
     try:
-        names = sorted(entry.name for entry in os.scandir(path))
+        names = sorted(entry.name for entry in os.scandir(path) if not is_hidden(entry.name))
     except OSError as error:
         raise DataError(f"cannot list the folder {path}: {error.strerror}. Check its permissions") from error
     if tars := _tar_shards(path, names):
         return Shards(
             [str(path / name) for name in _shards_starting_with(part, tars, path)], cache, max_pixels, progress
         )
-    if shards := [name for name in names if name.endswith(".parquet")]:
+    if shards := _parquet_shards(path, names):
         return Parquet(tuple(path / name for name in _shards_starting_with(part, shards, path)), max_pixels)
     splits = voc_splits(path)
     if part in splits:

@@ -168,6 +168,17 @@ class Parquet:
             raise DataError(f"the column {self._label_column} of {self.paths[0]} cannot be read: {error}") from error
 
 
+def has_images(path: Path) -> bool:
+    """Whether a Parquet file has a column of images; True for a damaged one, of which the reader gives the reason."""
+    try:
+        _columns(pq.read_schema(path), path)
+    except DataError:
+        return False
+    except (OSError, pa.ArrowException, UnicodeError):
+        pass
+    return True
+
+
 def _most_bytes() -> int:
     """A quarter of the machine's memory."""
     return memory_of("cpu") // 4

@@ -1,4 +1,4 @@
-"""Images in a tar, read in place, without unpacking.
+"""Images in a tar, read in place, without unpacking. Hidden ones are left out (`hidden.py`).
 
 The tar's headers are read once; the offset of each image is cached, under a name derived from the tar's path, size and
 modification time. A compressed tar has no offsets: it is decompressed once to a plain tar in the cache (CIFAR-10's
@@ -16,6 +16,7 @@ import os
 import shutil
 import tarfile
 import zlib
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
@@ -26,6 +27,7 @@ from torch import Tensor
 
 from vantage.data.decode import MAX_PIXELS, decode, is_image_name
 from vantage.data.sources.file_stamp import FileStamp
+from vantage.data.sources.hidden import hidden_part, hidden_words
 from vantage.data.sources.names import Names, classes_from, parent
 from vantage.data.sources.shards.members import Content, check_end
 from vantage.data.sources.source import read_some, stamp_of_files
@@ -49,8 +51,17 @@ class Tar:
         is_copy = not os.path.samestat(os.fstat(file.fileno()), os.stat(path))
         self._stamp = None if is_copy else FileStamp.now(path)  # nobody changes a copy in the cache
         names, offsets, sizes, self.other_files = _index(file, path, cache)
-        members = numbers_in_folder(names, part, str(path)) if part else range(len(names))
-        order = sorted(members, key=lambda number: (parent(names[number]), names[number]))
+        folder = folder_named(names, part, str(path)) + "/" if part else ""
+        members = [number for number, name in enumerate(names) if name.startswith(folder)]
+        hiding = {number: hidden_part(names[number].removeprefix(folder)) for number in members}
+        self.hidden = Counter(filter(None, hiding.values()))
+        shown = [number for number in members if not hiding[number]]
+        order = sorted(shown, key=lambda number: (parent(names[number]), names[number]))
+        if not order and self.hidden:
+            raise DataError(
+                f"no images in {path}, except {hidden_words(self.hidden)}, which are left out. To use them, write"
+                " their folder after #"
+            )
         if not order:
             raise DataError(
                 f"no images in {path}: found {self.other_files} other files. Name a tar with image files in it"
@@ -111,8 +122,8 @@ class Tar:
         return stamp_of_files([self.path])
 
 
-def numbers_in_folder(names: list[str], part: str, path: str) -> list[int]:
-    """The numbers of the names that lie in the folder `part`, the one nearest to the top if there are several.
+def folder_named(names: list[str], part: str, path: str) -> str:
+    """The folder `part` among those of the names, the one nearest to the top if there are several.
 
     Raises a `DataError` that lists the existing folders, or those that the part could mean.
     """
@@ -128,7 +139,7 @@ def numbers_in_folder(names: list[str], part: str, path: str) -> list[int]:
         shallow = sorted(folders, key=lambda folder: (folder.count("/"), folder))[:8]
         advice = f"it could be {' or '.join(nearest)}" if nearest else f"its folders are {', '.join(shallow) or 'none'}"
         raise DataError(f"{path}#{part} does not name one folder of images: {advice}. Write one of them after #")
-    return [number for number, name in enumerate(names) if name.startswith(nearest[0] + "/")]
+    return nearest[0]
 
 
 def _key(path: Path) -> str:

@@ -45,9 +45,9 @@ def _same_on_all(value: Any) -> bool:
     return same_on_all(int(digest(value)[:15], 16))
 
 
-def check_same_run(run: Run, folder: Path, data: dict[str, Any]) -> None:
+def check_same_run(run: Run, folder: Path, data: dict[str, Any], hidden: str = "") -> None:
     """Raises `UserError` unless a resumed run and its images are still the same. Every process checks, so that all of
-    them stop."""
+    them stop. `hidden` says which images were left out because they are hidden: earlier versions trained on them."""
     before = settings.read(folder)
     refuse_conflicts(before, run)
     first = first_images(folder)
@@ -60,9 +60,15 @@ def check_same_run(run: Run, folder: Path, data: dict[str, Any]) -> None:
                 f"data.{name} is {old!r} in the run, {new!r} was asked for, so these are not its images: leave it as it"
                 " was, or start a new run"
             )
+    what_to_do = "give the same images again (--data PATH if they have moved, or `source` from Python)"
+    if hidden:
+        what_to_do = (
+            f"they are without {hidden}, on which earlier versions trained. If the run began on those, continue it with"
+            f" the version that began it, or start a new run (--init {folder} starts from its networks)"
+        )
     raise UserError(
-        f"the run in {folder} began on {first['images']:,} images, but the {data['images']:,} given "
-        "now are not the same: give the same images again (--data PATH if they have moved, or `source` from Python)"
+        f"the run in {folder} began on {first['images']:,} images, but the {data['images']:,} given now are not the"
+        f" same: {what_to_do}"
     )
 
 

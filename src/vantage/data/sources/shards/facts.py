@@ -12,7 +12,7 @@ from vantage.storage.cache import hash_of, read_cached, try_write_json
 
 __all__ = ["facts_file", "write_facts", "read_facts"]
 
-_VERSION = 1
+_VERSION = 2
 
 State = tuple[int, int]
 
@@ -31,10 +31,14 @@ def read_facts(paths: Sequence[str], states: Sequence[State], cache: Path) -> li
             return [None] * len(paths)
         words = [tuple(map(str, each)) for each in record["words"]]
         return [
-            Facts(int(count), words[which], int(largest), str(digest)) if (size, mtime) == state else None
-            for state, (size, mtime, count, which, largest, digest) in zip(states, record["shards"], strict=True)
+            Facts(int(count), words[which], int(largest), str(digest), {str(k): int(v) for k, v in hidden.items()})
+            if (size, mtime) == state
+            else None
+            for state, (size, mtime, count, which, largest, digest, hidden) in zip(
+                states, record["shards"], strict=True
+            )
         ]
-    except (KeyError, TypeError, ValueError, IndexError):
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError):
         return [None] * len(paths)
 
 
@@ -43,7 +47,7 @@ def write_facts(paths: Sequence[str], states: Sequence[State], facts: Sequence[F
     shards mostly have the same words."""
     words: dict[tuple[str, ...], int] = {}
     shards = [
-        [*state, each.count, words.setdefault(each.words, len(words)), each.largest, each.digest]
+        [*state, each.count, words.setdefault(each.words, len(words)), each.largest, each.digest, each.hidden]
         for state, each in zip(states, facts, strict=True)
     ]
     try_write_json(facts_file(paths, cache), {"version": _VERSION, "words": list(words), "shards": shards})

@@ -2,14 +2,16 @@
 
 A shard has webdataset's layout: a sample is a run of files that share a key: the path up to the first dot of the file's
 name (`0001.jpg`, `0001.cls`). The image is the file with the ending of an image. The label is the
-number or word in `.cls`, or else `cls`, `label` or `class` of the object in `.json`.
+number or word in `.cls`, or else `cls`, `label` or `class` of the object in `.json`. Images in hidden folders are left
+out, and so are files whose name begins with a dot.
 
 n: samples with an image
 """
 
 import json
 import os
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from jaxtyping import Shaped
 
 from vantage.data.decode import is_image_name
 from vantage.data.sources.file_stamp import FileStamp
+from vantage.data.sources.hidden import hidden_part
 from vantage.data.sources.shards.members import Content, Member, members
 from vantage.errors import DataError
 from vantage.storage.cache import hash_of, read_cached, try_write_json
@@ -27,7 +30,7 @@ from vantage.storage.quiet import quiet_headers
 
 __all__ = ["Descriptor", "Facts", "Index", "index_files", "make_index", "cached_index", "state_of"]
 
-_VERSION = 1
+_VERSION = 2
 _MOST_BYTES = 1 << 30
 _MOST_CLASSES = 1_000_000
 _LABEL_BYTES = {"cls": 1 << 10, "json": 1 << 20}  # longer files of labels are not read
@@ -49,6 +52,9 @@ class Facts:
 
     digest: str
     """A hash of all names, sizes and labels."""
+
+    hidden: Mapping[str, int]
+    """How many images are left out because they are hidden, by the name of what hides them."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +107,8 @@ def _read_cache(record: Any, rows_file: Path) -> Index | None:
         return None
     try:
         words = tuple(str(word) for word in record["words"])
-        facts = Facts(int(record["count"]), words, int(record["largest"]), str(record["digest"]))
+        hidden = {str(name): int(count) for name, count in record["hidden"].items()}
+        facts = Facts(int(record["count"]), words, int(record["largest"]), str(record["digest"]), hidden)
         with quiet_headers():
             rows = np.load(rows_file, mmap_mode="r" if facts.count else None, allow_pickle=False)
         whole = rows.shape == (facts.count,) and int(rows["label"].max(initial=-1)) == facts.largest
@@ -219,7 +226,9 @@ def _parse_label(value: str | int, name: str) -> str | int:
     return int(value)
 
 
-def _index(samples: list[_Sample]) -> Index:
+def _index(all_samples: list[_Sample]) -> Index:
+    hiding = [hidden_part(image.name) for image, _ in all_samples]
+    samples = [sample for sample, part in zip(all_samples, hiding, strict=True) if not part]
     labels = [label for _, label in samples if label is not None]
     words = tuple(sorted({str(label) for label in labels})) if any(isinstance(label, str) for label in labels) else ()
     number = {word: at for at, word in enumerate(words)}
@@ -230,4 +239,5 @@ def _index(samples: list[_Sample]) -> Index:
     rows["label"] = [-1 if label is None else number.get(str(label), label) for _, label in samples]
     rows["name"] = names
     digest = hash_of(["\n".join(words).encode(), b"\0".join(names), rows["size"].tobytes(), rows["label"].tobytes()])
-    return Index(Facts(len(samples), words, int(rows["label"].max(initial=-1)), digest), rows)
+    hidden = dict(Counter(filter(None, hiding)))
+    return Index(Facts(len(samples), words, int(rows["label"].max(initial=-1)), digest, hidden), rows)

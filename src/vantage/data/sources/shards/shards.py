@@ -4,6 +4,7 @@ h, w: height and width in pixels   s: shards + 1
 """
 
 import os
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -16,6 +17,7 @@ from torch import Tensor
 
 from vantage import processes
 from vantage.data.decode import MAX_PIXELS, decode
+from vantage.data.sources.hidden import hidden_words
 from vantage.data.sources.shards.facts import read_facts, write_facts
 from vantage.data.sources.shards.index import Descriptor, Facts, Index, cached_index, state_of
 from vantage.data.sources.source import read_some, stamp_of_files
@@ -51,11 +53,13 @@ class Shards:
         self._states = [state_of(path) for path in self._paths]
         self._uncached: dict[int, Index] = {}  # if the cache cannot be written
         facts = self._collect_facts(progress)
+        self.hidden = sum((Counter(each.hidden) for each in facts), Counter[str]())
         self._starts = np.cumsum([0, *(each.count for each in facts)], dtype=np.int64)
         if not len(self):
+            but = f", except {words}, which are left out" if (words := hidden_words(self.hidden)) else ""
             raise DataError(
-                f"no images in {len(paths):,} shards, the first of which is {paths[0]}. A sample is an image such as"
-                " KEY.jpg, with KEY.cls or KEY.json if it has a label"
+                f"no images in {len(paths):,} shards, the first of which is {paths[0]}{but}. A sample is an image such"
+                " as KEY.jpg, with KEY.cls or KEY.json if it has a label"
             )
         self._digest = hash_of(
             f"{self._name(n)} {each.digest}".encode("utf-8", "surrogateescape") for n, each in enumerate(facts)

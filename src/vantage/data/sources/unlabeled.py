@@ -1,0 +1,42 @@
+"""The images of a source without their labels.
+
+h, w: height and width in pixels
+"""
+
+from jaxtyping import UInt8
+from torch import Tensor
+
+from vantage.data.sources.source import Source, stamp_of
+
+__all__ = ["Unlabeled"]
+
+
+class Unlabeled:
+    """The same images, none of which has a label."""
+
+    classes = ()
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def image(self, number: int) -> UInt8[Tensor, "3 h w"]:
+        """One image as RGB; raises `UnreadableImage`."""
+        return self.source.image(number)
+
+    def label(self, number: int) -> None:
+        """None: labels are dropped."""
+
+    def name(self, number: int) -> str:
+        """The name that the image has in the source."""
+        return self.source.name(number)
+
+    def fingerprint(self) -> str:
+        """The fingerprint of the source: the images are the same."""
+        return self.source.fingerprint()
+
+    def stamp(self) -> str:
+        """The source's own stamp."""
+        return stamp_of(self.source)
