@@ -35,6 +35,7 @@ from vantage.training.folder.slots import optimizer_state, restore_optimizer
 from vantage.training.run import Run
 from vantage.training.signals import anywhere
 from vantage.training.start.footprint import check_footprint
+from vantage.training.start.try_optimizer import build_optimizer
 from vantage.training.start.try_parts import try_branches, try_networks
 from vantage.training.watching.branches import monitor_of
 from vantage.training.watching.stopwatch import Stopwatch
@@ -65,7 +66,7 @@ class Session:
         self.learner = Learner(run.encoders, run.branches, len(source), run.seed)
         set_accumulation(self.learner.networks, run.accumulate)
         self.learner.networks.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
-        optimizer = run.optimizer.build(self.learner)
+        optimizer = build_optimizer(run.optimizer, self.learner.to(fabric.device))
         record = run.hardware.graphs and can_record(run, fabric.device)
         if run.hardware.compile:
             (compile_networks if record else compile_learner)(self.learner)
