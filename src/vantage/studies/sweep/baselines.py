@@ -5,9 +5,10 @@ from functools import partial
 from typing import Any
 
 from vantage.composition.codec import encode
+from vantage.composition.own_code import own_code
 from vantage.facts.results import RANDOM_ENCODER, RAW_PIXELS
 from vantage.frozen.encoder import FrozenEncoder, random_encoder, raw_pixels
-from vantage.studies.sweep.rows import SweepRow, key_of, own_code
+from vantage.studies.sweep.rows import SweepRow, key_of
 from vantage.studies.sweep.sweeps import SweepPoint
 from vantage.training.backbone import evaluation_view
 from vantage.views import EvaluationView

@@ -1,13 +1,12 @@
 """The rows that a sweep measures, and the file that stores them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from vantage.composition.codec import encode
-from vantage.composition.fitting import parts_of
-from vantage.composition.own_code import code_of
+from vantage.composition.own_code import own_code
 from vantage.errors import UserError
 from vantage.facts.results import RANDOM_ENCODER, RAW_PIXELS
 from vantage.storage.cache import digest
@@ -15,7 +14,7 @@ from vantage.storage.results import ResultsFile
 from vantage.studies.analyse.held_out import BranchInformation
 from vantage.training.run import Data, Hardware, Run
 
-__all__ = ["SweepRow", "information_fields", "key_of", "own_code", "stored_rows"]
+__all__ = ["SweepRow", "information_fields", "key_of", "stored_rows"]
 
 _FILE = "sweep.json"
 _IGNORED_FIELDS = ("data", "hardware", "monitoring")
@@ -102,13 +101,6 @@ def _that_decides(run: Run) -> dict[str, Any]:
     pairs = {name: (getattr(run.data, name), getattr(data, name)) for name in ("shuffle_window", "resident_side")}
     pairs["precision"] = (run.hardware.precision, hardware.precision)
     return {name: value for name, (value, usual) in pairs.items() if value != usual}
-
-
-def own_code(value: Any) -> list[str]:
-    """The code of a user's own parts in a composition."""
-    kinds = dict.fromkeys(type(part) for part in parts_of(value) if is_dataclass(part))
-    own = [kind for kind in kinds if kind.__module__.partition(".")[0] != "vantage"]
-    return list(dict.fromkeys(text for kind in own for text in code_of(kind)))
 
 
 def stored_rows(folder: Path, identity: Mapping[str, Any]) -> ResultsFile[SweepRow]:

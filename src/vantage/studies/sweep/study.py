@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from vantage.composition.codec import encode
+from vantage.composition.own_code import own_code
 from vantage.data.sources.source import Source
 from vantage.encoding import Work
 from vantage.errors import UserError, WriteError
 from vantage.evaluate import KNN, EvaluationProtocol, LinearCached
+from vantage.evaluate.result import checked
+from vantage.evaluate.task import check_protocol
 from vantage.frozen.encoder import FrozenEncoder, load
 from vantage.frozen.networks import trained_networks
 from vantage.progress import Progress, QuietProgress
@@ -59,6 +62,8 @@ class Study:
     def __post_init__(self) -> None:
         if not self.seeds or len(set(self.seeds)) < len(self.seeds):
             raise UserError(f"the seeds of the sweep are {self.seeds}: give at least one, and each only once")
+        for protocol in self.protocols:
+            check_protocol(protocol)
         names = [protocol.name for protocol in self.protocols]
         if not names or len(set(names)) < len(names):
             raise UserError(f"the protocols of the sweep are {names}: give at least one, and each name only once")
@@ -93,6 +98,7 @@ class _StudyRun:
         self.information = None if study.information is None else asdict(study.information)
         self.negatives = 0 if study.information is None else study.information.negative_count(len(test))
         self.protocols = [[protocol.name, protocol.version, asdict(protocol)] for protocol in study.protocols]  # pyright: ignore
+        self.judged_by = (self.protocols, *own_code(study.protocols))
         self.source = None if study.base.data.path else train
         self.trained_on = check_train_images(self.points, study.base, train, self.source)
         for point in self.points:
@@ -198,7 +204,7 @@ class _StudyRun:
         if not self.study.baselines:
             return []
         images = [self.train.fingerprint(), self.test.fingerprint()]
-        return list(baselines(self.points, self.study.seeds, images, self.protocols))
+        return list(baselines(self.points, self.study.seeds, images, *self.judged_by))
 
     def _judge_baselines(self) -> None:
         for empty, make in self._baselines():
@@ -206,12 +212,13 @@ class _StudyRun:
                 self.rows.add(empty.key, replace(empty, accuracy=self._accuracy(make())))
 
     def _accuracy(self, encoder: FrozenEncoder) -> dict[str, float]:
-        outcomes = {each.name: each(encoder, self.train, self.test, self.work) for each in self.study.protocols}
+        judged = ((each.name, each(encoder, self.train, self.test, self.work)) for each in self.study.protocols)
+        outcomes = {name: checked(outcome, name) for name, outcome in judged}
         return {name: next(iter(outcome.measures.values())) for name, outcome in outcomes.items()}
 
     def _row_key(self, point: SweepPoint, seed: int) -> str:
         images = [self.trained_on[point.run.data], self.test.fingerprint()]
-        return key_of(replace(point.run, seed=seed), images, self.information, self.protocols)
+        return key_of(replace(point.run, seed=seed), images, self.information, *self.judged_by)
 
     def _result(self, finished: bool) -> SweepResult:
         """The rows of this study, in order."""
