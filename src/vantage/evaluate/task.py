@@ -120,8 +120,9 @@ def check_protocol(protocol: Any) -> None:
         raise UserError(f"{kind} is not a protocol, as vantage.evaluate.KNN is: it has no {', no '.join(lacks)}")
     if not is_dataclass(protocol):
         raise UserError(f"{kind} is not a dataclass, so its settings cannot be recorded: add @dataclass(frozen=True)")
-    if not isinstance(protocol.name, str) or Path(protocol.name).name != protocol.name:
-        raise UserError(f"{kind}.name is {protocol.name!r}, which files are named by: give one without a path")
+    name = getattr(protocol, "name", None)
+    if not isinstance(name, str) or Path(name).name != name:
+        raise UserError(f"{kind}.name is {name!r}, which files are named by: give one without a path")
 
 
 def has_seed(protocol: Any) -> bool:

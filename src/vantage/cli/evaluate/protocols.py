@@ -85,7 +85,8 @@ def _own_by_name() -> dict[str, type]:
     """The user's own protocols in the imported modules, by their names."""
     from vantage.evaluate import EvaluationProtocol
 
-    kinds = [allowed_part(*word.split(":"), "protocol") for word in allowed_names().values()]
+    names = [word.partition(":") for word in allowed_names().values()]
+    kinds = [allowed_part(module, name, "protocol") for module, _, name in names]
     return {getattr(kind, "name", ""): kind for kind in kinds if conforms(kind, EvaluationProtocol)}
 
 
@@ -93,7 +94,7 @@ def _of_result(file: Path, kinds: Mapping[str, type]) -> Any:
     """Raises `UserError` if the file is not a result, if it has another version, or if its settings do not fit."""
     from vantage.facts.results import current_settings
 
-    kinds = _own_by_name() | kinds
+    kinds = {**_own_by_name(), **kinds}
     check_file(file)
     try:
         record = json.loads(file.read_bytes())
