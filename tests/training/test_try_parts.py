@@ -20,7 +20,7 @@ from vantage.training.loop import train
 from vantage.training.run import Run
 from vantage.training.session import Session
 from vantage.training.start.try_parts import check_groups, try_branches, try_networks
-from vantage.views import ProgressiveResizing, ViewMaker
+from vantage.views import ProgressiveResizing
 
 
 @pytest.fixture
@@ -145,67 +145,6 @@ def test_a_rule_that_counts_dropped_pairs_again_is_refused() -> None:
     with pytest.raises(UserError, match="branch 0 cannot work: the rule Restores counts pairs that an earlier rule"):
         try_branches(replace(run, branches=(branch,)))
     try_branches(replace(run, branches=(replace(branch, negatives=(Restores(), vantage.OtherImages())),)))
-
-
-@dataclass(frozen=True)
-class OwnViews:
-    """Views of a user's own, of which one method is wrong."""
-
-    wrong: str = ""
-    own: ViewMaker = vantage.views.simclr_views(SIZE)
-
-    @property
-    def count(self) -> int:
-        return self.own.count
-
-    def crop(self, image: Tensor, generator: torch.Generator) -> tuple[Tensor, ...]:
-        if self.wrong == "crop":
-            raise KeyError("side")
-        return self.own.crop(image, generator)
-
-    def finish(self, crops: tuple[Tensor, ...], generator: torch.Generator) -> list[Any]:
-        views: list[Any] = self.own.finish(crops, generator)
-        if self.wrong == "rows":
-            return [view[:1] for view in views]
-        return views[:1] if self.wrong == "finish" else views
-
-    def batch(self, images: Tensor, generator: torch.Generator) -> list[Any]:
-        views = self.own.batch(images, generator)
-        return [view[:, :1] for view in views] if self.wrong == "batch" else views
-
-    def evaluation(self, view: int | None = None) -> Any:
-        right = self.own.evaluation(view)
-        if self.wrong == "raises":
-            raise KeyError("side")
-        if self.wrong == "channels":
-            return replace(right, channels=(0,))
-        return {"nothing": None, "outside": replace(right, channels=(7,))}.get(self.wrong, right)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "words"),
-    [
-        ("raises", r"OwnViews.evaluation\(\) cannot be used: KeyError: 'side' \(.*test_try_parts.py, line \d+\)$"),
-        ("nothing", r"OwnViews.evaluation\(\) (returns a NoneType: return a v|cannot be used: TypeCheckError)"),
-        ("outside", r"Pick\(7,\) leaves no image: give some of the channels 0, 1 and 2"),
-        (
-            "channels",
-            r"the encoder does not fit the view of OwnViews.evaluation\(\), which has 1 channels and 16 x 16 pixels",
-        ),
-        ("crop", r"OwnViews cannot make views of these images: KeyError: 'side' \(.*test_try_parts.py, line \d+\)$"),
-        ("finish", r"OwnViews.finish returns 1 in place of a list of 2 views, which is the count"),
-        ("rows", r"OwnViews.finish: view 0 of 2 image\(s\) is torch.float32 of shape \(1, 3, 16, 16\)"),
-        ("batch", r"OwnViews.finish makes views of the shapes \[.*\], and batch \[.*\]: make the same"),
-    ],
-)
-def test_a_mistake_in_own_views_is_found_before_anything_is_written(
-    path: str, tmp_path: Path, wrong: str, words: str
-) -> None:
-    run = replace(small_run("simclr", path), views=OwnViews())
-    try_networks(run, noise())
-    with pytest.raises(UserError, match=words):
-        train(replace(run, views=OwnViews(wrong)), tmp_path / "run")
-    assert not (tmp_path / "run").exists()
 
 
 @dataclass(frozen=True)

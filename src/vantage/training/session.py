@@ -37,6 +37,7 @@ from vantage.training.signals import anywhere
 from vantage.training.start.footprint import check_footprint
 from vantage.training.start.try_optimizer import build_optimizer
 from vantage.training.start.try_parts import try_branches, try_networks
+from vantage.training.start.try_schedules import try_schedules
 from vantage.training.watching.branches import monitor_of
 from vantage.training.watching.stopwatch import Stopwatch
 from vantage.views.operations.share import ShareGenerator
@@ -60,6 +61,7 @@ class Session:
         self.run, self.fabric, self.source = run, fabric, source
         torch.manual_seed(run.seed)
         check_footprint(run, len(source))
+        try_schedules(run, max(1, run.steps_per_epoch(len(source))))
         try_branches(run, len(source))
         self.side = try_networks(run, source)  # of full-size views, in pixels
         torch.manual_seed(run.seed)
