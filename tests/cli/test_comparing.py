@@ -94,7 +94,7 @@ def test_a_detection_result_with_earlier_names_of_settings_is_read(tmp_path: Pat
         ("--set knn.kk=3", "knn has no field 'kk'; did you mean k?"),
         ("--knn.k 3", "compare has no option --knn.k; did you mean --set knn.k=3?"),
         ("--k 3", "compare has no option --k; did you mean --set knn.k=3?"),
-        ("--set k=3", "--set k=3: write NAME.FIELD=VALUE, such as --set knn.seed=1"),
+        ("--set k=3", "--set k=3: write NAME.FIELD=VALUE, such as --set knn.seed=1 (names: knn, linear-cached)"),
         ("--set detection.batch=2 --protocols detection", "detection has no field 'batch'; did you mean batch_size?"),
         ("--set detection.rate=2 --protocols detection", "no field 'rate'; did you mean learning_rate?"),
         ("--set knn.k=five", "k: expected a whole number, found five"),

@@ -1,6 +1,7 @@
 """What `vantage evaluate` says about its protocols, and where it keeps what came out."""
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -74,3 +75,48 @@ def test_a_missing_device_is_reported_before_images_are_read(
     words = [*verb.split(), str(tmp_path / "run"), "--data", str(tmp_path / "nowhere"), "--device", "cuda:99", *more]
     assert main(["--import", "tiny", *words]) == 2
     assert "'cuda:99'" in capsys.readouterr().err
+
+
+_OWN = """
+from dataclasses import dataclass
+from typing import ClassVar
+from vantage.evaluate import Outcome
+
+@dataclass(frozen=True)
+class Own:
+    name: ClassVar[str] = "own"
+    version: ClassVar[int] = 1
+    score: float = 1.0
+
+    def __call__(self, encoder, train, test, work):
+        return Outcome({"top-1": 100 / self.score}, 1, 1, {})
+
+@dataclass(frozen=True)
+class Needs:
+    name: ClassVar[str] = "needs"
+    version: ClassVar[int] = 1
+    score: float
+
+    def __call__(self, encoder, train, test, work):
+        pass
+"""
+
+
+def test_a_result_of_an_own_protocol_names_it_and_its_mistakes_are_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    (tmp_path / "own_protocol.py").write_text(_OWN)
+    saved_run(tmp_path / "run", tiny_run())
+    np.savez(tmp_path / "images.npz", images=np.zeros((9, 8, 8, 3), np.uint8), labels=np.arange(9) % 3)
+    allow, data = ["--import", "tiny", "--import", "own_protocol"], ["--data", str(tmp_path / "images.npz")]
+    words = [*allow, "evaluate", "own_protocol:Own", str(tmp_path / "run"), *data]
+    assert main([*words, "--score", "4", "--out", str(tmp_path / "result.json")]) == 0
+    capsys.readouterr()
+    assert main([*allow, "compare", str(tmp_path / "run"), "--protocols", str(tmp_path / "result.json"), *data]) == 0
+    assert "own v1 score=4, top-1" in capsys.readouterr().out
+    assert main([*words, "--score", "0"]) == 1
+    assert "own_protocol.py, line 13, which --import named" in capsys.readouterr().err
+    assert main([*allow, "evaluate", "own_protocol:Needs", str(tmp_path / "run"), *data]) == 2
+    assert "own_protocol:Needs: give score a default" in capsys.readouterr().err

@@ -73,6 +73,61 @@ def test_a_field_of_another_type_is_named(path: str, value: Any, words: str) -> 
         run.__post_init__()
 
 
+@dataclass(frozen=True)
+class Doubled:
+    """Views of which most is missing."""
+
+    def crop(self, image: Any) -> Any:
+        """Another number of arguments."""
+
+    @property
+    def count(self) -> int:
+        """Of the views."""
+        return 2
+
+
+@dataclass(frozen=True)
+class Nameless:
+    """A rule without the one method that it needs."""
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A rule that says it returns something else."""
+
+    def __call__(self, scores: Any, query: Any, pool: Any, step: int) -> int:
+        """No scores."""
+        return 3
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        (
+            "views",
+            Doubled(),
+            r"found Doubled\(\): it has no finish\(crops, generator\), no batch\(images, generator\), no"
+            r" evaluation\(view\) -> EvaluationView: it must have crop\(image, generator\)$",
+        ),
+        (
+            "branches.0.negatives",
+            (Nameless(),),
+            r"found Nameless\(\): it has no __call__\(scores, query, pool, step\) -> Scores$",
+        ),
+        (
+            "branches.0.negatives",
+            (Wrong(),),
+            r"found Wrong\(\): it must have __call__\(scores, query, pool, step\) -> Scores$",
+        ),
+        ("branches.0.memory", Nameless(), r"StoreOf, found Nameless\(\): it has no build\(images, width\)"),
+    ],
+)
+def test_what_an_own_part_lacks_is_named(path: str, value: Any, words: str) -> None:
+    run = with_field(path, value)
+    with pytest.raises(UserError, match=words):
+        run.__post_init__()
+
+
 def test_a_whole_number_is_a_number_and_an_object_that_is_no_part_is_left_to_the_user() -> None:
     with_field("branches.0.estimator.temperature", 1).__post_init__()
     with_field("branches.0.weight", lambda step: 0.5).__post_init__()

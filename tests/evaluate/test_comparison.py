@@ -11,6 +11,7 @@ from seeded_runs import compare_protocols, runs
 from tiny import ALLOW, cpu_work, images, saved_run, tiny_run
 
 from vantage.composition.codec import allowing
+from vantage.data.sources.arrays import Arrays
 from vantage.data.sources.source import Source
 from vantage.encoding import Work
 from vantage.errors import UserError
@@ -167,3 +168,32 @@ def test_baselines_that_evaluate_judged_are_read(tmp_path: Path) -> None:
         table = compare(folders, [KNN(k=3)], images(30, 0), images(12, 1), cpu_work(tmp_path), lines.append)
     assert sum("read from its record" in line for line in lines) == len(lines) == 3
     assert [row.cell(0).mean for row in table.rows] == [one.measures["top-1"] for one in result.outcomes.values()]
+
+
+def test_a_record_of_other_images_or_of_other_code_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fingerprint reads at most 32 images: the row of a set of which others were replaced was read."""
+    folders, lines = runs(tmp_path, good=(0,)), list[str]()
+    pixels, label = np.random.default_rng(0).integers(0, 256, (90, 32, 32, 3), np.uint8), np.arange(90) % 3
+    changed = pixels.copy()
+    changed[1] = 0
+    sets = [Arrays(each, label, "set") for each in (pixels, changed)]
+    assert sets[0].fingerprint() == sets[1].fingerprint()
+    protocol = ByName((("good", (50.0,)),))
+    with allowing(*ALLOW):
+        for train in (*sets, sets[1]):
+            compare(folders, [protocol], train, images(12, 1), cpu_work(tmp_path), lines.append)
+        monkeypatch.setattr("vantage.composition.own_code.inspect.getsource", lambda kind: f"class {kind.__name__}: 3")
+        compare(folders, [protocol], sets[1], images(12, 1), cpu_work(tmp_path), lines.append)
+    assert ["read" in line for line in lines] == [False] * 6 + [True] * 3 + [False] * 3
+
+
+def test_a_record_that_does_not_name_files_is_read_as_before(tmp_path: Path) -> None:
+    folders, lines = runs(tmp_path, good=(0,)), list[str]()
+    with allowing(*ALLOW):
+        compare(folders, [KNN(k=3)], images(30, 0), images(12, 1), cpu_work(tmp_path), lines.append)
+        for file in (folders[0] / "evaluations").glob("*.json"):
+            record = json.loads(file.read_text())
+            assert record.pop("files") and record.pop("code") == ""
+            file.write_text(json.dumps(record))
+        compare(folders, [KNN(k=3)], images(30, 0), images(12, 1), cpu_work(tmp_path), lines.append)
+    assert ["read" in line for line in lines] == [False] * 3 + [True] * 3

@@ -147,7 +147,10 @@ def _owner(text: str, names: Mapping[str, str]) -> tuple[str, str]:
         raise UserError(f"--set {text}: {name} is not compared; add it with --protocols {','.join((*names, name))}")
 
     near = did_you_mean(first, names.values())
-    raise UserError(f"--set {text}: write NAME.FIELD=VALUE, such as --set {next(iter(names.values()))}.seed=1{near}")
+    raise UserError(
+        f"--set {text}: write NAME.FIELD=VALUE, such as --set {next(iter(names.values()))}.seed=1{near}"
+        f" (names: {', '.join(names.values())})"
+    )
 
 
 def _check_images(protocol_tasks: Sequence[_ProtocolTask], options: CompareOptions) -> None:

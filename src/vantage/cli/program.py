@@ -111,7 +111,8 @@ def _status_of(words: list[str]) -> int:
             _print_error(message, problem)
             return 2
         traceback.print_exc()
-        print("vantage: this is a bug; please report it with the lines above", file=sys.stderr)
+        whose = _raised_by_own_module(problem, words) or "this is a bug; please report it with the lines above"
+        print(f"vantage: {whose}", file=sys.stderr)
         return 1
 
 
@@ -119,6 +120,13 @@ def _print_error(message: str, error: BaseException) -> None:
     """Print the message, and what was noted on the error on its way here."""
     for line in (message, *getattr(error, "__notes__", ())):
         print(f"vantage: {line}", file=sys.stderr)
+
+
+def _raised_by_own_module(problem: Exception, words: list[str]) -> str:
+    """Where a module that --import names took part in an error, in words; empty if none did."""
+    files = {getattr(sys.modules.get(module), "__file__", None) for module in _global(words)[1].imports}
+    own = [frame for frame in traceback.extract_tb(problem.__traceback__) if frame.filename in files]
+    return f"the lines above end in {own[-1].filename}, line {own[-1].lineno}, which --import named" if own else ""
 
 
 def _message_for(problem: Exception) -> str:

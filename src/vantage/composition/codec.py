@@ -18,7 +18,7 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
 from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
-from vantage.composition.conformance import conforms
+from vantage.composition.conformance import conforms, shortfall
 from vantage.composition.names import RENAMED_FIELDS, external_part, is_part, name_of, part_named, public_name
 from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
@@ -145,7 +145,7 @@ def _part(data: Mapping[str, Any], annotation: Any, path: str) -> Any:
         part = kind(**values)
     except UserError as problem:
         raise UserError(f"{path}: {problem}" if path else str(problem)) from problem
-    return part if _is_a(part, annotation) else _refuse(data[_PART], annotation, path)
+    return part if _is_a(part, annotation) else _refuse(data[_PART], annotation, path, shortfall(kind, annotation))
 
 
 def _with_present_names(part: str, data: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -227,11 +227,11 @@ def _is_a(part: Any, annotation: Any) -> bool:
     return any(conforms(type(part), choice) for choice in choices if isinstance(choice, type))
 
 
-def _refuse(value: Any, annotation: Any, path: str) -> NoReturn:
+def _refuse(value: Any, annotation: Any, path: str, hint: str = "") -> NoReturn:
     expected = str(annotation) if get_origin(annotation) else getattr(annotation, "__name__", str(annotation))
     expected = re.sub(r"\b(?:typing|types|vantage)(?:\.\w+)*\.(?=\w)", "", expected)
     text = json.dumps(value)
-    raise UserError(f"{path or 'run'}: expected {expected}, found {text if len(text) <= 60 else text[:57] + '…'}")
+    raise UserError(f"{path or 'run'}: expected {expected}, found {text if len(text) <= 60 else text[:57] + '…'}{hint}")
 
 
 def _below(path: str, name: str) -> str:

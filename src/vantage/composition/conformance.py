@@ -4,9 +4,9 @@ from abc import ABCMeta
 from dataclasses import fields
 from functools import cache
 from inspect import Parameter, signature
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
 
-__all__ = ["conforms"]
+__all__ = ["conforms", "shortfall"]
 
 
 @cache
@@ -19,8 +19,35 @@ def conforms(kind: type, annotation: Any) -> bool:
     """
     if not getattr(annotation, "_is_protocol", False):
         return annotation is Any or issubclass(kind, annotation)
-    members = {name: member for above in annotation.__mro__[:-1] for name, member in vars(above).items()}
-    return all(_has(kind, name, member) for name, member in members.items() if name == "__call__" or name[0] != "_")
+    return all(_has(kind, name, member) for name, member in _members(annotation))
+
+
+def shortfall(kind: type, annotation: Any) -> str:
+    """What a user's own part would need to fit a field that takes a protocol, as the end of a message; empty for other
+    parts and fields."""
+    protocols = [one for one in get_args(annotation) or (annotation,) if getattr(one, "_is_protocol", False)]
+    if kind.__module__.partition(".")[0] == "vantage" or not protocols:
+        return ""
+    unfit = min(([pair for pair in _members(one) if not _has(kind, *pair)] for one in protocols), key=len)
+    names = {name for above in kind.__mro__ for name in vars(above)}  # `hasattr` finds __call__ in every class
+    lacks, differs = ([_words(*pair) for pair in unfit if (pair[0] in names) == has] for has in (False, True))
+    return f": it has no {', no '.join(lacks)}" * bool(lacks) + f": it must have {', '.join(differs)}" * bool(differs)
+
+
+def _members(protocol: Any) -> list[tuple[str, Any]]:
+    """The names and members of a protocol that count."""
+    members = {name: member for above in protocol.__mro__[:-1] for name, member in vars(above).items()}
+    return [(name, member) for name, member in members.items() if name == "__call__" or name[0] != "_"]
+
+
+def _words(name: str, member: Any) -> str:
+    """A member as its protocol has it: a method with the names of its arguments, and what it returns if that is a
+    class."""
+    if not callable(member):
+        return name
+    returns = get_type_hints(member).get("return")
+    end = f" -> {returns.__name__}" if isinstance(returns, type) and type(returns) in (type, ABCMeta) else ""
+    return f"{name}({', '.join(list(signature(member).parameters)[1:])}){end}"
 
 
 def _has(kind: type, name: str, member: Any) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields
 from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
-from vantage.composition.conformance import conforms
+from vantage.composition.conformance import conforms, shortfall
 from vantage.composition.kinds import find_part, part_from_number, parts_that_fit
 from vantage.composition.literals import NOTHING, items_of, plain_value, source_of, word_value
 from vantage.composition.suggest import did_you_mean
@@ -178,7 +178,9 @@ def _part(node: ast.expr, annotation: Any, path: str) -> Any:
     call = node if isinstance(node, ast.Call) else ast.Call(node, [], [])
     kind = find_part(_name(call.func, annotation, path), path)
     if not any(conforms(kind, one) for one in alternatives(annotation) if isinstance(one, type) or one is Any):
-        raise UserError(f"{path}: expected {describe(annotation)}, found the part {kind.__name__}")
+        raise UserError(
+            f"{path}: expected {describe(annotation)}, found the part {kind.__name__}{shortfall(kind, annotation)}"
+        )
     by_name = {f.name: f for f in fields(kind) if f.init}
     arguments = _arguments(call, kind, by_name, path)
     required = [n for n, f in by_name.items() if f.default is MISSING and f.default_factory is MISSING]

@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 from weakref import WeakValueDictionary
 
-from vantage.composition.conformance import conforms
+from vantage.composition.conformance import conforms, shortfall
 from vantage.composition.expression import alternatives, describe, takes_several
 from vantage.composition.kinds import part_from_number
 from vantage.errors import UserError
@@ -67,7 +67,7 @@ def _check(value: Any, annotation: Any, path: str) -> None:
     if not kinds:
         found = f"the class {value.__name__} itself" if isinstance(value, type) else repr(value)
         found = found if len(found) <= 60 else found[:57] + "…"
-        raise UserError(f"{path}: expected {describe(annotation)}, found {found}{_as_part(value, annotation)}")
+        raise UserError(f"{path}: expected {describe(annotation)}, found {found}{_hint(value, annotation)}")
     if isinstance(value, tuple) and (of := get_args(kinds[0])):
         for number, item in enumerate(value):
             _check(item, of[0 if of[-1] is Ellipsis else number], f"{path}.{number}")
@@ -75,8 +75,10 @@ def _check(value: Any, annotation: Any, path: str) -> None:
         check_types(value, path)
 
 
-def _as_part(value: Any, annotation: Any) -> str:
-    """How to write a number that only the command line takes for a part."""
+def _hint(value: Any, annotation: Any) -> str:
+    """What a part lacks, or how to write a number that only the command line takes for a part."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return shortfall(type(value), annotation)
     if type(value) not in (int, float):
         return ""
     names = [name for kind in alternatives(annotation) if isinstance(kind, type) and (name := part_from_number(kind))]

@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from vantage.composition.field_types import expect
-from vantage.data.sources.source import Source, refuse_path
+from vantage.composition.own_code import own_code
+from vantage.data.sources.source import Source, refuse_path, stamp_of
 from vantage.encoding import Work
-from vantage.evaluate.result import Outcome, Result, find_outcome, path_of, save
+from vantage.evaluate.result import Outcome, Result, checked, find_outcome, path_of, save
 from vantage.evaluate.task import EvaluationProtocol, Task, task_of
 from vantage.evaluate.try_encoder import try_encoder
 from vantage.frozen.encoder import FrozenEncoder, load, random_encoder, raw_pixels
 from vantage.frozen.outside import home_of
 from vantage.processes.sharing import true_on_all
+from vantage.storage.cache import hash_of
 
 __all__ = ["evaluate", "judge", "judge_once", "result_of", "with_baselines"]
 
@@ -69,7 +71,7 @@ def judge(task: Task, encoders: Sequence[FrozenEncoder], work: Work) -> Result:
     """Evaluate each encoder by the task's protocol; the first one is the run's own."""
     for encoder in encoders:
         try_encoder(encoder, task.train)
-    outcomes = {encoder.name: task.protocol(encoder, task.train, task.test, work) for encoder in encoders}
+    outcomes = {encoder.name: _outcome(task, encoder, work) for encoder in encoders}
     return result_of(task, encoders[0], outcomes, work)
 
 
@@ -99,10 +101,14 @@ def judge_once(
     report(outcome is not None)
     if outcome is None:
         try_encoder(encoder, task.train)
-        outcome = task.protocol(encoder, task.train, task.test, work)
+        outcome = _outcome(task, encoder, work)
         result = replace(empty, outcomes={encoder.name: outcome})
         save(result, path_of(result, folder, path))
     return outcome
+
+
+def _outcome(task: Task, encoder: FrozenEncoder, work: Work) -> Outcome:
+    return checked(task.protocol(encoder, task.train, task.test, work), task.protocol.name)
 
 
 def result_of(task: Task, encoder: FrozenEncoder, outcomes: dict[str, Outcome], work: Work) -> Result:
@@ -123,6 +129,8 @@ def result_of(task: Task, encoder: FrozenEncoder, outcomes: dict[str, Outcome], 
         device=work.resolved_device().type,
         resident_bytes=work.resident_bytes,
         libraries={"python": platform.python_version()} | versions,
+        files=hash_of([stamp_of(task.train).encode(), stamp_of(task.test).encode()]),
+        code=hash_of(text.encode() for text in own_code(protocol)) if own_code(protocol) else "",
     )
 
 

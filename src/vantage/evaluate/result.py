@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from vantage.processes.sharing import by_first
 from vantage.storage.cache import hash_of
 from vantage.storage.files import write_result
 
-__all__ = ["Outcome", "Result", "save", "path_of", "find_outcome"]
+__all__ = ["Outcome", "Result", "save", "checked", "path_of", "find_outcome"]
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,11 @@ class Result:
     crops from the same seed; `Outcome.how` records which it was."""
     libraries: dict[str, str]
     """Versions of Python and of libraries."""
+    files: str = ""
+    """Hash of the sizes and modification times of all files of both sets, of which fingerprints read only some. Empty
+    in records of earlier versions, which count for any."""
+    code: str = ""
+    """Hash of the code of a user's own protocol."""
 
     def lines(self) -> list[str]:
         """The measures in words, one line for each encoder."""
@@ -94,10 +99,38 @@ class Result:
 
     @property
     def file_name(self) -> str:
-        """A name that depends on everything that determines the result except the versions of libraries."""
-        plain = {key: value for key, value in asdict(self).items() if key not in ("outcomes", "libraries")}
+        """A name that depends on everything that determines the result except the versions of libraries, and files
+        that were changed."""
+        without = ("outcomes", "libraries", "files", *(() if self.code else ("code",)))
+        plain = {key: value for key, value in asdict(self).items() if key not in without}
         key = hash_of([json.dumps([plain, sorted(self.outcomes)], sort_keys=True).encode()])
         return f"{self.protocol}-v{self.version}-{self.checkpoint}-{key[:8]}.json"
+
+
+def checked(outcome: Any, protocol: str) -> Outcome:
+    """What a protocol returned, with plain numbers in place of those of numpy and torch. Raises `UserError` if it is no
+    `Outcome`, measures nothing, or holds what cannot be saved."""
+    if not isinstance(outcome, Outcome):
+        raise UserError(f"{protocol} returns a {type(outcome).__name__}: return a vantage.evaluate.Outcome")
+    values = {f.name: _plain(getattr(outcome, f.name)) for f in fields(outcome)}
+    measures = values["measures"]
+    if not measures or not all(isinstance(value, int | float) for value in measures.values()):
+        raise UserError(f"{protocol} measures {measures}: give at least one measure, and a number for each")
+    try:
+        json.dumps(values)
+    except (TypeError, ValueError) as problem:
+        raise UserError(
+            f"the outcome of {protocol} cannot be saved ({problem}): give numbers, text, lists and dicts of them"
+        ) from problem
+    return Outcome(**values)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _plain(item) for name, item in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(map(_plain, value))
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def path_of(result: Result, run_folder: Path, out: Path | None = None) -> Path:
@@ -117,11 +150,11 @@ def find_outcome(paths: Iterable[Path], encoder: str, like: Result) -> Outcome |
     facts = like.facts
     for path in paths:
         try:
-            record = json.loads(path.read_text())
+            record = {"code": "", "files": like.files} | json.loads(path.read_text())
             if _facts(record) == facts and encoder in record["outcomes"]:
                 recorded = record["outcomes"][encoder]
                 named = {name: with_current_names(recorded[name]) for name in ("chosen", "details") if name in recorded}
-                return Outcome(**recorded | named)
+                return checked(Outcome(**recorded | named), like.protocol)
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             continue  # not a record of an evaluation
     return None

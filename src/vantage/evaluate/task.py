@@ -2,7 +2,8 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
+from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from vantage.composition.field_types import expect
@@ -13,7 +14,7 @@ from vantage.errors import UserError
 from vantage.evaluate.result import Outcome
 from vantage.frozen.encoder import FrozenEncoder
 
-__all__ = ["EvaluationProtocol", "OwnTask", "Task", "has_seed", "task_of"]
+__all__ = ["EvaluationProtocol", "OwnTask", "Task", "check_protocol", "has_seed", "task_of"]
 
 
 @runtime_checkable
@@ -39,6 +40,9 @@ class OwnTask(ABC):
     def task(self, train: Source, test: Source | None) -> "Task":
         """This protocol with its training and test images; if `test` is omitted, some of `train` are set aside for
         testing. Raises `UserError` for images that do not suit it."""
+
+
+_NEEDED = ("name", "version", "__call__")
 
 
 def _accept(encoder: FrozenEncoder) -> None:
@@ -101,11 +105,24 @@ class Task:
 def task_of(protocol: EvaluationProtocol, train: Source, test: Source | None = None) -> Task:
     """A protocol with its images: the task that it builds itself (`OwnTask`), or one labeled set, divided by
     `train_and_test`."""
-    kind = () if isinstance(protocol, type) else EvaluationProtocol  # a class has the same names as its values
-    expect(protocol, kind, "the protocol", "a value, such as vantage.evaluate.KNN()")
+    check_protocol(protocol)
     if isinstance(protocol, OwnTask):
         return protocol.task(train, test)
     return Task(protocol, *train_and_test(train, test))
+
+
+def check_protocol(protocol: Any) -> None:
+    """Raises `UserError` for what is no protocol, naming what one of a user's own lacks."""
+    kind, lacks = type(protocol).__name__, [name for name in _NEEDED if not hasattr(protocol, name)]
+    if isinstance(protocol, type) or len(lacks) == len(_NEEDED):  # a class has the same names as its values
+        expect(protocol, (), "the protocol", "a value, such as vantage.evaluate.KNN()")
+    if lacks:
+        raise UserError(f"{kind} is not a protocol, as vantage.evaluate.KNN is: it has no {', no '.join(lacks)}")
+    if not is_dataclass(protocol):
+        raise UserError(f"{kind} is not a dataclass, so its settings cannot be recorded: add @dataclass(frozen=True)")
+    name = getattr(protocol, "name", None)
+    if not isinstance(name, str) or Path(name).name != name:
+        raise UserError(f"{kind}.name is {name!r}, which files are named by: give one without a path")
 
 
 def has_seed(protocol: Any) -> bool:

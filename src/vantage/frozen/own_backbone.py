@@ -1,11 +1,11 @@
 """What a user's own backbone computes with beside its weights, which its printed form need not show."""
 
-import inspect
 from collections.abc import Iterator
 
 from torch import nn
 
 from vantage.composition.fitting import parts_of
+from vantage.composition.own_code import code_of
 from vantage.encoders.encoder import Encoder
 from vantage.encoders.roles import Role
 
@@ -17,20 +17,12 @@ _PRINTED = ("torch", "torchvision", "timm", "vantage")
 
 def own_backbone(role: Role, backbone: nn.Module) -> Iterator[str]:
     """The settings of the backbones of a role, and the code of their classes, as far as these are no library's: two
-    that only pool differently have equal weights. Functions that such a class calls are not looked at."""
+    that only pool differently have equal weights."""
     choices = [part.backbone for part in parts_of(role) if isinstance(part, Encoder) and _is_own(type(part.backbone))]
     kinds = dict.fromkeys(map(type, [*choices, *backbone.modules()]))
     yield from map(repr, choices)
-    for kind in filter(_is_own, kinds):
-        yield f"{kind.__module__}.{kind.__qualname__}\n{_code(kind)}"
+    yield from dict.fromkeys(code for kind in filter(_is_own, kinds) for code in code_of(kind))
 
 
 def _is_own(kind: type) -> bool:
     return kind.__module__.partition(".")[0] not in _PRINTED
-
-
-def _code(kind: type) -> str:
-    try:
-        return inspect.getsource(kind)
-    except (OSError, TypeError):  # typed into a console
-        return ""

@@ -35,7 +35,9 @@ from vantage.training.folder.slots import optimizer_state, restore_optimizer
 from vantage.training.run import Run
 from vantage.training.signals import anywhere
 from vantage.training.start.footprint import check_footprint
+from vantage.training.start.try_optimizer import build_optimizer
 from vantage.training.start.try_parts import try_branches, try_networks
+from vantage.training.start.try_schedules import try_schedules
 from vantage.training.watching.branches import monitor_of
 from vantage.training.watching.stopwatch import Stopwatch
 from vantage.views.operations.share import ShareGenerator
@@ -59,13 +61,14 @@ class Session:
         self.run, self.fabric, self.source = run, fabric, source
         torch.manual_seed(run.seed)
         check_footprint(run, len(source))
+        try_schedules(run, max(1, run.steps_per_epoch(len(source))))
         try_branches(run, len(source))
         self.side = try_networks(run, source)  # of full-size views, in pixels
         torch.manual_seed(run.seed)
         self.learner = Learner(run.encoders, run.branches, len(source), run.seed)
         set_accumulation(self.learner.networks, run.accumulate)
         self.learner.networks.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
-        optimizer = run.optimizer.build(self.learner)
+        optimizer = build_optimizer(run.optimizer, self.learner.to(fabric.device))
         record = run.hardware.graphs and can_record(run, fabric.device)
         if run.hardware.compile:
             (compile_networks if record else compile_learner)(self.learner)

@@ -40,7 +40,7 @@ def test_no_run_is_left_and_none_is_trained_twice(
     process = new_process(sweep_until_killed, study, tmp_path / "sweep", moment)
     process.join()
     assert process.exitcode == -signal.SIGKILL
-    monkeypatch.setattr(loop, "train", lambda *_: pytest.fail("it was trained again"))
+    monkeypatch.setattr(loop, "train", lambda *_, **__: pytest.fail("it was trained again"))
     (row,), (expected,) = result_of(study, tmp_path / "sweep").rows, whole.rows
     assert replace(row, seconds=expected.seconds) == expected
     assert list((tmp_path / "sweep" / "runs").iterdir()) == []

@@ -51,7 +51,7 @@ def test_misfits_are_reported_before_training(images_path: str, tmp_path: Path) 
 def test_a_training_that_fails_names_its_value(
     images_path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def diverge(*_: object) -> None:
+    def diverge(*_: object, **__: object) -> None:
         raise UserError("the loss became nan at step 3")
 
     monkeypatch.setattr(loop, "train", diverge)
@@ -66,7 +66,7 @@ def test_a_sweep_that_fails_before_its_first_row_does_not_block_another(
     folder = tmp_path / "sweep"
     folder.mkdir()
 
-    def diverge(run: Run, run_folder: Path, *_: object) -> None:
+    def diverge(run: Run, run_folder: Path, *_: object, **__: object) -> None:
         (run_folder / "checkpoint").mkdir(parents=True)
         raise UserError("the loss became nan in a later epoch")
 

@@ -155,7 +155,7 @@ def test_finished_rows_are_skipped(
 ) -> None:
     result, folder = whole
     for name in ("train", "resume"):
-        monkeypatch.setattr(loop, name, lambda *_: pytest.fail("it was trained again"))
+        monkeypatch.setattr(loop, name, lambda *_, **__: pytest.fail("it was trained again"))
     again = result_of(study_of(images_path), folder)
     assert (again.rows, again.baselines) == (result.rows, result.baselines)
     fewer = result_of(replace(study_of(images_path, CropBound((0.6,))), seeds=(1,)), folder)
@@ -172,7 +172,7 @@ def test_values_and_seeds_can_be_added(
     result, folder = whole
     shutil.copytree(folder, tmp_path / "sweep")
     seeds, train = [], loop.train
-    monkeypatch.setattr(loop, "train", lambda run, *rest: seeds.append(run.seed) or train(run, *rest))
+    monkeypatch.setattr(loop, "train", lambda run, *rest, **also: seeds.append(run.seed) or train(run, *rest, **also))
     wider = replace(study_of(images_path, CropBound((0.5, 0.2))), seeds=(1,), baselines=False, discard=True)
     more = result_of(wider, tmp_path / "sweep")
     assert seeds == [1]

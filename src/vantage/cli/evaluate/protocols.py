@@ -3,13 +3,13 @@
 import inspect
 import json
 from collections.abc import Mapping
-from dataclasses import is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from vantage.composition.codec import allowed_part, decode
+from vantage.composition.codec import allowed_names, allowed_part, decode
 from vantage.composition.conformance import conforms
-from vantage.composition.names import external_part
+from vantage.composition.names import external_part, name_of
 from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
 from vantage.storage.strangers import check_file
@@ -76,13 +76,25 @@ def _own(word: str) -> Any:
             f"{word} is not a protocol: a protocol has a name, a version, and a call that takes an encoder, training"
             " images, test images and work"
         )
+    if needed := [f.name for f in fields(kind) if f.init and f.default is MISSING and f.default_factory is MISSING]:
+        raise UserError(f"{word}: give {', '.join(needed)} a default, since the command line sets it by an option")
     return kind()
+
+
+def _own_by_name() -> dict[str, type]:
+    """The user's own protocols in the imported modules, by their names."""
+    from vantage.evaluate import EvaluationProtocol
+
+    names = [word.partition(":") for word in allowed_names().values()]
+    kinds = [allowed_part(module, name, "protocol") for module, _, name in names]
+    return {getattr(kind, "name", ""): kind for kind in kinds if conforms(kind, EvaluationProtocol)}
 
 
 def _of_result(file: Path, kinds: Mapping[str, type]) -> Any:
     """Raises `UserError` if the file is not a result, if it has another version, or if its settings do not fit."""
     from vantage.facts.results import current_settings
 
+    kinds = {**_own_by_name(), **kinds}
     check_file(file)
     try:
         record = json.loads(file.read_bytes())
@@ -114,4 +126,4 @@ def _with_kinds(settings: Mapping[str, Any], like: Any) -> dict[str, Any]:
         name: _with_kinds(value, inside[name]) if is_dataclass(inside[name]) and isinstance(value, dict) else value
         for name, value in settings.items()
     }
-    return {"part": type(like).__name__, **values}
+    return {"part": name_of(type(like)), **values}

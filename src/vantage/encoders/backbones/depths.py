@@ -44,7 +44,7 @@ def maps(backbone: nn.Module, images: Float[Tensor, "b c h w"]) -> list[Float[Te
         return list(intermediates(images, intermediates_only=True))
     raise UserError(
         f"{type(backbone).__name__} has no maps, only pooled features: use a run with a ResNet or a timm backbone, or a"
-        " protocol that reads pooled features"
+        " protocol that reads pooled features; a network of your own needs a method maps(images)"
     )
 
 

@@ -1,9 +1,10 @@
 """Lines of Python that build a network and load a file into it: what several libraries have in common."""
 
-from vantage.encoders.backbones.resnet import ResNet
+from vantage import encoders
+from vantage.encoders.backbones.resnet import Backbone, ResNet
 from vantage.errors import UserError
 
-__all__ = ["block_name", "check_width", "loading_script", "plain_name", "stem_lines"]
+__all__ = ["block_name", "check_width", "is_ours", "loading_script", "plain_name", "stem_lines"]
 
 
 def loading_script(library: str, build: list[str], file: str) -> str:
@@ -24,6 +25,11 @@ def check_width(choice: ResNet, library: str) -> None:
             f"{library} builds residual networks from 64 channels on, but this one has {choice.width_multiplier:g}"
             " times as many in every layer: export it to safetensors or onnx"
         )
+
+
+def is_ours(choice: Backbone | None) -> bool:
+    """Whether Vantage builds a backbone, and no code of a user's own."""
+    return getattr(encoders, type(choice).__name__, None) is type(choice)
 
 
 def plain_name(choice: ResNet) -> str | None:

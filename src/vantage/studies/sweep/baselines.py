@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 from vantage.composition.codec import encode
+from vantage.composition.own_code import own_code
 from vantage.facts.results import RANDOM_ENCODER, RAW_PIXELS
 from vantage.frozen.encoder import FrozenEncoder, random_encoder, raw_pixels
 from vantage.studies.sweep.rows import SweepRow, key_of
@@ -29,7 +30,8 @@ def baselines(
         key = key_of((RAW_PIXELS, repr(view)), *judged_by)
         yield SweepRow(key, RAW_PIXELS, point.label, point.number, 0, {}), partial(raw_pixels, point.run)
         for seed in seeds:
-            key = key_of((RANDOM_ENCODER, repr(view), encode(point.run.encoders), seed), *judged_by)
+            network = (encode(point.run.encoders), *own_code(point.run.encoders))
+            key = key_of((RANDOM_ENCODER, repr(view), *network, seed), *judged_by)
             yield (
                 SweepRow(key, RANDOM_ENCODER, point.label, point.number, seed, {}),
                 partial(random_encoder, point.run, seed),

@@ -1,5 +1,7 @@
 """What is checked before a sweep trains anything."""
 
+from collections.abc import Sequence
+
 import torch
 
 from vantage.data.sources.source import Source
@@ -7,9 +9,11 @@ from vantage.data.splits import RenumberedSource, check_apart, with_labels
 from vantage.errors import UserError
 from vantage.studies.sweep.sweeps import SweepPoint
 from vantage.training.backbone import evaluation_view
+from vantage.training.images import open_images
+from vantage.training.run import Data, Run
 from vantage.training.start.try_parts import try_branches, try_networks
 
-__all__ = ["check_test_images", "try_point"]
+__all__ = ["check_test_images", "check_train_images", "try_point"]
 
 _TRIAL_IMAGES = 16  # images that views are tried on before anything is trained
 
@@ -21,6 +25,25 @@ def check_test_images(train: Source, test: Source) -> Source:
     with_labels(test)
     check_apart(train, test)
     return RenumberedSource(test, train.classes)
+
+
+def check_train_images(
+    points: Sequence[SweepPoint], base: Run, train: Source, source: Source | None
+) -> dict[Data, str]:
+    """Fingerprints of the images that the points are trained on, by the settings that select them from `source` or from
+    their path. Raises `UserError` if those of the base are not `train`."""
+    given = train.fingerprint()
+    fingerprints = {data: _selected(data, source) for data in dict.fromkeys((base.data, *(p.run.data for p in points)))}
+    if fingerprints[base.data] != given:
+        raise UserError(
+            f"the training images given ({len(train):,}) are not those that base.data selects, on which the sweep would"
+            " train: give vantage.training.images.open_images(base.data)[0], or images of your own and no data.path"
+        )
+    return fingerprints
+
+
+def _selected(data: Data, source: Source | None) -> str:
+    return open_images(data, source=source)[0].fingerprint()
 
 
 def try_point(point: SweepPoint, train: Source) -> None:

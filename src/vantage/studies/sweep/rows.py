@@ -6,17 +6,19 @@ from pathlib import Path
 from typing import Any
 
 from vantage.composition.codec import encode
+from vantage.composition.own_code import own_code
 from vantage.errors import UserError
 from vantage.facts.results import RANDOM_ENCODER, RAW_PIXELS
 from vantage.storage.cache import digest
 from vantage.storage.results import ResultsFile
 from vantage.studies.analyse.held_out import BranchInformation
-from vantage.training.run import Run
+from vantage.training.run import Data, Hardware, Run
 
-__all__ = ["SweepRow", "key_of", "stored_rows", "information_fields"]
+__all__ = ["SweepRow", "information_fields", "key_of", "stored_rows"]
 
 _FILE = "sweep.json"
-_IGNORED_FIELDS = ("data", "hardware", "monitoring")  # not part of a result; images are identified by their fingerprint
+_IGNORED_FIELDS = ("data", "hardware", "monitoring")
+"""Not part of a result, except for what `_that_decides` names; images are identified by their fingerprint."""
 
 
 @dataclass(frozen=True)
@@ -81,13 +83,24 @@ def information_fields(branches: Sequence[BranchInformation]) -> dict[str, Any]:
 
 
 def key_of(*facts: Any) -> str:
-    """The key of a row, which depends on all facts: plain data, and runs without their data, hardware and monitoring
-    settings."""
+    """The key of a row, which depends on all facts: plain data, and runs without what does not change their numbers by
+    more than rounding (where images and files are, workers, devices), but with the code of a user's own parts."""
+    return digest([_facts_of(fact) if isinstance(fact, Run) else fact for fact in facts])
 
-    def plain(fact: Any) -> Any:
-        return {k: v for k, v in encode(fact).items() if k not in _IGNORED_FIELDS} if isinstance(fact, Run) else fact
 
-    return digest([plain(fact) for fact in facts])
+def _facts_of(run: Run) -> dict[str, Any]:
+    facts = {name: value for name, value in encode(run).items() if name not in _IGNORED_FIELDS}
+    code = own_code(run)
+    return facts | _that_decides(run) | ({"code": code} if code else {})
+
+
+def _that_decides(run: Run) -> dict[str, Any]:
+    """The order of images, the part of them that is seen, and the precision, where they are not the default: keys of
+    rows that were measured before stay as they are."""
+    data, hardware = Data(), Hardware()
+    pairs = {name: (getattr(run.data, name), getattr(data, name)) for name in ("shuffle_window", "resident_side")}
+    pairs["precision"] = (run.hardware.precision, hardware.precision)
+    return {name: value for name, (value, usual) in pairs.items() if value != usual}
 
 
 def stored_rows(folder: Path, identity: Mapping[str, Any]) -> ResultsFile[SweepRow]:

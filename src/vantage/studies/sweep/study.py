@@ -6,17 +6,20 @@ from pathlib import Path
 from typing import Any
 
 from vantage.composition.codec import encode
+from vantage.composition.own_code import own_code
 from vantage.data.sources.source import Source
 from vantage.encoding import Work
 from vantage.errors import UserError, WriteError
 from vantage.evaluate import KNN, EvaluationProtocol, LinearCached
+from vantage.evaluate.result import checked
+from vantage.evaluate.task import check_protocol
 from vantage.frozen.encoder import FrozenEncoder, load
 from vantage.frozen.networks import trained_networks
 from vantage.progress import Progress, QuietProgress
 from vantage.storage.metrics import last_numbers
 from vantage.studies.analyse.held_out import HeldOutInformation
 from vantage.studies.sweep.baselines import baselines
-from vantage.studies.sweep.checks import check_test_images, try_point
+from vantage.studies.sweep.checks import check_test_images, check_train_images, try_point
 from vantage.studies.sweep.discarding import mark_to_discard, remove_marked, tidy_marked
 from vantage.studies.sweep.nested_progress import NestedProgress
 from vantage.studies.sweep.result import SweepResult
@@ -39,7 +42,7 @@ class Study:
     """What is varied."""
 
     base: Run
-    """The run that is varied, fitted to the images that `base.data` names."""
+    """The run that is varied, fitted to the images that `base.data` names, or to those given if it names none."""
 
     seeds: tuple[int, ...] = (0, 1, 2)
     """Seeds; each value is trained once with each."""
@@ -59,6 +62,8 @@ class Study:
     def __post_init__(self) -> None:
         if not self.seeds or len(set(self.seeds)) < len(self.seeds):
             raise UserError(f"the seeds of the sweep are {self.seeds}: give at least one, and each only once")
+        for protocol in self.protocols:
+            check_protocol(protocol)
         names = [protocol.name for protocol in self.protocols]
         if not names or len(set(names)) < len(names):
             raise UserError(f"the protocols of the sweep are {names}: give at least one, and each name only once")
@@ -69,12 +74,14 @@ def run_study(
 ) -> SweepResult:
     """Train and measure every value with every seed, and store the rows in a folder.
 
-    `train` holds the training images that `base.data` selects, and `test` others, on which I_NCE and accuracies are
-    measured and nothing is chosen. Rows that the folder already holds are not measured again, and interrupted training
-    continues. If a signal stops the training, the rows so far are returned, with `finished` false.
+    `train` holds the training images that `base.data` selects (a source of your own, if its `path` is empty), and
+    `test` others, on which I_NCE and accuracies are measured and nothing is chosen. Rows that the folder already holds
+    are not measured again, unless the code of a part of yours was edited since, and interrupted training continues. If
+    a signal stops the training, the rows so far are returned, with `finished` false.
 
-    Raises `UserError`, before anything is trained, if values do not fit the images, labels are missing, the test images
-    are among the training images, or the folder holds another sweep or one that is still running.
+    Raises `UserError`, before anything is trained, if values do not fit the images, `train` holds others than
+    `base.data` selects, labels are missing, the test images are among the training images, or the folder holds another
+    sweep or one that is still running.
     """
     with only_writer(folder, "sweeping in"):
         return _StudyRun(study, train, test, folder, work or Work(), progress or QuietProgress()).result()
@@ -91,6 +98,9 @@ class _StudyRun:
         self.information = None if study.information is None else asdict(study.information)
         self.negatives = 0 if study.information is None else study.information.negative_count(len(test))
         self.protocols = [[protocol.name, protocol.version, asdict(protocol)] for protocol in study.protocols]  # pyright: ignore
+        self.judged_by = (self.protocols, *own_code(study.protocols))
+        self.source = None if study.base.data.path else train
+        self.trained_on = check_train_images(self.points, study.base, train, self.source)
         for point in self.points:
             try_point(point, train)
         self.rows = stored_rows(folder, self._identity())
@@ -158,7 +168,10 @@ class _StudyRun:
         progress = NestedProgress(self.progress, steps_before, name, run.recipe)
         try:
             exists = (run_folder / "settings.json").exists()
-            outcome = loop.resume(run_folder, run, progress) if exists else loop.train(run, run_folder, progress)
+            if exists:
+                outcome = loop.resume(run_folder, run, progress, source=self.source)
+            else:
+                outcome = loop.train(run, run_folder, progress, source=self.source)
         except WriteError:  # not the fault of this value
             raise
         except UserError as problem:
@@ -179,7 +192,7 @@ class _StudyRun:
         return True
 
     def _run_folder(self, point: SweepPoint, seed: int) -> Path:
-        key = key_of(replace(point.run, seed=seed), self.train.fingerprint())
+        key = key_of(replace(point.run, seed=seed), self.trained_on[point.run.data])
         return self.folder / "runs" / f"{_folder_name(point.label)}-seed-{seed}-{key[:6]}"
 
     def _shared(self, run_folder: Path) -> dict[str, Any]:
@@ -190,7 +203,8 @@ class _StudyRun:
     def _baselines(self) -> list[tuple[SweepRow, Callable[[], FrozenEncoder]]]:
         if not self.study.baselines:
             return []
-        return list(baselines(self.points, self.study.seeds, self._images(), self.protocols))
+        images = [self.train.fingerprint(), self.test.fingerprint()]
+        return list(baselines(self.points, self.study.seeds, images, *self.judged_by))
 
     def _judge_baselines(self) -> None:
         for empty, make in self._baselines():
@@ -198,14 +212,13 @@ class _StudyRun:
                 self.rows.add(empty.key, replace(empty, accuracy=self._accuracy(make())))
 
     def _accuracy(self, encoder: FrozenEncoder) -> dict[str, float]:
-        outcomes = {each.name: each(encoder, self.train, self.test, self.work) for each in self.study.protocols}
+        judged = ((each.name, each(encoder, self.train, self.test, self.work)) for each in self.study.protocols)
+        outcomes = {name: checked(outcome, name) for name, outcome in judged}
         return {name: next(iter(outcome.measures.values())) for name, outcome in outcomes.items()}
 
-    def _images(self) -> list[str]:
-        return [self.train.fingerprint(), self.test.fingerprint()]
-
     def _row_key(self, point: SweepPoint, seed: int) -> str:
-        return key_of(replace(point.run, seed=seed), self._images(), self.information, self.protocols)
+        images = [self.trained_on[point.run.data], self.test.fingerprint()]
+        return key_of(replace(point.run, seed=seed), images, self.information, *self.judged_by)
 
     def _result(self, finished: bool) -> SweepResult:
         """The rows of this study, in order."""

@@ -1,26 +1,63 @@
 """The state of an optimizer as named tensors and plain facts, and back."""
 
+from itertools import count
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from vantage.errors import UserError
 from vantage.training.optimizers import LARSOptimizer
 
-__all__ = ["optimizer_state", "restore_optimizer"]
+__all__ = ["KNOWN", "optimizer_state", "restore_optimizer"]
 
-_KNOWN = (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, LARSOptimizer)
+KNOWN = (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, LARSOptimizer)
 """Optimizers whose state can be checked: the same slots for every parameter, each of its shape or a number of steps."""
 
 
 def optimizer_state(optimizer: torch.optim.Optimizer) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """An optimizer's state as named tensors and plain facts."""
+    """An optimizer's state as named tensors and plain facts. Raises `UserError` for state that neither can hold."""
     state = optimizer.state_dict()
-    tensors, numbers = {}, {}
+    tensors, numbers = dict[str, Tensor](), dict[str, Any]()
     for index, slots in state["state"].items():
+        if not isinstance(index, int) or not isinstance(slots, dict):
+            raise UserError(f"it keeps {index!r} beside its parameters: keep state in self.state[parameter]")
         for name, value in slots.items():
-            (tensors if isinstance(value, Tensor) else numbers)[f"optimizer.{index}.{name}"] = value
+            path = f"optimizer.{index}.{name}"
+            if isinstance(value, Tensor):
+                tensors[path] = value
+            else:
+                numbers[path] = _plain(value, path, tensors)
     return tensors, {"groups": state["param_groups"], "numbers": numbers}
+
+
+def _plain(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
+    """Plain data for what a slot at `path` holds; its tensors join `tensors` under `path` and a number."""
+    if isinstance(value, Tensor):
+        name = next(f"{path}.{number}" for number in count() if f"{path}.{number}" not in tensors)
+        tensors[name] = value
+        return {"tensor": name.removeprefix(path)}
+    if type(value) in (list, tuple):
+        return {type(value).__name__: [_plain(item, path, tensors) for item in value]}
+    if type(value) is dict and all(type(key) in (int, str) for key in value):
+        return {"dict": [[key, _plain(item, path, tensors)] for key, item in value.items()]}
+    if value is None or type(value) in (bool, int, float):
+        return value
+    raise UserError(
+        f"{path}: a {type(value).__name__} cannot be saved; keep numbers, tensors, and lists, tuples and dicts of them"
+    )
+
+
+def _value(plain: Any, path: str, tensors: dict[str, Tensor]) -> Any:
+    """The inverse of `_plain`, which takes the tensors from `tensors`."""
+    if not isinstance(plain, dict):
+        return plain
+    ((kind, content),) = plain.items()
+    if kind == "tensor":
+        return tensors.pop(path + content)
+    if kind == "dict":
+        return {key: _value(item, path, tensors) for key, item in content}
+    return {"list": list, "tuple": tuple}[kind](_value(item, path, tensors) for item in content)
 
 
 def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
@@ -29,7 +66,8 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tenso
     row and a column for a matrix."""
     slots: dict[int, dict[str, Any]] = {}
     slots_of_optimizer = {name: value for name, value in tensors.items() if name.startswith("optimizer.")}
-    for path, value in {**slots_of_optimizer, **facts["numbers"]}.items():
+    others = {path: _value(plain, path, slots_of_optimizer) for path, plain in facts["numbers"].items()}
+    for path, value in {**slots_of_optimizer, **others}.items():
         _, index, name = path.split(".", 2)
         slots.setdefault(int(index), {})[name] = value
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
@@ -38,15 +76,15 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tenso
         if not all(name not in old or name == "params" or _same_kind(value, old[name]) for name, value in new.items()):
             raise ValueError("a setting of the optimizer has another type")
         groups.append({**old, **new, "params": old["params"]})
-    if type(optimizer) in _KNOWN:
+    if type(optimizer) in KNOWN:
         _check(slots, parameters)
     optimizer.load_state_dict({"state": slots, "param_groups": groups})
-    if type(optimizer) not in _KNOWN:
+    if type(optimizer) not in KNOWN:
         _keep_types(optimizer, slots, parameters)
 
 
 def _check(slots: dict[int, dict[str, Any]], parameters: list[Tensor]) -> None:
-    """Raises `ValueError` for a state that no optimizer of `_KNOWN` has."""
+    """Raises `ValueError` for a state that no optimizer of `KNOWN` has."""
     if len({frozenset(each) for each in slots.values()}) > 1:
         raise ValueError("a state of the optimizer lacks what the others have")
     if not all(_fits(index, value, parameters) for index, each in slots.items() for value in each.values()):
@@ -58,8 +96,16 @@ def _keep_types(optimizer: torch.optim.Optimizer, slots: dict[int, dict[str, Any
     for index, each in slots.items():
         state = optimizer.state[parameters[index]]
         for name, value in each.items():
-            if isinstance(value, Tensor) and state[name].dtype != value.dtype:
-                state[name] = value.to(state[name].device)
+            state[name] = _with_types(state[name], value)
+
+
+def _with_types(loaded: Any, saved: Any) -> Any:
+    """What torch loaded, on its device, with the types that were saved."""
+    if isinstance(saved, Tensor):
+        return loaded if loaded.dtype == saved.dtype else saved.to(loaded.device)
+    if type(saved) in (list, tuple):
+        return type(saved)(map(_with_types, loaded, saved))
+    return {key: _with_types(loaded[key], saved[key]) for key in saved} if type(saved) is dict else saved
 
 
 def _fits(index: int, value: Any, parameters: list[Tensor]) -> bool:

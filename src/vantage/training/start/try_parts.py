@@ -19,7 +19,7 @@ from vantage.encoders import Encoder
 from vantage.encoders.activations import bytes_for_backward
 from vantage.encoders.normalization.grouped import share_of_groups
 from vantage.encoders.weights import build_without_numbers
-from vantage.errors import UnreadableImage, UserError, first_line, with_place
+from vantage.errors import UserError, first_line, with_place
 from vantage.estimators import EstimatorChoice
 from vantage.machine.allocator import check_memory, check_views
 from vantage.machine.devices import uses_cuda
@@ -29,23 +29,25 @@ from vantage.partition.table import negatives_of
 from vantage.records import Keys
 from vantage.schedules import Adaptive, Constant
 from vantage.training.run import Run
+from vantage.training.start.try_evaluation import try_evaluation
+from vantage.training.start.try_views import SAMPLES, some_images, some_views
 
 __all__ = ["check_groups", "try_branches", "try_networks"]
 
 _FEWEST, _MOST, _BATCH, _WIDTH = 64, 1_024, 8, 16  # images that a memory is built for on trial; a batch of them
-_SAMPLES = 2  # real images that the networks are tried on
 
 
 def try_networks(run: Run, source: Source) -> int:
     """Side of the first view, in pixels.
 
-    Raises `UserError` if the views cannot be made from these images, if a network refuses a view (naming it), if a
-    batch of views would fill a quarter of the memory, or if the activations kept for the backward pass would fill all
-    of it. Freshly built networks encode views of two images in evaluation mode. Torch's default generator is not
-    changed.
+    Raises `UserError` if the views cannot be made from these images, if a network refuses a view (naming it) or the
+    one that it is evaluated in, if a batch of views would fill a quarter of the memory, or if the activations kept for
+    the backward pass would fill all of it. Freshly built networks encode views of two images in evaluation mode.
+    Torch's default generator is not changed.
     """
     with torch.random.fork_rng(devices=[]):
-        views = _some_views(run, source)
+        samples = some_images(source)
+        views = some_views(run, samples)
         each = sum(4 * view[0].numel() for view in views)
         device = "cuda" if uses_cuda(run.hardware.accelerator) else "cpu"
         images, remedy = run.batch_size // run.parts, "give a smaller batch or view, or more accumulated parts"
@@ -61,9 +63,10 @@ def try_networks(run: Run, source: Source) -> int:
                     raise UserError(_misfit(run, number, view, problem)) from problem
                 if number in queries and stage == 0:
                     activation_bytes += bytes_of_view
+        try_evaluation(run, networks, samples[0])
         half = 0.5 if run.hardware.precision == "bf16-mixed" else 1.0
         check_memory(
-            int(half * images * activation_bytes / _SAMPLES),
+            int(half * images * activation_bytes / SAMPLES),
             device,
             f"the backward pass of {images:,} images at once",
             remedy,
@@ -74,19 +77,6 @@ def try_networks(run: Run, source: Source) -> int:
 def _sizes(run: Run, view: Tensor) -> list[Tensor]:
     """A view and, if the run resizes views, the same view as small as at the start of the run."""
     return [view] if run.resizing is None else [view, run.resizing(view, 0.0)]
-
-
-def _some_views(run: Run, source: Source) -> list[Tensor]:
-    generator = torch.Generator().manual_seed(run.seed)
-    crops: list[tuple[Tensor, ...]] = []
-    for number in range(len(source)):
-        try:
-            crops.append(run.views.crop(source.image(number), generator))
-        except UnreadableImage:
-            continue
-        if len(crops) == _SAMPLES:
-            break
-    return run.views.finish(tuple(map(torch.stack, zip(*crops, strict=True))), generator)
 
 
 def _misfit(run: Run, number: int, view: Tensor, problem: Exception) -> str:

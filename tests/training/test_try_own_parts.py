@@ -1,0 +1,130 @@
+"""Views, learning rates and weights of a user's own: a mistake is found before the first step."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from small_runs import SIZE, small_run, write_images
+from torch import Tensor
+
+import vantage
+from vantage.errors import UserError
+from vantage.training.loop import train
+from vantage.views import ViewMaker
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Images, and a cache of the test's own."""
+    monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
+    return write_images(tmp_path / "images.npz")
+
+
+@dataclass(frozen=True)
+class OwnViews:
+    """Views of a user's own, of which one method is wrong."""
+
+    wrong: str = ""
+    own: ViewMaker = vantage.views.simclr_views(SIZE)
+
+    @property
+    def count(self) -> int:
+        return self.own.count
+
+    def crop(self, image: Tensor, generator: torch.Generator) -> tuple[Tensor, ...]:
+        if self.wrong == "crop":
+            raise KeyError("side")
+        return self.own.crop(image, generator)
+
+    def finish(self, crops: tuple[Tensor, ...], generator: torch.Generator) -> list[Any]:
+        views: list[Any] = self.own.finish(crops, generator)
+        if self.wrong == "rows":
+            return [view[:1] for view in views]
+        return views[:1] if self.wrong == "finish" else views
+
+    def batch(self, images: Tensor, generator: torch.Generator) -> list[Any]:
+        views = self.own.batch(images, generator)
+        return [view[:, :1] for view in views] if self.wrong == "batch" else views
+
+    def evaluation(self, view: int | None = None) -> Any:
+        right = self.own.evaluation(view)
+        if self.wrong == "raises":
+            raise KeyError("side")
+        if self.wrong == "channels":
+            return replace(right, channels=(0,))
+        return {"nothing": None, "outside": replace(right, channels=(7,))}.get(self.wrong, right)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ("raises", r"OwnViews.evaluation\(\) cannot be used: KeyError: 'side' \(.*own_parts.py, line \d+\)$"),
+        ("nothing", r"OwnViews.evaluation\(\) (returns a NoneType: return a v|cannot be used: TypeCheckError)"),
+        ("outside", r"Pick\(7,\) leaves no image: give some of the channels 0, 1 and 2"),
+        (
+            "channels",
+            r"the encoder does not fit the view of OwnViews.evaluation\(\), which has 1 channels and 16 x 16 pixels",
+        ),
+        (
+            "crop",
+            r"OwnViews cannot make views of these images: KeyError: 'side' \(.*own_parts.py, line \d+\)$",
+        ),
+        ("finish", r"OwnViews.finish returns 1 in place of a list of 2 views, which is the count"),
+        ("rows", r"OwnViews.finish: view 0 of 2 image\(s\) is torch.float32 of shape \(1, 3, 16, 16\)"),
+        ("batch", r"OwnViews.finish makes views of the shapes \[.*\], and batch \[.*\]: make the same"),
+    ],
+)
+def test_a_mistake_in_own_views_is_found_before_anything_is_written(
+    path: str, tmp_path: Path, wrong: str, words: str
+) -> None:
+    run = replace(small_run("simclr", path), views=OwnViews())
+    assert train(replace(run, epochs=1), tmp_path / "right").finished
+    with pytest.raises(UserError, match=words):
+        train(replace(run, views=OwnViews(wrong)), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@dataclass(frozen=True)
+class OwnRate:
+    """A learning rate, weight or momentum of a user's own."""
+
+    value: str = "0.01"
+
+    def __call__(self, step: int, steps_per_epoch: int = 1, epochs: int = 1) -> Any:
+        if self.value == "late" and step:
+            raise KeyError("rate")
+        return {"tensor": torch.tensor(0.01), "none": None, "nan": float("nan")}.get(self.value, 0.01)
+
+    def scale(self, factor: float) -> "OwnRate":
+        return self
+
+    def for_epochs(self, epochs: int, to: int) -> "OwnRate":
+        return self
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ("tensor", r" is tensor\(0.0100\) at step 0: return a finite number, an int or a float"),
+        ("none", " is None at step 0: return a finite number"),
+        ("nan", " is nan at step 0: return a finite number"),
+        ("late", r" cannot be computed at step 17: KeyError: 'rate' \(.*test_try_own_parts.py, line \d+\)"),
+    ],
+)
+def test_a_number_that_is_none_is_found_before_anything_is_written(
+    path: str, tmp_path: Path, wrong: str, words: str
+) -> None:
+    """A tensor trained until the first checkpoint, which could not hold it."""
+    run = small_run("moco_v2", path)
+    (branch,), encoders = run.branches, run.encoders
+    for where, other in (
+        ("learning_rate", replace(run, learning_rate=OwnRate(wrong))),
+        ("branches.0.weight", replace(run, branches=(replace(branch, weight=OwnRate(wrong)),))),
+        ("encoders.momentum", replace(run, encoders=replace(encoders, momentum=OwnRate(wrong)))),  # pyright: ignore
+    ):
+        with pytest.raises(UserError, match=where + words):
+            train(other, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    assert train(replace(run, learning_rate=OwnRate(), epochs=1), tmp_path / "run").finished
