@@ -1,18 +1,18 @@
 """Labels of a source: which images have one, and which images are held out to choose or to test.
 
-n: images   m: test images   h, w: size of an image in pixels   c: classes
+n: images   m: test images   c: classes
 """
 
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Bool, Int, Int8, UInt8
+from jaxtyping import Bool, Int, Int8
 from torch import Tensor
 
 from vantage import draws
-from vantage.data.sources.source import Source, class_count, distinct, labels_of, marks_in, stamp_of
+from vantage.data.sources.relabeled import Relabeled, Unlabeled
+from vantage.data.sources.source import Source, class_count, distinct, labels_of, marks_in
 from vantage.data.sources.subset import SourceSubset
-from vantage.data.sources.unlabeled import Unlabeled
 from vantage.errors import DataError, UserError
 from vantage.progress import Progress
 
@@ -186,7 +186,7 @@ def _check_named(source: Source, others: tuple[str, ...]) -> None:
         )
 
 
-class RenumberedSource:
+class RenumberedSource(Relabeled):
     """A test source with the training source's numbers for its classes, matched by name: either source may lack a class
     that the other has. Of several classes with one name, the first is matched with the first, and so on.
 
@@ -196,17 +196,10 @@ class RenumberedSource:
 
     def __init__(self, source: Source, classes: tuple[str, ...]) -> None:
         _check_named(source, classes)
-        self.source = source
+        super().__init__(source)
         numbers = {name: number for number, name in enumerate(distinct(classes))}
         self._number = [numbers.setdefault(name, len(numbers)) for name in distinct(source.classes)]
         self.classes = tuple(name for name, _ in numbers)
-
-    def __len__(self) -> int:
-        return len(self.source)
-
-    def image(self, number: int) -> UInt8[Tensor, "3 h w"]:
-        """One image as RGB; raises `UnreadableImage`."""
-        return self.source.image(number)
 
     def label(self, number: int) -> int | None:
         """The number of the image's class among the training source's classes, or None."""
@@ -214,18 +207,6 @@ class RenumberedSource:
         if label is None or label < 0:
             return None
         return self._number[label] if label < len(self._number) else label
-
-    def name(self, number: int) -> str:
-        """The image's name in its own source."""
-        return self.source.name(number)
-
-    def fingerprint(self) -> str:
-        """The fingerprint of the source: the images are the same."""
-        return self.source.fingerprint()
-
-    def stamp(self) -> str:
-        """The source's own stamp."""
-        return stamp_of(self.source)
 
     def marks(self) -> Int8[Tensor, "n c"] | None:
         """The source's own marks, in the order of the training source's classes; −1 for classes it does not have."""

@@ -4,21 +4,17 @@ Ring (arXiv 2010.02037, table 3) does this on sets of Meta-Dataset (arXiv 1903.0
 and standard deviation, with its linear classifier on the deepest map: `LinearRing`, `--by linear-ring` on the command
 line. Any other protocol can evaluate the sets, such as the faster `LinearCached`, but its numbers do not compare with
 that table's.
-
-h, w: height and width in pixels
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from jaxtyping import UInt8
-from torch import Tensor
-
 from vantage.composition.changes import changes
 from vantage.data.scan import OnBadImage, readable, scan
 from vantage.data.sources.opening import open_source
-from vantage.data.sources.source import Source, cache_key, marks_in, stamp_of
+from vantage.data.sources.relabeled import Relabeled
+from vantage.data.sources.source import Source, cache_key, marks_in
 from vantage.data.splits import with_labels
 from vantage.encoding import Work
 from vantage.errors import DataError, UserError, WriteError
@@ -176,28 +172,10 @@ def _measure_statistics(encoder: FrozenEncoder, train: Source, work: Work) -> St
     return statistics
 
 
-class _OneClass:
+class _OneClass(Relabeled):
     """Images that show several classes each, as if they showed one: mean and deviation do not depend on classes."""
 
     classes = ("any",)
 
-    def __init__(self, source: Source) -> None:
-        self.source = source
-
-    def __len__(self) -> int:
-        return len(self.source)
-
-    def image(self, number: int) -> UInt8[Tensor, "3 h w"]:
-        return self.source.image(number)
-
     def label(self, number: int) -> int | None:
         return 0
-
-    def name(self, number: int) -> str:
-        return self.source.name(number)
-
-    def fingerprint(self) -> str:
-        return self.source.fingerprint()
-
-    def stamp(self) -> str:
-        return stamp_of(self.source)

@@ -1,4 +1,4 @@
-"""The images of a source without their labels.
+"""The images of a source with other labels than its own.
 
 h, w: height and width in pixels
 """
@@ -8,13 +8,13 @@ from torch import Tensor
 
 from vantage.data.sources.source import Source, stamp_of
 
-__all__ = ["Unlabeled"]
+__all__ = ["Relabeled", "Unlabeled"]
 
 
-class Unlabeled:
-    """The same images, none of which has a label."""
+class Relabeled:
+    """The same images under the same names; a subclass gives them classes and labels."""
 
-    classes = ()
+    classes: tuple[str, ...] = ()
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -26,8 +26,9 @@ class Unlabeled:
         """One image as RGB; raises `UnreadableImage`."""
         return self.source.image(number)
 
-    def label(self, number: int) -> None:
-        """None: labels are dropped."""
+    def label(self, number: int) -> int | None:
+        """The index of the image's class, or None."""
+        raise NotImplementedError
 
     def name(self, number: int) -> str:
         """The name that the image has in the source."""
@@ -40,3 +41,10 @@ class Unlabeled:
     def stamp(self) -> str:
         """The source's own stamp."""
         return stamp_of(self.source)
+
+
+class Unlabeled(Relabeled):
+    """The same images, none of which has a label."""
+
+    def label(self, number: int) -> None:
+        """None: labels are dropped."""
