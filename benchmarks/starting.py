@@ -1,4 +1,5 @@
-"""How long commands take before they do anything: imports of torch, Vantage and a peer, and commands that only answer.
+"""How long commands take before they do anything: imports of torch, Vantage and a peer, commands that only answer, and
+one that reads a small run.
 
     python benchmarks/starting.py
 
@@ -11,7 +12,11 @@ import resource
 import statistics
 import subprocess
 import sys
+import tempfile
+from itertools import count
+from pathlib import Path
 
+import numpy as np
 from timing import interleave, speedup, write_results
 
 IMPORTS = {
@@ -39,6 +44,17 @@ def run(*words: str) -> None:
     subprocess.run([sys.executable, *words], env=os.environ | {"PYTHONDONTWRITEBYTECODE": ""}, capture_output=True)
 
 
+SMALL = ("--epochs", "1", "--batch-size", "16", "--size", "16", "--backbone", "Convolutions((4, 8))")
+
+
+def small_run(folder: Path) -> Path:
+    """A run of four convolutions on 48 images of noise, made in `folder`."""
+    images = np.random.default_rng(0).integers(0, 256, (48, 16, 16, 3), dtype=np.uint8)
+    np.savez(folder / "images.npz", images=images)
+    run("-m", "vantage.cli", "pretrain", "simclr", "--data", f"{folder}/images.npz", "--out", f"{folder}/run", *SMALL)
+    return folder / "run"
+
+
 def main() -> None:
     """Measure, print and record."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -46,7 +62,11 @@ def main() -> None:
     rounds = parser.parse_args().rounds
     cases = {f"import {name}": lambda code=code: run("-c", code) for name, code in IMPORTS.items()}
     cases |= {name: lambda words=words: run("-m", "vantage.cli", *words) for name, words in COMMANDS.items()}
-    seconds = interleave(cases, rounds, processor_time)
+    with tempfile.TemporaryDirectory() as name:
+        export, numbers = ("-m", "vantage.cli", "export", str(small_run(Path(name))), "--to", "safetensors"), count()
+        cases["vantage export, of a small run"] = lambda: run(*export, "--out", f"{name}/{next(numbers)}.safetensors")
+        seconds = interleave(cases, rounds, processor_time)
+        assert len(list(Path(name).glob("*.safetensors"))) >= rounds
     rows = [
         {
             "case": name,
