@@ -2,6 +2,8 @@
 
 import re
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 __all__ = [
     "DataError",
@@ -10,6 +12,7 @@ __all__ = [
     "UserError",
     "WriteError",
     "first_line",
+    "naming",
     "one_line",
     "with_place",
 ]
@@ -66,6 +69,18 @@ def with_place(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
     return f"{type(error).__name__}: {first_line(error)}{place}"
+
+
+@contextmanager
+def naming(what: str) -> Iterator[None]:
+    """A context for a user's own part, which may raise anything: its error becomes a `UserError` that begins with
+    `what` and says where it was raised. A `UserError` stays as it is."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as problem:
+        raise UserError(f"{what}: {with_place(problem)}") from problem
 
 
 def one_line(text: str) -> str:

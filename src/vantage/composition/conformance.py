@@ -6,6 +6,8 @@ from functools import cache
 from inspect import Parameter, signature
 from typing import Any, get_args, get_type_hints
 
+from vantage.composition.names import is_built_in
+
 __all__ = ["conforms", "shortfall"]
 
 
@@ -26,7 +28,7 @@ def shortfall(kind: type, annotation: Any) -> str:
     """What a user's own part would need to fit a field that takes a protocol, as the end of a message; empty for other
     parts and fields."""
     protocols = [one for one in get_args(annotation) or (annotation,) if getattr(one, "_is_protocol", False)]
-    if kind.__module__.partition(".")[0] == "vantage" or not protocols:
+    if is_built_in(kind) or not protocols:
         return ""
     unfit = min(([pair for pair in _members(one) if not _has(kind, *pair)] for one in protocols), key=len)
     names = {name for above in kind.__mro__ for name in vars(above)}  # `hasattr` finds __call__ in every class

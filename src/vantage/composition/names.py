@@ -17,6 +17,7 @@ __all__ = [
     "RENAMED_PARTS",
     "RENAMED_TENSORS",
     "external_part",
+    "is_built_in",
     "is_part",
     "name_of",
     "part_named",
@@ -95,6 +96,11 @@ def is_part(kind: Any) -> bool:
     return isinstance(kind, type) and parameters is not None and parameters.frozen
 
 
+def is_built_in(kind: type) -> bool:
+    """Whether Vantage defines a class, and neither a user nor another package."""
+    return kind.__module__.partition(".")[0] == "vantage"
+
+
 @cache
 def part_named(name: str) -> type | None:
     """The part of Vantage with this public name, if there is one."""
@@ -114,7 +120,7 @@ def name_of(kind: type) -> str:
     """
     if not is_part(kind) or "<" in kind.__qualname__ or "." in kind.__qualname__:
         raise UserError(f"{kind.__qualname__} cannot be saved; make it a frozen dataclass at the top of its module")
-    if kind.__module__.partition(".")[0] != "vantage":
+    if not is_built_in(kind):
         return f"{kind.__module__}:{kind.__name__}"
     if part_named(kind.__name__) is not kind:
         raise UserError(

@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from vantage.composition.fitting import parts_of
+from vantage.composition.names import is_built_in
 
 __all__ = ["code_of", "own_code"]
 
@@ -19,8 +20,7 @@ _PLAIN = (bool, int, float, str, type(None))
 def own_code(value: Any) -> list[str]:
     """The code of a user's own parts in a composition, each piece once."""
     kinds = dict.fromkeys(type(part) for part in parts_of(value) if is_dataclass(part))
-    own = [kind for kind in kinds if kind.__module__.partition(".")[0] != "vantage"]
-    return list(dict.fromkeys(text for kind in own for text in code_of(kind)))
+    return list(dict.fromkeys(text for kind in kinds if not is_built_in(kind) for text in code_of(kind)))
 
 
 def code_of(kind: type) -> Iterator[str]:

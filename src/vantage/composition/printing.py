@@ -3,6 +3,8 @@
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
 
+from vantage.composition.names import is_built_in
+
 __all__ = ["as_python", "in_a_line", "in_full", "with_first_field"]
 
 
@@ -65,5 +67,4 @@ def _non_defaults(value: Any) -> list[tuple[str, Any]]:
 
 
 def _name(kind: type) -> str:
-    own = kind.__module__.partition(".")[0] == "vantage"
-    return kind.__name__ if own else f"{kind.__module__}.{kind.__name__}"
+    return kind.__name__ if is_built_in(kind) else f"{kind.__module__}.{kind.__name__}"

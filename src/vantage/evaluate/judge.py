@@ -114,6 +114,7 @@ def _outcome(task: Task, encoder: FrozenEncoder, work: Work) -> Outcome:
 def result_of(task: Task, encoder: FrozenEncoder, outcomes: dict[str, Outcome], work: Work) -> Result:
     """The outcomes, with everything needed to repeat the evaluation."""
     protocol: Any = task.protocol
+    code = own_code(protocol)
     versions = {name: _version(name) for name in (*_LIBRARIES, *task.tools)}
     return Result(
         protocol=protocol.name,
@@ -130,7 +131,7 @@ def result_of(task: Task, encoder: FrozenEncoder, outcomes: dict[str, Outcome], 
         resident_bytes=work.resident_bytes,
         libraries={"python": platform.python_version()} | versions,
         files=hash_of([stamp_of(task.train).encode(), stamp_of(task.test).encode()]),
-        code=hash_of(text.encode() for text in own_code(protocol)) if own_code(protocol) else "",
+        code=hash_of(text.encode() for text in code) if code else "",
     )
 
 

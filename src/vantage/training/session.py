@@ -68,7 +68,8 @@ class Session:
         self.learner = Learner(run.encoders, run.branches, len(source), run.seed)
         set_accumulation(self.learner.networks, run.accumulate)
         self.learner.networks.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
-        optimizer = build_optimizer(run.optimizer, self.learner.to(fabric.device))
+        self.learner.to(fabric.device)  # an optimizer of a user's own is tried there
+        optimizer = build_optimizer(run.optimizer, self.learner)
         record = run.hardware.graphs and can_record(run, fabric.device)
         if run.hardware.compile:
             (compile_networks if record else compile_learner)(self.learner)

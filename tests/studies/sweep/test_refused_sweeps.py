@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_runs import IMAGES, SIZE, write_images
+from small_runs import IMAGES, SIZE
 from small_studies import result_of, study_of
 
 from vantage.data import open_source
@@ -17,12 +17,6 @@ from vantage.studies.analyse import HeldOutInformation
 from vantage.studies.sweep import PatchDistance
 from vantage.training import loop
 from vantage.training.run import Run
-
-
-@pytest.fixture(scope="module")
-def images_path(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A file of training images."""
-    return write_images(tmp_path_factory.mktemp("images") / "images.npz")
 
 
 def test_misfits_are_reported_before_training(images_path: str, tmp_path: Path) -> None:

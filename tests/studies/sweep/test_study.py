@@ -5,14 +5,13 @@ import json
 import os
 import shutil
 import signal
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean, stdev
 
 import numpy as np
 import pytest
-from small_runs import IMAGES, SIZE, write_images
+from small_runs import IMAGES, SIZE
 from small_studies import TEST, result_of, study_of
 from tiny import images
 
@@ -40,20 +39,9 @@ from vantage.studies.sweep.nested_progress import NestedProgress
 from vantage.studies.sweep.rows import SweepRow, key_of
 from vantage.training import loop
 
+pytestmark = pytest.mark.usefixtures("allow_tiny")
+
 STEPS = IMAGES // 8  # of an epoch
-
-
-@pytest.fixture(autouse=True)
-def allow_tiny() -> Iterator[None]:
-    """Runs of the tests' own backbone may be read."""
-    with allowing("tiny"):
-        yield
-
-
-@pytest.fixture(scope="module")
-def images_path(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A file of training images."""
-    return write_images(tmp_path_factory.mktemp("images") / "images.npz")
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_runs import write_images
 from tiny import images
 
 from vantage.cli import main
@@ -27,12 +26,6 @@ CPU = (
 def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing of other tests."""
     monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path_factory.mktemp("cache")))
-
-
-@pytest.fixture(scope="module")
-def images_path(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A file of 48 labeled images of 16 pixels."""
-    return write_images(tmp_path_factory.mktemp("images") / "images.npz")
 
 
 def run_of(out: Path) -> dict:

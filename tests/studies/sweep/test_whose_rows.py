@@ -1,17 +1,15 @@
 """Rows of a sweep are never those of other images, other numbers or other code."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from small_runs import IMAGES, SIZE, write_images
+from small_runs import IMAGES, SIZE
 from small_studies import TEST, result_of, study_of
 from tiny import images
 
 import vantage
-from vantage.composition.codec import allowing
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate import KNN
@@ -19,18 +17,7 @@ from vantage.studies.sweep import SweepPoint, run_study
 from vantage.studies.sweep.rows import key_of
 from vantage.training.run import Run
 
-
-@pytest.fixture(autouse=True)
-def allow_tiny() -> Iterator[None]:
-    """Runs of the tests' own backbone may be read."""
-    with allowing("tiny"):
-        yield
-
-
-@pytest.fixture(scope="module")
-def images_path(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A file of training images."""
-    return write_images(tmp_path_factory.mktemp("images") / "images.npz")
+pytestmark = pytest.mark.usefixtures("allow_tiny")
 
 
 def test_a_row_depends_on_what_changes_its_numbers(images_path: str) -> None:

@@ -53,12 +53,12 @@ class Folder:
         """All images below `root` that are not hidden. If they lie in several folders, the folder of an image is its
         class."""
         listing = list_images(root, cache)
-        if words := "" if listing.names else hidden_words(listing.hidden):
-            raise DataError(
-                f"no images in {root}, except {words}, which are left out. To use them, name their folder itself, or"
-                " rename what hides them"
-            )
         if not listing.names:
+            if words := hidden_words(listing.hidden):
+                raise DataError(
+                    f"no images in {root}, except {words}, which are left out. To use them, name their folder itself,"
+                    " or rename what hides them"
+                )
             count = listing.other_files
             found = f"found {count} other files there and below" if count else "it holds no files"
             todo = "Name a folder with JPEG, PNG, WebP, BMP, TIFF or GIF files"

@@ -1,6 +1,6 @@
 """Images that show several classes each: a table file, or a folder of the PASCAL VOC challenge.
 
-h, w: height and width in pixels   n: images   c: classes
+n: images   c: classes
 """
 
 import csv
@@ -10,12 +10,13 @@ from xml.etree import ElementTree
 
 import numpy as np
 import torch
-from jaxtyping import Int8, UInt8
+from jaxtyping import Int8
 from torch import Tensor
 
 from vantage.data.decode import MAX_PIXELS, is_image_name
 from vantage.data.sources.flags import Line, classes_by_flags
 from vantage.data.sources.folder import Folder
+from vantage.data.sources.relabeled import Unlabeled
 from vantage.errors import DataError
 from vantage.storage.cache import hash_of
 
@@ -25,7 +26,7 @@ _DIFFICULT = "?"
 _LISTS, _BOXES, _PICTURES = Path("ImageSets", "Main"), "Annotations", "JPEGImages"
 
 
-class MultiLabelImages:
+class MultiLabelImages(Unlabeled):
     """Image files below a root folder, each marked with any number of classes: present, difficult, or absent.
 
     `MultiLabelImages.table` reads a table file, `MultiLabelImages.voc` a folder of PASCAL VOC.
@@ -39,9 +40,9 @@ class MultiLabelImages:
         marks: Int8[Tensor, "n c"],
         max_pixels: int = MAX_PIXELS,
     ) -> None:
+        super().__init__(Folder(root, names, (), np.full(len(names), -1, np.int32), 0, max_pixels))
         self.classes = classes
         self.max_pixels = max_pixels
-        self._files = Folder(root, names, (), np.full(len(names), -1, np.int32), 0, max_pixels)
         self._marks = marks
 
     @classmethod
@@ -86,37 +87,18 @@ class MultiLabelImages:
             raise DataError(f"{root}#{split} names no class: there are neither lists of classes nor boxes")
         return cls(root, [f"{_PICTURES}/{name}.jpg" for name in names], classes, marks, max_pixels)
 
-    def __len__(self) -> int:
-        return len(self._files)
-
-    def image(self, number: int) -> UInt8[Tensor, "3 h w"]:
-        """One image as RGB; raises `UnreadableImage`."""
-        return self._files.image(number)
-
-    def label(self, number: int) -> int | None:
-        """None: an image may show several classes (`marks`)."""
-        return None
-
     def marks(self) -> Int8[Tensor, "n c"]:
         """1 if an image shows a class, 0 if that is difficult to see, −1 if it does not."""
         return self._marks
 
-    def name(self, number: int) -> str:
-        """The image's path relative to the root."""
-        return self._files.name(number)
-
     def fingerprint(self) -> str:
         """A hash of all names and marks, and of the bytes of at most 32 files evenly spaced among them."""
         facts = (
-            self._files.fingerprint().encode(),
+            self.source.fingerprint().encode(),
             "\n".join(self.classes).encode("utf-8", "surrogateescape"),
             self._marks.numpy().tobytes(),
         )
         return hash_of(facts)
-
-    def stamp(self) -> str:
-        """A hash of the size and modification time of every file."""
-        return self._files.stamp()
 
 
 def voc_splits(root: Path) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from vantage import encoders
 from vantage.encoders.backbones.resnet import Backbone, ResNet
 from vantage.errors import UserError
 
-__all__ = ["block_name", "check_width", "is_ours", "loading_script", "plain_name", "stem_lines"]
+__all__ = ["block_name", "check_width", "formats_for", "is_ours", "loading_script", "plain_name", "stem_lines"]
 
 
 def loading_script(library: str, build: list[str], file: str) -> str:
@@ -25,6 +25,11 @@ def check_width(choice: ResNet, library: str) -> None:
             f"{library} builds residual networks from 64 channels on, but this one has {choice.width_multiplier:g}"
             " times as many in every layer: export it to safetensors or onnx"
         )
+
+
+def formats_for(choice: Backbone | None) -> str:
+    """What a backbone can be exported to that a library has no network for, in words."""
+    return "safetensors, onnx or torch" if is_ours(choice) else "onnx or torch"
 
 
 def is_ours(choice: Backbone | None) -> bool:

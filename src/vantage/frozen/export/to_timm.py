@@ -2,7 +2,7 @@
 
 from vantage.encoders.backbones.resnet import LAYERS, Backbone, ResNet, Timm
 from vantage.errors import UserError
-from vantage.frozen.export.script import block_name, check_width, is_ours, loading_script, plain_name, stem_lines
+from vantage.frozen.export.script import block_name, check_width, formats_for, loading_script, plain_name, stem_lines
 
 __all__ = ["timm_script"]
 
@@ -24,6 +24,5 @@ def timm_script(choice: Backbone | None, file: str) -> str:
             )
             build = [network, *stem_lines(choice)]
         case _:
-            better = "safetensors, onnx or torch" if is_ours(choice) else "onnx or torch"
-            raise UserError(f"timm has no network for {choice!r}: export it to {better}")
+            raise UserError(f"timm has no network for {choice!r}: export it to {formats_for(choice)}")
     return loading_script("import timm", build, file)

@@ -2,7 +2,7 @@
 
 from vantage.encoders.backbones.resnet import LAYERS, Backbone, ResNet, Timm
 from vantage.errors import UserError
-from vantage.frozen.export.script import block_name, check_width, is_ours, loading_script, plain_name, stem_lines
+from vantage.frozen.export.script import block_name, check_width, formats_for, loading_script, plain_name, stem_lines
 
 __all__ = ["torchvision_script"]
 
@@ -11,8 +11,7 @@ def torchvision_script(choice: Backbone | None, file: str) -> str:
     """The lines that build a backbone with torchvision and load a file. Raises `UserError` if it has no such
     network."""
     if not isinstance(choice, ResNet):
-        own = "safetensors, onnx or torch" if is_ours(choice) else "onnx or torch"
-        better = "timm" if isinstance(choice, Timm) else own
+        better = "timm" if isinstance(choice, Timm) else formats_for(choice)
         raise UserError(f"torchvision has no network for {choice!r}: export it to {better}")
     check_width(choice, "torchvision")
     if name := plain_name(choice):

@@ -33,17 +33,14 @@ def check_train_images(
     """Fingerprints of the images that the points are trained on, by the settings that select them from `source` or from
     their path. Raises `UserError` if those of the base are not `train`."""
     given = train.fingerprint()
-    fingerprints = {data: _selected(data, source) for data in dict.fromkeys((base.data, *(p.run.data for p in points)))}
+    selections = dict.fromkeys((base.data, *(point.run.data for point in points)))
+    fingerprints = {data: open_images(data, source=source)[0].fingerprint() for data in selections}
     if fingerprints[base.data] != given:
         raise UserError(
             f"the training images given ({len(train):,}) are not those that base.data selects, on which the sweep would"
             " train: give vantage.training.images.open_images(base.data)[0], or images of your own and no data.path"
         )
     return fingerprints
-
-
-def _selected(data: Data, source: Source | None) -> str:
-    return open_images(data, source=source)[0].fingerprint()
 
 
 def try_point(point: SweepPoint, train: Source) -> None:

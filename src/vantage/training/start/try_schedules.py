@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from vantage.errors import UserError, with_place
+from vantage.errors import UserError, naming
 from vantage.schedules import Schedule
 from vantage.training.run import Run
 
@@ -22,11 +22,7 @@ def try_schedules(run: Run, steps_per_epoch: int) -> None:
         schedules["encoders.momentum"] = momentum
     for path, schedule in schedules.items():
         for step in (0, run.epochs * steps_per_epoch - 1):
-            try:
+            with naming(f"{path} cannot be computed at step {step}"):
                 value = schedule(step)
-            except UserError:
-                raise
-            except Exception as problem:  # a user's part may raise anything
-                raise UserError(f"{path} cannot be computed at step {step}: {with_place(problem)}") from problem
             if not isinstance(value, int | float) or not math.isfinite(value):
                 raise UserError(f"{path} is {value!r} at step {step}: return a finite number, an int or a float")

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from vantage.data import Source
-from vantage.errors import UnreadableImage, UserError, with_place
+from vantage.errors import UnreadableImage, UserError, naming
 from vantage.training.run import Run
 
 __all__ = ["SAMPLES", "some_images", "some_views"]
@@ -35,14 +35,10 @@ def some_views(run: Run, images: Sequence[Tensor]) -> list[Tensor]:
     """The views of some images, as they are made where images are decoded. Raises `UserError` if they cannot be made,
     if they are not as many as the view maker says, or if `batch`, for images in memory, makes others."""
     generator, kind = torch.Generator().manual_seed(run.seed), type(run.views).__name__
-    try:
+    with naming(f"{kind} cannot make views of these images"):
         crops = [run.views.crop(image, generator) for image in images]
         views = run.views.finish(tuple(map(torch.stack, zip(*crops, strict=True))), generator)
         whole = run.views.batch(images[0][None, :, :_SIDE, :_SIDE], generator)
-    except UserError:
-        raise
-    except Exception as problem:  # a user's views may raise anything
-        raise UserError(f"{kind} cannot make views of these images: {with_place(problem)}") from problem
     _check(views, len(images), run.views.count, f"{kind}.finish")
     _check(whole, 1, run.views.count, f"{kind}.batch")
     shapes = [[tuple(view.shape[1:]) for view in each] for each in (views, whole)]
