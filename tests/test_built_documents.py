@@ -23,6 +23,7 @@ def build() -> types.ModuleType:
     return module
 
 
+@pytest.mark.slow
 def test_every_public_name_is_documented(build: types.ModuleType) -> None:
     assert [name for module in build.public_modules() for name in build.undocumented(module)] == []
 

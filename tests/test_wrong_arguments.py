@@ -120,6 +120,7 @@ def test_a_wrong_argument_is_answered_in_words(number: int, call: str, answers: 
     assert answers[number].startswith(CALLS[call])
 
 
+@pytest.mark.slow
 def test_no_field_of_another_type_and_no_size_ends_in_another_error(tmp_path: Path) -> None:
     parts, calls = map(int, run_script(EVERY_FIELD, tmp_path)[0].split())
     assert parts > 60 and calls > 1_000

@@ -127,6 +127,7 @@ def test_a_label_beyond_the_names_of_the_classes(tmp_path: Path, cache: Path) ->
         open_source(tmp_path / "a.parquet", cache=cache)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cells", "message"),
     [

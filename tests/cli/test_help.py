@@ -54,6 +54,7 @@ def test_help_and_slips_do_not_wait_for_torch() -> None:
     subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
 
 
+@pytest.mark.slow
 def test_libraries_that_load_slowly_wait_until_they_are_used(tmp_path: Path) -> None:
     """scikit-learn, with SciPy and pandas, takes longer than torch; torchvision as long, since it loads a compiler."""
     program = """if True:

@@ -134,6 +134,7 @@ def test_where_nothing_is_shown_nothing_is_measured(call: Call, monkeypatch: pyt
     call("moco_v2", "--epochs", "3", "--quiet")
 
 
+@pytest.mark.slow
 def test_processes_of_one_run_share_one_plan(
     call: Call,
     images: Path,

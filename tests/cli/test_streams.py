@@ -49,6 +49,7 @@ def test_another_failure_is_not_hidden() -> None:
         discard(stream)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["recipes", "evaluate --help"])
 def test_a_reader_that_stops_reading_is_no_mistake(verb: str) -> None:
     reader, writer = os.pipe()
@@ -60,9 +61,8 @@ def test_a_reader_that_stops_reading_is_no_mistake(verb: str) -> None:
     assert "Error" not in process.stderr and "bug" not in process.stderr
 
 
-@pytest.mark.parametrize(
-    "closed", [pytest.param(0, marks=pytest.mark.slow), 1, pytest.param(2, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("closed", [0, 1, 2])
 def test_a_stream_that_is_closed_is_no_mistake(closed: int, tmp_path: Path) -> None:
     """And no file that is written takes its place."""
     saved_run(tmp_path / "run", tiny_run())

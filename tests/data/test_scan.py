@@ -135,6 +135,7 @@ def test_a_cache_that_cannot_be_written_costs_time_and_the_list(tmp_path: Path) 
     assert result.summary() == "2 of 2 images (100.00%) cannot be read: a.png, b.png"
 
 
+@pytest.mark.slow
 def test_two_processes_share_the_images(tmp_path: Path) -> None:
     folder(tmp_path / "images", 700, {0: b"", 300: b"text", 699: b""})
     both = ranks.spawn(shared_scan.scan_twice, tmp_path)

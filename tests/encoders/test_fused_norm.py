@@ -73,6 +73,7 @@ def run_alone(program: str, **environment: str) -> None:
     assert done.stdout.strip() == "the same"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(find_spec("triton") is None, reason="Triton comes with torch for Linux only")
 def test_interpreted_kernels_compute_the_formula() -> None:
     words = [sys.executable, "-c", INTERPRETED.replace("{cases}", CASES)]

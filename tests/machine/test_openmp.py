@@ -37,5 +37,6 @@ def test_the_users_own_setting_stands(name: str) -> None:
     assert last_line(FIRST, **{name: "7"}).split() == ["False", "7" if name == "GOMP_SPINCOUNT" else "None"]
 
 
+@pytest.mark.slow
 def test_every_verb_sets_it() -> None:
     assert last_line(VERB) == "5000"

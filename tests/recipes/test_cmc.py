@@ -136,6 +136,7 @@ def test_one_network_is_exported(trained_run: tuple[Path, str], tmp_path: Path):
     assert not (tmp_path / "both.safetensors").exists()
 
 
+@pytest.mark.slow
 def test_a_network_of_two_channels_loads_elsewhere(tmp_path: Path):
     run = cmc(32)
     tiny.saved_run(tmp_path / "run", run)

@@ -98,6 +98,7 @@ def test_several_runs_stand_side_by_side(hostile: tuple[Path, Source], tmp_path:
     assert str(same_name) in write(tmp_path, one, same_name, source=source).text
 
 
+@pytest.mark.slow
 def test_weights_from_elsewhere_have_a_page_beside_a_run(hostile: tuple[Path, Source], tmp_path: Path) -> None:
     _, source = hostile
     run, other = finished_run(tmp_path / "run", tiny(), source), tmp_path / "other"

@@ -97,6 +97,7 @@ def test_what_is_written_in_the_background_is_in_memory_once(tmp_path: Path, mon
     assert torch.equal(loaded["weight"], weight) and copies["weight"].data_ptr() != weight.data_ptr()
 
 
+@pytest.mark.slow
 def test_a_slow_write_holds_the_state_of_its_step(images_path: str, tmp_path: Path, monkeypatch) -> None:
     """On one process, as if it trained on a device. The epochs that are kept are those of a run that waited."""
     run = replace(small_run("interclr", images_path, kills.EPOCHS), monitoring=Monitoring(log_every=1, keep_every=1))
@@ -121,6 +122,7 @@ def check_same(run: Path, whole: Path) -> None:
         assert rows(folder) == rows(theirs[epoch]) and len(read_metrics(folder)) == epoch
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("failing", [1, 5])
 def test_a_disk_that_fills_in_the_background_ends_the_run(
     failing: int, images_path: str, tmp_path: Path, monkeypatch
@@ -152,6 +154,7 @@ def test_a_disk_that_fills_in_the_background_ends_the_run(
     assert_equal(state(folder), state(tmp_path / "whole"))
 
 
+@pytest.mark.slow
 def test_no_process_waits_for_a_write(images_path: str, tmp_path: Path) -> None:
     """Each write, by the first of two processes, waits until both have taken the next step."""
     for name, slow in (("slow", True), ("plain", False)):

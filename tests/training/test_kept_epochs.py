@@ -33,6 +33,7 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
     return load(folder).backbone.state_dict()
 
 
+@pytest.mark.slow
 def test_each_kept_epoch_is_a_run_that_was_stopped_there(run: Run, tmp_path: Path) -> None:
     """Every other epoch and the last are kept, and what opens a run opens them; continuing one ends as the run did."""
     train(run, tmp_path / "run")
@@ -62,6 +63,7 @@ def test_the_two_newest_checkpoints_stay_and_share_their_bytes(run: Run, tmp_pat
     assert os.path.samefile(kept / "tensors.safetensors", newest[-1] / "tensors.safetensors")
 
 
+@pytest.mark.slow
 def test_an_epoch_is_kept_even_if_the_process_was_killed_in_between(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

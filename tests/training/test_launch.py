@@ -57,6 +57,7 @@ with _ending_with_first():
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("orphan", [False, True])
 def test_a_process_that_waits_for_the_others_ends_if_the_first_has_died(orphan: bool) -> None:
     """It looks once a second: three times while the first lives."""

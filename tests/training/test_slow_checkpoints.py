@@ -45,6 +45,7 @@ def seem_slow(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     monkeypatch.setattr(BackgroundWriter, "_timed", slow)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seconds", "expected"), [(4.9, [6, 12, 18, 24, 30]), (1000.0, [6, 12, 24, 30])])
 def test_slow_ones_are_written_after_the_first_the_last_and_kept_epochs(
     seconds: float, expected: list[int], run: Run, steps: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -62,6 +63,7 @@ def test_slow_ones_are_written_once_they_are_late_also_if_an_epoch_is_one_step(
     assert steps == [1, 2, 3, 4]
 
 
+@pytest.mark.slow
 def test_a_run_that_was_cut_off_after_an_epoch_without_one_goes_on(
     run: Run, steps: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -123,6 +123,7 @@ def test_a_full_disk_leaves_the_older_checkpoint(images_path: str, tmp_path: Pat
         assert resume(tmp_path / "run").finished
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("warm", [False, True])
 def test_a_full_disk_at_the_first_checkpoint_keeps_the_run(warm: bool, images_path: str, tmp_path: Path, monkeypatch):
     """It is then trained from its first step, or from its warm start. Another failure there leaves nothing."""

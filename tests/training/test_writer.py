@@ -158,6 +158,7 @@ CLOCKS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CLOCKS)
 def test_a_clock_that_jumps_changes_nothing(
     case: str, images_path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

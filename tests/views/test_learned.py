@@ -159,6 +159,7 @@ def images_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(tmp_path / "images.npz")
 
 
+@pytest.mark.slow
 def test_learning_showing_and_training_on_the_command_line(
     images_path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -68,6 +68,7 @@ def test_the_papers_claims_and_ours_are_counted_apart() -> None:
     assert overview["two cores"] == "3 supported, 2 refuted, 1 undecided, 1 void, 1 not asked"
 
 
+@pytest.mark.slow
 def test_every_claim_is_counted_once(text: str) -> None:
     (row,) = re.findall(r"^\| all, two cores(.*)\|$", text, re.MULTILINE)
     counts = [int(cell) for cell in row.split("|")[1:]]

@@ -177,6 +177,7 @@ def test_reasons_are_about_cells_of_the_entry() -> None:
         with_reasons(Reason("another entry", Beats("other", "base"), "kNN"))
 
 
+@pytest.mark.slow
 def test_refuted_claims_say_why_or_what_was_ruled_out(repository: Path) -> None:
     for level in LEVELS:
         for entry in map(level.entry, ENTRIES):

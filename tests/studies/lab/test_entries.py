@@ -107,6 +107,7 @@ def test_printed_gains_are_those_of_the_cells() -> None:
     assert [each.values[0] for each in means] == pytest.approx([0.411, 1.122, 1.067], abs=2e-3)
 
 
+@pytest.mark.slow
 def test_the_page_is_what_the_results_say(repository: Path) -> None:
     text = page(ENTRIES, repository / RESULTS)
     assert (repository / "docs" / "claims.md").read_text() == text, "run vantage reproduce --page docs/claims.md"

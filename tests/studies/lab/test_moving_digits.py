@@ -17,6 +17,7 @@ from vantage.training.optimizers import AdamW
 SMALL = MovingDigits("digit", steps=2, frames=128, test_frames=64, information_clips=64, epochs=1)
 
 
+@pytest.mark.slow
 def test_a_cell_has_the_numbers_of_the_table(tmp_path: Path) -> None:
     work = Work("cpu", cache=tmp_path)
     digits, backgrounds = source(bars(160)), source(tints(40))

@@ -161,6 +161,7 @@ def test_a_picture_of_no_cell_is_refused() -> None:
         replace(ENTRY, panels=(Panel("knn", {"": ("mine", "base")}),))
 
 
+@pytest.mark.slow
 def test_the_page_links_every_picture_that_exists_and_each_shows_the_results(repository: Path) -> None:
     results, pages = repository / "benchmarks" / "results" / "claims", repository / "docs"
     links = re.findall(r"\]\(([^)]+\.svg)\)", (pages / "claims.md").read_text())

@@ -45,6 +45,7 @@ def test_the_command_line_lists_shows_and_refuses(tmp_path: Path, capsys: pytest
         assert problem in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", ["two-cores", "one-gpu"])
 def test_the_list_shows_the_state_of_a_level_by_the_results_that_are_named(
     level: str, capsys: pytest.CaptureFixture[str]
@@ -56,6 +57,7 @@ def test_the_list_shows_the_state_of_a_level_by_the_results_that_are_named(
     assert f"; {state}; " in capsys.readouterr().out.splitlines()[0] and not state.startswith("0")
 
 
+@pytest.mark.slow
 def test_the_list_says_where_published_results_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reproduce", "--out", str(tmp_path / "lab")]) == 0
     assert "published results are on the page docs/claims.md" in capsys.readouterr().err.splitlines()[-1]

@@ -52,6 +52,7 @@ def whole(images_path: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[S
         return result_of(study_of(images_path), folder), folder
 
 
+@pytest.mark.slow
 def test_every_value_and_seed_has_a_row(whole: tuple[SweepResult, Path]) -> None:
     result, folder = whole
     assert result.finished
@@ -186,6 +187,7 @@ class Signalling(QuietProgress):
             os.kill(os.getpid(), signal.SIGTERM)
 
 
+@pytest.mark.slow
 def test_an_interrupted_training_resumes(images_path: str, whole: tuple[SweepResult, Path], tmp_path: Path) -> None:
     study = replace(study_of(images_path), seeds=(0,), baselines=False)
     work = Work("cpu", num_workers=1, cache=tmp_path / "cache")

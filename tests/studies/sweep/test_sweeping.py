@@ -59,6 +59,7 @@ def test_a_fifth_is_held_out_and_never_trained_on(
     assert "holds another sweep: base." in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_any_field_of_a_run_can_be_swept_while_others_are_set(
     images_path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -88,6 +89,7 @@ def test_any_field_of_a_run_can_be_swept_while_others_are_set(
     assert "crop.scale.0" in output.out and "if you only need the table" not in output.err
 
 
+@pytest.mark.slow
 def test_several_values_of_set_are_a_sweep(
     images_path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -122,6 +124,7 @@ def test_several_values_of_set_are_a_sweep(
     assert said in capsys.readouterr().err.splitlines()
 
 
+@pytest.mark.slow
 def test_fields_that_vary_together_can_become_a_grid(
     images_path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

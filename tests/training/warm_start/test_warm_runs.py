@@ -44,6 +44,7 @@ def test_it_resumes_bit_equal_without_the_first_run(at: int, folder: Path, base:
     assert "init" in records[0] and "init" not in records[1]
 
 
+@pytest.mark.slow
 def test_a_start_killed_before_its_first_checkpoint_starts_there_again(folder: Path, base: Base, tmp_path: Path):
     init = tmp_path / "first"
     shutil.copytree(base("moco_v1")[0], init)
