@@ -80,7 +80,7 @@ def test_what_cannot_be_shown_is_refused(run: tuple[Path, Source]) -> None:
         Classes(classes=1)
 
     alone = Arrays(np.zeros((4, 8, 8, 3), np.uint8), np.arange(4), "each of its own class")
-    with pytest.raises(UserError, match="0 of the classes have two images"):
+    with pytest.raises(UserError, match="no class has two images or more: two such classes are needed"):
         Classes()([one], alone, work())
 
 

@@ -134,7 +134,8 @@ class Classes:
         number, size = label[label >= 0].unique(return_counts=True)
         usable = number[size >= 2]
         if len(usable) < 2:
-            raise UserError(f"{len(usable)} of the classes have two images or more: two such classes are needed")
+            found = "only one class has" if len(usable) else "no class has"
+            raise UserError(f"{found} two images or more: two such classes are needed")
         chosen = usable[draw_numbers(len(usable), self.classes, self.seed)]
         of_class = [(label == one).nonzero()[:, 0] for one in chosen]
         drawn = [rows[draw_numbers(len(rows), self.images, self.seed)] for rows in of_class]
