@@ -182,7 +182,7 @@ def test_hooks_and_the_workflow_run_what_ci_runs() -> None:
     assert sorted(hooks) == sorted(command.replace('"', "").partition(" --pythonpath")[0] for command in commands)
     assert len(hooks) == 4
     workflow = (REPOSITORY / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
-    assert "run: bash .ci/run" in workflow
+    assert "run: bash .ci/run" in workflow and "run: bash .ci/lowest" in workflow
 
 
 def test_the_tests_named_in_documents_exist():
