@@ -3,6 +3,7 @@
 In tests, beartype refuses such values even earlier, so they are put into runs that exist.
 """
 
+import re
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
@@ -52,7 +53,7 @@ def test_every_recipe_holds_what_its_fields_take(recipe: Callable[[], Run]) -> N
         (
             "branches.0.estimator.temperature",
             np.float32(0.1),
-            r"temperature: expected a number, found np.float32\(0.1\)",
+            "temperature: expected a number, found " + re.escape(repr(np.float32(0.1))),  # NumPy 1 prints it as 0.1
         ),
         ("learning_rate", 0.03, r"learning_rate: expected LearningRate \(CosineByEpoch, .*found 0.03"),
         (
