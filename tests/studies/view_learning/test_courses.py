@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 from dataclasses import replace
+from functools import partialmethod
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +32,7 @@ from vantage.studies.view_learning import (
     supervised,
     unsupervised,
 )
+from vantage.studies.view_learning.images import LearningImages
 from vantage.training.run import Data
 from vantage.views import Flow, RealNVP, VolumePreserving, YDbDr
 
@@ -112,6 +114,17 @@ def test_an_interrupted_course_ends_as_if_it_had_not_been(path, tmp_path) -> Non
     assert all({**one, "seconds": 0} == {**other, "seconds": 0} for one, other in pair)
     again = learn(settings, tmp_path / "halves")
     assert again == halves, "nothing is left to do"
+
+
+def test_a_course_sees_the_same_images_whoever_decodes_them(path, tmp_path, monkeypatch) -> None:
+    """The channels are measured between two epochs, on a part of the images that the same workers decode."""
+    monkeypatch.setattr(LearningImages, "channels", partialmethod(LearningImages.channels, 24))
+    learned = []
+    for workers in (0, 1):
+        data = Data(path, num_workers=workers, resident_bytes=0)
+        settings = small(unsupervised, path, data=data, validation=0.2, epochs=3)
+        learned.append(learn(settings, tmp_path / f"{workers}").last)
+    assert learned[0] == learned[1]
 
 
 def test_a_course_that_has_ended_does_not_need_its_checkpoints(path, tmp_path) -> None:
