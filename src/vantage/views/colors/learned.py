@@ -59,7 +59,7 @@ class LearnedSpace:
         flow = _open(self.file, self.digest, str(images.device), images.dtype)
         with torch.no_grad():
             normalize = flow.space.statistics.normalize()
-            channels = normalize.apply(flow.space.convert(images), torch.empty(len(images), 0))
+            channels = normalize.apply(flow.space.convert(images), torch.empty(images.shape[0], 0))
             return flow.network(channels)[0]
 
     def copy_to(self, folder: Path) -> None:
