@@ -122,6 +122,8 @@ def test_a_run_keeps_a_copy_beside_its_settings(space: LearnedSpace, tmp_path: P
         new_folder = folder.rename(tmp_path / "moved")
         (space,) = (part.space for part in operations(settings.read(new_folder)) if isinstance(part, InSpace))
         assert isinstance(space, LearnedSpace)
+        view = evaluation_view(settings.read(new_folder))
+        assert repr(view) == repr(evaluation_view(run)), "features and results are kept under it, wherever the run is"
         Path(space.file).write_bytes(b"other")
         (space,) = (part.space for part in operations(settings.read(new_folder)) if isinstance(part, InSpace))
         with pytest.raises(UserError, match="is not the right file of learned views"):

@@ -48,8 +48,9 @@ class LearnedSpace:
     digest: str
     """SHA-256 of the file, in hexadecimal digits."""
 
-    file: str = field(compare=False)
-    """The file, as `vantage views learn` wrote it."""
+    file: str = field(compare=False, repr=False)
+    """The file, as `vantage views learn` wrote it. It is not printed, so that records of results, which hold the
+    printed view, are found again after a run was moved."""
 
     statistics: Statistics
     """Mean and standard deviation of the learned channels, over images that the flow was trained on."""
