@@ -15,7 +15,7 @@ from vantage.studies.view_learning.terms import Term
 from vantage.training.run import Data
 from vantage.views.augmentation import Augmentation
 from vantage.views.colors.flows import Flow
-from vantage.views.colors.learned import LearnedSpace
+from vantage.views.colors.learned import ONE_AND_TWO, LearnedSpace, PairOfViews
 from vantage.views.colors.spaces import RGB, ColorSpace, InSpace
 
 __all__ = ["PRINTED", "SWAPPED", "Alternately", "Jointly", "LearnedViews", "Rates", "Updates", "ViewLearning"]
@@ -105,7 +105,7 @@ class ViewLearning:
     flow: Flow = Flow()
     """The generator g, whose couplings preserve the volume (VP) or do not (NVP)."""
 
-    channels: tuple[tuple[int, ...], tuple[int, ...]] = ((0,), (1, 2))
+    channels: PairOfViews = ONE_AND_TWO
     """Channels of ĝ(X) in each of the two views: the first, and the others (as stated)."""
 
     scaling: Standardization = Unchanged()
