@@ -144,6 +144,9 @@ def test_other_settings_or_images_are_refused_on_the_same_folder(path, tmp_path)
     learn(settings, tmp_path)
     with pytest.raises(UserError, match="epochs is 1 there, 3 was asked"):
         learn(replace(settings, epochs=3), tmp_path)
+    for name in ("resident_side", "shuffle_window"):
+        with pytest.raises(UserError, match=rf"data\.{name} is \d+ there, 4 was asked"):
+            learn(replace(settings, data=replace(Data(path), **{name: 4})), tmp_path)
     with pytest.raises(UserError, match="began on 60 images"):
         learn(replace(settings, data=Data(path, max_images=30)), tmp_path)
 
