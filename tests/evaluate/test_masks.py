@@ -52,6 +52,20 @@ def test_masks_that_do_not_fit_are_refused(tmp_path: Path) -> None:
         open_masked(path)
 
 
+def test_test_masks_that_do_not_fit_are_refused_before_a_decoder_is_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = open_masked(write_scenes(tmp_path, 6), ("a", "b", "c"))
+    train, test = source.subset(torch.tensor([0, 1, 2, 3])), source.subset(torch.tensor([4, 5]))
+    encoder, work = random_encoder(SMALL), cpu_work(tmp_path)
+    monkeypatch.setattr(Segmentation, "_train_decoder", lambda *_: pytest.fail("it was trained"))
+    for mask, message in (((5, 5), "the image is 28 x 24"), ((24, 28), "no pixel of the 2 test images has a class")):
+        for number in (4, 5):
+            Image.fromarray(np.full(mask, 255, np.uint8)).save(tmp_path / "masks" / "a" / f"{number}.png")
+        with pytest.raises(DataError, match=message):
+            QUICK(encoder, train, test, work)
+
+
 def test_one_class_is_refused(tmp_path: Path) -> None:
     path = write_scenes(tmp_path, 6)
     for file in (tmp_path / "masks" / "a").iterdir():
