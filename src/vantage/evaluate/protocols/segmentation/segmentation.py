@@ -21,7 +21,7 @@ from vantage.encoders.normalization.choices import BatchNorm, SplitBatchNorm
 from vantage.encoding import Work
 from vantage.errors import DataError, UserError
 from vantage.evaluate.protocols.segmentation.decoder import Decoder, enlarge, pixel_loss
-from vantage.evaluate.protocols.segmentation.feature_maps import FeatureMaps, Squares, mirror_images
+from vantage.evaluate.protocols.segmentation.feature_maps import FeatureMaps, Squares, mirror_images, try_maps
 from vantage.evaluate.result import Outcome
 from vantage.evaluate.task import OwnTask, Task
 from vantage.frozen.encoder import FrozenEncoder
@@ -104,6 +104,7 @@ class Segmentation(OwnTask):
         """Train a decoder on `train`, count pixels on `test`. Both must have masks (`HasMasks`)."""
         images, test_images = _with_masks(train), _with_masks(test)
         digest, size = encoder.digest(), self.size or encoder.view.size
+        try_maps(encoder, size)  # before any image is decoded
         squares = Squares(images, size, work)
         present = squares.present()
         _check_classes(present, images.classes)
