@@ -180,6 +180,11 @@ def test_too_few_images_of_a_kind_are_named(path, tmp_path) -> None:
         learn(small(unsupervised, path, validation=0.02), tmp_path)
     with pytest.raises(UserError, match="too few training images: a step takes 90, .* or set a smaller batch_size"):
         learn(small(unsupervised, path, batch_size=90), tmp_path)
+    too_few = "too few labeled held-out images: a step takes 2, found 0 .* or set labels to a larger number"
+    with pytest.raises(UserError, match=too_few):
+        learn(small(supervised, path, labels=CLASSES), tmp_path)
+    with pytest.raises(UserError, match="labels is 90, but only 60 of the 60 images have one: give at most that"):
+        learn(small(supervised, path, labels=90), tmp_path)
 
 
 def test_networks_that_do_not_fit_the_views_are_refused(path, tmp_path) -> None:
