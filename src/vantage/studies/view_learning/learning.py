@@ -147,9 +147,9 @@ class ViewLearning:
     def __post_init__(self) -> None:
         if not self.terms:
             raise UserError("views are learned by the terms of an objective: give at least one")
-        for name in ("epochs", "labeled_batch_size"):
-            if getattr(self, name) < 1:
-                raise UserError(f"{name} is {getattr(self, name)}: give at least 1")
+        for name, least in (("epochs", 1), ("labeled_batch_size", 2)):
+            if getattr(self, name) < least:
+                raise UserError(f"{name} is {getattr(self, name)}: give at least {least}")
         if self.batch_size < 2:
             raise UserError(
                 f"batch_size is {self.batch_size}: each image is compared with the others, so give at least 2"
