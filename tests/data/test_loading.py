@@ -96,6 +96,16 @@ def test_an_epoch_left_early_does_not_spill_into_the_next(source: Source) -> Non
     assert same(list(stream.batches(1)), expected)
 
 
+@pytest.mark.parametrize("workers", [0, 1])
+def test_another_epoch_ends_the_one_before(workers: int, source: Source) -> None:
+    """It does not go on with the images of the other one."""
+    images = StreamedImages(source, TwoCuts(), BatchOrder(5), num_workers=workers)
+    before = images.batches(0)
+    first = next(before)
+    second = next(images.batches(1))
+    assert not torch.equal(first.image, second.image) and list(before) == []
+
+
 def test_the_processes_together_see_the_joined_batch(source: Source) -> None:
     batches = list(StreamedImages(source, TwoCuts(), BatchOrder(6, 1), num_workers=0).batches(0))
     ranks = [

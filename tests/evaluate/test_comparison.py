@@ -19,6 +19,7 @@ from vantage.evaluate import KNN, NearestNeighbor, Outcome, Retrieval, evaluate
 from vantage.evaluate.compare.comparison import compare
 from vantage.evaluate.compare.table import as_latex, as_markdown, notes
 from vantage.frozen.encoder import FrozenEncoder
+from vantage.views import moco_v2_views
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,18 @@ def test_runs_that_differ_in_their_seed_are_one_row_and_baselines_come_last(tmp_
     ((best, other, gap, p),) = column.differences
     assert (best, other, gap.test, gap.n, gap.mean) == ("good", "bad", "paired t", (3, 3), pytest.approx(29 / 3))
     assert p == gap.p < 0.05  # one comparison: nothing to correct
+
+
+def test_a_random_encoder_sees_images_as_the_runs_do_that_it_stands_beside(tmp_path: Path) -> None:
+    for name, size in (("small", 16), ("large", 32)):
+        saved_run(tmp_path / name, replace(tiny_run(), recipe=name, views=moco_v2_views(size=size)))
+    table = compare_protocols([tmp_path / "small", tmp_path / "large"], tmp_path, ByName(()))
+    assert [row.name for row in table.rows if not row.trained] == [
+        "raw pixels as small sees them",
+        "random encoder of small",
+        "raw pixels as large sees them",
+        "random encoder of large",
+    ]
 
 
 def test_runs_of_one_row_began_alike(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Sets of masks for segmentation: what does not fit is refused or reported."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from tiny import cpu_work, images, saved_run
 from vantage.data.sources.masked import open_masked, split_masked
 from vantage.errors import DataError, UserError
 from vantage.evaluate import evaluate
+from vantage.evaluate.protocols.segmentation.feature_maps import Squares
 from vantage.evaluate.protocols.segmentation.segmentation import Segmentation
 from vantage.frozen.encoder import load, random_encoder
 
@@ -50,6 +52,44 @@ def test_masks_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     (tmp_path / "images" / "a" / "2.jpg").unlink()
     with pytest.raises(DataError, match=r"1 masks have no image \(a/other.png\)"):
         open_masked(path)
+
+
+def test_test_masks_that_do_not_fit_are_refused_before_a_decoder_is_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = open_masked(write_scenes(tmp_path, 6), ("a", "b", "c"))
+    train, test = source.subset(torch.tensor([0, 1, 2, 3])), source.subset(torch.tensor([4, 5]))
+    encoder, work = random_encoder(SMALL), cpu_work(tmp_path)
+    monkeypatch.setattr(Segmentation, "_train_decoder", lambda *_: pytest.fail("it was trained"))
+    for mask, message in (((5, 5), "the image is 28 x 24"), ((24, 28), "no pixel of the 2 test images has a class")):
+        for number in (4, 5):
+            Image.fromarray(np.full(mask, 255, np.uint8)).save(tmp_path / "masks" / "a" / f"{number}.png")
+        with pytest.raises(DataError, match=message):
+            QUICK(encoder, train, test, work)
+
+
+class OfOneSize(torch.nn.Module):
+    """A network of a user's own for images of 32 pixels."""
+
+    width = 3
+
+    def maps(self, images: torch.Tensor) -> list[torch.Tensor]:
+        assert images.shape[2:] == (32, 32), "images of 32 pixels only"
+        return [images]
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        return self.maps(images)[0].mean((2, 3))
+
+
+def test_a_network_that_refuses_the_size_is_reported_before_images_are_decoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = replace(random_encoder(SMALL), backbone=OfOneSize(), name="mine")
+    masks, work = split_masked(open_masked(write_scenes(tmp_path, 6))), cpu_work(tmp_path)
+    assert replace(QUICK, size=0)(encoder, *masks, work).train_images == 5
+    monkeypatch.setattr(Squares, "__init__", lambda *_: pytest.fail("images were decoded"))
+    with pytest.raises(UserError, match=r"does not fit squares of 16 pixels \(images of 32 pixels only\): give an"):
+        QUICK(encoder, *masks, work)
 
 
 def test_one_class_is_refused(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_measures_are_those_of_a_loop() -> None:
     assert confusion.present().tolist() == [True, True, True, False, True]
 
 
-def test_a_class_that_is_only_predicted_does_not_count() -> None:
+def test_a_class_that_is_only_predicted_counts_as_missed() -> None:
     confusion = Confusion.empty(3).plus(torch.tensor([0, 0, 1, 1]), torch.tensor([0, 2, 1, 1]))
     assert confusion.measures() == pytest.approx({"mIoU": 50.0, "pixel accuracy": 75.0, "mean accuracy": 75.0})
 

@@ -2,7 +2,7 @@
 
 import fcntl
 import shutil
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,10 +16,12 @@ from torch import Tensor
 from vantage.data.sources.subset import SourceSubset
 from vantage.errors import UnreadableImage
 from vantage.frozen import feature_cache
-from vantage.frozen.encoder import random_encoder
+from vantage.frozen.encoder import random_encoder, raw_pixels
 from vantage.frozen.feature_cache import features_of
 from vantage.frozen.features import embed
+from vantage.recipes import moco_v2
 from vantage.storage import arrays
+from vantage.views.colors.statistics import Statistics
 
 
 def test_the_cache_serves_the_same_encoder_and_images_only(tmp_path: Path) -> None:
@@ -33,6 +35,27 @@ def test_the_cache_serves_the_same_encoder_and_images_only(tmp_path: Path) -> No
         features_of(encoder, SourceSubset(source, range(39, -1, -1)), work),
     ]
     assert source.reads == 160 and not any(torch.equal(first, vector) for vector in other)
+
+
+@dataclass(frozen=True)
+class OwnSpace:
+    """A color space of a user's own, which prints alike after its code was edited."""
+
+    statistics: Statistics = Statistics((0.5, 0.5, 0.5), (0.2, 0.2, 0.2))
+
+    def convert(self, images: Tensor) -> Tensor:
+        return images
+
+
+def test_an_edited_color_space_makes_other_features(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder, source, work = random_encoder(tiny_run()), Counting(), cpu_work(tmp_path)
+    encoder = replace(encoder, view=replace(encoder.view, space=OwnSpace()))
+    first, pixels = features_of(encoder, source, work), raw_pixels(moco_v2(32))
+    built_in, own = pixels.digest(), replace(pixels, view=encoder.view).digest()
+    monkeypatch.setattr(OwnSpace, "convert", lambda space, images: images.flip(1))
+    monkeypatch.setattr("vantage.composition.own_code.inspect.getsource", lambda kind: "images.flip(1)")
+    assert not torch.equal(features_of(encoder, source, work), first)
+    assert pixels.digest() == built_in and replace(pixels, view=encoder.view).digest() != own
 
 
 def test_a_damaged_cache_is_replaced(tmp_path: Path) -> None:

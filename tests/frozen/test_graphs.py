@@ -20,6 +20,8 @@ from vantage.frozen.encoder import load, random_encoder
 from vantage.frozen.export import graph
 from vantage.frozen.export.backbone import export_backbone
 from vantage.training.run import Run
+from vantage.views import Flow, RealNVP, Statistics, TwoSided, YDbDr, in_space
+from vantage.views.colors.learned import write_learned
 
 
 def run_of(backbone: Backbone) -> Run:
@@ -61,6 +63,17 @@ def test_every_kind_of_network_gives_the_same_features_in_onnx(network: str, tmp
     (input_of_graph,), (output,) = model.graph.input, model.graph.output
     assert input_of_graph.name == "images" and input_of_graph.type.tensor_type.shape.dim[0].dim_param == "batch"
     assert output.name == "features" and output.type.tensor_type.shape.dim[1].dim_value == encoder.width
+
+
+@pytest.mark.parametrize("coupling", [TwoSided(4, 2), RealNVP(4, 2)], ids=["two-sided", "real-nvp"])
+def test_learned_views_are_part_of_the_graph(coupling: TwoSided | RealNVP, tmp_path: Path) -> None:
+    flow, statistics = Flow(coupling, 3), Statistics((0.1, 0.2, 0.3), (0.5, 0.6, 0.7))
+    space = write_learned(tmp_path / "views.safetensors", flow, flow.build(), YDbDr(), statistics)
+    run = two_halves()
+    encoder = random_encoder(replace(run, views=in_space(run.views, space)))
+    crops = graph.check_crops(encoder)
+    program = graph.program_of(encoder, crops).module()
+    assert graph.check(encoder, crops, program).difference <= graph.TOLERANCE
 
 
 def test_another_feature_is_refused() -> None:

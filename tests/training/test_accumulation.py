@@ -10,10 +10,13 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from vantage.data import Batch
+from vantage.encoders import PerView, SplitBatchNorm
+from vantage.encoders.momentum import MomentumNetworks
 from vantage.learner import Fresh
 from vantage.positives import Remembered
 from vantage.records import Keys, Pool, Scores
 from vantage.training.feed import Feed
+from vantage.training.run import Run
 
 
 class Recorder:
@@ -111,3 +114,34 @@ def test_parts_of_the_first_batch_share_one_normalizer(images_path: str):
         assert_close(ours[name], value, rtol=1e-5, atol=1e-6)
     one.step(batches[1], 1)
     assert len(recorder.batches) == 6, "only the first batch is shown before"
+
+
+GROUPED = ("moco_v2_multi_crop", "infomin", "jcl_ring", "interclr_moco", "everything")
+"""Recipes whose keys go through shuffle-BN."""
+
+
+def two_steps(run: Run) -> tuple[list[float], dict[str, Tensor]]:
+    """The losses of two steps, and everything that changed."""
+    one = session(run)
+    batches = list(one.feed.batches(0, 0))
+    return [float(one.step(batches[step], step)) for step in (0, 1)], dict(one.learner.state_dict())
+
+
+@pytest.mark.parametrize("recipe", [*GROUPED, "cmc_softmax", "pirl", "interclr"])
+def test_parts_compute_what_the_whole_batch_does_apart_from_shuffled_keys(recipe: str, images_path: str, monkeypatch):
+    """Keys are shuffled within their part, so that BatchNorm groups other keys than in the whole batch. Only this
+    differs, and only for momentum encoders."""
+    run = small_run(recipe, images_path)
+    if not isinstance(run.encoders, PerView):
+        run = in_groups(run, 2)
+    else:
+        tiny = tuple(replace(encoder, normalization=SplitBatchNorm(2)) for encoder in run.encoders.encoders)
+        run = replace(run, encoders=PerView(tiny))
+    run = replace(run, hardware=replace(run.hardware, precision="64-true"))
+    if recipe in GROUPED:
+        assert two_steps(replace(run, accumulate=2))[0] != pytest.approx(two_steps(run)[0], rel=1e-6)
+        monkeypatch.setattr(MomentumNetworks, "orders", lambda *_: {})
+    (losses, whole), (losses_of_parts, in_parts) = two_steps(run), two_steps(replace(run, accumulate=2))
+    assert losses_of_parts == pytest.approx(losses, rel=1e-6)
+    for name, value in whole.items():
+        assert_close(in_parts[name], value, rtol=1e-5, atol=1e-6)

@@ -107,6 +107,16 @@ def test_the_views_of_a_recipe_move_into_it_with_its_statistics(space: LearnedSp
         in_space(moco_v2(32).views, space)
 
 
+def test_a_run_contrasts_the_channels_that_were_learned_with_each_other(tmp_path: Path) -> None:
+    flow, channels = Flow(RealNVP(4, 2), 3), ((1,), (0, 2))
+    space = write_learned(tmp_path / LAST, flow, network(flow), YDbDr(), STATISTICS, channels)
+    assert space.channels == learned_space(tmp_path).channels == channels
+    views = in_space(cmc(32).views, space)
+    assert views.channels == channels and views.evaluation(1).channels == (0, 2)
+    own = replace(cmc(32).views, channels=((2,), (0, 1)))
+    assert in_space(own, space).channels == own.channels, "channels that views were given stay"
+
+
 def test_a_run_keeps_a_copy_beside_its_settings(space: LearnedSpace, tmp_path: Path) -> None:
     """Where the first file went does not matter afterwards; an altered copy is refused."""
     run, folder = run_on(space), tmp_path / "run"
@@ -122,6 +132,8 @@ def test_a_run_keeps_a_copy_beside_its_settings(space: LearnedSpace, tmp_path: P
         new_folder = folder.rename(tmp_path / "moved")
         (space,) = (part.space for part in operations(settings.read(new_folder)) if isinstance(part, InSpace))
         assert isinstance(space, LearnedSpace)
+        view = evaluation_view(settings.read(new_folder))
+        assert repr(view) == repr(evaluation_view(run)), "features and results are kept under it, wherever the run is"
         Path(space.file).write_bytes(b"other")
         (space,) = (part.space for part in operations(settings.read(new_folder)) if isinstance(part, InSpace))
         with pytest.raises(UserError, match="is not the right file of learned views"):

@@ -79,7 +79,7 @@ class StreamedImages:
         if num_workers > 0:
             _check_sendable(source)
             import_module("torchvision.transforms.v2")  # once, before workers are forked that decode and resize with it
-        self._plan = _StepSampler(blocks_of(source), order)
+        self._plan, self._begun = _StepSampler(blocks_of(source), order), 0
         with _no_advice():
             self._loader = DataLoader(
                 _CropDataset(source, crops, order.seed, on_bad_image),
@@ -98,9 +98,10 @@ class StreamedImages:
         Only one epoch at a time: starting another ends the previous one.
         """
         self._plan.epoch, self._plan.start_step = epoch, start_step
+        self._begun = begun = self._begun + 1
         with _no_advice():
             batches = iter(self._loader)
-        for batch in batches:
+        while begun == self._begun and (batch := next(batches, None)) is not None:
             if isinstance(batch, UnreadableImage):
                 try:
                     raise batch

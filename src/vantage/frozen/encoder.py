@@ -14,6 +14,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vantage.composition.field_types import expect
+from vantage.composition.own_code import own_code
 from vantage.encoders.backbones.joint import Joined
 from vantage.encoders.backbones.resnet import Backbone, width_of
 from vantage.encoders.encoder import Encoder
@@ -61,8 +62,8 @@ class FrozenEncoder:
 
     def digest(self) -> str:
         """A hash of the architecture and of every parameter and buffer, which reveals any change of the backbone, also
-        of a user's own (`own_backbone`)."""
-        return digest_of(self.backbone, own_backbone(self.run.encoders, self.backbone))
+        of a user's own (`own_backbone`), and of the code of own parts of the view, which prints alike after an edit."""
+        return digest_of(self.backbone, [*own_backbone(self.run.encoders, self.backbone), *own_code(self.view)])
 
 
 def load(run_folder: Path | str, network: int | None = None) -> FrozenEncoder:

@@ -13,6 +13,7 @@ from torch import Tensor
 from vantage.composition.fitting import everywhere, parts_of
 from vantage.errors import UserError
 from vantage.views.augmentation import Augmentation, ViewMaker, view_number
+from vantage.views.colors.learned import ONE_AND_TWO, LearnedSpace
 from vantage.views.colors.spaces import ColorSpace, InSpace, Lab, pick
 from vantage.views.evaluation import EvaluationView
 from vantage.views.operations.color import ColorJitter, Normalize
@@ -30,7 +31,7 @@ class Channels:
     view: Augmentation
     """What is done before the channels are divided; its last operations are usually `InSpace` and `Normalize`."""
 
-    channels: tuple[tuple[int, ...], ...] = ((0,), (1, 2))
+    channels: tuple[tuple[int, ...], ...] = ONE_AND_TWO
     """Which channels each view sees: by default lightness, and the two color channels."""
 
     def __post_init__(self) -> None:
@@ -82,7 +83,9 @@ def pycontrast_c_views(size: int = 224, space: ColorSpace = Lab(), smallest_area
 
 
 def in_space(views: ViewMaker, space: ColorSpace) -> Any:
-    """The same views in another color space, normalized with its statistics. This is how learned views are used.
+    """The same views in another color space, normalized with its statistics. This is how learned views are used: if
+    they were learned with other channels than the first and the others, `Channels` that have these take the learned
+    ones.
 
     Raises `UserError` if the views do not convert to a color space.
     """
@@ -91,7 +94,14 @@ def in_space(views: ViewMaker, space: ColorSpace) -> Any:
             f"{type(views).__name__} convert to no color space, so there is none to replace: choose a method that"
             " contrasts channels, such as cmc"
         )
-    return everywhere(views, lambda part: _in_space(part, space) if isinstance(part, Augmentation) else part)
+    learned = space.channels if isinstance(space, LearnedSpace) else ONE_AND_TWO
+
+    def moved(part: Any) -> Any:
+        if isinstance(part, Channels) and part.channels == ONE_AND_TWO:
+            return replace(part, channels=learned)
+        return _in_space(part, space) if isinstance(part, Augmentation) else part
+
+    return everywhere(views, moved)
 
 
 def _in_space(view: Augmentation, space: ColorSpace) -> Augmentation:

@@ -115,6 +115,15 @@ def test_voc_round_trip(tmp_path: Path) -> None:
         open_annotated(tmp_path / "VOC2007")
 
 
+def test_a_voc_file_without_a_size_is_refused(tmp_path: Path) -> None:
+    """Some programs write 0; all boxes of the image would be clipped to nothing, and the image be one without any."""
+    write_voc(tmp_path, {"1": [("dog", (1, 1, 9, 9), 0)], "2": [("dog", (1, 1, 9, 9), 0)]}, "train")
+    file = tmp_path / "Annotations" / "2.xml"
+    file.write_text(file.read_text().replace("<width>50</width>", "<width>0</width>"))
+    with pytest.raises(DataError, match=r"2.xml says that its image has 0 x 40 pixels: correct the size"):
+        open_annotated(f"{tmp_path}#train")
+
+
 def test_parts_and_other_classes(tmp_path: Path) -> None:
     source = open_annotated(small_coco(tmp_path))
     train, test = split_annotated(source)

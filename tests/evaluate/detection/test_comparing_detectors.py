@@ -155,6 +155,8 @@ def test_unsuitable_images_are_refused(tmp_path: Path) -> None:
     empty = [number for number in range(len(source)) if not len(source.instances(number))]
     with pytest.raises(UserError, match="none of the 1 training images has boxes"):
         task_of(Detection(), SelectedImages(source, empty), source)
+    with pytest.raises(UserError, match="no test image shows anything to detect"):  # before hours of training
+        task_of(Detection(), source, SelectedImages(source, empty))
 
 
 @pytest.mark.slow

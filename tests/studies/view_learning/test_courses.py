@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 from dataclasses import replace
+from functools import partialmethod
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +32,7 @@ from vantage.studies.view_learning import (
     supervised,
     unsupervised,
 )
+from vantage.studies.view_learning.images import LearningImages
 from vantage.training.run import Data
 from vantage.views import Flow, RealNVP, VolumePreserving, YDbDr
 
@@ -114,6 +116,17 @@ def test_an_interrupted_course_ends_as_if_it_had_not_been(path, tmp_path) -> Non
     assert again == halves, "nothing is left to do"
 
 
+def test_a_course_sees_the_same_images_whoever_decodes_them(path, tmp_path, monkeypatch) -> None:
+    """The channels are measured between two epochs, on a part of the images that the same workers decode."""
+    monkeypatch.setattr(LearningImages, "channels", partialmethod(LearningImages.channels, 24))
+    learned = []
+    for workers in (0, 1):
+        data = Data(path, num_workers=workers, resident_bytes=0)
+        settings = small(unsupervised, path, data=data, validation=0.2, epochs=3)
+        learned.append(learn(settings, tmp_path / f"{workers}").last)
+    assert learned[0] == learned[1]
+
+
 def test_a_course_that_has_ended_does_not_need_its_checkpoints(path, tmp_path) -> None:
     """They take thousands of times the disk that the learned views take."""
     settings = small(unsupervised, path)
@@ -131,6 +144,9 @@ def test_other_settings_or_images_are_refused_on_the_same_folder(path, tmp_path)
     learn(settings, tmp_path)
     with pytest.raises(UserError, match="epochs is 1 there, 3 was asked"):
         learn(replace(settings, epochs=3), tmp_path)
+    for name in ("resident_side", "shuffle_window"):
+        with pytest.raises(UserError, match=rf"data\.{name} is \d+ there, 4 was asked"):
+            learn(replace(settings, data=replace(Data(path), **{name: 4})), tmp_path)
     with pytest.raises(UserError, match="began on 60 images"):
         learn(replace(settings, data=Data(path, max_images=30)), tmp_path)
 
@@ -164,6 +180,11 @@ def test_too_few_images_of_a_kind_are_named(path, tmp_path) -> None:
         learn(small(unsupervised, path, validation=0.02), tmp_path)
     with pytest.raises(UserError, match="too few training images: a step takes 90, .* or set a smaller batch_size"):
         learn(small(unsupervised, path, batch_size=90), tmp_path)
+    too_few = "too few labeled held-out images: a step takes 2, found 0 .* or set labels to a larger number"
+    with pytest.raises(UserError, match=too_few):
+        learn(small(supervised, path, labels=CLASSES), tmp_path)
+    with pytest.raises(UserError, match="labels is 90, but only 60 of the 60 images have one: give at most that"):
+        learn(small(supervised, path, labels=90), tmp_path)
 
 
 def test_networks_that_do_not_fit_the_views_are_refused(path, tmp_path) -> None:

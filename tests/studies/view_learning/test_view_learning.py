@@ -227,7 +227,7 @@ def test_senseless_settings_are_refused() -> None:
     good = unsupervised(32)
     for fields in (
         {"terms": ()}, {"epochs": 0}, {"batch_size": 1}, {"labels": -1}, {"validation": 0.0}, {"best_after": 1.0},
-        {"channels": ((0,), (3,))},
+        {"channels": ((0,), (3,))}, {"labeled_batch_size": 1},
     ):  # fmt: skip
         with pytest.raises(UserError):
             replace(good, **fields)

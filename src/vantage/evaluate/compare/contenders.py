@@ -42,8 +42,8 @@ class Contender:
 
 def contenders(folders: Sequence[Path], network: int | None = None) -> tuple[Contender, ...]:
     """One row for all runs that differ at most in seed, hardware and monitoring, at the same checkpoint, if they began
-    alike (`_beginning`); then, once each, raw pixels through every view, and random encoders of every architecture,
-    with the seeds of its runs.
+    alike (`_beginning`); then, once each, raw pixels through every view, and random encoders of every architecture
+    through every view, with the seeds of its runs.
 
     `network` is the number of the network to evaluate, as in `vantage.load`. Raises `UserError` for two runs with the
     same settings and the same seed.
@@ -95,15 +95,16 @@ def _baselines(rows: Sequence[Contender], network: int | None) -> Iterator[Conte
     for row in rows:
         first = row.members[0]
         pixels = raw_pixels(first.run_encoder.run, network)
-        if (view := repr(pixels.view)) not in views:
+        view = repr(pixels.view)
+        if view not in views:
             views.add(view)
             member = ContenderEncoder(first.folder, pixels, first.run_encoder)
             yield Contender(f"raw pixels as {row.name} sees them", (member,), False, network=False)
         random = [
             random_encoder(member.run_encoder.run, member.run_encoder.run.seed, network) for member in row.members
         ]
-        if (digests := tuple(encoder.digest() for encoder in random)) not in networks:
-            networks.add(digests)
+        if (seen := (view, *(encoder.digest() for encoder in random))) not in networks:
+            networks.add(seen)
             pairs = zip(row.members, random, strict=True)
             members = tuple(ContenderEncoder(member.folder, encoder, member.run_encoder) for member, encoder in pairs)
             yield Contender(f"random encoder of {row.name}", members, False)

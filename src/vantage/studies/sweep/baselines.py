@@ -27,11 +27,12 @@ def baselines(
     for point in points:
         first.setdefault(evaluation_view(point.run), point)
     for view, point in first.items():
-        key = key_of((RAW_PIXELS, repr(view)), *judged_by)
+        seen = (repr(view), *own_code(view))
+        key = key_of((RAW_PIXELS, *seen), *judged_by)
         yield SweepRow(key, RAW_PIXELS, point.label, point.number, 0, {}), partial(raw_pixels, point.run)
         for seed in seeds:
             network = (encode(point.run.encoders), *own_code(point.run.encoders))
-            key = key_of((RANDOM_ENCODER, repr(view), *network, seed), *judged_by)
+            key = key_of((RANDOM_ENCODER, *seen, *network, seed), *judged_by)
             yield (
                 SweepRow(key, RANDOM_ENCODER, point.label, point.number, seed, {}),
                 partial(random_encoder, point.run, seed),

@@ -5,6 +5,7 @@ b: images of a batch   n: images
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -25,7 +26,12 @@ from vantage.views.augmentation import Views
 __all__ = ["LearningImages", "Stream", "count_training_images", "images_of"]
 
 _ORDER, _LABELED, _HELD_OUT, _VIEWS = range(4)  # uses of the seed
-_KINDS = {_ORDER: "training", _LABELED: "labeled training", _HELD_OUT: "held-out"}
+_KINDS = {
+    "every": "training",
+    "labeled": "labeled training",
+    "held_out": "held-out",
+    "held_out_labeled": "labeled held-out",
+}
 
 
 class Stream:
@@ -46,7 +52,8 @@ class Stream:
         """The batches from step `start` on; the label is −1 for images without one."""
         step, (epoch, within) = start, divmod(start, self.feed.steps)
         while True:
-            for batch in self.feed.batches(epoch, within):
+            # An ended pass is asked for no more: persistent workers would go on with whatever pass was begun since.
+            for batch in islice(self.feed.batches(epoch, within), self.steps - within):
                 batch = batch.to(self.device)
                 self.generator.manual_seed(draws.mix(self.seed, step, _VIEWS))
                 (images,) = self.feed.views_of(batch, self.generator)
@@ -95,6 +102,8 @@ def images_of(learning: ViewLearning, source: Source, device: torch.device) -> L
     if needs_labels:
         parts |= {"labeled": ~is_held_out & (label >= 0), "held_out_labeled": is_held_out & (label >= 0)}
     salts = {"every": _ORDER, "labeled": _LABELED, "held_out": _HELD_OUT, "held_out_labeled": _HELD_OUT}
+    for name, rows in parts.items():
+        _check_count(learning, source, name, int(rows.sum()))
     streams = {name: _stream(learning, source, label, rows, salts[name], device) for name, rows in parts.items()}
     return LearningImages(
         streams["every"],
@@ -131,11 +140,31 @@ def _labels(learning: ViewLearning, source: Source) -> Int[Tensor, "n"]:
         )
     if not learning.labels:
         return label
+    if learning.labels > len(labeled):
+        raise UserError(
+            f"labels is {learning.labels:,}, but only {len(labeled):,} of the {len(source):,} images have one: give at"
+            " most that, or 0 for all"
+        )
     part = training_part(SourceSubset(source, labeled), Data(max_images=learning.labels))
     numbers = part.numbers if isinstance(part, SourceSubset) else torch.arange(len(labeled))
     selection = torch.full_like(label, -1)
     selection[labeled[numbers]] = label[labeled[numbers]]
     return selection
+
+
+def _check_count(learning: ViewLearning, source: Source, name: str, count: int) -> None:
+    """Raises `UserError` if there are too few images of a kind for a step."""
+    least = learning.batch_size if name == "every" else 2
+    if count >= least:
+        return
+    remedy = "give more of them"
+    if name == "every":
+        remedy = "give more images, or set a smaller batch_size"
+    elif "labeled" in name:
+        remedy = "label more images of each class" + ", or set labels to a larger number" * (learning.labels > 0)
+    raise UserError(
+        f"too few {_KINDS[name]} images: a step takes {least}, found {count} among {len(source):,} images: {remedy}"
+    )
 
 
 def _stream(
@@ -144,12 +173,6 @@ def _stream(
     numbers = rows.nonzero()[:, 0]
     most = learning.labeled_batch_size if salt == _LABELED else learning.batch_size
     batch = most if salt == _ORDER else min(most, len(numbers))
-    if batch < 2 or batch > len(numbers):
-        remedy = "give more images, or set a smaller batch_size" if salt == _ORDER else "give more of them"
-        raise UserError(
-            f"too few {_KINDS[salt]} images: a step takes {max(2, batch)}, found {len(numbers)} among {len(source):,}"
-            f" images: {remedy}"
-        )
     seed = draws.mix(learning.seed, salt)
     order = BatchOrder(batch, seed, window=learning.data.shuffle_window)
     feed = feed_of(Views((learning.view,)), learning.data, order, SourceSubset(source, numbers), device)

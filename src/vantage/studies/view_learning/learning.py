@@ -15,7 +15,7 @@ from vantage.studies.view_learning.terms import Term
 from vantage.training.run import Data
 from vantage.views.augmentation import Augmentation
 from vantage.views.colors.flows import Flow
-from vantage.views.colors.learned import LearnedSpace
+from vantage.views.colors.learned import ONE_AND_TWO, LearnedSpace, PairOfViews
 from vantage.views.colors.spaces import RGB, ColorSpace, InSpace
 
 __all__ = ["PRINTED", "SWAPPED", "Alternately", "Jointly", "LearnedViews", "Rates", "Updates", "ViewLearning"]
@@ -105,7 +105,7 @@ class ViewLearning:
     flow: Flow = Flow()
     """The generator g, whose couplings preserve the volume (VP) or do not (NVP)."""
 
-    channels: tuple[tuple[int, ...], tuple[int, ...]] = ((0,), (1, 2))
+    channels: PairOfViews = ONE_AND_TWO
     """Channels of ĝ(X) in each of the two views: the first, and the others (as stated)."""
 
     scaling: Standardization = Unchanged()
@@ -147,9 +147,9 @@ class ViewLearning:
     def __post_init__(self) -> None:
         if not self.terms:
             raise UserError("views are learned by the terms of an objective: give at least one")
-        for name in ("epochs", "labeled_batch_size"):
-            if getattr(self, name) < 1:
-                raise UserError(f"{name} is {getattr(self, name)}: give at least 1")
+        for name, least in (("epochs", 1), ("labeled_batch_size", 2)):
+            if getattr(self, name) < least:
+                raise UserError(f"{name} is {getattr(self, name)}: give at least {least}")
         if self.batch_size < 2:
             raise UserError(
                 f"batch_size is {self.batch_size}: each image is compared with the others, so give at least 2"

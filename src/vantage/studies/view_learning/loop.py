@@ -159,8 +159,8 @@ class _LearningRun:
     def _write(self, name: str) -> None:
         flow = self.game.players.flow
         assert isinstance(flow, FlowNetwork)
-        statistics = measure_statistics(flow, self.images)
-        write_learned(self.folder / name, self.learning.flow, flow, self.learning.space, statistics)
+        choice, statistics = self.learning, measure_statistics(flow, self.images)
+        write_learned(self.folder / name, choice.flow, flow, choice.space, statistics, choice.channels)
 
     def save(self) -> None:
         """Write a checkpoint."""

@@ -12,6 +12,7 @@ from vantage.storage.metrics import read_metrics
 from vantage.storage.provenance import provenance, read_provenance
 from vantage.storage.strangers import check_run_folder
 from vantage.studies.view_learning.learning import ViewLearning
+from vantage.training.folder.same_run import DECISIVE
 
 __all__ = ["FILE", "check_same_settings", "epochs_done", "read_learning", "write_settings"]
 
@@ -46,8 +47,13 @@ def epochs_done(folder: Path) -> tuple[int, int]:
 
 
 def check_same_settings(previous: ViewLearning, learning: ViewLearning, folder: Path) -> None:
-    """Raises `UserError` that names the differences; the location of the images and the device may differ."""
-    differing = [change for change in differences(previous, learning) if not change[0].startswith(_IGNORED_FIELDS)]
+    """Raises `UserError` that names the differences; the location of the images, how they are loaded and the device may
+    differ."""
+    differing = [
+        change
+        for change in differences(previous, learning)
+        if not change[0].startswith(_IGNORED_FIELDS) or change[0] in DECISIVE
+    ]
     if differing:
         changes = "; ".join(
             f"{path} is {before!r} there, {after!r} was asked for" for path, before, after in differing[:4]

@@ -15,10 +15,10 @@ from vantage.storage.provenance import first_images
 from vantage.training.folder import settings
 from vantage.training.run import Data, Hardware, Run
 
-__all__ = ["check_same_command", "check_same_everywhere", "check_same_run", "refuse_conflicts"]
+__all__ = ["DECISIVE", "check_same_command", "check_same_everywhere", "check_same_run", "refuse_conflicts"]
 
 
-_DECIDES = ("data.shuffle_window", "data.resident_side")
+DECISIVE = ("data.shuffle_window", "data.resident_side")
 """Settings of the data that decide in which order images come, and which part of an image is seen."""
 
 
@@ -76,7 +76,7 @@ def refuse_conflicts(original: Run, run: Run) -> None:
     """Raises `UserError` naming the settings that differ, apart from those that a resumed run may change."""
     free = ("hardware.", "monitoring.", "data.")
     conflicts = [
-        change for change in differences(original, run) if not change[0].startswith(free) or change[0] in _DECIDES
+        change for change in differences(original, run) if not change[0].startswith(free) or change[0] in DECISIVE
     ]
     if conflicts:
         listing = "; ".join(f"{path} is {old!r} in the run, {new!r} was asked for" for path, old, new in conflicts[:4])

@@ -88,7 +88,7 @@ class _PixelConvolutions(nn.Sequential):
                 pixels = torch.addmm(step.bias[:, None], step.weight.flatten(1), pixels)
             else:
                 pixels = pixels.relu_()
-        return pixels.unflatten(1, (len(input), *input.shape[2:])).movedim(0, 1)
+        return pixels.unflatten(1, (input.shape[0], *input.shape[2:])).movedim(0, 1)
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class AdditiveLayer(CouplingLayer):
     def forward(self, one: Tensor, two: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Both, transformed; the volume does not change."""
         one = one if self.to_one is None else one + self.to_one(two)
-        return one, two + self.to_two(one), one.new_zeros(len(one))
+        return one, two + self.to_two(one), one.new_zeros(one.shape[0])
 
     def inverse(self, one: Tensor, two: Tensor) -> tuple[Tensor, Tensor]:
         """The arguments of `forward`."""
@@ -189,7 +189,7 @@ class FlowNetwork(nn.Module):
 
     def forward(self, images: Float[Tensor, "b 3 h w"]) -> tuple[Float[Tensor, "b 3 h w"], Float[Tensor, "b"]]:
         """The images in the flow's colors, and the logarithm of the volume: log |det| summed over the pixels."""
-        volume = images.new_zeros(len(images))
+        volume = images.new_zeros(images.shape[0])
         for number, layer in enumerate(self.layers):
             one, two = _take_out(images, number % 3)
             one, two, log_volume = layer(one, two)

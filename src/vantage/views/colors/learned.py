@@ -1,7 +1,8 @@
 """A learned color space: a frozen flow, read from a file that is identified by its digest.
 
 The file is safetensors: the flow's parameters, and as metadata (JSON) the kind of flow, the color space of its input,
-and the mean and standard deviation of each output channel. Nothing in it is executed.
+the mean and standard deviation of each output channel, and the channels of each view if they are not `ONE_AND_TWO`.
+Nothing in it is executed.
 
 b: images   h, w: height and width in pixels
 """
@@ -27,12 +28,17 @@ from vantage.views.colors.flows import Flow, FlowNetwork
 from vantage.views.colors.spaces import ColorSpace
 from vantage.views.colors.statistics import Statistics
 
-__all__ = ["BEST", "LAST", "LearnedSpace", "learned_space", "write_learned"]
+__all__ = ["BEST", "LAST", "ONE_AND_TWO", "LearnedSpace", "PairOfViews", "learned_space", "write_learned"]
 
 BEST = "best.safetensors"
 """Name of the file with the best state, in the folder that `vantage views learn` writes."""
 LAST = "last.safetensors"
 """Name of the file with the last state."""
+
+PairOfViews = tuple[tuple[int, ...], tuple[int, ...]]
+"""Channels of each of two views."""
+ONE_AND_TWO: PairOfViews = ((0,), (1, 2))
+"""The first channel, and the others, as in CMC and InfoMin."""
 
 _META, _SCHEMA = "vantage.learned_views", 1
 
@@ -48,18 +54,22 @@ class LearnedSpace:
     digest: str
     """SHA-256 of the file, in hexadecimal digits."""
 
-    file: str = field(compare=False)
-    """The file, as `vantage views learn` wrote it."""
+    file: str = field(compare=False, repr=False)
+    """The file, as `vantage views learn` wrote it. It is not printed, so that records of results, which hold the
+    printed view, are found again after a run was moved."""
 
     statistics: Statistics
     """Mean and standard deviation of the learned channels, over images that the flow was trained on."""
+
+    channels: PairOfViews = ONE_AND_TWO
+    """The channels that were learned as each of two views."""
 
     def convert(self, images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 3 h w"]:
         """Red, green and blue from 0 to 1 as the learned channels, without a gradient."""
         flow = _open(self.file, self.digest, str(images.device), images.dtype)
         with torch.no_grad():
             normalize = flow.space.statistics.normalize()
-            channels = normalize.apply(flow.space.convert(images), torch.empty(len(images), 0))
+            channels = normalize.apply(flow.space.convert(images), torch.empty(images.shape[0], 0))
             return flow.network(channels)[0]
 
     def copy_to(self, folder: Path) -> None:
@@ -99,16 +109,22 @@ def learned_space(path: Path | str) -> LearnedSpace:
     if not path.is_file():
         raise UserError(f"{path} does not exist: name a folder that `vantage views learn` wrote, or a file in it")
     file, digest = str(path.absolute()), _digest(path)
-    return LearnedSpace(digest, file, _open(file, digest, "cpu", torch.float32).statistics)
+    flow = _open(file, digest, "cpu", torch.float32)
+    return LearnedSpace(digest, file, flow.statistics, flow.channels)
 
 
 def write_learned(
-    file: Path, flow: Flow, network: FlowNetwork, space: ColorSpace, statistics: Statistics
+    file: Path,
+    flow: Flow,
+    network: FlowNetwork,
+    space: ColorSpace,
+    statistics: Statistics,
+    channels: PairOfViews = ONE_AND_TWO,
 ) -> LearnedSpace:
     """Write a trained flow to a file, whole or not at all, and return the color space that reads it.
 
     The flow's input is the channels of `space`, normalized with the space's statistics; `statistics` are those of the
-    flow's output. Raises `UserError` if the file cannot be written.
+    flow's output, and `channels` those of each view. Raises `UserError` if the file cannot be written.
     """
 
     metadata = {
@@ -116,11 +132,12 @@ def write_learned(
         "flow": encode(flow),
         "space": encode(space),
         "statistics": encode(statistics),
+        **({} if channels == ONE_AND_TWO else {"channels": encode(channels)}),
     }
     state = {name: value.detach().cpu().contiguous() for name, value in network.state_dict().items()}
     content = save(state, {_META: json.dumps(metadata, allow_nan=False)})
     write_result(file, content, "the learned views")
-    return LearnedSpace(hashlib.sha256(content).hexdigest(), str(file.absolute()), statistics)
+    return LearnedSpace(hashlib.sha256(content).hexdigest(), str(file.absolute()), statistics, channels)
 
 
 class _LearnedFlow(NamedTuple):
@@ -129,6 +146,7 @@ class _LearnedFlow(NamedTuple):
     space: ColorSpace
     network: FlowNetwork
     statistics: Statistics
+    channels: PairOfViews
 
 
 @functools.lru_cache(maxsize=16)
@@ -158,7 +176,9 @@ def _open(file: str, digest: str, device: str, dtype: torch.dtype) -> _LearnedFl
     except (RuntimeError, TypeError, ValueError, OverflowError) as problem:
         raise UserError(f"{file} does not hold the flow that it names: {str(problem)[:200]}") from problem
     network = network.to(device=device, dtype=dtype).eval().requires_grad_(False)
-    return _LearnedFlow(space, network, decode(metadata.get("statistics"), Statistics, path="statistics"))
+    statistics = decode(metadata.get("statistics"), Statistics, path="statistics")
+    channels = decode(metadata.get("channels", encode(ONE_AND_TWO)), PairOfViews, path="channels")
+    return _LearnedFlow(space, network, statistics, channels)
 
 
 def _read_file(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:

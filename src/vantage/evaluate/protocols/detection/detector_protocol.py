@@ -16,7 +16,7 @@ from vantage.evaluate.protocols.detection.examples import training_images
 from vantage.evaluate.protocols.detection.networks import FourthStage, Pyramid
 from vantage.evaluate.protocols.detection.outputs import Boxes, Keypoints, Masks, Output
 from vantage.evaluate.protocols.detection.schedules import SCHEDULES, DetectionSchedule, ScheduleName
-from vantage.evaluate.protocols.detection.scoring import Detections, Precision, precision_of
+from vantage.evaluate.protocols.detection.scoring import Detections, Precision, check_shown, precision_of
 from vantage.evaluate.protocols.detection.sizes import Sizes
 from vantage.evaluate.protocols.detection.sources.annotated import AnnotatedSource
 from vantage.evaluate.protocols.detection.sources.masks import coco_tools
@@ -144,8 +144,9 @@ class DetectorProtocol(OwnTask):
 
     def check(self, train: AnnotatedSource, test: AnnotatedSource) -> None:
         """Raises `UserError` for unsuitable images, before anything is trained."""
-        output, train, _ = self.prepare(train, test)
+        output, train, test = self.prepare(train, test)
         training_images(train, output, self.keep_empty)
+        check_shown(test)
 
 
 def as_annotated(source: Source | AnnotatedSource) -> AnnotatedSource:

@@ -20,7 +20,7 @@ from vantage.errors import UserError
 from vantage.evaluate.protocols.detection.sources.annotated import AnnotatedSource, RunLengths
 from vantage.evaluate.protocols.detection.sources.masks import coco_tools
 
-__all__ = ["Detections", "Kind", "Precision", "check_points", "precision_of"]
+__all__ = ["Detections", "Kind", "Precision", "check_points", "check_shown", "precision_of"]
 
 Kind = Literal["bbox", "segm", "keypoints"]
 """What is compared, by pycocotools' names: boxes, masks or keypoints."""
@@ -93,9 +93,8 @@ def precision_of(source: AnnotatedSource, detections: Sequence[Detections], kind
         raise UserError(f"there are results for {len(detections)} images, but the source has {len(source)}")
     if kind == "keypoints":
         check_points(source)
+    check_shown(source)
     truth = list(_truth(source, kind))
-    if all(one["iscrowd"] or one["difficult"] for one in truth):
-        raise UserError("no test image shows anything to detect (crowds and difficult instances do not count)")
     with contextlib.redirect_stdout(io.StringIO()):
         results = _coco_of(source, list(_results(detections, kind)))
         evaluator = coco_tools("cocoeval").COCOeval(_coco_of(source, truth), results, kind)
@@ -108,6 +107,13 @@ def precision_of(source: AnnotatedSource, detections: Sequence[Detections], kind
     of_class = (table[:, :, number] for number in range(len(source.classes)))
     means = (_per_cent(part[part > -1].mean() if (part > -1).any() else -1) for part in of_class)
     return Precision(measures, dict(zip(source.classes, means, strict=True)))
+
+
+def check_shown(source: AnnotatedSource) -> None:
+    """Raises `UserError` for test images without a single instance that counts: average precision has no value then."""
+    instances = map(source.instances, range(len(source)))
+    if all(bool((one.crowd | one.difficult).all()) for one in instances):
+        raise UserError("no test image shows anything to detect (crowds and difficult instances do not count)")
 
 
 def check_points(source: AnnotatedSource) -> None:

@@ -14,17 +14,18 @@ from torch import Tensor
 from vantage import processes
 from vantage.data.resize import resize
 from vantage.data.sources.source import HasMasks, cache_key
-from vantage.encoding import Work, in_threads
-from vantage.errors import DataError
+from vantage.encoders.backbones.depths import maps
+from vantage.encoding import Work, in_evaluation, in_threads
+from vantage.errors import DataError, UserError, first_line
 from vantage.evaluate.protocols.segmentation.decoder import MapAt
-from vantage.frozen.encoder import FrozenEncoder
+from vantage.frozen.encoder import FrozenEncoder, Pixels
 from vantage.processes.sharing import own_parts, parts_in_order, true_on_all, write_on_first
 from vantage.progress import counting
 from vantage.storage.arrays import AT_ONCE, Rows, cache_rows, cached_rows
 from vantage.storage.cache import hash_of
 from vantage.storage.rows_file import open_rows
 
-__all__ = ["FeatureMaps", "Squares", "mask_for", "mirror_images"]
+__all__ = ["FeatureMaps", "Squares", "mask_for", "mirror_images", "try_maps"]
 
 
 class Squares:
@@ -93,6 +94,26 @@ class FeatureMaps:
         numbers, index = (rows // self._copies).unique(return_inverse=True)
         images = mirror_images(self.squares.images(numbers)[index], rows % self._copies == 1)
         return self._map(self.encoder.view.finish(images.to(self.device))).cpu()
+
+
+def try_maps(encoder: FrozenEncoder, size: int) -> None:
+    """Raises `UserError` for a backbone without maps, or one that refuses squares of this size."""
+    if isinstance(encoder.backbone, Pixels):
+        return
+    square = encoder.view.finish(torch.zeros(1, 3, size, size, dtype=torch.uint8))
+    weight = next(encoder.backbone.parameters(), square)
+    try:
+        with torch.no_grad(), in_evaluation(encoder.backbone):
+            shapes = [tuple(one.shape) for one in maps(encoder.backbone, square.to(weight.device))]
+    except UserError:
+        raise
+    except Exception as problem:  # a user's network may raise anything
+        raise UserError(
+            f"{encoder.name} does not fit squares of {size} pixels ({first_line(problem)}): give another --size, or"
+            " omit it"
+        ) from problem
+    if wrong := next((shape for shape in shapes if len(shape) != 4), None):
+        raise UserError(f"{encoder.name}: a map of one image has the shape {wrong}; expected (1, channels, y, x)")
 
 
 def mirror_images(images: UInt8[Tensor, "b *c s s"], mirror: Bool[Tensor, "b"]) -> UInt8[Tensor, "b *c s s"]:

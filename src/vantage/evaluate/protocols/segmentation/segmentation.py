@@ -21,7 +21,7 @@ from vantage.encoders.normalization.choices import BatchNorm, SplitBatchNorm
 from vantage.encoding import Work
 from vantage.errors import DataError, UserError
 from vantage.evaluate.protocols.segmentation.decoder import Decoder, enlarge, pixel_loss
-from vantage.evaluate.protocols.segmentation.feature_maps import FeatureMaps, Squares, mirror_images
+from vantage.evaluate.protocols.segmentation.feature_maps import FeatureMaps, Squares, mirror_images, try_maps
 from vantage.evaluate.result import Outcome
 from vantage.evaluate.task import OwnTask, Task
 from vantage.frozen.encoder import FrozenEncoder
@@ -104,18 +104,19 @@ class Segmentation(OwnTask):
         """Train a decoder on `train`, count pixels on `test`. Both must have masks (`HasMasks`)."""
         images, test_images = _with_masks(train), _with_masks(test)
         digest, size = encoder.digest(), self.size or encoder.view.size
+        try_maps(encoder, size)  # before any image is decoded
         squares = Squares(images, size, work)
         present = squares.present()
         _check_classes(present, images.classes)
+        once = replace(work, resident_bytes=0)  # test images are read once
+        test_squares = Squares(test_images, size, once)  # now: a mask that does not fit would lose the training
+        _check_test(test_images)
         maps = FeatureMaps(encoder, self.depth, squares, self.flip > 0, work)
         decoder = self._train_decoder(maps, work)
-        once = replace(work, resident_bytes=0)  # test images are read once
-        test_maps = FeatureMaps(encoder, self.depth, Squares(test_images, size, once), False, once)
+        test_maps = FeatureMaps(encoder, self.depth, test_squares, False, once)
         confusion = _count_pixels(test_maps, decoder, test_images, self.batch_size, work)
         if encoder.backbone.training or encoder.digest() != digest:
             raise RuntimeError("the backbone changed while a decoder was trained on it: the result is void")
-        if not confusion.count.sum():
-            raise DataError(f"no pixel of the {len(test_images)} test images has a class: all are {IGNORE_INDEX}")
         test_classes = confusion.present().nonzero().flatten().tolist()
         if absent := ", ".join(images.classes[number] for number in test_classes if number not in present):
             work.progress.warn(
@@ -201,6 +202,11 @@ def _check_classes(present: list[int], names: tuple[str, ...]) -> None:
     if len(present) < 2:
         only = names[present[0]] if present else "none"
         raise DataError(f"the training masks show one class only ({only}): at least two are needed")
+
+
+def _check_test(images: HasMasks) -> None:
+    if all((images.mask(number) == IGNORE_INDEX).all() for number in range(len(images))):
+        raise DataError(f"no pixel of the {len(images)} test images has a class: all are {IGNORE_INDEX}")
 
 
 @torch.no_grad()

@@ -127,6 +127,8 @@ def _read_annotation(path: Path) -> tuple[tuple[int, int], list[tuple[str, bool,
         boxes = [_instance(one, size) for one in root.iter("object")]
     except ValueError as error:
         raise DataError(f"{path} has a size or a box that is not a number ({error})") from error
+    if min(size) < 1:  # some programs write 0, and every box would be clipped to nothing
+        raise DataError(f"{path} says that its image has {size[1]} x {size[0]} pixels: correct the size")
     return size, [box for box in boxes if box[2][2] > box[2][0] and box[2][3] > box[2][1]]
 
 
