@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -156,8 +157,29 @@ def test_processes_of_one_run_share_one_plan(
     assert "use --devices in place of a launcher" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("words", [[], ["moco-v2"], ["--set", "temperature=0.3", "--backbone", "Convolutions((4, 6))"]])
+def test_the_longer_plan_is_of_the_same_command_also_after_a_resume(
+    words: list[str],
+    call: Call,
+    images: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    judgment = SimpleNamespace(lines=(), beats_baselines=False)
+    monkeypatch.setattr("vantage.evaluate.sanity_check.sanity_check", lambda *_: judgment)
+    call(*words, "--minutes", "1")
+    longer = f"next: {shlex.join(['vantage', 'pretrain', *words, '--data', str(images), '--minutes', '10'])}"
+    assert longer in capsys.readouterr().err.splitlines()
+    command = ["vantage", "pretrain", *words, f"--data={images}", "--out", "an old one", "--minutes", "1"]
+    record = {"data": {"fingerprint": "", "images": 40}, "command": shlex.join(command)}
+    (tmp_path / "run" / "provenance.json").write_text(json.dumps([record]))
+    assert main(["resume", str(tmp_path / "run")]) == 0
+    assert longer in capsys.readouterr().err.splitlines()
+
+
 @pytest.mark.parametrize("recipe", ["", "moco-v2"])
-def test_the_longer_plan_names_the_recipe_also_after_a_resume(
+def test_of_a_command_that_was_recorded_without_quotes_only_the_recipe_is_known(
     recipe: str,
     call: Call,
     images: Path,
@@ -167,14 +189,13 @@ def test_the_longer_plan_names_the_recipe_also_after_a_resume(
 ) -> None:
     judgment = SimpleNamespace(lines=(), beats_baselines=False)
     monkeypatch.setattr("vantage.evaluate.sanity_check.sanity_check", lambda *_: judgment)
-    words = [recipe] * bool(recipe)
-    call(*words, "--minutes", "1")
-    longer = " ".join(["next: vantage pretrain", *words, f"--data {images} --minutes 10"])
-    assert longer in capsys.readouterr().err.splitlines()
-    command = " ".join(["vantage pretrain", *words, f"--data {images} --minutes 1"])
+    call("--minutes", "1")
+    command = " ".join(filter(None, ["vantage pretrain", recipe, "--backbone Convolutions((4, 6)) --minutes 1"]))
     record = {"data": {"fingerprint": "", "images": 40}, "command": command}
     (tmp_path / "run" / "provenance.json").write_text(json.dumps([record]))
+    capsys.readouterr()
     assert main(["resume", str(tmp_path / "run")]) == 0
+    longer = " ".join(filter(None, ["next: vantage pretrain", recipe, f"--data {images} --minutes 10"]))
     assert longer in capsys.readouterr().err.splitlines()
 
 

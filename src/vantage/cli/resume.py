@@ -1,5 +1,7 @@
 """The verb `resume`: continue a run where it stopped."""
 
+import shlex
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -57,17 +59,21 @@ def resume(words: list[str], console: Console) -> int:
     is_missing = ":" not in path and not (exists_on_disk(path) or exists_on_disk(path.partition("#")[0]))
     if is_missing and path == previous.data.path:
         raise UserError(f"the images of the run are not at {path}: give their new location with --data PATH")
-    return report_end(loop.resume(options.folder, run, console.progress()), run, console, _recipe_of(options.folder))
+    return report_end(loop.resume(options.folder, run, console.progress()), run, console, _words_of(options.folder))
 
 
-def _recipe_of(folder: Path) -> str:
-    """The recipe that the command which started a run named first, as its help says; empty if it named none."""
+def _words_of(folder: Path) -> list[str]:
+    """What followed `pretrain` in the command that started a run; of a command that is not written for a shell, as in
+    records of 0.1, only the recipe that it named first, if any."""
     from vantage.storage.provenance import read_provenance
 
     records = read_provenance(folder)
-    _, _, words = str(records[0].get("command", "") if records else "").partition(" pretrain ")
-    name = words.partition(" ")[0]
-    return "" if name.startswith("-") else name
+    _, _, text = str(records[0].get("command", "") if records else "").partition(" pretrain ")
+    with suppress(ValueError):  # a quotation mark that is not closed
+        words = shlex.split(text)
+        if shlex.join(words) == text:
+            return words
+    return [name for name in text.split()[:1] if not name.startswith("-")]
 
 
 def _settable(words: list[str]) -> list[str]:

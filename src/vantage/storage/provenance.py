@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -31,8 +32,8 @@ def provenance(fingerprint: str, images: int) -> dict[str, Any]:
 
 
 def command() -> str:
-    """The command line of this process, with the program's name but not its folder."""
-    return " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    """The command line of this process, as a shell reads it, with the program's name but not its folder."""
+    return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
 
 
 def first_images(folder: Path) -> dict[str, Any] | None:

@@ -120,7 +120,8 @@ def pretrain(words: list[str], console: Console) -> int:
     if threads := threads_by_load(hardware, settings, console):
         settings, first = (*settings, f"hardware.threads={threads}"), {**first, "hardware.threads": threads}
     if options.minutes is not None or not options.recipe:
-        return _train_planned(run_at, options, settings, first, out, console, start)
+        run = _planned(run_at, options, settings, first, console, start)
+        return _train(run, out, options, console, words)
     with joined_for_a_while(hardware.accelerator) as together:
         source, _ = look_at(set_early(run_at(224), first).data, console, together=together)
     size = view_size(options.size, source, console)
@@ -132,7 +133,7 @@ def pretrain(words: list[str], console: Console) -> int:
     note_statistics(recipe, run, console)
     console.notes("run", _summary(run, len(source)))
     show_expected_time(run, source, console)
-    return _train(run, out, options, console)
+    return _train(run, out, options, console, words)
 
 
 def _summary(run: "Run", images: int) -> list[tuple[str, str]]:
@@ -149,17 +150,16 @@ def _recipe(options: PretrainOptions, console: Console) -> "Callable[[int], Run]
     return with_learned_views(chosen, options.learned, console)
 
 
-def _train_planned(
+def _planned(
     run_at: "Callable[[int], Run]",
     options: PretrainOptions,
     settings: Sequence[str],
     early: Mapping[str, Any],
-    out: Path,
     console: Console,
     start: float,
-) -> int:
-    """Plan for the minutes, show the plan and its changes to the recipe, and train. `run_at` gives the recipe, with the
-    parts that options name, at a size of views."""
+) -> "Run":
+    """The run for the minutes; shows the plan and its changes to the recipe. `run_at` gives the recipe, with the parts
+    that options name, at a size of views."""
     from vantage.planning.sizing import PlanOptions, set_early
 
     plan_options = PlanOptions(
@@ -179,7 +179,7 @@ def _train_planned(
         before = set_early(run_at(size), early)
         choices = {*plan_options.changes(run), *_named_part_paths(run, options)}
         show_differences(before, before, before, run, choices, console, f"planned for {in_minutes(minutes)}")
-    return _train(run, out, options, console)
+    return run
 
 
 def _settings(options: PretrainOptions, devices: DeviceOptions, loading: LoadingOptions) -> list[str]:
@@ -220,15 +220,15 @@ def _free_folder(recipe: str) -> Path:
     return check_folder(next(folder for folder in names if not folder.exists()))
 
 
-def _train(run: "Run", out: Path, options: PretrainOptions, console: Console) -> int:
+def _train(run: "Run", out: Path, options: PretrainOptions, console: Console, words: list[str]) -> int:
     from vantage.training.loop import train
 
-    return report_end(train(run, out, console.progress(), init=options.init or None), run, console, options.recipe)
+    return report_end(train(run, out, console.progress(), init=options.init or None), run, console, words)
 
 
-def report_end(outcome: "TrainingOutcome", run: "Run", console: Console, recipe: str) -> int:
-    """Print how training ended and, for a planned run, whether it helped; returns the exit status. `recipe` is the one
-    that the command which started the run named, if any."""
+def report_end(outcome: "TrainingOutcome", run: "Run", console: Console, words: list[str]) -> int:
+    """Print how training ended and, for a planned run, whether it helped; returns the exit status. `words` are those
+    after `pretrain` in the command that started the run."""
     if not outcome.finished:
         console.note(f"stopped at step {outcome.step:,}; continue with: {console.command('resume', outcome.folder)}")
         return INTERRUPTED
@@ -238,5 +238,5 @@ def report_end(outcome: "TrainingOutcome", run: "Run", console: Console, recipe:
     processes.leave()  # only the first process continues
     console.note(f"finished after {outcome.step:,} steps{'' if run.monitoring.minutes else hint}")
     if run.monitoring.minutes:
-        show_worth(run, outcome.folder, console, recipe)
+        show_worth(run, outcome.folder, console, words)
     return 0

@@ -3,7 +3,7 @@
 import json
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +24,8 @@ __all__ = ["show_expected_time", "plan_run", "show_worth", "threads_by_load"]
 _PLAN = "VANTAGE_PLANNED_RUN"
 """Environment variable through which the first process passes its plan to the processes that it starts."""
 _LONG = 3 * 3600
+_REPLACED = ("--data", "--minutes", "--out", "--import")
+"""Options that a longer plan is given anew, or that name what exists by then."""
 
 
 def _without_hold_out(data: "Data") -> "Data":
@@ -114,6 +116,17 @@ def _whole_minutes(training: float) -> int:
     return max(1, math.ceil(training / step)) * step
 
 
+def _without(words: Sequence[str], options: Sequence[str]) -> Iterator[str]:
+    """The words of a command without these options, each of which takes a value."""
+    left = iter(words)
+    for word in left:
+        name, equals, _ = word.partition("=")
+        if name not in options:
+            yield word
+        elif not equals:
+            next(left, None)
+
+
 def show_expected_time(run: "Run", source: "Source", console: Console) -> None:
     """Note how long a run will take, from a short trial, and if that is long, how to plan for less time. Nothing is
     noted of a run whose bank is sharded over several processes, since the trial is one process alone."""
@@ -135,8 +148,8 @@ def show_expected_time(run: "Run", source: "Source", console: Console) -> None:
         console.note("for less, --minutes 30 plans network, size of views and epochs for that time")
 
 
-def show_worth(run: "Run", folder: Path, console: Console, recipe: str) -> None:
-    """Note whether a planned run helped, and what to do next; `recipe` is the one that was named, if any."""
+def show_worth(run: "Run", folder: Path, console: Console, words: Sequence[str]) -> None:
+    """Note whether a planned run helped, and what to do next; `words` are those of the command that started it."""
     if console.silent:
         return
     from vantage.encoding import Work
@@ -152,7 +165,7 @@ def show_worth(run: "Run", folder: Path, console: Console, recipe: str) -> None:
     for line in judgment.lines:
         console.note(line)
     minutes = 10 * _whole_minutes(run.monitoring.minutes)
-    longer = console.command("pretrain", *filter(None, [recipe]), *images, "--minutes", minutes)
+    longer = console.command("pretrain", *_without(words, _REPLACED), *images, "--minutes", minutes)
     use = (
         console.command("embed", folder, *images, "--out", "features.parquet"),
         console.command("export", folder, "--to", "safetensors"),
