@@ -103,6 +103,9 @@ class _StudyRun:
         self.trained_on = check_train_images(self.points, study.base, train, self.source)
         for point in self.points:
             try_point(point, train)
+        pairs = [(point, seed) for seed in study.seeds for point in self.points]
+        # Once: own code may change what it names, as when it counts its calls.
+        self.keys = {(id(point), seed): self._key_of(point, seed) for point, seed in pairs}
         self.rows = stored_rows(folder, self._identity())
 
     def _identity(self) -> dict[str, Any]:
@@ -217,6 +220,9 @@ class _StudyRun:
         return {name: next(iter(outcome.measures.values())) for name, outcome in outcomes.items()}
 
     def _row_key(self, point: SweepPoint, seed: int) -> str:
+        return self.keys[id(point), seed]
+
+    def _key_of(self, point: SweepPoint, seed: int) -> str:
         images = [self.trained_on[point.run.data], self.test.fingerprint()]
         return key_of(replace(point.run, seed=seed), images, self.information, *self.judged_by)
 
