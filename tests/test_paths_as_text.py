@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tiny import cpu_work, images, saved_run, tiny_run
 
+from vantage.curation import find_outliers, write_findings
 from vantage.data import Source, open_source
 from vantage.encoders import Convolutions, Encoder, LinearHead, Shared
 from vantage.evaluate import KNN, evaluate
@@ -35,6 +36,10 @@ def test_results_are_written_to_a_path_as_text(run: str, tmp_path: Path) -> None
     evaluate(run, KNN(5), *sets(), work=cpu_work(tmp_path), out=file)
     assert json.loads(Path(file).read_text())["protocol"] == "knn"
     assert write_embeddings(load(run), sets()[1], str(tmp_path / "a.npy"), cpu_work(tmp_path)).exists()
+    write_findings(
+        find_outliers(load(run), images(30, 0), cpu_work(tmp_path)), f"{tmp_path}/a.csv", f"{tmp_path}/a.png"
+    )
+    assert (tmp_path / "a.csv").exists() and (tmp_path / "a.png").exists()
     assert export(run, "safetensors", str(tmp_path / "backbone.safetensors")).file.exists()
 
 

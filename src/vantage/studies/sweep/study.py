@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from vantage.composition.codec import encode
+from vantage.composition.field_types import expect
 from vantage.composition.own_code import own_code
-from vantage.data.sources.source import Source
+from vantage.data.sources.source import Source, refuse_path
 from vantage.encoding import Work
 from vantage.errors import UserError, WriteError
 from vantage.evaluate import KNN, EvaluationProtocol, LinearCached
@@ -60,6 +61,8 @@ class Study:
     """Whether the folder of a run is removed once its row is written."""
 
     def __post_init__(self) -> None:
+        expect(self.sweep, Sweep, "the sweep", "a value, such as vantage.studies.sweep.Field('temperature', ('0.1',))")
+        expect(self.base, Run, "the run", "a value, such as vantage.moco_v2().fit(images=10_000)")
         if not self.seeds or len(set(self.seeds)) < len(self.seeds):
             raise UserError(f"the seeds of the sweep are {self.seeds}: give at least one, and each only once")
         for protocol in self.protocols:
@@ -70,8 +73,9 @@ class Study:
 
 
 def run_study(
-    study: Study, train: Source, test: Source, folder: Path, work: Work | None = None, progress: Progress | None = None
-) -> SweepResult:
+    study: Study, train: Source, test: Source, folder: Path | str, work: Work | None = None,
+    progress: Progress | None = None,
+) -> SweepResult:  # fmt: skip
     """Train and measure every value with every seed, and store the rows in a folder.
 
     `train` holds the training images that `base.data` selects (a source of your own, if its `path` is empty), and
@@ -83,8 +87,9 @@ def run_study(
     `base.data` selects, labels are missing, the test images are among the training images, or the folder holds another
     sweep or one that is still running.
     """
-    with only_writer(folder, "sweeping in"):
-        return _StudyRun(study, train, test, folder, work or Work(), progress or QuietProgress()).result()
+    refuse_path(train, test)
+    with only_writer(Path(folder), "sweeping in"):
+        return _StudyRun(study, train, test, Path(folder), work or Work(), progress or QuietProgress()).result()
 
 
 class _StudyRun:
