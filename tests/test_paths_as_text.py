@@ -15,6 +15,8 @@ from vantage.evaluate.compare.comparison import compare
 from vantage.frozen.embedding import write_embeddings
 from vantage.frozen.encoder import load
 from vantage.frozen.export.backbone import export
+from vantage.frozen.networks import trained_networks
+from vantage.report.write import write_report
 from vantage.studies.benefit import BenefitPlan, Budget, measure_benefit
 
 
@@ -40,6 +42,8 @@ def test_results_are_written_to_a_path_as_text(run: str, tmp_path: Path) -> None
         find_outliers(load(run), images(30, 0), cpu_work(tmp_path)), f"{tmp_path}/a.csv", f"{tmp_path}/a.png"
     )
     assert (tmp_path / "a.csv").exists() and (tmp_path / "a.png").exists()
+    assert write_report([run], images(30, 0), f"{tmp_path}/page.html", work=cpu_work(tmp_path))
+    assert (tmp_path / "page.html").exists() and trained_networks(run).images > 0
     assert export(run, "safetensors", str(tmp_path / "backbone.safetensors")).file.exists()
 
 
