@@ -4,6 +4,7 @@ import inspect
 import logging
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from torch.nn.parallel import DistributedDataParallel
 from vantage.errors import UserError
 from vantage.machine.allocator import keep_freed_memory
 from vantage.machine.devices import check_hardware, has_bf16, uses_cuda
-from vantage.machine.launchers import check_machines, launched_shape
+from vantage.machine.launchers import check_machines, is_one_of_several, launched_shape
 from vantage.progress import Progress
 from vantage.training.folder.same_run import check_same_command
 from vantage.training.run import Hardware, Run
@@ -47,14 +48,16 @@ def launch(run: Run, progress: Progress) -> "tuple[Fabric, Run]":
 
 def open_fabric(hardware: Hardware) -> "Fabric":
     """Fabric, launched, with its processes connected. Raises `UserError` if this machine has too few devices or lacks
-    a compiler that is asked for, if the processes of the other machines were not started, or if srun or mpirun started
-    different commands."""
+    a compiler that is asked for, if there is no script to start several processes from, if the processes of the other
+    machines were not started, or if srun or mpirun started different commands."""
     from lightning_fabric import Fabric  # slow to import; only training and shared work need it
     from lightning_fabric.strategies.ddp import DDPStrategy
 
     check_hardware(hardware.accelerator, hardware.devices, hardware.precision, hardware.compile)
     check_machines(hardware.nodes)
     several = hardware.processes > 1
+    if several and not is_one_of_several():
+        _check_script(hardware.processes)
     strategy = DDPStrategy(**_ALONE) if several else "auto"
     on_cuda = uses_cuda(hardware.accelerator)
     accelerator = ("cuda" if on_cuda else "cpu") if hardware.accelerator == "auto" else hardware.accelerator
@@ -82,6 +85,16 @@ def open_fabric(hardware: Hardware) -> "Fabric":
         )
     check_same_command()
     return fabric
+
+
+def _check_script(processes: int) -> None:
+    """Raises `UserError` if there is no script that the other processes could run again. Fabric would start them all
+    the same, and kill this one when they fail, with all that a notebook holds."""
+    if not os.path.isfile(getattr(sys.modules["__main__"], "__file__", None) or ""):
+        raise UserError(
+            f"a console or a notebook cannot start {processes} processes, since each runs the whole script: train from"
+            " a script or by `vantage pretrain --devices`, or on one device"
+        )
 
 
 def _environment() -> "ClusterEnvironment | None":
