@@ -16,7 +16,7 @@ from torch.nn.parallel import DistributedDataParallel
 from vantage.errors import UserError
 from vantage.machine.allocator import keep_freed_memory
 from vantage.machine.devices import check_hardware, has_bf16, uses_cuda
-from vantage.machine.launchers import check_machines, is_one_of_several, launched_shape
+from vantage.machine.launchers import check_machines, launched_shape
 from vantage.progress import Progress
 from vantage.training.folder.same_run import check_same_command
 from vantage.training.run import Hardware, Run
@@ -24,6 +24,7 @@ from vantage.training.run import Hardware, Run
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
     from lightning_fabric.plugins.environments.cluster_environment import ClusterEnvironment
+    from lightning_fabric.strategies.ddp import DDPStrategy
 
 __all__ = ["launch", "open_fabric"]
 
@@ -56,8 +57,6 @@ def open_fabric(hardware: Hardware) -> "Fabric":
     check_hardware(hardware.accelerator, hardware.devices, hardware.precision, hardware.compile)
     check_machines(hardware.nodes)
     several = hardware.processes > 1
-    if several and not is_one_of_several():
-        _check_script(hardware.processes)
     strategy = DDPStrategy(**_ALONE) if several else "auto"
     on_cuda = uses_cuda(hardware.accelerator)
     accelerator = ("cuda" if on_cuda else "cpu") if hardware.accelerator == "auto" else hardware.accelerator
@@ -76,6 +75,8 @@ def open_fabric(hardware: Hardware) -> "Fabric":
     except (ValueError, RuntimeError) as problem:
         words = f"{hardware.devices} × {accelerator} on {hardware.nodes} machine(s), {hardware.precision}"
         raise UserError(f"the requested hardware ({words}) is not available: {problem}") from problem
+    if isinstance(strategy, DDPStrategy):
+        _check_script(strategy, hardware.processes)
     with _silent(), _ending_with_first():
         fabric.launch()
     if fabric.world_size != hardware.processes:
@@ -87,10 +88,12 @@ def open_fabric(hardware: Hardware) -> "Fabric":
     return fabric
 
 
-def _check_script(processes: int) -> None:
-    """Raises `UserError` if there is no script that the other processes could run again. Fabric would start them all
-    the same, and kill this one when they fail, with all that a notebook holds."""
-    if not os.path.isfile(getattr(sys.modules["__main__"], "__file__", None) or ""):
+def _check_script(strategy: "DDPStrategy", processes: int) -> None:
+    """Raises `UserError` if this process starts the others, and there is no script that they could run again. Fabric
+    would start them all the same, and kill this one when they fail, with all that a notebook holds."""
+    environment = strategy.cluster_environment
+    starts = environment is not None and not environment.creates_processes_externally
+    if starts and not os.path.isfile(getattr(sys.modules["__main__"], "__file__", None) or ""):
         raise UserError(
             f"a console or a notebook cannot start {processes} processes, since each runs the whole script: train from"
             " a script or by `vantage pretrain --devices`, or on one device"
