@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tiny import cpu_work, images, saved_run, tiny_run
 
+from vantage.curation import find_outliers, write_findings
 from vantage.data import Source, open_source
 from vantage.encoders import Convolutions, Encoder, LinearHead, Shared
 from vantage.evaluate import KNN, evaluate
@@ -14,6 +15,8 @@ from vantage.evaluate.compare.comparison import compare
 from vantage.frozen.embedding import write_embeddings
 from vantage.frozen.encoder import load
 from vantage.frozen.export.backbone import export
+from vantage.frozen.networks import trained_networks
+from vantage.report.write import write_report
 from vantage.studies.benefit import BenefitPlan, Budget, measure_benefit
 
 
@@ -35,6 +38,12 @@ def test_results_are_written_to_a_path_as_text(run: str, tmp_path: Path) -> None
     evaluate(run, KNN(5), *sets(), work=cpu_work(tmp_path), out=file)
     assert json.loads(Path(file).read_text())["protocol"] == "knn"
     assert write_embeddings(load(run), sets()[1], str(tmp_path / "a.npy"), cpu_work(tmp_path)).exists()
+    write_findings(
+        find_outliers(load(run), images(30, 0), cpu_work(tmp_path)), f"{tmp_path}/a.csv", f"{tmp_path}/a.png"
+    )
+    assert (tmp_path / "a.csv").exists() and (tmp_path / "a.png").exists()
+    assert write_report([run], images(30, 0), f"{tmp_path}/page.html", work=cpu_work(tmp_path))
+    assert (tmp_path / "page.html").exists() and trained_networks(run).images > 0
     assert export(run, "safetensors", str(tmp_path / "backbone.safetensors")).file.exists()
 
 

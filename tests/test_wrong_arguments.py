@@ -15,10 +15,15 @@ import sys
 from pathlib import Path
 
 import numpy
+import torch
 import vantage
-from vantage.curation import find_duplicates
+from vantage.curation import find_duplicates, find_representatives
 from vantage.evaluate import KNN, evaluate
+from vantage.evaluate.compare.comparison import compare
+from vantage.frozen.export.backbone import export
+from vantage.studies.analyse import Similarity, analyse
 from vantage.studies.benefit import measure_benefit
+from vantage.studies.sweep import Field, Fields, Study
 
 numpy.save("images.npy", numpy.zeros((9, 8, 8, 3), numpy.uint8))
 source = vantage.open_source("images.npy", cache="cache")
@@ -96,6 +101,30 @@ CALLS = {
     "vantage.RandomResizedCrop(32, 0.2)": "RandomResizedCrop.scale: expected 2 numbers, found 0.2",
     "vantage.moco_v2(size='32')": "the size of the images is '32': give a whole number of pixels, such as 32",
     "vantage.moco_v2_views('32')": "the size of the views is '32': give a whole number of pixels, such as 32",
+    "analyse('similarity', ['runs/first'], source)": "the analysis is 'similarity': give a value, such as",
+    "analyse(Similarity, ['runs/first'], source)": "the analysis is the type Similarity: give a value, such as",
+    "analyse(Similarity(), 'runs/first', source)": "the list of runs is 'runs/first': give folders, such as",
+    "analyse(Similarity(), ['runs/first'], 'images.npy')": PATH,
+    "analyse(lambda *_: None, ['runs/first'], source)": "function has no name, so its results cannot be stored",
+    "compare('runs/first', [KNN(k=2)], source)": "the list of runs is 'runs/first': give folders, such as",
+    "compare(['runs/first'], KNN(k=2), source)": "the list of protocols is of type KNN: give values, such as",
+    "Study('temperature', vantage.simclr(32))": "the sweep is 'temperature': give a value, such as",
+    "Study(Field('temperature', ('0.1',)), vantage.simclr)": "the run is the function simclr: give a value, such as",
+    "Field('temperature', (0.1, 0.2)).points(vantage.simclr(32))": "the values of temperature are (0.1, 0.2): give a",
+    "Field('temperature', '0.1').points(vantage.simclr(32))": "the values of temperature are '0.1': give a tuple of",
+    "Fields(('epochs', 'size'), ((1, 2),)).points(vantage.simclr(32))": "the values of epochs, size are ((1, 2),)",
+    "vantage.random_encoder('simclr')": "the run is 'simclr': give a value, such as vantage.moco_v2()",
+    "vantage.embed(encoder, torch.zeros(4, 3, 8, 8))": "the source is of type Tensor: give vantage.open_source(PATH)",
+    "vantage.open_source(['a.png'])": "the path is of type list: give that of a folder or a file of images",
+    "vantage.split('images.npy')": PATH,
+    "vantage.split(source, 2.0)": "a share of 2.0 was to be held out for testing: give one between 0 and 1",
+    "vantage.moco_v2(32).fit(source)": "images is of type Arrays: give a number",
+    "vantage.moco_v2(32).rescale('a')": "batch_size is 'a': give a number",
+    "find_duplicates(encoder, source, limit='a')": "the limit is 'a': give a positive number",
+    "find_representatives(encoder, source, 3, 'cluster')": "there is no choice of representatives by 'cluster'",
+    "export('runs/first', 'torchvison', 'x.safetensors')": "there is no export to 'torchvison'; did you mean torch",
+    "vantage.functional.info_nce(numpy.zeros((4, 4)), numpy.zeros((4, 4)))": "z1 is of type ndarray: give a tensor",
+    "vantage.allowing(None).__enter__()": "a module is allowed by its name, such as 'my_parts', but found None",
     "vantage.plan(source, 1, vantage.simclr(32))": "the recipe is of type Run: give a function",
 }
 

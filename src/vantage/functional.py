@@ -20,6 +20,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from vantage.branch import Branch
+from vantage.composition.field_types import expect
 from vantage.errors import UserError
 from vantage.estimators import HCL, JCL, Debiased, Estimator, InfoNCE, TableEstimator
 from vantage.memory import InBatch
@@ -196,6 +197,8 @@ def _in_float(rows: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
 
 def _check_shapes(rows: dict[str, Float[Tensor, "..."] | None]) -> None:
     """Raises `UserError` unless all tensors have their axes, and as many images and the same width as `z1`."""
+    for name, value in rows.items():
+        expect(value, Tensor | None, name, "a tensor")
     queries = rows["z1"]
     assert queries is not None
     for name, each in rows.items():

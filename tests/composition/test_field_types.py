@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from tiny import tiny_run
 
 import vantage
@@ -101,14 +102,24 @@ class Wrong:
         return 3
 
 
+@dataclass(frozen=True)
+class WithoutDefault:
+    """An optimizer that cannot be built without a learning rate, as the loop builds it."""
+
+    def build(self, module: Any, lr: float) -> torch.optim.Optimizer:
+        """Never called."""
+        raise NotImplementedError
+
+
 @pytest.mark.parametrize(
     ("path", "value", "words"),
     [
+        ("optimizer", WithoutDefault(), r"WithoutDefault\(\): it must have build\(module, lr=0.0\) -> Optimizer$"),
         (
             "views",
             Doubled(),
             r"found Doubled\(\): it has no finish\(crops, generator\), no batch\(images, generator\), no"
-            r" evaluation\(view\) -> EvaluationView: it must have crop\(image, generator\)$",
+            r" evaluation\(view=None\) -> EvaluationView: it must have crop\(image, generator\)$",
         ),
         (
             "branches.0.negatives",

@@ -1,8 +1,10 @@
 """The code of own parts, as kept numbers know it."""
 
+import copyreg
 import importlib
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,15 +14,17 @@ PARTS = """
 from dataclasses import dataclass
 import numpy as np
 import own_helpers
+from own_helpers import half
 
 _FACTOR = 2
+_TABLE = {"rates": [0.1, 0.2], "kinds": {"a", "b"}}
 
 def doubled(value):
     return _FACTOR * value
 
 class Store:
     def read(self):
-        return doubled(1) + np.add(1, 1)
+        return doubled(1) + np.add(1, 1) + _TABLE["rates"][0] + half(2) + own_helpers.THIRD
 
 def unused():
     return 0
@@ -34,6 +38,14 @@ class Part:
 """
 
 
+HELPERS = """
+THIRD = 3
+
+def half(value):
+    return value / 2
+"""
+
+
 @pytest.mark.parametrize(
     ("before", "after", "same"),
     [
@@ -41,6 +53,7 @@ class Part:
         ("doubled(1)", "doubled(22)", False),
         ("_FACTOR * value", "_FACTOR +  value", False),
         ("_FACTOR = 2", "_FACTOR = 33", False),
+        ("[0.1, 0.2]", "[0.1, 0.25]", False),
         ("return 0", "return 11", True),
     ],
 )
@@ -48,7 +61,7 @@ def test_the_code_of_a_part_covers_what_it_names_of_its_own_package(
     before: str, after: str, same: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "own_helpers.py").write_text("")
+    (tmp_path / "own_helpers.py").write_text(HELPERS)
     codes = []
     for number, text in enumerate((PARTS, PARTS.replace(before, after))):
         assert number == 0 or text != PARTS
@@ -57,4 +70,72 @@ def test_the_code_of_a_part_covers_what_it_names_of_its_own_package(
         importlib.invalidate_caches()
         codes.append(list(code_of(importlib.import_module("own_code_parts").Part)))
     assert (codes[0] == codes[1]) == same
-    assert len(codes[0]) == 4 and not any("unused" in code or "np" == code[:2] for code in codes[0])
+    assert [code.split()[0] for code in codes[0]].count("own_helpers.half") == 1
+    assert not any("unused" in code or "np" == code[:2] for code in codes[0])
+
+
+CELL = """
+from dataclasses import dataclass
+from functools import wraps
+
+def twice(function):
+    @wraps(function)
+    def inner(self, value):
+        return 2 * function(self, value)
+    return inner
+
+def offset():
+    return 1
+
+@dataclass(frozen=True)
+class Part:
+    share: float = 0.5
+    @twice
+    def __call__(self, value, among=frozenset("abc")):
+        return value * self.share + offset()
+    @property
+    def temperature(self):
+        return 0.2
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "same"),
+    [
+        ("value * self", "value / self", False),
+        ("return 0.2", "return 0.3", False),
+        ("return 1", "return 2", False),
+        ('frozenset("abc")', 'frozenset("abd")', False),
+        ("@twice", "# once\\n    @twice", True),
+    ],
+)
+def test_code_typed_into_a_notebook_is_known(before: str, after: str, same: bool) -> None:
+    """It counted as empty: after a cell was edited, a sweep gave the numbers of the cell before."""
+    codes = []
+    for text in (CELL, CELL.replace(before, after)):
+        cell: dict[str, Any] = {"__name__": "__main__"}
+        exec(text, cell)
+        codes.append(list(code_of(cell["Part"])))
+    assert (codes[0] == codes[1]) == same and CELL != CELL.replace(before, after)
+
+
+def test_a_file_that_was_edited_since_counts_as_it_was_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Numbers of the code that ran were kept as those of the edited file."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "own_helpers.py").write_text(HELPERS)
+    (tmp_path / "own_code_edited.py").write_text(PARTS)
+    part = importlib.import_module("own_code_edited").Part
+    before = list(code_of(part))
+    (tmp_path / "own_code_edited.py").write_text(PARTS.replace("doubled(1)", "doubled(22)"))
+    assert list(code_of(part)) == before
+
+
+def test_a_list_that_grows_is_the_same_code() -> None:
+    cell: dict[str, Any] = {"__name__": "__main__"}
+    exec("CALLS = []\nclass Part:\n    def __call__(self):\n        CALLS.append(1)", cell)
+    before = list(code_of(cell["Part"]))
+    cell["Part"]()()
+    copyreg._slotnames(cell["Part"])  # as pickle does, which adds the result to the class  # pyright: ignore
+    assert list(code_of(cell["Part"])) == before and any("CALLS" in text for text in before)

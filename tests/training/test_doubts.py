@@ -36,6 +36,12 @@ def test_jcl_with_one_positive_is_noted_as_info_nce(positives: str):
     assert not list(doubts(assign(run, ["positives=ClusterMates()"])))
 
 
+def test_a_learning_rate_of_zero_is_noted():
+    """`--learning-rate 0` trained for hours without a word, and learned nothing."""
+    (line,) = doubts(assign(moco_v2(32), ["learning_rate.base=0"]))
+    assert line.startswith("the learning rate is 0, so the networks stay as they are")
+
+
 class Lines(QuietProgress):
     def __init__(self):
         self.lines: list[str] = []

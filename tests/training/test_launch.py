@@ -49,6 +49,24 @@ def test_fewer_processes_than_devices_are_refused(monkeypatch: pytest.MonkeyPatc
             dist.destroy_process_group()
 
 
+CONSOLE = """
+from vantage.errors import UserError
+from vantage.training.computing.launch import open_fabric
+from vantage.training.run import Hardware
+try:
+    open_fabric(Hardware("cpu", devices=2))
+except UserError as problem:
+    print(problem)
+"""
+
+
+def test_a_console_cannot_start_several_processes(tmp_path: Path) -> None:
+    """It was killed by SIGKILL, with all that a notebook held, when the others found no script to run."""
+    run = subprocess.run([sys.executable], input=CONSOLE, cwd=tmp_path, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.startswith("a console or a notebook cannot start 2 processes, since each runs the whole script")
+
+
 WAITING = """
 import sys, time
 from vantage.training.computing.launch import _ending_with_first

@@ -34,6 +34,8 @@ _hints = cache(get_type_hints)  # a run has many parts of a kind, and a report m
 @contextmanager
 def allowing(*modules: str) -> Iterator[None]:
     """Within this block, parts of these modules and their submodules may be imported by name."""
+    if others := [module for module in modules if not isinstance(module, str)]:
+        raise UserError(f"a module is allowed by its name, such as 'my_parts', but found {others[0]!r}")
     token = _ALLOWED.set((*_ALLOWED.get(), *modules))
     try:
         yield

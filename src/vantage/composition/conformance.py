@@ -49,7 +49,9 @@ def _words(name: str, member: Any) -> str:
         return name
     returns = get_type_hints(member).get("return")
     end = f" -> {returns.__name__}" if isinstance(returns, type) and type(returns) in (type, ABCMeta) else ""
-    return f"{name}({', '.join(list(signature(member).parameters)[1:])}){end}"
+    arguments = list(signature(member).parameters.values())[1:]
+    words = [one.name if one.default is Parameter.empty else f"{one.name}={one.default!r}" for one in arguments]
+    return f"{name}({', '.join(words)}){end}"
 
 
 def _has(kind: type, name: str, member: Any) -> bool:
@@ -60,12 +62,13 @@ def _has(kind: type, name: str, member: Any) -> bool:
 
 
 def _takes(own: Any, member: Any) -> bool:
-    parameters, names = list(signature(own).parameters.values()), list(signature(member).parameters)
+    parameters, asked = list(signature(own).parameters.values()), signature(member).parameters
+    names, always = list(asked), [one for one in asked.values() if one.default is Parameter.empty]
     if own.__module__.startswith("vantage.") and [one.name for one in parameters][: len(names)] != names:
         return False
     required = [one for one in parameters if one.default is Parameter.empty and one.kind is one.POSITIONAL_OR_KEYWORD]
     most = float("inf") if any(one.kind is one.VAR_POSITIONAL for one in parameters) else len(parameters)
-    return len(required) <= len(names) <= most
+    return len(required) <= len(always) and len(names) <= most
 
 
 def _returns(own: Any, member: Any) -> bool:

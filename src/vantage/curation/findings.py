@@ -31,11 +31,12 @@ class Findings:
     """The first rows of the table, as images."""
 
 
-def write_findings(findings: Findings, table: Path, picture: Path) -> None:
+def write_findings(findings: Findings, table: Path | str, picture: Path | str) -> None:
     """Write the table as CSV (or as Parquet, if its name ends with .parquet), and the images as PNG.
 
     Parquet's metadata hold summary and rule under "vantage". Raises `UserError` if a file cannot be written.
     """
+    table, picture = Path(table), Path(picture)
     if table.suffix.lower() == ".parquet":
         about = {"vantage": json.dumps({"found": findings.summary, "rule": findings.rule})}
         with result_file(table, "the table") as file:

@@ -1,7 +1,7 @@
 """Search for outliers, representatives and labels that are mistakes, by the features of an encoder."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 from vantage.curation.columns import ROWS, WIDE, features, label_column, names, quantity, tile
 from vantage.curation.findings import Findings
@@ -16,6 +16,8 @@ from vantage.data.sources.subset import SourceSubset
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.frozen.encoder import FrozenEncoder
+
+Representatives = Literal["clusters", "k-center"]
 
 __all__ = ["find_mistakes", "find_outliers", "find_representatives"]
 
@@ -59,7 +61,7 @@ def find_representatives(
     encoder: FrozenEncoder,
     source: Source,
     count: int = 100,
-    by: Literal["clusters", "k-center"] = "clusters",
+    by: Representatives = "clusters",
     work: Work | None = None,
 ) -> Findings:
     """`count` images that stand for all and should be labeled first: those nearest to the centers of as many clusters,
@@ -69,6 +71,8 @@ def find_representatives(
     finite.
     """
     work = work or Work()
+    if by not in get_args(Representatives):
+        raise UserError(f"there is no choice of representatives by {by!r}: give 'clusters' or 'k-center'")
     check_count(count, len(source))
     vector = features(encoder, source, work)
     representatives = cluster_centers(vector, count) if by == "clusters" else k_centers(vector, count)

@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import torch
 
+from vantage.composition.field_types import expect
 from vantage.curation.columns import ROWS, WIDE, features, label_column, names, quantity, tile
 from vantage.curation.duplicates import ALIKE, FLOOR, groups, leaks, near_duplicates, ratio_to_nearest
 from vantage.curation.findings import Findings
@@ -97,6 +98,7 @@ def find_leaks(
 
 
 def _check_limit(limit: float) -> None:
+    expect(limit, int | float, "the limit", f"a positive number, such as {ALIKE:g}")
     if not limit > 0:
         raise UserError(f"limit is {limit:g}: give a positive number, such as {ALIKE:g}")
 

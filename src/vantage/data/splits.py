@@ -11,7 +11,7 @@ from torch import Tensor
 
 from vantage import draws
 from vantage.data.sources.relabeled import Relabeled, Unlabeled
-from vantage.data.sources.source import Source, class_count, distinct, labels_of, marks_in
+from vantage.data.sources.source import Source, class_count, distinct, labels_of, marks_in, refuse_path
 from vantage.data.sources.subset import SourceSubset
 from vantage.errors import DataError, UserError
 from vantage.progress import Progress
@@ -146,7 +146,10 @@ def hold_out_mask(
 def split(source: Source, share: float = _TEST_SHARE, seed: int = 0) -> tuple[Source, Source]:
     """Training and test images from one source: `share` of each class, drawn with `seed`, is for testing, and images
     without a label are left out. If none has a label, or images may show several classes, it is `share` of all images.
-    Raises `UserError` if no class has two images."""
+    Raises `UserError` if no class has two images, and for a share that is not between 0 and 1."""
+    refuse_path(source)
+    if not 0 < share < 1:
+        raise UserError(f"a share of {share} was to be held out for testing: give one between 0 and 1, such as 0.2")
     label = labels_of(source)
     if (label >= 0).any():
         source, label = _labeled(source, label)

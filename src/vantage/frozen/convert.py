@@ -43,7 +43,7 @@ class Conversion(NamedTuple):
     """Tensors other than those of the network, such as MoCo's key network and queue."""
 
 
-def convert(file: Path, out: Path, key: str = "") -> Conversion:
+def convert(file: Path | str, out: Path | str, key: str = "") -> Conversion:
     """Write the network of a checkpoint that torch pickled to a safetensors file, under plain names.
 
     `file` holds a state dict, or a dict with one under `key` (if omitted: state_dict, model, or model_state_dict);
@@ -52,6 +52,7 @@ def convert(file: Path, out: Path, key: str = "") -> Conversion:
     Raises `UserError` if the weights-only loader refuses the file, if there are no tensors, or if `out` exists or does
     not end with .safetensors.
     """
+    file, out = Path(file), Path(out)
     if out.suffix != ".safetensors":
         raise UserError(f"{out.name} would hold safetensors: end the name with .safetensors")
     if out.exists():

@@ -96,6 +96,7 @@ def load(run_folder: Path | str, network: int | None = None) -> FrozenEncoder:
 def random_encoder(run: Run, seed: int = 0, network: int | None = None) -> FrozenEncoder:
     """The baseline of the same architecture and view, freshly initialized from `seed`. The difference from it shows
     what training added."""
+    expect(run, Run, "the run", "a value, such as vantage.moco_v2()")
     return _frozen(run, _build(run.encoders, seed), network, RANDOM_ENCODER, None)
 
 

@@ -51,6 +51,7 @@ def check_given(encoder: Any, source: Any) -> None:
     """Raises `UserError` for the name of a run in place of its encoder, and for a path in place of a source."""
     expect(encoder, FrozenEncoder, "the encoder", "vantage.load(RUN)")
     refuse_path(source)
+    expect(source, Source, "the source", "vantage.open_source(PATH)")
 
 
 def batches(

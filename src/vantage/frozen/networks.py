@@ -123,12 +123,13 @@ class TrainedNetworks:
         return everywhere(self.run.branches, lambda p: Constant(constants[p]) if isinstance(p, Adaptive) else p)
 
 
-def trained_networks(run_folder: Path) -> TrainedNetworks:
+def trained_networks(run_folder: Path | str) -> TrainedNetworks:
     """The networks of a run's newest checkpoint, or those with weights from elsewhere (`torchvision:NAME=FILE`).
     Nothing in a folder is executed.
 
     Raises `UserError` if there is no checkpoint, if it is damaged or altered, or if it does not fit the settings.
     """
+    run_folder = Path(run_folder)
     weights = outside_weights(run_folder)
     if weights is not None:
         run = weights.run()

@@ -8,7 +8,8 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from vantage.data.sources.source import Source, cache_key
+from vantage.composition.field_types import expect
+from vantage.data.sources.source import Source, cache_key, refuse_path
 from vantage.data.sources.subset import SourceSubset
 from vantage.encoding import Work
 from vantage.errors import UserError
@@ -36,9 +37,9 @@ _SPRITE_BYTES = (2_600_000, 1_300_000, 600_000, 0)
 
 
 def write_report(
-    folders: Sequence[Path],
+    folders: Sequence[Path | str],
     source: Source,
-    out: Path,
+    out: Path | str,
     *,
     images: int = 10_000,
     network: int | None = None,
@@ -57,15 +58,17 @@ def write_report(
     than 50,000 images for all runs together, and a file that cannot be written. In these cases, nothing is written.
     """
     work = work or Work()
+    expect(folders, list | tuple, "the list of runs", "folders, such as ['runs/first']")
+    refuse_path(source)
     check_size(len(folders), images)
-    runs = named_facts(folders)
+    runs = named_facts([Path(folder) for folder in folders])
     _check_images(source)
     numbers = sample_of(len(source), images)
     sample = source if len(numbers) == len(source) else SourceSubset(source, numbers)
     thumbnails = Thumbnails(sample, 80 if len(runs) == 1 else 64)
     page_images = _Images(source, numbers, sample, thumbnails, cells_of(sample, work))
     sections = [_sections(facts, page_images, network, work) for facts in runs]
-    write_result(out, _render_within_limit(sections, page_images), "the report")
+    write_result(Path(out), _render_within_limit(sections, page_images), "the report")
     return runs
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from vantage.branch import Branch, views_needed
-from vantage.composition.field_types import check_types
+from vantage.composition.field_types import check_types, expect
 from vantage.composition.fitting import fit_all, parts_of, smaller_batch, stretch_all
 from vantage.data.order import WINDOW
 from vantage.encoders import Role
@@ -205,6 +205,7 @@ class Run:
 
         Raises `UserError` for fewer images than `batch_size` or, if it is omitted, than the smallest batch (usually 8).
         """
+        _at_least(0, "", images=images)
         if batch_size is None:
             batch_size = self._smaller_batch(images)
         elif batch_size > images:
@@ -238,6 +239,7 @@ class Run:
 
 def _at_least(least: int, part: str, **values: int | float) -> None:
     for name, value in values.items():
+        expect(value, int | float, name, "a number")
         if not value >= least:
             raise UserError(f"{part}{'.' if part else ''}{name} is {value}: give at least {least}")
 

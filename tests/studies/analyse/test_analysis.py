@@ -1,22 +1,30 @@
 """A whole analysis: the files, the command line, and mistakes."""
 
 import json
+import math
 import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import matplotlib.image
+import numpy as np
 import pytest
 import torch
+from matplotlib.figure import Figure
 from runs import run_of, work
 
 from vantage.cli import main
 from vantage.data import Source
+from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.frozen.networks import random_networks, trained_networks
-from vantage.storage.tables import align
-from vantage.studies.analyse.analysis import Analysis, analyse
+from vantage.frozen.networks import TrainedNetworks, random_networks, trained_networks
+from vantage.storage.tables import Row, align
+from vantage.studies.analyse.analysis import Analysis, AnalysisResult, analyse, experiment
 from vantage.studies.analyse.band import Band
 from vantage.studies.analyse.false_negatives import FalseNegatives
+from vantage.studies.analyse.gaussian import OptimalToy
 from vantage.studies.analyse.labels import Labels
 from vantage.studies.analyse.similarity import Similarity
 
@@ -190,3 +198,35 @@ def test_help_describes_each_kind(capsys: pytest.CaptureFixture[str]) -> None:
     assert list(lines) == kinds and all(len(line) > 40 for line in lines.values())
     help_text = " ".join(lines["spread-toy"].split())
     assert "Bias and variances of NCE and CNCE against the number of negatives k" in help_text
+
+
+class OwnResult:
+    """Numbers of numpy and torch, and one that is none."""
+
+    def lines(self) -> list[str]:
+        return []
+
+    def table(self) -> list[Row]:
+        return [{"one": np.float32(0.5), "two": torch.tensor(3), "three": math.nan}]
+
+    def figure(self) -> Figure:
+        return Figure()
+
+
+@dataclass(frozen=True)
+class Own:
+    """An analysis of one's own."""
+
+    name: ClassVar[str] = "own"
+
+    def __call__(self, runs: Sequence[TrainedNetworks], source: Source, work: Work) -> AnalysisResult:
+        return OwnResult()
+
+
+def test_an_own_analysis_is_stored_as_plain_numbers_in_a_folder_named_by_text(
+    run: tuple[Path, Source], tmp_path: Path
+) -> None:
+    """A folder given as text failed when all was computed; so did numbers that JSON does not hold."""
+    saved = analyse(Own(), [str(run[0])], run[1], work=work(), out=str(tmp_path / "own"))
+    assert json.loads(saved.table_file.read_text())["rows"] == [{"one": 0.5, "two": 3, "three": None}]
+    assert experiment(OptimalToy(negatives=4, pairs=64, pool=64, seeds=2), str(tmp_path / "toy")).table_file.exists()

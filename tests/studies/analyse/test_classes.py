@@ -16,7 +16,14 @@ from vantage.data.sources.arrays import Arrays
 from vantage.errors import UserError
 from vantage.frozen.networks import trained_networks
 from vantage.storage.figures import picture
-from vantage.studies.analyse.classes import Classes, class_structure, outliers, similarities
+from vantage.studies.analyse.classes import (
+    AugmentationMap,
+    AugmentationMaps,
+    Classes,
+    class_structure,
+    outliers,
+    similarities,
+)
 
 
 def augmentations(images: int, copies: int) -> Tensor:
@@ -103,3 +110,11 @@ def test_the_command_writes_a_table_and_a_picture(run: tuple[Path, Source], tmp_
     assert "nearness of a class" in capsys.readouterr().out
     assert (tmp_path / "classes.png").exists() and (tmp_path / "classes.json").exists()
     assert len(labels_of(run[1]).unique()) >= 2
+
+
+def test_two_augmentations_meet_halfway() -> None:
+    """The lower of the two numbers was taken for the middle, along each axis, so lines met at a corner."""
+    place = torch.tensor([[[0.0, 1.0], [1.0, 0.0]]])
+    figure = AugmentationMaps((AugmentationMap("run", torch.tensor([0]), place, {}),), ("one",)).figure()
+    (lines,) = figure.axes[0].collections[:1]
+    assert [segment[1].tolist() for segment in lines.get_segments()] == [[0.5, 0.5], [0.5, 0.5]]  # pyright: ignore

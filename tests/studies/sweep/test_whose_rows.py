@@ -1,8 +1,8 @@
 """Rows of a sweep are never those of other images, other numbers or other code."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 from small_runs import IMAGES, SIZE
@@ -10,9 +10,14 @@ from small_studies import TEST, result_of, study_of
 from tiny import images
 
 import vantage
+from vantage.composition.fitting import parts_of
+from vantage.composition.names import is_built_in
+from vantage.data import Source
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate import KNN
+from vantage.evaluate.result import Outcome
+from vantage.frozen.encoder import FrozenEncoder
 from vantage.studies.sweep import SweepPoint, run_study
 from vantage.studies.sweep.rows import key_of
 from vantage.training.run import Run
@@ -40,7 +45,9 @@ def test_a_row_depends_on_the_code_of_own_parts(images_path: str, monkeypatch: p
     """After a part was edited, a sweep kept the rows of the part before."""
     run, before = study_of(images_path).base, vantage.moco_v2(32)
     keys = key_of(run), key_of(before)
-    monkeypatch.setattr("vantage.composition.own_code.inspect.getsource", lambda kind: f"class {kind.__name__}: ...")
+    own: Any = next(type(part) for part in parts_of(run) if is_dataclass(part) and not is_built_in(type(part)))
+    build = own.build
+    monkeypatch.setattr(own, "build", lambda self, *rest: build(self, *rest))
     assert key_of(run) != keys[0] and key_of(before) == keys[1]
 
 
@@ -57,6 +64,28 @@ def test_a_sweep_trains_on_the_images_that_it_is_given(images_path: str, tmp_pat
         assert others.fingerprint() in (run / "provenance.json").read_text()
     again = run_study(own, others, TEST, tmp_path / "own", work)
     assert len(result.rows) == 2 and again.rows == result.rows
+
+
+CALLS = 0
+
+
+@dataclass(frozen=True)
+class Counting:
+    """An own protocol that counts its calls."""
+
+    name: ClassVar[str] = "counting"
+    version: ClassVar[int] = 1
+
+    def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
+        global CALLS
+        CALLS += 1
+        return Outcome({"top-1": 50.0}, len(train), len(test), chosen={})
+
+
+def test_rows_of_code_that_counts_its_calls_are_found(images_path: str, tmp_path: Path) -> None:
+    study = replace(study_of(images_path), information=None, seeds=(0,), protocols=(Counting(),))
+    result = result_of(study, tmp_path / "sweep")
+    assert len(result.rows) == 2 and len(result.baselines) == 2
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,10 @@ import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from vantage.composition.codec import allowed_object
+from vantage.composition.field_types import expect
 from vantage.composition.names import external_part
 from vantage.data.decode import MAX_PIXELS, is_image_name
 from vantage.data.sources.arrays import Arrays
@@ -71,10 +73,15 @@ def open_source(
     """
     cache = Path(cache or cache_folder())
     downloads = Path(data_root or cache / "sets")
-    name = os.fspath(path)
-    if not name:
-        raise DataError("an empty path was given: name a folder or a file of images, or . for the current folder")
+    name = _text_of(path)
     return _enough(_open_name(name, cache, downloads, max_pixels, progress), name, at_least)
+
+
+def _text_of(path: Any) -> str:
+    expect(path, str | os.PathLike, "the path", "that of a folder or a file of images, such as 'photos/'")
+    if not (name := os.fspath(path)):
+        raise DataError("an empty path was given: name a folder or a file of images, or . for the current folder")
+    return name
 
 
 def _enough(source: Source, name: str, at_least: int) -> Source:

@@ -6,6 +6,7 @@ from pathlib import Path
 from statistics import mean
 
 from vantage.composition.changes import SettingChange, changes
+from vantage.composition.field_types import expect
 from vantage.data.sources.source import Source
 from vantage.encoding import Work
 from vantage.errors import UserError
@@ -123,6 +124,8 @@ def compare(
 
     Raises `UserError` as `vantage.evaluate.evaluate` does, and as `compare_by`.
     """
+    expect(folders, list | tuple, "the list of runs", "folders, such as ['runs/first']")
+    expect(protocols, list | tuple, "the list of protocols", "values, such as [vantage.evaluate.KNN()]")
     return compare_by(folders, [task_of(protocol, train, test) for protocol in protocols], work, report)
 
 

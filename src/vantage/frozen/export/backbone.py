@@ -14,10 +14,11 @@ Beside every export lies a model card in Markdown (`card`).
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from safetensors.torch import save
 
+from vantage.composition.suggest import did_you_mean
 from vantage.data import Source
 from vantage.encoders.backbones.resnet import Backbone
 from vantage.encoders.roles import PerView
@@ -93,6 +94,7 @@ def export(
     features there, the file does not have its ending (`ENDINGS`), the file or folder exists already, the disk is full,
     or the checkpoint is damaged.
     """
+    _check_format(to)
     encoder = load(run_folder, network)
     several = isinstance(encoder.run.encoders, PerView) and len(encoder.run.encoders.encoders) > 1
     if network is None and several and to not in _GRAPHS:
@@ -103,6 +105,7 @@ def export(
 def export_backbone(encoder: FrozenEncoder, to: Format, file: Path | str, source: Source | None = None) -> Export:
     """Write an encoder that is already loaded; see `export`."""
     file = Path(file)
+    _check_format(to)
     if to == "detectron2":
         return _export_folder(encoder, file)
     if file.suffix != ENDINGS[to]:
@@ -118,6 +121,11 @@ def export_backbone(encoder: FrozenEncoder, to: Format, file: Path | str, source
         write_result(card, text, "the model card")
         write_result(file, content, "the network" if to in _GRAPHS else "the backbone")
     return Export(file, how, card, check)
+
+
+def _check_format(to: str) -> None:
+    if to not in get_args(Format):
+        raise UserError(f"there is no export to {to!r}{did_you_mean(str(to), get_args(Format))}")
 
 
 def _content(encoder: FrozenEncoder, to: Format, file: Path, source: Source | None) -> tuple[bytes, str, Check | None]:

@@ -201,7 +201,7 @@ class AugmentationMaps:
 
         for number, label in enumerate(one.label.unique().tolist()):
             place = one.place[one.label == label]
-            middle = place.median(1, keepdim=True).values.expand_as(place)
+            middle = place.quantile(0.5, 1, keepdim=True).expand_as(place)
             ends = torch.stack([place, middle], 2).flatten(0, 1)
             panel.add_collection(LineCollection(ends.tolist(), colors=color(number), linewidths=0.4, alpha=0.5))
             x, y = place.flatten(0, 1).T.tolist()

@@ -44,11 +44,12 @@ def benefit_figure(result: BenefitResult) -> "Figure":
     return figure
 
 
-def write_benefit(result: BenefitResult, folder: Path) -> list[Path]:
+def write_benefit(result: BenefitResult, folder: Path | str) -> list[Path]:
     """Write the verdict with its table as Markdown, all results as CSV and the picture as PNG; returns their paths.
 
     Raises `UserError` if they cannot be written.
     """
+    folder = Path(folder)
     contents = {"md": markdown(result), "csv": result.csv(), "png": picture(benefit_figure(result), "png")}
     for kind, content in contents.items():
         write_result(folder / f"benefit.{kind}", content, "the result")

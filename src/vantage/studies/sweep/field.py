@@ -97,6 +97,9 @@ def parse_fields(*words: str, grid: bool = False) -> Field | Fields:
 
 
 def _check(axis: str, values: tuple[Any, ...]) -> None:
+    texts = [text for value in values for text in (value if isinstance(value, tuple) else (value,))]
+    if isinstance(values, str) or not all(isinstance(text, str) for text in texts):
+        raise UserError(f"the values of {axis} are {values!r}: give a tuple of texts, such as ('0.1', 'Ring()')")
     if not values or len(set(values)) < len(values):
         raise UserError(f"the values of {axis} are {values}: give at least one, and each only once")
 

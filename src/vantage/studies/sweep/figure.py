@@ -45,12 +45,12 @@ def sweep_figure(result: SweepResult) -> "Figure":
     return figure
 
 
-def write_sweep(result: SweepResult, folder: Path) -> list[Path]:
+def write_sweep(result: SweepResult, folder: Path | str) -> list[Path]:
     """Write the table as Markdown and CSV and the figure as PNG and SVG, each whole or not at all; returns their paths.
 
     Raises `UserError` if they cannot be written.
     """
-    figure = sweep_figure(result)
+    figure, folder = sweep_figure(result), Path(folder)
     contents = {"md": result.markdown(), "csv": result.csv()} | {kind: picture(figure, kind) for kind in ("png", "svg")}
     for kind, content in contents.items():
         write_result(folder / f"{result.name}.{kind}", content, "the result")

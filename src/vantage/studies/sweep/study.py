@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from vantage.composition.codec import encode
+from vantage.composition.field_types import expect
 from vantage.composition.own_code import own_code
-from vantage.data.sources.source import Source
+from vantage.data.sources.source import Source, refuse_path
 from vantage.encoding import Work
 from vantage.errors import UserError, WriteError
 from vantage.evaluate import KNN, EvaluationProtocol, LinearCached
@@ -60,6 +61,8 @@ class Study:
     """Whether the folder of a run is removed once its row is written."""
 
     def __post_init__(self) -> None:
+        expect(self.sweep, Sweep, "the sweep", "a value, such as vantage.studies.sweep.Field('temperature', ('0.1',))")
+        expect(self.base, Run, "the run", "a value, such as vantage.moco_v2().fit(images=10_000)")
         if not self.seeds or len(set(self.seeds)) < len(self.seeds):
             raise UserError(f"the seeds of the sweep are {self.seeds}: give at least one, and each only once")
         for protocol in self.protocols:
@@ -70,8 +73,9 @@ class Study:
 
 
 def run_study(
-    study: Study, train: Source, test: Source, folder: Path, work: Work | None = None, progress: Progress | None = None
-) -> SweepResult:
+    study: Study, train: Source, test: Source, folder: Path | str, work: Work | None = None,
+    progress: Progress | None = None,
+) -> SweepResult:  # fmt: skip
     """Train and measure every value with every seed, and store the rows in a folder.
 
     `train` holds the training images that `base.data` selects (a source of your own, if its `path` is empty), and
@@ -83,8 +87,9 @@ def run_study(
     `base.data` selects, labels are missing, the test images are among the training images, or the folder holds another
     sweep or one that is still running.
     """
-    with only_writer(folder, "sweeping in"):
-        return _StudyRun(study, train, test, folder, work or Work(), progress or QuietProgress()).result()
+    refuse_path(train, test)
+    with only_writer(Path(folder), "sweeping in"):
+        return _StudyRun(study, train, test, Path(folder), work or Work(), progress or QuietProgress()).result()
 
 
 class _StudyRun:
@@ -103,6 +108,9 @@ class _StudyRun:
         self.trained_on = check_train_images(self.points, study.base, train, self.source)
         for point in self.points:
             try_point(point, train)
+        pairs = [(point, seed) for seed in study.seeds for point in self.points]
+        # Once: own code may change what it names, as when it counts its calls.
+        self.keys = {(id(point), seed): self._key_of(point, seed) for point, seed in pairs}
         self.rows = stored_rows(folder, self._identity())
 
     def _identity(self) -> dict[str, Any]:
@@ -217,6 +225,9 @@ class _StudyRun:
         return {name: next(iter(outcome.measures.values())) for name, outcome in outcomes.items()}
 
     def _row_key(self, point: SweepPoint, seed: int) -> str:
+        return self.keys[id(point), seed]
+
+    def _key_of(self, point: SweepPoint, seed: int) -> str:
         images = [self.trained_on[point.run.data], self.test.fingerprint()]
         return key_of(replace(point.run, seed=seed), images, self.information, *self.judged_by)
 

@@ -4,6 +4,7 @@ import inspect
 import logging
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from vantage.training.run import Hardware, Run
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
     from lightning_fabric.plugins.environments.cluster_environment import ClusterEnvironment
+    from lightning_fabric.strategies.ddp import DDPStrategy
 
 __all__ = ["launch", "open_fabric"]
 
@@ -47,8 +49,8 @@ def launch(run: Run, progress: Progress) -> "tuple[Fabric, Run]":
 
 def open_fabric(hardware: Hardware) -> "Fabric":
     """Fabric, launched, with its processes connected. Raises `UserError` if this machine has too few devices or lacks
-    a compiler that is asked for, if the processes of the other machines were not started, or if srun or mpirun started
-    different commands."""
+    a compiler that is asked for, if there is no script to start several processes from, if the processes of the other
+    machines were not started, or if srun or mpirun started different commands."""
     from lightning_fabric import Fabric  # slow to import; only training and shared work need it
     from lightning_fabric.strategies.ddp import DDPStrategy
 
@@ -73,6 +75,8 @@ def open_fabric(hardware: Hardware) -> "Fabric":
     except (ValueError, RuntimeError) as problem:
         words = f"{hardware.devices} × {accelerator} on {hardware.nodes} machine(s), {hardware.precision}"
         raise UserError(f"the requested hardware ({words}) is not available: {problem}") from problem
+    if isinstance(strategy, DDPStrategy):
+        _check_script(strategy, hardware.processes)
     with _silent(), _ending_with_first():
         fabric.launch()
     if fabric.world_size != hardware.processes:
@@ -82,6 +86,18 @@ def open_fabric(hardware: Hardware) -> "Fabric":
         )
     check_same_command()
     return fabric
+
+
+def _check_script(strategy: "DDPStrategy", processes: int) -> None:
+    """Raises `UserError` if this process starts the others, and there is no script that they could run again. Fabric
+    would start them all the same, and kill this one when they fail, with all that a notebook holds."""
+    environment = strategy.cluster_environment
+    starts = environment is not None and not environment.creates_processes_externally
+    if starts and not os.path.isfile(getattr(sys.modules["__main__"], "__file__", None) or ""):
+        raise UserError(
+            f"a console or a notebook cannot start {processes} processes, since each runs the whole script: train from"
+            " a script or by `vantage pretrain --devices`, or on one device"
+        )
 
 
 def _environment() -> "ClusterEnvironment | None":

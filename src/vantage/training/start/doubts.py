@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from vantage.branch import Branch
 from vantage.estimators import JCL
 from vantage.positives import ClusterMate, FixedViews, OtherMate, OtherViews, Remembered
+from vantage.schedules import CosineByEpoch, CosineByStep, StepDecay
 from vantage.training.run import Run
 
 __all__ = ["doubts"]
@@ -13,6 +14,8 @@ __all__ = ["doubts"]
 def doubts(run: Run) -> Iterator[str]:
     """A line for each doubt about a run."""
     yield from _unused_views(run)
+    if isinstance(run.learning_rate, CosineByEpoch | CosineByStep | StepDecay) and run.learning_rate.base == 0:
+        yield "the learning rate is 0, so the networks stay as they are: give one above 0, or none for the recipe's"
     for number, branch in enumerate(run.branches):
         if isinstance(branch.estimator, JCL) and _has_one_positive(branch):
             yield (
