@@ -120,8 +120,7 @@ def pretrain(words: list[str], console: Console) -> int:
     if threads := threads_by_load(hardware, settings, console):
         settings, first = (*settings, f"hardware.threads={threads}"), {**first, "hardware.threads": threads}
     if options.minutes is not None or not options.recipe:
-        run = _planned(run_at, options, settings, first, console, start)
-        return _train(run, out, options, console, words)
+        return _train(_planned(run_at, options, settings, first, console, start), out, options, console, words)
     with joined_for_a_while(hardware.accelerator) as together:
         source, _ = look_at(set_early(run_at(224), first).data, console, together=together)
     size = view_size(options.size, source, console)
