@@ -157,46 +157,48 @@ def test_processes_of_one_run_share_one_plan(
     assert "use --devices in place of a launcher" in capsys.readouterr().err
 
 
+@pytest.fixture
+def judgment(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """What is said of a planned run."""
+    judgment = SimpleNamespace(lines=(), beats_baselines=False)
+    monkeypatch.setattr("vantage.evaluate.sanity_check.sanity_check", lambda *_: judgment)
+    return judgment
+
+
+def next_commands(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """The commands that were proposed."""
+    lines = capsys.readouterr().err.splitlines()
+    return [line.removeprefix("next: ") for line in lines if line.startswith("next: ")]
+
+
+def resume_as_if_begun_by(command: str, run: Path) -> None:
+    record = {"data": {"fingerprint": "", "images": 40}, "command": command}
+    (run / "provenance.json").write_text(json.dumps([record]))
+    assert main(["resume", str(run)]) == 0
+
+
+@pytest.mark.usefixtures("judgment")
 @pytest.mark.parametrize("words", [[], ["moco-v2"], ["--set", "temperature=0.3", "--backbone", "Convolutions((4, 6))"]])
 def test_the_longer_plan_is_of_the_same_command_also_after_a_resume(
-    words: list[str],
-    call: Call,
-    images: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    words: list[str], call: Call, images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    judgment = SimpleNamespace(lines=(), beats_baselines=False)
-    monkeypatch.setattr("vantage.evaluate.sanity_check.sanity_check", lambda *_: judgment)
     call(*words, "--minutes", "1")
-    longer = f"next: {shlex.join(['vantage', 'pretrain', *words, '--data', str(images), '--minutes', '10'])}"
-    assert longer in capsys.readouterr().err.splitlines()
-    command = ["vantage", "pretrain", *words, f"--data={images}", "--out", "an old one", "--minutes", "1"]
-    record = {"data": {"fingerprint": "", "images": 40}, "command": shlex.join(command)}
-    (tmp_path / "run" / "provenance.json").write_text(json.dumps([record]))
-    assert main(["resume", str(tmp_path / "run")]) == 0
-    assert longer in capsys.readouterr().err.splitlines()
+    longer = shlex.join(["vantage", "pretrain", *words, "--data", str(images), "--minutes", "10"])
+    assert next_commands(capsys)[-1] == longer
+    begun = ["vantage", "pretrain", *words, f"--data={images}", "--out", "an old one", "--minutes", "1"]
+    resume_as_if_begun_by(shlex.join(begun), tmp_path / "run")
+    assert next_commands(capsys)[-1] == longer
 
 
-@pytest.mark.parametrize("recipe", ["", "moco-v2"])
+@pytest.mark.usefixtures("judgment")
+@pytest.mark.parametrize("recipe", ["", "moco-v2 "])
 def test_of_a_command_that_was_recorded_without_quotes_only_the_recipe_is_known(
-    recipe: str,
-    call: Call,
-    images: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    recipe: str, call: Call, images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    judgment = SimpleNamespace(lines=(), beats_baselines=False)
-    monkeypatch.setattr("vantage.evaluate.sanity_check.sanity_check", lambda *_: judgment)
     call("--minutes", "1")
-    command = " ".join(filter(None, ["vantage pretrain", recipe, "--backbone Convolutions((4, 6)) --minutes 1"]))
-    record = {"data": {"fingerprint": "", "images": 40}, "command": command}
-    (tmp_path / "run" / "provenance.json").write_text(json.dumps([record]))
-    capsys.readouterr()
-    assert main(["resume", str(tmp_path / "run")]) == 0
-    longer = " ".join(filter(None, ["next: vantage pretrain", recipe, f"--data {images} --minutes 10"]))
-    assert longer in capsys.readouterr().err.splitlines()
+    command = f"vantage pretrain {recipe}--backbone Convolutions((4, 6)) --minutes 1"
+    resume_as_if_begun_by(command, tmp_path / "run")
+    assert next_commands(capsys)[-1] == f"vantage pretrain {recipe}--data {images} --minutes 10"
 
 
 @pytest.mark.parametrize(
@@ -211,15 +213,13 @@ def test_what_to_do_next_depends_on_whether_training_helped(
     beats_baselines: bool | None,
     verbs: list[str],
     call: Call,
-    monkeypatch: pytest.MonkeyPatch,
+    judgment: SimpleNamespace,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Without labels nobody can tell, and the features may be used all the same."""
-    judgment = SimpleNamespace(lines=(), beats_baselines=beats_baselines)
-    monkeypatch.setattr("vantage.evaluate.sanity_check.sanity_check", lambda *_: judgment)
+    judgment.beats_baselines = beats_baselines
     call("--minutes", "1")
-    lines = [line.split() for line in capsys.readouterr().err.splitlines() if line.startswith("next: ")]
-    assert [words[2] for words in lines] == verbs
+    assert [command.split()[1] for command in next_commands(capsys)] == verbs
 
 
 @pytest.mark.slow
