@@ -236,7 +236,8 @@ def test_a_planned_run_is_trained_judged_and_resumed(tmp_path: Path, capsys: pyt
     message = capsys.readouterr().err
     assert "2 of 360 images, 40 held out to judge by" in message
     assert "kNN on 40 held-out training images: simclr" in message and "random encoder" in message
-    assert f"next: vantage pretrain --data {images_path} --minutes 10" in message
+    longer = shlex.join(["vantage", "pretrain", *words, "--data", images_path, "--minutes", "10"])
+    assert f"next: {longer}" in message
     run = settings.read(Path(out))
     assert run.data.hold_out == 0.1 and run.monitoring.minutes > 0
     assert main(["resume", out]) == 0

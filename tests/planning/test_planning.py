@@ -53,6 +53,7 @@ def test_every_recipe_is_sized_to_the_time(recipe: Callable[[int], Run], images:
     try_branches(run, steps=run.epochs * steps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("recipe", "source"), [(None, SMALL), (interclr, LARGE)], ids=["quick", "interclr"])
 def test_more_minutes_never_mean_fewer_views_or_a_smaller_network(recipe: Any, source: Arrays) -> None:
     runs = [

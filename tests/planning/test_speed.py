@@ -48,6 +48,7 @@ def test_what_surrounds_the_steps_is_measured_too(recipe: str, tmp_path: Any, mo
     assert growing.fixed is not None and 0 <= growing.fixed <= 1
 
 
+@pytest.mark.slow
 def test_the_default_is_measured_and_trains_and_resumes_to_the_same_bits(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

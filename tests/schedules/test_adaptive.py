@@ -113,6 +113,7 @@ def test_misplaced_adaptive_numbers_are_refused():
         Learner(role, run.branches, 48, 0)
 
 
+@pytest.mark.slow
 def test_a_run_follows_its_accuracy_and_resumes_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Its values are logged, saved, and the same after an interruption in the middle."""
     base = small_run("ring_moco", write_images(tmp_path / "images.npz"), 4)

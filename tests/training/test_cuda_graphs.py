@@ -89,6 +89,7 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     return recorder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_what_is_recorded_is_the_step(tmp_path, recorder, recipe):
     """Recording leaves running statistics and random numbers as they were."""

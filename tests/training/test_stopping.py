@@ -25,6 +25,7 @@ from vantage.training.run import Monitoring
 from vantage.training.session import Session
 
 
+@pytest.mark.slow
 def test_a_killed_worker_is_reported_in_a_line(
     images_path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
@@ -107,6 +108,7 @@ def test_a_loss_that_is_not_finite_stops_by_name(images_path: str, tmp_path: Pat
     assert newest is not None and newest.name == "step-000000007"
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_the_older_checkpoint(images_path: str, tmp_path: Path, monkeypatch):
     save = checkpoint.save_file
 

@@ -205,6 +205,7 @@ def test_metrics_on_a_full_disk_are_reported_and_the_rows_before_stay(tmp_path: 
     assert read_metrics(tmp_path) == [{"step": 1, "loss": 1.0}]
 
 
+@pytest.mark.slow
 def test_a_run_whose_metrics_find_no_room_goes_on_as_if_they_had(
     images_path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,6 +45,7 @@ def test_28_near_patches_overlap():
     assert torch.equal(first[:, 2:, 2:], second[:, :-2, :-2])
 
 
+@pytest.mark.slow
 def test_every_place_is_as_likely():
     generator = generator_of(0)
     rows = [Patches(6, 10, ()).crop(where(), generator)[0][:2, 0, 0].tolist() for _ in range(5_500)]

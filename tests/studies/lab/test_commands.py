@@ -104,7 +104,7 @@ def one_step_training(few: Source, large: Source) -> Callable[..., int]:
         with torch.device("meta"):
             encoders.build()
 
-    def train(run: Run, out: Path, init: object, console: object) -> int:
+    def train(run: Run, out: Path, *_: object) -> int:
         build(run.encoders)
         count = FEW if any(isinstance(part, NearMates) for part in parts_of(run)) else FEW // 2
         small = run.fit(count, count).rescale(count, 1)

@@ -136,6 +136,7 @@ def test_a_file_of_weights_gives_every_backbone_its_tensors(folder: Path, tmp_pa
     assert not (tmp_path / "no").exists()
 
 
+@pytest.mark.slow
 def test_branches_of_one_seed_see_the_same_images(folder: Path, base: Base, tmp_path: Path, monkeypatch):
     init, _ = base("moco_v1")
     order: dict[str, list[Tensor]] = {}
