@@ -47,10 +47,10 @@ def test_it_says_why_nothing_is_removed_from_a_cache_that_is_read_only(
 ) -> None:
     open_file, kept = os.open, cache / "features" / f"{'a' * 32}.npy"
 
-    def read_only(path: object, flags: int, *rest: int) -> int:
+    def read_only(path: object, flags: int, *rest: int, dir_fd: int | None = None) -> int:
         if flags & os.O_RDWR and str(path).startswith(str(cache)) and path != kept:
             raise OSError(errno.EROFS, os.strerror(errno.EROFS))
-        return open_file(path, flags, *rest)  # type: ignore[arg-type]
+        return open_file(path, flags, *rest, dir_fd=dir_fd)  # type: ignore[arg-type]
 
     monkeypatch.setattr(os, "open", read_only)
     with in_use(kept):
