@@ -108,9 +108,9 @@ class _StudyRun:
         self.trained_on = check_train_images(self.points, study.base, train, self.source)
         for point in self.points:
             try_point(point, train)
-        pairs = [(point, seed) for seed in study.seeds for point in self.points]
+        self.pairs = [(point, seed) for seed in study.seeds for point in self.points]
         # Once: own code may change what it names, as when it counts its calls.
-        self.keys = {(id(point), seed): self._key_of(point, seed) for point, seed in pairs}
+        self.keys = {(id(point), seed): self._key_of(point, seed) for point, seed in self.pairs}
         self.rows = stored_rows(folder, self._identity())
 
     def _identity(self) -> dict[str, Any]:
@@ -131,7 +131,7 @@ class _StudyRun:
 
     def result(self) -> SweepResult:
         """Train and measure everything, seed by seed, so that every value has a row early on."""
-        pairs = [(point, seed) for seed in self.study.seeds for point in self.points]
+        pairs = self.pairs
         missing = [pair for pair in pairs if self._row_key(*pair) not in self.rows]
         for pair in pairs:
             tidy_marked(self._run_folder(*pair), has_row=self._row_key(*pair) in self.rows)

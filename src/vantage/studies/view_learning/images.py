@@ -5,7 +5,6 @@ b: images of a batch   n: images
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -52,8 +51,7 @@ class Stream:
         """The batches from step `start` on; the label is −1 for images without one."""
         step, (epoch, within) = start, divmod(start, self.feed.steps)
         while True:
-            # An ended pass is asked for no more: persistent workers would go on with whatever pass was begun since.
-            for batch in islice(self.feed.batches(epoch, within), self.steps - within):
+            for batch in self.feed.batches(epoch, within):
                 batch = batch.to(self.device)
                 self.generator.manual_seed(draws.mix(self.seed, step, _VIEWS))
                 (images,) = self.feed.views_of(batch, self.generator)

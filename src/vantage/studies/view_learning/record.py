@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 from vantage.composition.codec import decode, encode
-from vantage.composition.fields import differences
 from vantage.data import Source
 from vantage.errors import UserError
 from vantage.storage.files import write_json, write_text
@@ -12,7 +11,7 @@ from vantage.storage.metrics import read_metrics
 from vantage.storage.provenance import provenance, read_provenance
 from vantage.storage.strangers import check_run_folder
 from vantage.studies.view_learning.learning import ViewLearning
-from vantage.training.folder.same_run import DECISIVE
+from vantage.training.folder.same_run import conflicts
 
 __all__ = ["FILE", "check_same_settings", "epochs_done", "read_learning", "write_settings"]
 
@@ -49,16 +48,8 @@ def epochs_done(folder: Path) -> tuple[int, int]:
 def check_same_settings(previous: ViewLearning, learning: ViewLearning, folder: Path) -> None:
     """Raises `UserError` that names the differences; the location of the images, how they are loaded and the device may
     differ."""
-    differing = [
-        change
-        for change in differences(previous, learning)
-        if not change[0].startswith(_IGNORED_FIELDS) or change[0] in DECISIVE
-    ]
-    if differing:
-        changes = "; ".join(
-            f"{path} is {before!r} there, {after!r} was asked for" for path, before, after in differing[:4]
-        )
-        raise UserError(f"{folder} holds a learning of views with other settings: {changes}. Give another folder")
+    if words := conflicts(previous, learning, _IGNORED_FIELDS, "there"):
+        raise UserError(f"{folder} holds a learning of views with other settings: {words}. Give another folder")
 
 
 def write_settings(learning: ViewLearning, folder: Path, source: Source, resuming: bool) -> None:

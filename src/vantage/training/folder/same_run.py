@@ -15,10 +15,10 @@ from vantage.storage.provenance import first_images
 from vantage.training.folder import settings
 from vantage.training.run import Data, Hardware, Run
 
-__all__ = ["DECISIVE", "check_same_command", "check_same_everywhere", "check_same_run", "refuse_conflicts"]
+__all__ = ["check_same_command", "check_same_everywhere", "check_same_run", "conflicts", "refuse_conflicts"]
 
 
-DECISIVE = ("data.shuffle_window", "data.resident_side")
+_DECIDES = ("data.shuffle_window", "data.resident_side")
 """Settings of the data that decide in which order images come, and which part of an image is seen."""
 
 
@@ -74,10 +74,14 @@ def check_same_run(run: Run, folder: Path, data: dict[str, Any], hidden: str = "
 
 def refuse_conflicts(original: Run, run: Run) -> None:
     """Raises `UserError` naming the settings that differ, apart from those that a resumed run may change."""
-    free = ("hardware.", "monitoring.", "data.")
-    conflicts = [
-        change for change in differences(original, run) if not change[0].startswith(free) or change[0] in DECISIVE
+    if words := conflicts(original, run, ("hardware.", "monitoring.", "data."), "in the run"):
+        raise UserError(f"a resumed run keeps its settings: {words}. Start a new run to change them")
+
+
+def conflicts(original: Any, now: Any, free: tuple[str, ...], place: str) -> str:
+    """The settings that differ, in words, four at most. Those that begin as `free` says may differ, unless they decide
+    what is seen."""
+    changes = [
+        change for change in differences(original, now) if not change[0].startswith(free) or change[0] in _DECIDES
     ]
-    if conflicts:
-        listing = "; ".join(f"{path} is {old!r} in the run, {new!r} was asked for" for path, old, new in conflicts[:4])
-        raise UserError(f"a resumed run keeps its settings: {listing}. Start a new run to change them")
+    return "; ".join(f"{path} is {old!r} {place}, {new!r} was asked for" for path, old, new in changes[:4])
