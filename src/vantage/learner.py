@@ -11,13 +11,23 @@ from vantage import draws, processes
 from vantage.branch import Branch, BranchLoss, owners
 from vantage.composition.fitting import everywhere, parts_of
 from vantage.encoders.normalization.grouped import average_statistics
-from vantage.encoders.roles import Role
+from vantage.encoders.roles import KeysFirst, Role
 from vantage.errors import UserError
 from vantage.estimators import EstimatorChoice, TableEstimator
 from vantage.memory import Store, StoreOf
 from vantage.records import Keys, Scores
 from vantage.schedules import Adaptive, AdaptiveState, Constant
-from vantage.step import Fresh, GatheredKeys, Step, StepSeeds, Watched, joint_keys, mean_of_parts, mean_share
+from vantage.step import (
+    Fresh,
+    GatheredKeys,
+    Step,
+    StepKeys,
+    StepSeeds,
+    Watched,
+    joint_keys,
+    mean_of_parts,
+    mean_share,
+)
 
 __all__ = ["Fresh", "Learner", "Step"]
 
@@ -69,8 +79,15 @@ class Learner(nn.Module):
         """How many views of each image the branches need."""
         return max(branch.views for branch in self.branches)
 
-    def forward(self, views: list[Float[Tensor, "b ..."]], image: Int[Tensor, "b"], step: int) -> Step:
+    def forward(
+        self,
+        views: list[Float[Tensor, "b ..."]],
+        image: Int[Tensor, "b"],
+        step: int,
+        keys: StepKeys | None = None,
+    ) -> Step:
         """The loss of a batch. `image` holds the images' numbers in the data set; `step` counts optimizer steps from 0.
+        `keys` are those of an accumulated part, if `encode_keys_first` encoded them.
 
         Raises `UserError` if there are fewer views than the branches name.
         """
@@ -78,24 +95,52 @@ class Learner(nn.Module):
             raise UserError(
                 f"the branches need {self.views} views, but {len(views)} were made: add views or change Branch.keys"
             )
-        orders = self.networks.orders({n: views[n] for n in self.key_views}, draws.mix(self.seed, step, 1))
+        orders = {} if keys else self._orders({n: views[n] for n in self.key_views}, step)
         query = draws.query_seeds(self.seed, step, image)
-        return self.compute(views, image, step, StepSeeds(orders, query, draws.mix(self.seed, step)))
+        return self.compute(views, image, step, StepSeeds(orders, query, draws.mix(self.seed, step)), keys)
+
+    def _orders(self, views: dict[int, Tensor], step: int) -> dict[int, Tensor]:
+        return self.networks.orders(views, draws.mix(self.seed, step, 1))
+
+    @torch.no_grad()
+    def encode_keys_first(
+        self, views: list[list[Float[Tensor, "b ..."]]], images: list[Int[Tensor, "b"]], step: int
+    ) -> list[StepKeys]:
+        """The keys of all accumulated parts of a batch, for networks that are `KeysFirst`. `views` and `images` are
+        those of each part."""
+        assert isinstance(self.networks, KeysFirst)
+        joint = {n: torch.cat([part[n] for part in views]) for n in self.key_views}
+        vectors = self.networks.keys_of_parts(joint, len(views), self._orders(joint, step))
+        batch = GatheredKeys(vectors, torch.cat([processes.gather(image) for image in images]))
+        return [StepKeys(part, batch) for part in batch.parts(len(views))]
 
     def compute(
-        self, views: list[Float[Tensor, "b ..."]], image: Int[Tensor, "b"], step: int, seeds: StepSeeds
+        self,
+        views: list[Float[Tensor, "b ..."]],
+        image: Int[Tensor, "b"],
+        step: int,
+        seeds: StepSeeds,
+        keys: StepKeys | None = None,
     ) -> Step:
         """`forward` with the seeds given. `compile_learner` may put a compiled version here."""
-        queries, vectors = self.encode(views, seeds.orders)
-        keys, branches = GatheredKeys(vectors, processes.gather(image)), self._now()
+        if keys:
+            queries = self.networks.queries({n: views[n] for n in self.query_views})
+        else:
+            queries, vectors = self.encode(views, seeds.orders)
+            gathered = GatheredKeys(vectors, processes.gather(image))
+            keys = StepKeys(gathered, gathered)
+        branches = self._now()
         with torch.autocast(image.device.type, enabled=False):
             contrasts = [self._contrast(n, b, queries, image, keys, step, seeds) for n, b in enumerate(branches)]
             weights = [branch.weight(step) for branch in branches]
             loss = torch.stack([w * c.loss for w, c in zip(weights, contrasts, strict=True)]).sum()
             shares = torch.stack([contrast.share for contrast in contrasts])
             share = mean_share(shares, weights)
-            fresh = Fresh({n: vector.detach() for n, vector in vectors.items()}, keys.image, loss.detach(), share)
-            watched = {n: self._watch(branches[n], queries, contrasts[n].positive, image, fresh) for n in self.watched}
+            vectors = {n: vector.detach() for n, vector in keys.part.vectors.items()}
+            fresh = Fresh(vectors, keys.part.image, loss.detach(), share)
+            watched = {
+                n: self._watch(branches[n], queries, contrasts[n].positive, image, keys.batch) for n in self.watched
+            }
         losses = torch.stack([contrast.loss.detach() for contrast in contrasts])
         return Step(loss, fresh, watched, losses, shares)
 
@@ -118,10 +163,12 @@ class Learner(nn.Module):
         return [float(state.value) for state in self.adapted if isinstance(state, AdaptiveState)]
 
     @staticmethod
-    def _watch(branch: Branch, queries: dict[int, Tensor], positive: Scores, image: Tensor, fresh: Fresh) -> Watched:
-        query, key = queries[branch.query].detach(), fresh.vectors[(branch.keys or branch.pool_views)[0]]
+    def _watch(
+        branch: Branch, queries: dict[int, Tensor], positive: Scores, image: Tensor, keys: GatheredKeys
+    ) -> Watched:
+        query, key = queries[branch.query].detach(), keys.vectors[(branch.keys or branch.pool_views)[0]].detach()
         cosine = positive.cosine.detach().masked_fill(~positive.keep, 0.0).sum(1) / positive.keep.sum(1).clamp(min=1)
-        nearest = (query @ key.T).masked_fill(image[:, None] == fresh.image, -1.0).amax(1)
+        nearest = (query @ key.T).masked_fill(image[:, None] == keys.image, -1.0).amax(1)
         return Watched(query, cosine, nearest)
 
     def _contrast(
@@ -130,13 +177,13 @@ class Learner(nn.Module):
         branch: Branch,
         queries: dict[int, Tensor],
         image: Tensor,
-        gathered: GatheredKeys,
+        all_keys: StepKeys,
         step: int,
         seeds: StepSeeds,
     ) -> BranchLoss:
         query = Keys(queries[branch.query], image, seed=seeds.query, step_seed=seeds.step)
-        keys = tuple(Keys(processes.own_rows(gathered.vectors[view]), image) for view in branch.keys)
-        pool = self.store(number).read(gathered.keys(branch))
+        keys = tuple(Keys(processes.own_rows(all_keys.part.vectors[view]), image) for view in branch.keys)
+        pool = self.store(number).read(all_keys.batch.keys(branch))
         return branch.contrast(query, keys, pool, step, self._state(number))
 
     @property

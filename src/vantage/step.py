@@ -13,7 +13,17 @@ from torch import Tensor
 from vantage.branch import Branch
 from vantage.records import Keys
 
-__all__ = ["Fresh", "GatheredKeys", "Step", "StepSeeds", "Watched", "joint_keys", "mean_of_parts", "mean_share"]
+__all__ = [
+    "Fresh",
+    "GatheredKeys",
+    "Step",
+    "StepKeys",
+    "StepSeeds",
+    "Watched",
+    "joint_keys",
+    "mean_of_parts",
+    "mean_share",
+]
 
 
 class GatheredKeys(NamedTuple):
@@ -28,6 +38,22 @@ class GatheredKeys(NamedTuple):
     def keys(self, branch: Branch) -> Keys:
         """The keys that a branch remembers."""
         return branch.remember(tuple(Keys(self.vectors[view], self.image) for view in branch.pool_views))
+
+    def parts(self, count: int) -> "list[GatheredKeys]":
+        """Those of each of `count` accumulated parts."""
+        vectors = {view: each.chunk(count) for view, each in self.vectors.items()}
+        images = enumerate(self.image.chunk(count))
+        return [GatheredKeys({view: each[n] for view, each in vectors.items()}, image) for n, image in images]
+
+
+class StepKeys(NamedTuple):
+    """The keys of a forward pass."""
+
+    part: GatheredKeys
+    """Those of the images here, or of the accumulated part that they belong to."""
+
+    batch: GatheredKeys
+    """Those that queries may be compared with: of all accumulated parts if they were encoded before, else `part`."""
 
 
 class Fresh(NamedTuple):

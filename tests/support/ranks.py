@@ -21,6 +21,8 @@ from torch.nn.parallel import DistributedDataParallel
 from vantage import processes
 from vantage.branch import Branch
 from vantage.encoders.normalization.grouped import set_accumulation
+from vantage.encoders.normalization.running import RunningStatistics
+from vantage.encoders.roles import KeysFirst
 from vantage.errors import UserError
 from vantage.estimators import InfoNCE
 from vantage.learner import Learner, Step
@@ -29,7 +31,7 @@ from vantage.positives import OtherViews
 from vantage.processes.sharing import gather_rows, own_parts, own_slice, parts_in_order, true_on_all, value_of_first
 from vantage.records import Keys, Scores
 from vantage.step import mean_of_parts
-from vantage.training.computing.accumulation import RunningStatistics, divide_gradients, loss_of_part
+from vantage.training.computing.accumulation import divide_gradients, loss_of_part
 
 STEPS = 5
 
@@ -62,18 +64,21 @@ def backward(module: Any, learner: Learner, views: list[Tensor], image: Tensor, 
     """What this process computes of each part of the joint batch. The gradients of the parts add up, and those of the
     processes are averaged in the last part. Estimators that wait see all parts before."""
     results: list[Step] = []
-    statistics = RunningStatistics(learner.networks, parts)
     shares = [[processes.own_rows(part) for part in view.chunk(parts)] for view in (*views, image)]
-    inputs = [(list(vectors), numbers) for *vectors, numbers in zip(*shares, strict=True)]
+    inputs = [(list(vectors), numbers, step) for *vectors, numbers in zip(*shares, strict=True)]
+    if parts > 1 and isinstance(learner.networks, KeysFirst):
+        keys = learner.encode_keys_first([part[0] for part in inputs], [part[1] for part in inputs], step)
+        inputs = [(*part, each) for part, each in zip(inputs, keys, strict=True)]
+    statistics = RunningStatistics(learner.networks, parts)
     if parts > 1 and learner.waits:
         with torch.no_grad():
             for part in inputs:
-                module(*part, step)
+                module(*part)
                 statistics.forget()
     for number, part in enumerate(inputs, 1):
         wait = isinstance(module, DistributedDataParallel) and number < parts
         with module.no_sync() if wait else nullcontext():
-            results.append(module(*part, step))
+            results.append(module(*part))
             loss_of_part(results[-1], parts).backward()
         statistics.end_part()
     statistics.end()

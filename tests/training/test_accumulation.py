@@ -1,6 +1,7 @@
 """A step in accumulated parts computes what a step with the whole batch does."""
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import pytest
 import torch
@@ -10,9 +11,9 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from vantage.data import Batch
-from vantage.encoders import PerView, SplitBatchNorm
-from vantage.encoders.momentum import MomentumNetworks
+from vantage.encoders import Momentum, PerView, SplitBatchNorm
 from vantage.learner import Fresh
+from vantage.memory import InBatch
 from vantage.positives import Remembered
 from vantage.records import Keys, Pool, Scores
 from vantage.training.feed import Feed
@@ -127,21 +128,39 @@ def two_steps(run: Run) -> tuple[list[float], dict[str, Tensor]]:
     return [float(one.step(batches[step], step)) for step in (0, 1)], dict(one.learner.state_dict())
 
 
-@pytest.mark.parametrize("recipe", [*GROUPED, "cmc_softmax", "pirl", "interclr"])
-def test_parts_compute_what_the_whole_batch_does_apart_from_shuffled_keys(recipe: str, images_path: str, monkeypatch):
-    """Keys are shuffled within their part, so that BatchNorm groups other keys than in the whole batch. Only this
-    differs, and only for momentum encoders."""
-    run = small_run(recipe, images_path)
-    if not isinstance(run.encoders, PerView):
-        run = in_groups(run, 2)
-    else:
-        tiny = tuple(replace(encoder, normalization=SplitBatchNorm(2)) for encoder in run.encoders.encoders)
+def exact(run: Run, groups: int = 2) -> Run:
+    """The run in 64 bits, with a tiny network in this many groups."""
+    if isinstance(run.encoders, PerView):
+        tiny = tuple(replace(encoder, normalization=SplitBatchNorm(groups)) for encoder in run.encoders.encoders)
         run = replace(run, encoders=PerView(tiny))
-    run = replace(run, hardware=replace(run.hardware, precision="64-true"))
-    if recipe in GROUPED:
-        assert two_steps(replace(run, accumulate=2))[0] != pytest.approx(two_steps(run)[0], rel=1e-6)
-        monkeypatch.setattr(MomentumNetworks, "orders", lambda *_: {})
-    (losses, whole), (losses_of_parts, in_parts) = two_steps(run), two_steps(replace(run, accumulate=2))
-    assert losses_of_parts == pytest.approx(losses, rel=1e-6)
+    else:
+        run = in_groups(run, groups)
+    return replace(run, hardware=replace(run.hardware, precision="64-true"))
+
+
+def assert_parts_equal_the_whole(run: Run, accumulate: int) -> None:
+    """Two steps in parts have the losses of two steps without, and leave behind the same."""
+    (losses, whole), (losses_of_parts, in_parts) = two_steps(run), two_steps(replace(run, accumulate=accumulate))
+    assert losses_of_parts == pytest.approx(losses, rel=1e-6)  # Fabric returns float32
+    assert whole.keys() == in_parts.keys()
     for name, value in whole.items():
         assert_close(in_parts[name], value, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("recipe", [*GROUPED, "cmc_softmax", "pirl", "interclr"])
+def test_parts_compute_what_the_whole_batch_does(recipe: str, images_path: str):
+    assert_parts_equal_the_whole(exact(small_run(recipe, images_path)), 2)
+
+
+@pytest.mark.parametrize("shuffle", ["images", "keys"])
+def test_as_many_parts_as_groups_still_shuffle_keys(shuffle: Literal["images", "keys"], images_path: str):
+    """Within one part of one group, a key would be normalized with its query's own images."""
+    run = exact(small_run("jcl", images_path), 4)
+    assert isinstance(run.encoders, Momentum)
+    assert_parts_equal_the_whole(replace(run, encoders=replace(run.encoders, shuffle=shuffle)), 4)
+
+
+def test_queries_are_compared_with_the_momentum_encoders_keys_of_all_parts(images_path: str):
+    """Without a memory, as in MoCo v3."""
+    run = exact(small_run("moco_v2", images_path))
+    assert_parts_equal_the_whole(replace(run, branches=(replace(run.branches[0], memory=InBatch()),)), 2)

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from vantage import draws, processes
 from vantage.encoders.encoder import Encoder, EncoderNetwork
 from vantage.encoders.normalization.grouped import GroupedStatistics
-from vantage.encoders.roles import RoleNetworks, encode_jointly, same_size
+from vantage.encoders.normalization.running import RunningStatistics
+from vantage.encoders.roles import KeysFirst, encode_jointly, same_size
 from vantage.schedules import Constant, Schedule
 
 __all__ = ["Momentum", "MomentumNetworks"]
@@ -48,7 +49,7 @@ class Momentum:
         return MomentumNetworks(self.encoder.build(), self)
 
 
-class MomentumNetworks(RoleNetworks):
+class MomentumNetworks(KeysFirst):
     """A network and its momentum encoder."""
 
     def __init__(self, network: EncoderNetwork, choice: Momentum) -> None:
@@ -82,23 +83,34 @@ class MomentumNetworks(RoleNetworks):
         rows = {sum(len(views[number]) for number in numbers) * processes.count() for numbers in groups}
         return {count: draws.permutation(count, seed).to(device, non_blocking=True) for count in rows}
 
-    @torch.no_grad()
     def keys(
         self, views: Mapping[int, Tensor], queries: Mapping[int, Tensor], orders: Mapping[int, Tensor]
     ) -> dict[int, Tensor]:
         """Unit vectors of the momentum encoder, without gradient."""
-        if not orders:
-            return encode_jointly(views, self.slow)
-        if self.shuffle_keys:
-            return encode_jointly(views, lambda keys: self._encode_shuffled({0: keys}, orders)[0])
-        return self._encode_shuffled(views, orders)
+        return self.keys_of_parts(views, 1, orders)
 
-    def _encode_shuffled(self, views: Mapping[int, Tensor], orders: Mapping[int, Tensor]) -> dict[int, Tensor]:
-        """Vectors of the views of all processes, encoded in a random order but returned in the original one."""
-        order = orders[len(next(iter(views.values()))) * processes.count()]
-        batches = {n: processes.own_rows(processes.gather(view)[order]) for n, view in views.items()}
-        vectors = {n: processes.gather(vector) for n, vector in encode_jointly(batches, self.slow).items()}
-        return {n: torch.empty_like(vector).index_copy_(0, order, vector) for n, vector in vectors.items()}
+    @torch.no_grad()
+    def keys_of_parts(self, views: Mapping[int, Tensor], parts: int, orders: Mapping[int, Tensor]) -> dict[int, Tensor]:
+        """Unit vectors of the momentum encoder, without gradient. Keys are shuffled over all parts."""
+        if self.shuffle_keys and orders:
+            return encode_jointly(views, lambda keys: self._encode({0: keys}, parts, orders)[0])
+        return self._encode(views, parts, orders)
+
+    def _encode(self, views: Mapping[int, Tensor], parts: int, orders: Mapping[int, Tensor]) -> dict[int, Tensor]:
+        """Vectors of the views of all processes, in the order of the joint batch, encoded part by part and, if there
+        are orders, in a random order."""
+        joint = {n: torch.cat([processes.gather(part) for part in view.chunk(parts)]) for n, view in views.items()}
+        rows = len(next(iter(joint.values())))
+        order = orders.get(rows)
+        if order is not None:
+            joint = {n: view[order] for n, view in joint.items()}
+        statistics, vectors = RunningStatistics(self.slow, parts), list[dict[int, Tensor]]()
+        for part in range(parts):
+            batch = {n: processes.own_rows(view.chunk(parts)[part]) for n, view in joint.items()}
+            vectors.append({n: processes.gather(each) for n, each in encode_jointly(batch, self.slow).items()})
+            statistics.end_part()
+        statistics.end()
+        return {n: _put_back(torch.cat([each[n] for each in vectors]), order) for n in views}
 
     def before_step(self, step: int) -> None:
         """Update the momentum encoder before it encodes keys."""
@@ -115,3 +127,8 @@ class MomentumNetworks(RoleNetworks):
         slow: list[Tensor] = list(self.slow.parameters())
         fast: list[Tensor] = list(self.network.parameters())
         torch._foreach_lerp_(slow, fast, 1.0 - self.momentum(step))  # pyright: ignore[reportPrivateImportUsage]
+
+
+def _put_back(rows: Tensor, order: Tensor | None) -> Tensor:
+    """The rows as they were before they were put in an order."""
+    return rows if order is None else torch.empty_like(rows).index_copy_(0, order, rows)

@@ -3,7 +3,7 @@
 A role is a frozen choice; it builds a module that holds the networks. Queries stay on their process; keys are gathered
 from all processes, in the order of ranks.
 
-b: images here   w: processes   d: width
+b: images here   w: processes   p: accumulated parts   d: width
 """
 
 from abc import ABC, abstractmethod
@@ -19,7 +19,7 @@ from vantage import processes
 from vantage.encoders.encoder import Encoder, EncoderNetwork
 from vantage.errors import UserError
 
-__all__ = ["PerView", "Role", "RoleNetworks", "Shared", "encode_jointly", "same_size"]
+__all__ = ["KeysFirst", "PerView", "Role", "RoleNetworks", "Shared", "encode_jointly", "same_size"]
 
 
 class RoleNetworks(nn.Module, ABC):
@@ -61,6 +61,19 @@ class RoleNetworks(nn.Module, ABC):
 
     def after_step(self, step: int) -> None:
         """Called after an optimizer step."""
+
+
+class KeysFirst(RoleNetworks, ABC):
+    """Networks whose keys have no gradient, so that the keys of all accumulated parts of a batch can be encoded before
+    the queries of the first one."""
+
+    @abstractmethod
+    def keys_of_parts(
+        self, views: Mapping[int, Tensor], parts: int, orders: Mapping[int, Int[Tensor, "n"]]
+    ) -> dict[int, Float[Tensor, "p_w_b d"]]:
+        """The method `keys` for all parts, which follow each other in the views of this process; `orders` are those of
+        these views. The keys are gathered from all processes, in the order of the joint batch: the first part of each
+        process, then their second, and so on. No more is encoded at once than a part."""
 
 
 @runtime_checkable

@@ -13,16 +13,13 @@ from vantage import draws, processes
 from vantage.composition.codec import encode
 from vantage.data import Batch, Source
 from vantage.encoders.normalization.grouped import set_accumulation
+from vantage.encoders.normalization.running import RunningStatistics
+from vantage.encoders.roles import KeysFirst
 from vantage.errors import UserError
 from vantage.learner import Fresh, Learner, Step
 from vantage.step import mean_of_parts
 from vantage.storage.state import below
-from vantage.training.computing.accumulation import (
-    RunningStatistics,
-    divide_gradients,
-    loss_of_part,
-    parts_of_batch,
-)
+from vantage.training.computing.accumulation import Part, divide_gradients, loss_of_part, parts_of_batch
 from vantage.training.computing.buckets import lay_out
 from vantage.training.computing.compiling import compile_learner, compile_networks
 from vantage.training.computing.cuda_graphs import can_record, record_networks
@@ -47,7 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Session", "check_belongs", "refuse_edited"]
 
-_VIEWS, _NETWORKS = 2, 3  # what a seed is for
+_VIEWS, _NETWORKS, _KEYS = 2, 3, 4  # what a seed is for
 _CHEAP_SECONDS, _SHARE_OF_WRITING = 5.0, 0.1  # of checkpoints after epochs
 
 
@@ -93,14 +90,14 @@ class Session:
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate(step)
         self.learner.before_step(step)
-        results, parts = list[Step](), parts_of_batch(batch, self.run.accumulate)
+        results, parts = list[Step](), self._parts(batch, step)
         statistics = RunningStatistics(self.learner.networks, len(parts))
         if len(parts) > 1 and self.learner.waits:
             self._show(parts, step, statistics)
-        self._seed(step)
-        for number, part in enumerate(parts, 1):
-            with nullcontext() if number == len(parts) else self._no_sync():
-                result = self._forward(part, step, number)
+        self._seed(step, _NETWORKS)
+        for part in parts:
+            with nullcontext() if part is parts[-1] else self._no_sync():
+                result = self._forward(part, step)
                 self.fabric.backward(loss_of_part(result, len(parts)))
             statistics.end_part()
             results.append(result._replace(loss=result.loss.detach(), fresh=Fresh(*result.fresh)))
@@ -111,25 +108,42 @@ class Session:
         self.learner.after_step([result.fresh for result in results], step)
         return self._monitor(results)
 
-    def _seed(self, step: int) -> None:
+    def _seed(self, step: int, purpose: int) -> None:
         """Begin the random numbers of a step's networks."""
-        torch.manual_seed(draws.mix(self.run.seed, step, processes.rank(), _NETWORKS))
+        torch.manual_seed(draws.mix(self.run.seed, step, processes.rank(), purpose))
 
-    def _forward(self, part: Batch, step: int, number: int) -> Step:
-        """The forward pass of a part of a batch, numbered from 1. Its views are a share of those of the joint batch,
-        which are all drawn for each part on each process."""
-        size, world = len(part.image), processes.count()
-        first = ((number - 1) * world + processes.rank()) * size
+    def _parts(self, batch: Batch, step: int) -> list[Part]:
+        """The parts of a batch. If keys have no gradient, those of all parts are encoded here, so that shuffle-BN
+        shuffles the keys of the joint batch; the views of all parts are then held at once."""
+        parts = parts_of_batch(batch, self.run.accumulate)
+        if len(parts) == 1 or not isinstance(self.learner.networks, KeysFirst):
+            return parts
+        precision = self.fabric.strategy.precision
+        views = [precision.convert_input(self._views(part, step)) for part in parts]
+        self._seed(step, _KEYS)
+        with precision.forward_context():  # DDP is not needed without a gradient
+            keys = self.learner.encode_keys_first(views, [part.batch.image for part in parts], step)
+        return [part._replace(views=v, keys=k) for part, v, k in zip(parts, views, keys, strict=True)]
+
+    def _views(self, part: Part, step: int) -> list[Tensor]:
+        """A part's share of the views of the joint batch, which are all drawn for each part on each process."""
+        size, world = len(part.batch.image), processes.count()
+        first = (part.number * world + processes.rank()) * size
         self.generator.manual_seed(draws.mix(self.run.seed, step, 0, _VIEWS))
         self.generator.share = (first, first + size, self.run.accumulate * world * size)
-        return self.model(self.views_of(part, step), part.image, step)
+        return self.views_of(part.batch, step)
+
+    def _forward(self, part: Part, step: int) -> Step:
+        """The forward pass of a part of a batch."""
+        views = self._views(part, step) if part.views is None else part.views
+        return self.model(views, part.batch.image, step, part.keys)
 
     @torch.no_grad()
-    def _show(self, parts: list[Batch], step: int, statistics: RunningStatistics) -> None:
+    def _show(self, parts: list[Part], step: int, statistics: RunningStatistics) -> None:
         """A pass over all parts that leaves a trace only in estimators that need it (`TableEstimator.waits`)."""
-        self._seed(step)
-        for number, part in enumerate(parts, 1):
-            self._forward(part, step, number)
+        self._seed(step, _NETWORKS)
+        for part in parts:
+            self._forward(part, step)
             statistics.forget()
 
     def _monitor(self, results: list[Step]) -> Tensor:
