@@ -15,10 +15,9 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from vantage import draws
-from vantage.encoders import BatchNorm, Momentum, SplitBatchNorm
+from vantage.encoders import BatchNorm, SplitBatchNorm
 from vantage.errors import UserError
 from vantage.learner import Learner
-from vantage.memory import InBatch
 from vantage.recipes import RECIPES, VARIANTS, instance_discrimination_full, moco_v2, simclr
 from vantage.schedules import Constant
 
@@ -59,17 +58,13 @@ def test_parts_with_unequally_many_positives_equal_the_joint_batch(recipe: Any):
 PARTED = [
     pytest.param(recipe, id=recipe.__name__, marks=[] if recipe in RECIPES else pytest.mark.slow)
     for recipe in (*RECIPES, *VARIANTS)
-    if not any(isinstance(branch.memory, InBatch) for branch in recipe(32).branches)
 ]
-"""Recipes whose parts meet the negatives of the whole batch."""
 
 
 @pytest.mark.parametrize("recipe", PARTED)
 def test_a_batch_in_parts_equals_the_whole_batch(recipe: Any):
-    """Losses, gradients, stores, estimators, and what BatchNorm counts. Shuffle-BN is left out: it fills each group
-    from one part."""
-    shuffles = isinstance(recipe(32).encoders, Momentum)
-    run = small_recipes.shrink(recipe(32), None if shuffles else SplitBatchNorm(2))
+    """Losses, gradients, stores, estimators, and what BatchNorm counts."""
+    run = small_recipes.shrink(recipe(32), SplitBatchNorm(2))
     one, parts = (ranks.train(replace(run, accumulate=count), wrap=False) for count in (1, 2))
     for what in ("losses", "gradients", "state"):
         assert_close(parts[what], one[what], rtol=0, atol=1e-9)

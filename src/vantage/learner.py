@@ -95,12 +95,17 @@ class Learner(nn.Module):
             raise UserError(
                 f"the branches need {self.views} views, but {len(views)} were made: add views or change Branch.keys"
             )
-        orders = {} if keys else self._orders({n: views[n] for n in self.key_views}, step)
-        query = draws.query_seeds(self.seed, step, image)
-        return self.compute(views, image, step, StepSeeds(orders, query, draws.mix(self.seed, step)), keys)
+        if keys:
+            return self.contrast(self._queries(views), keys, image, step, self.seeds({}, image, step))
+        return self.compute(views, image, step, self.seeds(self.orders(views, step), image, step))
 
-    def _orders(self, views: dict[int, Tensor], step: int) -> dict[int, Tensor]:
-        return self.networks.orders(views, draws.mix(self.seed, step, 1))
+    def orders(self, views: list[Tensor] | dict[int, Tensor], step: int) -> dict[int, Int[Tensor, "n"]]:
+        """The orders that keys of these views are encoded in (`RoleNetworks.orders`)."""
+        return self.networks.orders({n: views[n] for n in self.key_views}, draws.mix(self.seed, step, 1))
+
+    def seeds(self, orders: dict[int, Int[Tensor, "n"]], image: Int[Tensor, "b"], step: int) -> StepSeeds:
+        """The seeds of a step with these images."""
+        return StepSeeds(orders, draws.query_seeds(self.seed, step, image), draws.mix(self.seed, step))
 
     @torch.no_grad()
     def encode_keys_first(
@@ -110,46 +115,45 @@ class Learner(nn.Module):
         those of each part."""
         assert isinstance(self.networks, KeysFirst)
         joint = {n: torch.cat([part[n] for part in views]) for n in self.key_views}
-        vectors = self.networks.keys_of_parts(joint, len(views), self._orders(joint, step))
-        batch = GatheredKeys(vectors, torch.cat([processes.gather(image) for image in images]))
-        return [StepKeys(part, batch) for part in batch.parts(len(views))]
+        vectors = self.networks.keys_of_parts(joint, len(views), self.orders(joint, step))
+        batch = GatheredKeys(vectors, processes.gather_joint(torch.cat(images), len(images)))
+        return [StepKeys(part.own, part, batch) for part in batch.parts(len(views))]
 
     def compute(
-        self,
-        views: list[Float[Tensor, "b ..."]],
-        image: Int[Tensor, "b"],
-        step: int,
-        seeds: StepSeeds,
-        keys: StepKeys | None = None,
+        self, views: list[Float[Tensor, "b ..."]], image: Int[Tensor, "b"], step: int, seeds: StepSeeds
     ) -> Step:
         """`forward` with the seeds given. `compile_learner` may put a compiled version here."""
-        if keys:
-            queries = self.networks.queries({n: views[n] for n in self.query_views})
-        else:
-            queries, vectors = self.encode(views, seeds.orders)
-            gathered = GatheredKeys(vectors, processes.gather(image))
-            keys = StepKeys(gathered, gathered)
+        queries, vectors = self.encode(views, seeds.orders)
+        keys = GatheredKeys(vectors, processes.gather(image))
+        return self.contrast(queries, StepKeys(keys.own, keys, keys), image, step, seeds)
+
+    def encode(
+        self, views: list[Float[Tensor, "b ..."]], orders: dict[int, Int[Tensor, "n"]]
+    ) -> tuple[dict[int, Float[Tensor, "b d"]], dict[int, Float[Tensor, "w_b d"]]]:
+        """The vectors of queries and of keys, by view. `record_networks` may put a recorded version here."""
+        queries = self._queries(views)
+        return queries, self.networks.keys({n: views[n] for n in self.key_views}, queries, orders)
+
+    def _queries(self, views: list[Tensor]) -> dict[int, Tensor]:
+        return self.networks.queries({n: views[n] for n in self.query_views})
+
+    def contrast(
+        self, queries: dict[int, Tensor], keys: StepKeys, image: Int[Tensor, "b"], step: int, seeds: StepSeeds
+    ) -> Step:
+        """The losses of the vectors of queries, by view."""
         branches = self._now()
         with torch.autocast(image.device.type, enabled=False):
             contrasts = [self._contrast(n, b, queries, image, keys, step, seeds) for n, b in enumerate(branches)]
             weights = [branch.weight(step) for branch in branches]
             loss = torch.stack([w * c.loss for w, c in zip(weights, contrasts, strict=True)]).sum()
             shares = torch.stack([contrast.share for contrast in contrasts])
-            share = mean_share(shares, weights)
             vectors = {n: vector.detach() for n, vector in keys.part.vectors.items()}
-            fresh = Fresh(vectors, keys.part.image, loss.detach(), share)
+            fresh = Fresh(vectors, keys.part.image, loss.detach(), mean_share(shares, weights))
             watched = {
                 n: self._watch(branches[n], queries, contrasts[n].positive, image, keys.batch) for n in self.watched
             }
         losses = torch.stack([contrast.loss.detach() for contrast in contrasts])
         return Step(loss, fresh, watched, losses, shares)
-
-    def encode(
-        self, views: list[Float[Tensor, "b ..."]], orders: dict[int, Int[Tensor, "n"]]
-    ) -> tuple[dict[int, Float[Tensor, "b d"]], dict[int, Float[Tensor, "w_b d"]]]:
-        """The vectors of queries and of keys, by view. `record_networks` may put a recorded version here."""
-        queries = self.networks.queries({n: views[n] for n in self.query_views})
-        return queries, self.networks.keys({n: views[n] for n in self.key_views}, queries, orders)
 
     def _now(self) -> tuple[Branch, ...]:
         """The branches, with adaptive numbers replaced by their current values."""
@@ -177,19 +181,24 @@ class Learner(nn.Module):
         branch: Branch,
         queries: dict[int, Tensor],
         image: Tensor,
-        all_keys: StepKeys,
+        fresh: StepKeys,
         step: int,
         seeds: StepSeeds,
     ) -> BranchLoss:
         query = Keys(queries[branch.query], image, seed=seeds.query, step_seed=seeds.step)
-        keys = tuple(Keys(processes.own_rows(all_keys.part.vectors[view]), image) for view in branch.keys)
-        pool = self.store(number).read(all_keys.batch.keys(branch))
+        keys = tuple(Keys(fresh.own[view], image) for view in branch.keys)
+        pool = self.store(number).read(fresh.batch.keys(branch))
         return branch.contrast(query, keys, pool, step, self._state(number))
 
     @property
     def waits(self) -> bool:
         """Whether an estimator still needs to see a whole batch (`TableEstimator.waits`)."""
         return any(isinstance(state, TableEstimator) and state.waits for state in self.estimators.values())
+
+    @property
+    def reads_fresh(self) -> bool:
+        """Whether queries are compared with keys of their own step (`Store.reads_fresh`)."""
+        return any(store.reads_fresh for store in self.stores.values() if isinstance(store, Store))
 
     def store(self, branch: int) -> Store:
         """The store that the branch of this number reads."""

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from vantage import processes
 from vantage.branch import Branch
 from vantage.records import Keys
 
@@ -39,6 +40,11 @@ class GatheredKeys(NamedTuple):
         """The keys that a branch remembers."""
         return branch.remember(tuple(Keys(self.vectors[view], self.image) for view in branch.pool_views))
 
+    @property
+    def own(self) -> dict[int, Float[Tensor, "b d"]]:
+        """The vectors of this process's images."""
+        return {view: processes.own_rows(vector) for view, vector in self.vectors.items()}
+
     def parts(self, count: int) -> "list[GatheredKeys]":
         """Those of each of `count` accumulated parts."""
         vectors = {view: each.chunk(count) for view, each in self.vectors.items()}
@@ -47,13 +53,16 @@ class GatheredKeys(NamedTuple):
 
 
 class StepKeys(NamedTuple):
-    """The keys of a forward pass."""
+    """The keys of a loss."""
+
+    own: dict[int, Float[Tensor, "b d"]]
+    """Those of the images here, by view."""
 
     part: GatheredKeys
-    """Those of the images here, or of the accumulated part that they belong to."""
+    """Those of the same images and those of other processes that are encoded with them."""
 
     batch: GatheredKeys
-    """Those that queries may be compared with: of all accumulated parts if they were encoded before, else `part`."""
+    """Those that queries may be compared with: of all accumulated parts if these were encoded before, else `part`."""
 
 
 class Fresh(NamedTuple):

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,20 +21,32 @@ from torch.nn.parallel import DistributedDataParallel
 
 from vantage import processes
 from vantage.branch import Branch
+from vantage.data import Batch
 from vantage.encoders.normalization.grouped import set_accumulation
-from vantage.encoders.normalization.running import RunningStatistics
-from vantage.encoders.roles import KeysFirst
 from vantage.errors import UserError
 from vantage.estimators import InfoNCE
-from vantage.learner import Learner, Step
+from vantage.learner import Learner
 from vantage.memory import Queue, kmeans
 from vantage.positives import OtherViews
 from vantage.processes.sharing import gather_rows, own_parts, own_slice, parts_in_order, true_on_all, value_of_first
 from vantage.records import Keys, Scores
 from vantage.step import mean_of_parts
-from vantage.training.computing.accumulation import divide_gradients, loss_of_part
+from vantage.training.computing.passes import forward_backward
+from vantage.views.operations.share import ShareGenerator
 
 STEPS = 5
+
+
+class Wrapped(DistributedDataParallel):
+    """A learner whose `encode` may be called as Fabric calls it."""
+
+    def encode(self, *inputs: Any) -> Any:
+        """`Learner.encode`, with the exchange of gradients."""
+        self.module.forward = self.module.encode
+        try:
+            return self(*inputs)
+        finally:
+            del self.module.forward
 
 
 def train(run: Any, wrap: bool) -> dict[str, Any]:
@@ -41,14 +54,15 @@ def train(run: Any, wrap: bool) -> dict[str, Any]:
     parameter and store."""
     learner = small_recipes.learner(run)
     set_accumulation(learner.networks, run.accumulate)
-    module = DistributedDataParallel(learner, broadcast_buffers=False) if wrap else learner
+    session = alone(run, learner, Wrapped(learner, broadcast_buffers=False) if wrap else learner)
     parameters = [p for p in learner.parameters() if p.requires_grad]
     optimizer = torch.optim.SGD(parameters, lr=0.3, momentum=0.9)
     losses, shares, gradients, keys = [], [], [], []
     for step, (views, image) in enumerate(small_recipes.batches(STEPS, small_recipes.shapes(run))):
         learner.before_step(step)
         optimizer.zero_grad()
-        results = backward(module, learner, views, image, step, run.accumulate)
+        image, *views = (own_parts_of(rows, run.accumulate) for rows in (image, *views))
+        results = forward_backward(session, Batch(image, tuple(views)), step)
         gradients.append({n: p.grad.clone() for n, p in learner.named_parameters() if p.grad is not None})
         optimizer.step()
         fresh = [result.fresh for result in results]
@@ -60,30 +74,27 @@ def train(run: Any, wrap: bool) -> dict[str, Any]:
     return {"losses": losses, "shares": shares, "gradients": gradients, "keys": keys, "state": learner.state_dict()}
 
 
-def backward(module: Any, learner: Learner, views: list[Tensor], image: Tensor, step: int, parts: int) -> list[Step]:
-    """What this process computes of each part of the joint batch. The gradients of the parts add up, and those of the
-    processes are averaged in the last part. Estimators that wait see all parts before."""
-    results: list[Step] = []
-    shares = [[processes.own_rows(part) for part in view.chunk(parts)] for view in (*views, image)]
-    inputs = [(list(vectors), numbers, step) for *vectors, numbers in zip(*shares, strict=True)]
-    if parts > 1 and isinstance(learner.networks, KeysFirst):
-        keys = learner.encode_keys_first([part[0] for part in inputs], [part[1] for part in inputs], step)
-        inputs = [(*part, each) for part, each in zip(inputs, keys, strict=True)]
-    statistics = RunningStatistics(learner.networks, parts)
-    if parts > 1 and learner.waits:
-        with torch.no_grad():
-            for part in inputs:
-                module(*part)
-                statistics.forget()
-    for number, part in enumerate(inputs, 1):
-        wait = isinstance(module, DistributedDataParallel) and number < parts
-        with module.no_sync() if wait else nullcontext():
-            results.append(module(*part))
-            loss_of_part(results[-1], parts).backward()
-        statistics.end_part()
-    statistics.end()
-    divide_gradients(module.parameters(), [result.fresh.share for result in results])
-    return results
+def own_parts_of(rows: Tensor, parts: int) -> Tensor:
+    """This process's rows of each accumulated part of the joint batch."""
+    return torch.cat([processes.own_rows(part) for part in rows.chunk(parts)])
+
+
+def alone(run: Any, learner: Learner, model: Any) -> Any:
+    """All that `forward_backward` needs of a session. A batch holds its views."""
+    precision = SimpleNamespace(convert_input=lambda inputs: inputs, forward_context=nullcontext)
+    fabric = SimpleNamespace(
+        backward=lambda loss: loss.backward(),
+        no_backward_sync=lambda model: model.no_sync() if model is not learner else nullcontext(),
+        strategy=SimpleNamespace(precision=precision),
+    )
+    return SimpleNamespace(
+        run=run,
+        learner=learner,
+        model=model,
+        fabric=fabric,
+        generator=ShareGenerator(),
+        views_of=lambda batch, step: list(batch.pixels),
+    )
 
 
 def one_process() -> dict[str, Any]:

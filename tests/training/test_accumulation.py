@@ -13,7 +13,7 @@ from torch.testing import assert_close
 from vantage.data import Batch
 from vantage.encoders import Momentum, PerView, SplitBatchNorm
 from vantage.learner import Fresh
-from vantage.memory import InBatch
+from vantage.memory import InBatch, Queue
 from vantage.positives import Remembered
 from vantage.records import Keys, Pool, Scores
 from vantage.training.feed import Feed
@@ -147,7 +147,7 @@ def assert_parts_equal_the_whole(run: Run, accumulate: int) -> None:
         assert_close(in_parts[name], value, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("recipe", [*GROUPED, "cmc_softmax", "pirl", "interclr"])
+@pytest.mark.parametrize("recipe", [*GROUPED, "cmc_softmax", "pirl", "interclr", "simclr", "debiased", "hcl"])
 def test_parts_compute_what_the_whole_batch_does(recipe: str, images_path: str):
     assert_parts_equal_the_whole(exact(small_run(recipe, images_path)), 2)
 
@@ -164,3 +164,30 @@ def test_queries_are_compared_with_the_momentum_encoders_keys_of_all_parts(image
     """Without a memory, as in MoCo v3."""
     run = exact(small_run("moco_v2", images_path))
     assert_parts_equal_the_whole(replace(run, branches=(replace(run.branches[0], memory=InBatch()),)), 2)
+
+
+def test_parts_may_have_negatives_of_the_batch_beside_a_memory(images_path: str):
+    """The queue is written in the order of the joint batch."""
+    run = exact(small_run("simclr", images_path), 4)
+    queue = replace(run.branches[0], memory=Queue(24))
+    assert_parts_equal_the_whole(replace(run, branches=(*run.branches, queue)), 4)
+
+
+def test_a_part_that_is_encoded_twice_draws_the_same_numbers_twice(images_path: str, monkeypatch):
+    """Else the gradient would be that of other vectors."""
+    run = exact(small_run("simclr", images_path))
+    one, vectors = session(replace(run, accumulate=2)), list[Tensor]()
+    dropout = torch.nn.Dropout(0.5)
+    one.learner.networks.encoders[0].register_forward_hook(lambda _, __, rows: dropout(rows))
+    encode = one.learner.encode
+
+    def keep(views: list[Tensor], orders: dict[int, Tensor]) -> tuple[dict[int, Tensor], dict[int, Tensor]]:
+        queries, keys = encode(views, orders)
+        vectors.append(queries[0].detach())
+        return queries, keys
+
+    monkeypatch.setattr(one.learner, "encode", keep)
+    one.step(next(iter(one.feed.batches(0, 0))), 0)
+    first, second, again, and_again = vectors
+    assert torch.equal(first, again) and torch.equal(second, and_again)
+    assert (first == 0).any()

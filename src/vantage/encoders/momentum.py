@@ -99,7 +99,7 @@ class MomentumNetworks(KeysFirst):
     def _encode(self, views: Mapping[int, Tensor], parts: int, orders: Mapping[int, Tensor]) -> dict[int, Tensor]:
         """Vectors of the views of all processes, in the order of the joint batch, encoded part by part and, if there
         are orders, in a random order."""
-        joint = {n: torch.cat([processes.gather(part) for part in view.chunk(parts)]) for n, view in views.items()}
+        joint = {n: processes.gather_joint(view, parts) for n, view in views.items()}
         rows = len(next(iter(joint.values())))
         order = orders.get(rows)
         if order is not None:

@@ -8,10 +8,13 @@ from typing import Any
 from rich.pretty import pretty_repr
 
 from vantage.composition.printing import in_a_line
+from vantage.encoders import RoleNetworks
+from vantage.encoders.roles import KeysFirst
 from vantage.encoders.weights import build_without_numbers
 from vantage.errors import UserError
 from vantage.facts.results import LabeledResult, as_good, recorded_results
 from vantage.facts.verdict import RunVerdict, verdict
+from vantage.memory import InBatch
 from vantage.storage.metrics import read_metrics
 from vantage.storage.provenance import read_provenance
 from vantage.training.folder import checkpoint, settings
@@ -42,16 +45,13 @@ class RunFacts:
     """The labeled results in its folder."""
     elsewhere: str = ""
     """The name of its weights if they come from elsewhere (`torchvision:resnet18=FILE`); empty for a run."""
+    images_at_once: int = 0
+    """Images that a query is compared with at once; 0 for weights from elsewhere."""
 
     @property
     def path(self) -> Path:
         """The path that opens its networks: the folder, or the name of weights from elsewhere."""
         return Path(self.elsewhere) if self.elsewhere else self.folder
-
-    @property
-    def images_at_once(self) -> int:
-        """Images that are compared at once."""
-        return self.run.batch_size // self.run.accumulate
 
     @property
     def verdict(self) -> RunVerdict:
@@ -108,9 +108,15 @@ def facts_of(folders: Sequence[Path]) -> list[RunFacts]:
 def _facts(folder: Path, name: str) -> RunFacts:
     run = settings.read(folder)
     newest = checkpoint.latest(folder)
-    width = build_without_numbers(run.encoders.build).width
-    rows, records = read_metrics(folder), read_provenance(folder)
-    return RunFacts(name, folder, run, rows, records, width, newest.name if newest else "", recorded_results(folder))
+    networks, rows, records = build_without_numbers(run.encoders.build), read_metrics(folder), read_provenance(folder)
+    checkpoint_name, results = newest.name if newest else "", recorded_results(folder)
+    at_once = run.batch_size // (1 if _compares_parts(run, networks) else run.accumulate)
+    return RunFacts(name, folder, run, rows, records, networks.width, checkpoint_name, results, images_at_once=at_once)
+
+
+def _compares_parts(run: Run, networks: RoleNetworks) -> bool:
+    """Whether a query of one accumulated part is compared with keys of the others."""
+    return isinstance(networks, KeysFirst) or any(isinstance(branch.memory, InBatch) for branch in run.branches)
 
 
 def _origin(record: dict[str, Any]) -> list[tuple[str, str]]:

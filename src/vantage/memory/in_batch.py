@@ -21,6 +21,11 @@ class InBatch:
 class InBatchStore(Store):
     """Returns the fresh keys."""
 
+    @property
+    def reads_fresh(self) -> bool:
+        """They are all that it gives."""
+        return True
+
     def read(self, fresh: Keys) -> Keys:
         """The fresh keys themselves."""
         return fresh

@@ -30,6 +30,12 @@ class Store(nn.Module, ABC):
         """Remember this step's keys."""
 
     @property
+    def reads_fresh(self) -> bool:
+        """Whether `read` gives keys of this step. If they have a gradient, a batch in accumulated parts is encoded
+        twice, so that it reaches the keys of all parts."""
+        return False
+
+    @property
     def waits(self) -> bool:
         """Whether `begin` must be called before the first step. `vantage.train` does so, with the untrained network's
         vector of every image."""

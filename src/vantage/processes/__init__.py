@@ -1,6 +1,6 @@
 """The few operations that differ if a run has several processes. With one process, each is a no-op.
 
-w: processes   b: rows on this process
+w: processes   b: rows on this process   p: accumulated parts
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ import torch.distributed as dist
 from jaxtyping import Shaped
 from torch import Tensor
 
-__all__ = ["add_up", "count", "device", "gather", "leave", "own_rows", "own_total", "rank", "total"]
+__all__ = ["add_up", "count", "device", "gather", "gather_joint", "leave", "own_rows", "own_total", "rank", "total"]
 
 
 def count() -> int:
@@ -61,6 +61,12 @@ def gather(rows: Shaped[Tensor, "b *s"]) -> Shaped[Tensor, "w_b *s"]:
     are then equivalent to one with the joint batch. Every process must hold the same number of rows.
     """
     return _Gather.apply(rows) if count() > 1 else rows  # pyright: ignore[reportReturnType]
+
+
+def gather_joint(rows: Shaped[Tensor, "p_b *s"], parts: int) -> Shaped[Tensor, "p_w_b *s"]:
+    """The rows of all processes in the order of the joint batch: the first of `parts` accumulated parts of every
+    process, then their second, and so on."""
+    return gather(rows) if parts == 1 else torch.cat([gather(part) for part in rows.chunk(parts)])
 
 
 def own_rows(rows: Shaped[Tensor, "w_b *s"]) -> Shaped[Tensor, "b *s"]:

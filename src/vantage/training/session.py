@@ -1,7 +1,6 @@
 """What a run computes with (Fabric, the learner, the optimizer and the images), and one training step."""
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,20 +8,18 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from vantage import draws, processes
+from vantage import processes
 from vantage.composition.codec import encode
 from vantage.data import Batch, Source
 from vantage.encoders.normalization.grouped import set_accumulation
-from vantage.encoders.normalization.running import RunningStatistics
-from vantage.encoders.roles import KeysFirst
 from vantage.errors import UserError
-from vantage.learner import Fresh, Learner, Step
+from vantage.learner import Learner, Step
 from vantage.step import mean_of_parts
 from vantage.storage.state import below
-from vantage.training.computing.accumulation import Part, divide_gradients, loss_of_part, parts_of_batch
 from vantage.training.computing.buckets import lay_out
 from vantage.training.computing.compiling import compile_learner, compile_networks
 from vantage.training.computing.cuda_graphs import can_record, record_networks
+from vantage.training.computing.passes import encodes_apart, forward_backward
 from vantage.training.feed import open_feed
 from vantage.training.folder import checkpoint, settings
 from vantage.training.folder.background import BackgroundWriter, trains_meanwhile
@@ -44,7 +41,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Session", "check_belongs", "refuse_edited"]
 
-_VIEWS, _NETWORKS, _KEYS = 2, 3, 4  # what a seed is for
 _CHEAP_SECONDS, _SHARE_OF_WRITING = 5.0, 0.1  # of checkpoints after epochs
 
 
@@ -69,10 +65,12 @@ class Session:
         optimizer = build_optimizer(run.optimizer, self.learner)
         record = run.hardware.graphs and can_record(run, fabric.device)
         if run.hardware.compile:
-            (compile_networks if record else compile_learner)(self.learner)
+            apart = record or encodes_apart(self.learner, run.accumulate)
+            (compile_networks if apart else compile_learner)(self.learner)
         if record:
             record_networks(self.learner)
         self.model, self.optimizer = fabric.setup(self.learner, optimizer)
+        self.model.mark_forward_method("encode")
         lay_out(self.model._forward_module)
         self.optimizer.zero_grad(set_to_none=True)
         self.monitor = monitor_of(run, self.learner).to(fabric.device)
@@ -90,61 +88,11 @@ class Session:
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate(step)
         self.learner.before_step(step)
-        results, parts = list[Step](), self._parts(batch, step)
-        statistics = RunningStatistics(self.learner.networks, len(parts))
-        if len(parts) > 1 and self.learner.waits:
-            self._show(parts, step, statistics)
-        self._seed(step, _NETWORKS)
-        for part in parts:
-            with nullcontext() if part is parts[-1] else self._no_sync():
-                result = self._forward(part, step)
-                self.fabric.backward(loss_of_part(result, len(parts)))
-            statistics.end_part()
-            results.append(result._replace(loss=result.loss.detach(), fresh=Fresh(*result.fresh)))
-        statistics.end()
-        divide_gradients(self.learner.parameters(), [result.fresh.share for result in results])
+        results = forward_backward(self, batch, step)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self.learner.after_step([result.fresh for result in results], step)
         return self._monitor(results)
-
-    def _seed(self, step: int, purpose: int) -> None:
-        """Begin the random numbers of a step's networks."""
-        torch.manual_seed(draws.mix(self.run.seed, step, processes.rank(), purpose))
-
-    def _parts(self, batch: Batch, step: int) -> list[Part]:
-        """The parts of a batch. If keys have no gradient, those of all parts are encoded here, so that shuffle-BN
-        shuffles the keys of the joint batch; the views of all parts are then held at once."""
-        parts = parts_of_batch(batch, self.run.accumulate)
-        if len(parts) == 1 or not isinstance(self.learner.networks, KeysFirst):
-            return parts
-        precision = self.fabric.strategy.precision
-        views = [precision.convert_input(self._views(part, step)) for part in parts]
-        self._seed(step, _KEYS)
-        with precision.forward_context():  # DDP is not needed without a gradient
-            keys = self.learner.encode_keys_first(views, [part.batch.image for part in parts], step)
-        return [part._replace(views=v, keys=k) for part, v, k in zip(parts, views, keys, strict=True)]
-
-    def _views(self, part: Part, step: int) -> list[Tensor]:
-        """A part's share of the views of the joint batch, which are all drawn for each part on each process."""
-        size, world = len(part.batch.image), processes.count()
-        first = (part.number * world + processes.rank()) * size
-        self.generator.manual_seed(draws.mix(self.run.seed, step, 0, _VIEWS))
-        self.generator.share = (first, first + size, self.run.accumulate * world * size)
-        return self.views_of(part.batch, step)
-
-    def _forward(self, part: Part, step: int) -> Step:
-        """The forward pass of a part of a batch."""
-        views = self._views(part, step) if part.views is None else part.views
-        return self.model(views, part.batch.image, step, part.keys)
-
-    @torch.no_grad()
-    def _show(self, parts: list[Part], step: int, statistics: RunningStatistics) -> None:
-        """A pass over all parts that leaves a trace only in estimators that need it (`TableEstimator.waits`)."""
-        self._seed(step, _NETWORKS)
-        for part in parts:
-            self._forward(part, step)
-            statistics.forget()
 
     def _monitor(self, results: list[Step]) -> Tensor:
         """Add the parts of a step to the monitor; returns the loss of the step."""
@@ -171,9 +119,6 @@ class Session:
 
     def _share(self, step: int) -> float:
         return step / (self.run.epochs * self.feed.steps)
-
-    def _no_sync(self) -> AbstractContextManager[Any]:
-        return self.fabric.no_backward_sync(self.model)
 
     def save(self, folder: Path, step: int, clock: float, then: Callable[[], object] = lambda: None) -> None:
         """Write a checkpoint, and do `then` after it, both on the first process and, where others can train meanwhile,

@@ -12,10 +12,9 @@ from vantage.composition.conformance import conforms
 from vantage.composition.fitting import parts_of
 from vantage.encoders import EncoderNetwork
 from vantage.estimators import EstimatorChoice
-from vantage.learner import Learner
+from vantage.learner import Learner, Step, StepSeeds
 from vantage.negatives import PairRule
 from vantage.schedules import Adaptive, Constant, Schedule
-from vantage.step import Step, StepKeys, StepSeeds
 
 __all__ = ["compile_learner", "compile_networks", "is_one_graph"]
 
@@ -41,12 +40,8 @@ def compile_networks(learner: Learner) -> None:
 def _compiled(compute: Callable[..., Step]) -> Callable[..., Step]:
     compiled = torch.compile(compute)
 
-    def compute_any_step(
-        views: list[Tensor], image: Tensor, step: int, seeds: StepSeeds, keys: StepKeys | None = None
-    ) -> Step:
-        return compiled(
-            views, image, 0, seeds, keys
-        )  # no part reads the step, but torch would compile a graph for 0 alone
+    def compute_any_step(views: list[Tensor], image: Tensor, step: int, seeds: StepSeeds) -> Step:
+        return compiled(views, image, 0, seeds)  # no part reads the step, but torch would compile a graph for 0 alone
 
     return compute_any_step
 

@@ -104,7 +104,7 @@ def try_branches(run: Run, images: int = _FEWEST, steps: int | None = None) -> N
     """
     steps = run.epochs * run.steps_per_epoch(images) if steps is None else steps
     check_groups(run)
-    batch, images = min(_BATCH, run.batch_size // run.accumulate), max(_FEWEST, min(images, _MOST))
+    batch, images = min(_BATCH, run.batch_size), max(_FEWEST, min(images, _MOST))
     for number, (branch, owner) in enumerate(zip(run.branches, owners(run.branches), strict=True)):
         whole = replace(branch, memory=run.branches[owner].memory)
         try:
@@ -176,7 +176,7 @@ def _try(branch: Branch, images: int, batch: int, step: int) -> None:
     if not vector.grad.any():
         raise UserError(
             f"with {batch} image(s) at once no query meets a negative, so there is nothing to learn: "
-            "give a larger batch, fewer accumulated parts, or a memory"
+            "give a larger batch, or a memory"
         )
     store.write(memory_keys)
 

@@ -79,10 +79,11 @@ class Monitor(nn.Module):
         """The epoch's numbers, over all processes.
 
         loss: mean; accuracy: share of queries closer to their positive than to any key of another image in the same
-        step (with accumulated parts, in the same part: fewer keys, so it is higher); alignment, uniformity, rank and
-        deviation: of the queries, see `vantage.measures.sphere`. Pairs for the uniformity are those of one part on one
-        process. All but the loss are of the first branch; accuracy.1, …, deviation.1 are those of branch 1, if it is
-        watched. loss.0, loss.1, …: mean of each branch, before its weight, if they are kept.
+        step (with a bank and accumulated parts, in the same part: fewer keys, so it is higher); alignment, uniformity,
+        rank and deviation: of the queries, see `vantage.measures.sphere`. Pairs for the uniformity are those of one
+        part, or of all parts if these are compared with each other, on one process. All but the loss are of the first
+        branch; accuracy.1, …, deviation.1 are those of branch 1, if it is watched. loss.0, loss.1, …: mean of each
+        branch, before its weight, if they are kept.
         """
         sums, batches, total, outer = (processes.total(getattr(self, n)) for n in ("sums", "batches", "total", "outer"))
         mean = dict(zip(self.NAMES, (sums / batches[0]).tolist(), strict=True))
