@@ -44,9 +44,8 @@ def test_a_batch_without_negatives_is_refused() -> None:
     alone = simclr(32).rescale(batch_size=1)
     with pytest.raises(UserError, match="branch 0 cannot work: with 1 image.* no query meets a negative"):
         try_branches(alone)
-    with pytest.raises(UserError, match="no query meets a negative"):
-        plain = Shared(Encoder(TwoLayers(normalized=False), LinearHead(6)))
-        try_branches(replace(simclr(32).rescale(batch_size=4), accumulate=4, encoders=plain))
+    plain = Shared(Encoder(TwoLayers(normalized=False), LinearHead(6)))
+    try_branches(replace(simclr(32).rescale(batch_size=4), accumulate=4, encoders=plain))  # parts meet each other
     try_branches(simclr(32).rescale(batch_size=2))
     queue = moco_v2(32).rescale(batch_size=1)
     assert isinstance(queue.encoders, Momentum)

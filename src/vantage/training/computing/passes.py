@@ -9,7 +9,7 @@ Parts are computed one after another to save memory. What they compute is what t
 """
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch import Tensor
@@ -21,23 +21,41 @@ from vantage.encoders.roles import KeysFirst
 from vantage.learner import Learner
 from vantage.step import Fresh, GatheredKeys, Step, StepKeys
 from vantage.training.computing.accumulation import Part, divide_gradients, loss_of_part, parts_of_batch
+from vantage.training.run import Run
+from vantage.views.operations.share import ShareGenerator
 
 if TYPE_CHECKING:
-    from vantage.training.session import Session
+    from lightning_fabric import Fabric
 
-__all__ = ["encodes_apart", "forward_backward"]
+__all__ = ["StepContext", "encodes_apart", "forward_backward"]
 
 _VIEWS, _NETWORKS, _KEYS = 2, 3, 4  # what a seed is for
 
 
-def forward_backward(session: "Session", batch: Batch, step: int) -> list[Step]:
+class StepContext(Protocol):
+    """What passes are made with. A session is one."""
+
+    run: Run
+    fabric: "Fabric"
+    learner: Learner
+    model: Any
+    """The learner as Fabric has set it up."""
+    generator: ShareGenerator
+    """Draws the views."""
+
+    def views_of(self, batch: Batch, step: int) -> list[Tensor]:
+        """The views of a batch, drawn from the generator."""
+        ...
+
+
+def forward_backward(context: StepContext, batch: Batch, step: int) -> list[Step]:
     """Add the gradients of a batch. Returns the results of the losses: one, or one for each part."""
-    parts = parts_of_batch(batch, session.run.accumulate)
-    if not encodes_apart(session.learner, len(parts)):
-        return _one_by_one(session, parts, step)
-    if isinstance(session.learner.networks, KeysFirst):
-        return _one_by_one(session, _with_keys(session, parts, step), step)
-    return [_jointly(session, parts, step)]
+    parts = parts_of_batch(batch, context.run.accumulate)
+    if not encodes_apart(context.learner, len(parts)):
+        return _one_by_one(context, parts, step)
+    if isinstance(context.learner.networks, KeysFirst):
+        return _one_by_one(context, _with_keys(context, parts, step), step)
+    return [_jointly(context, parts, step)]
 
 
 def encodes_apart(learner: Learner, parts: int) -> bool:
@@ -45,65 +63,65 @@ def encodes_apart(learner: Learner, parts: int) -> bool:
     return parts > 1 and (isinstance(learner.networks, KeysFirst) or learner.reads_fresh)
 
 
-def _one_by_one(session: "Session", parts: list[Part], step: int) -> list[Step]:
+def _one_by_one(context: StepContext, parts: list[Part], step: int) -> list[Step]:
     """The loss of each part, and its gradients."""
-    results, statistics = list[Step](), RunningStatistics(session.learner.networks, len(parts))
-    if len(parts) > 1 and session.learner.waits:
-        _show(session, parts, step, statistics)
-    _seed(session, step, _NETWORKS)
+    results, statistics = list[Step](), RunningStatistics(context.learner.networks, len(parts))
+    if len(parts) > 1 and context.learner.waits:
+        _show(context, parts, step, statistics)
+    _seed(context, step, _NETWORKS)
     for part in parts:
-        with _exchange(session, part is parts[-1]):
-            result = _forward(session, part, step)
-            session.fabric.backward(loss_of_part(result, len(parts)))
+        with _exchange(context, part is parts[-1]):
+            result = _forward(context, part, step)
+            context.fabric.backward(loss_of_part(result, len(parts)))
         statistics.end_part()
         results.append(_detached(result))
     statistics.end()
-    divide_gradients(session.learner.parameters(), [result.fresh.share for result in results])
+    divide_gradients(context.learner.parameters(), [result.fresh.share for result in results])
     return results
 
 
-def _forward(session: "Session", part: Part, step: int) -> Step:
-    views = _views(session, part, step) if part.views is None else part.views
-    return session.model(views, part.batch.image, step, part.keys)
+def _forward(context: StepContext, part: Part, step: int) -> Step:
+    views = _views(context, part, step) if part.views is None else part.views
+    return context.model(views, part.batch.image, step, part.keys)
 
 
 @torch.no_grad()
-def _show(session: "Session", parts: list[Part], step: int, statistics: RunningStatistics) -> None:
+def _show(context: StepContext, parts: list[Part], step: int, statistics: RunningStatistics) -> None:
     """A pass over all parts that leaves a trace only in estimators that need it (`TableEstimator.waits`)."""
-    _seed(session, step, _NETWORKS)
+    _seed(context, step, _NETWORKS)
     for part in parts:
-        _forward(session, part, step)
+        _forward(context, part, step)
         statistics.forget()
 
 
-def _with_keys(session: "Session", parts: list[Part], step: int) -> list[Part]:
+def _with_keys(context: StepContext, parts: list[Part], step: int) -> list[Part]:
     """The parts with their keys. The views of all parts are held at once."""
-    precision = session.fabric.strategy.precision
-    views = [precision.convert_input(_views(session, part, step)) for part in parts]
-    _seed(session, step, _KEYS)
+    precision = context.fabric.strategy.precision
+    views = [precision.convert_input(_views(context, part, step)) for part in parts]
+    _seed(context, step, _KEYS)
     with precision.forward_context():  # DDP is not needed without a gradient
-        keys = session.learner.encode_keys_first(views, [part.batch.image for part in parts], step)
+        keys = context.learner.encode_keys_first(views, [part.batch.image for part in parts], step)
     return [part._replace(views=v, keys=k) for part, v, k in zip(parts, views, keys, strict=True)]
 
 
-def _jointly(session: "Session", parts: list[Part], step: int) -> Step:
+def _jointly(context: StepContext, parts: list[Part], step: int) -> Step:
     """The loss of the joint batch, from parts that are encoded without gradient. It gives a gradient to each vector,
     with which each part is encoded once more to give one to the parameters (GradCache, arXiv 2101.06983)."""
-    learner, count = session.learner, len(parts)
-    parts = [part._replace(views=_views(session, part, step)) for part in parts]
+    learner, count = context.learner, len(parts)
+    parts = [part._replace(views=_views(context, part, step)) for part in parts]
     encoded, statistics = list[tuple[Tensor, ...]](), RunningStatistics(learner.networks, count)
     for part in parts:
         with torch.no_grad():
-            encoded.append(_encode(session, part, step))
+            encoded.append(_encode(context, part, step))
         statistics.end_part()
     statistics.end()
     vectors = [torch.cat(rows).requires_grad_() for rows in zip(*encoded, strict=True)]
-    result = _contrast(session, vectors, torch.cat([part.batch.image for part in parts]), count, step)
-    session.fabric.backward(result.loss)
+    result = _contrast(context, vectors, torch.cat([part.batch.image for part in parts]), count, step)
+    context.fabric.backward(result.loss)
     statistics = RunningStatistics(learner.networks, count)  # as they are now, they count every part once
     for part in parts:
-        with _exchange(session, part is parts[-1]):
-            own = _encode(session, part, step)
+        with _exchange(context, part is parts[-1]):
+            own = _encode(context, part, step)
             used = [(rows, of_all.grad) for rows, of_all in zip(own, vectors, strict=True) if of_all.grad is not None]
             torch.autograd.backward(
                 [rows for rows, _ in used], [gradient.chunk(count)[part.number] for _, gradient in used]
@@ -112,20 +130,20 @@ def _jointly(session: "Session", parts: list[Part], step: int) -> Step:
     return _detached(result)
 
 
-def _encode(session: "Session", part: Part, step: int) -> tuple[Tensor, ...]:
+def _encode(context: StepContext, part: Part, step: int) -> tuple[Tensor, ...]:
     """The vectors of a part on this process: of each view of queries, then of each view of keys. Networks with random
     numbers draw the same ones each time."""
-    precision = session.fabric.strategy.precision
-    _seed(session, step, _NETWORKS, part.number)
+    precision = context.fabric.strategy.precision
+    _seed(context, step, _NETWORKS, part.number)
     with precision.forward_context():
         views = precision.convert_input(part.views)
-        queries, keys = session.model.encode(views, session.learner.orders(views, step))
+        queries, keys = context.model.encode(views, context.learner.orders(views, step))
         return (*queries.values(), *map(processes.own_rows, keys.values()))
 
 
-def _contrast(session: "Session", vectors: list[Tensor], image: Tensor, parts: int, step: int) -> Step:
+def _contrast(context: StepContext, vectors: list[Tensor], image: Tensor, parts: int, step: int) -> Step:
     """The loss of the vectors of all parts."""
-    learner, precision = session.learner, session.fabric.strategy.precision
+    learner, precision = context.learner, context.fabric.strategy.precision
     with precision.forward_context():
         rows = iter(precision.convert_input(vectors))
         queries, keys = ({view: next(rows) for view in views} for views in (learner.query_views, learner.key_views))
@@ -134,23 +152,23 @@ def _contrast(session: "Session", vectors: list[Tensor], image: Tensor, parts: i
         return learner.contrast(queries, StepKeys(keys, batch, batch), image, step, learner.seeds({}, image, step))
 
 
-def _views(session: "Session", part: Part, step: int) -> list[Tensor]:
+def _views(context: StepContext, part: Part, step: int) -> list[Tensor]:
     """A part's share of the views of the joint batch, which are all drawn for each part on each process."""
-    size, world, generator = len(part.batch.image), processes.count(), session.generator
+    size, world, generator = len(part.batch.image), processes.count(), context.generator
     first = (part.number * world + processes.rank()) * size
-    generator.manual_seed(draws.mix(session.run.seed, step, 0, _VIEWS))
-    generator.share = (first, first + size, session.run.accumulate * world * size)
-    return session.views_of(part.batch, step)
+    generator.manual_seed(draws.mix(context.run.seed, step, 0, _VIEWS))
+    generator.share = (first, first + size, context.run.accumulate * world * size)
+    return context.views_of(part.batch, step)
 
 
-def _seed(session: "Session", step: int, *purpose: int) -> None:
+def _seed(context: StepContext, step: int, *purpose: int) -> None:
     """Begin the random numbers of a step's networks."""
-    torch.manual_seed(draws.mix(session.run.seed, step, processes.rank(), *purpose))
+    torch.manual_seed(draws.mix(context.run.seed, step, processes.rank(), *purpose))
 
 
-def _exchange(session: "Session", is_last: bool) -> AbstractContextManager[Any]:
+def _exchange(context: StepContext, is_last: bool) -> AbstractContextManager[Any]:
     """Processes average their gradients once, in the backward pass of the last part."""
-    return nullcontext() if is_last else session.fabric.no_backward_sync(session.model)
+    return nullcontext() if is_last else context.fabric.no_backward_sync(context.model)
 
 
 def _detached(result: Step) -> Step:
