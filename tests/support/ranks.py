@@ -61,8 +61,8 @@ def train(run: Any, wrap: bool) -> dict[str, Any]:
     for step, (views, image) in enumerate(small_recipes.batches(STEPS, small_recipes.shapes(run))):
         learner.before_step(step)
         optimizer.zero_grad()
-        image, *views = (own_parts_of(rows, run.accumulate) for rows in (image, *views))
-        results = forward_backward(session, Batch(image, tuple(views)), step)
+        image, *session.views = (own_parts_of(rows, run.accumulate) for rows in (image, *views))
+        results = forward_backward(session, numbered(image), step)
         gradients.append({n: p.grad.clone() for n, p in learner.named_parameters() if p.grad is not None})
         optimizer.step()
         fresh = [result.fresh for result in results]
@@ -79,22 +79,23 @@ def own_parts_of(rows: Tensor, parts: int) -> Tensor:
     return torch.cat([processes.own_rows(part) for part in rows.chunk(parts)])
 
 
+def numbered(image: Tensor) -> Batch:
+    """A batch whose pixels are the numbers of its rows."""
+    rows = torch.arange(len(image), dtype=torch.uint8)
+    return Batch(image, (rows.view(-1, 1, 1, 1).expand(-1, 3, 1, 1),))
+
+
 def alone(run: Any, learner: Learner, model: Any) -> Any:
-    """All that `forward_backward` needs of a session. A batch holds its views."""
+    """All that `forward_backward` needs of a session, whose `views` are those of the rows of a `numbered` batch."""
     precision = SimpleNamespace(convert_input=lambda inputs: inputs, forward_context=nullcontext)
     fabric = SimpleNamespace(
         backward=lambda loss: loss.backward(),
         no_backward_sync=lambda model: model.no_sync() if model is not learner else nullcontext(),
         strategy=SimpleNamespace(precision=precision),
     )
-    return SimpleNamespace(
-        run=run,
-        learner=learner,
-        model=model,
-        fabric=fabric,
-        generator=ShareGenerator(),
-        views_of=lambda batch, step: list(batch.pixels),
-    )
+    session = SimpleNamespace(run=run, learner=learner, model=model, fabric=fabric, generator=ShareGenerator())
+    session.views_of = lambda batch, step: [view[batch.pixels[0][:, 0, 0, 0].long()] for view in session.views]
+    return session
 
 
 def one_process() -> dict[str, Any]:

@@ -9,7 +9,7 @@ Parts are computed one after another to save memory. What they compute is what t
 """
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -32,6 +32,7 @@ __all__ = ["StepContext", "encodes_apart", "forward_backward"]
 _VIEWS, _NETWORKS, _KEYS = 2, 3, 4  # what a seed is for
 
 
+@runtime_checkable
 class StepContext(Protocol):
     """What passes are made with. A session is one."""
 
