@@ -104,7 +104,8 @@ class MomentumNetworks(KeysFirst):
         order = orders.get(rows)
         if order is not None:
             joint = {n: view[order] for n, view in joint.items()}
-        statistics, vectors = RunningStatistics(self.slow, parts), list[dict[int, Tensor]]()
+        statistics = RunningStatistics(self.slow, parts)
+        vectors: list[dict[int, Tensor]] = []  # torch's compiler cannot call list[…]
         for part in range(parts):
             batch = {n: processes.own_rows(view.chunk(parts)[part]) for n, view in joint.items()}
             vectors.append({n: processes.gather(each) for n, each in encode_jointly(batch, self.slow).items()})

@@ -23,7 +23,6 @@ class RunningStatistics:
         self.before = [value.clone() for value in self.values]
         self.totals = [torch.zeros_like(value) for value in self.values]
 
-    @torch.no_grad()
     def forget(self) -> None:
         """Undo a pass: the values are again those before the step."""
         for value, before in zip(self.values, self.before, strict=True):
@@ -35,7 +34,6 @@ class RunningStatistics:
             total.add_(value)
         self.forget()
 
-    @torch.no_grad()
     def end(self) -> None:
         """Set the values after the last part. Layers count the batches, not their parts."""
         for value, total in zip(self.values, self.totals, strict=True):
