@@ -195,11 +195,6 @@ class Learner(nn.Module):
         """Whether an estimator still needs to see a whole batch (`TableEstimator.waits`)."""
         return any(isinstance(state, TableEstimator) and state.waits for state in self.estimators.values())
 
-    @property
-    def reads_fresh(self) -> bool:
-        """Whether queries are compared with keys of their own step (`Store.reads_fresh`)."""
-        return any(store.reads_fresh for store in self.stores.values() if isinstance(store, Store))
-
     def store(self, branch: int) -> Store:
         """The store that the branch of this number reads."""
         store = self.stores[str(self.owners[branch])]

@@ -167,6 +167,17 @@ def test_views_that_fill_the_memory_are_refused_before_they_are_made(
         try_networks(tiny_run(), source)
 
 
+def test_views_of_parts_that_meet_are_held_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of a shared network with a queue are not."""
+    run, source = replace(tiny_run(), accumulate=2), images(16, 0)
+    shared = replace(run, encoders=Shared(Encoder(TinyBackbone(), LinearHead(8), SplitBatchNorm(2))))
+    each = run.views.count * 3 * 4 * 32**2
+    monkeypatch.setattr(allocator, "memory_of", lambda device: 4 * each * run.batch_size // 2)
+    with pytest.raises(UserError, match=f"the views of {run.batch_size} images at once .*: give a smaller batch or"):
+        try_networks(run, source)
+    try_networks(shared, source)
+
+
 def test_layers_that_fill_the_memory_are_refused_before_a_batch_is_encoded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

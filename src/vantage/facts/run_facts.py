@@ -8,15 +8,13 @@ from typing import Any
 from rich.pretty import pretty_repr
 
 from vantage.composition.printing import in_a_line
-from vantage.encoders import RoleNetworks
-from vantage.encoders.roles import KeysFirst
 from vantage.encoders.weights import build_without_numbers
 from vantage.errors import UserError
 from vantage.facts.results import LabeledResult, as_good, recorded_results
 from vantage.facts.verdict import RunVerdict, verdict
-from vantage.memory import InBatch
 from vantage.storage.metrics import read_metrics
 from vantage.storage.provenance import read_provenance
+from vantage.training.computing.passes import encodes_apart
 from vantage.training.folder import checkpoint, settings
 from vantage.training.run import Run
 
@@ -110,13 +108,8 @@ def _facts(folder: Path, name: str) -> RunFacts:
     newest = checkpoint.latest(folder)
     networks, rows, records = build_without_numbers(run.encoders.build), read_metrics(folder), read_provenance(folder)
     checkpoint_name, results = newest.name if newest else "", recorded_results(folder)
-    at_once = run.batch_size // (1 if _compares_parts(run, networks) else run.accumulate)
+    at_once = run.batch_size // (1 if encodes_apart(networks, run.branches, run.accumulate) else run.accumulate)
     return RunFacts(name, folder, run, rows, records, networks.width, checkpoint_name, results, images_at_once=at_once)
-
-
-def _compares_parts(run: Run, networks: RoleNetworks) -> bool:
-    """Whether a query of one accumulated part is compared with keys of the others."""
-    return isinstance(networks, KeysFirst) or any(isinstance(branch.memory, InBatch) for branch in run.branches)
 
 
 def _origin(record: dict[str, Any]) -> list[tuple[str, str]]:

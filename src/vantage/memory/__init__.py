@@ -24,6 +24,7 @@ from vantage.memory.remember import MeanKey as MeanKey
 from vantage.memory.remember import Remember as Remember
 from vantage.memory.remember import UnitMeanKey as UnitMeanKey
 from vantage.memory.store import Memory as Memory
+from vantage.memory.store import ReadsFresh as ReadsFresh
 from vantage.memory.store import Store as Store
 from vantage.memory.store import StoreOf as StoreOf
 

@@ -1,6 +1,7 @@
 """No memory: the keys of this step are the pool."""
 
 from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 from vantage.memory.store import Store
 from vantage.records import Keys
@@ -13,6 +14,8 @@ class InBatch:
     """Compare only with the keys of this step, gathered from all processes (SimCLR). Keys that require a gradient get
     one."""
 
+    reads_fresh: ClassVar[Literal[True]] = True
+
     def build(self, images: int, width: int) -> "InBatchStore":
         """A store that remembers nothing."""
         return InBatchStore()
@@ -20,11 +23,6 @@ class InBatch:
 
 class InBatchStore(Store):
     """Returns the fresh keys."""
-
-    @property
-    def reads_fresh(self) -> bool:
-        """They are all that it gives."""
-        return True
 
     def read(self, fresh: Keys) -> Keys:
         """The fresh keys themselves."""

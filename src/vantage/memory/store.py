@@ -8,14 +8,14 @@ each process holds its share (`vantage.memory.rows`).
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 from torch import nn
 
 from vantage.errors import UserError
 from vantage.records import Keys, Pool
 
-__all__ = ["Memory", "Store", "StoreOf"]
+__all__ = ["Memory", "ReadsFresh", "Store", "StoreOf"]
 
 
 class Store(nn.Module, ABC):
@@ -28,12 +28,6 @@ class Store(nn.Module, ABC):
     @abstractmethod
     def write(self, fresh: Keys) -> None:
         """Remember this step's keys."""
-
-    @property
-    def reads_fresh(self) -> bool:
-        """Whether `read` gives keys of this step. If they have a gradient, a batch in accumulated parts is encoded
-        twice, so that it reaches the keys of all parts."""
-        return False
 
     @property
     def waits(self) -> bool:
@@ -70,6 +64,13 @@ class Memory(Protocol):
     def build(self, images: int, width: int) -> Store:
         """A store for a data set of `images` images and vectors of `width` numbers."""
         ...
+
+
+@runtime_checkable
+class ReadsFresh(Protocol):
+    """A memory whose store gives keys of the same step, so that accumulated parts must be compared with each other."""
+
+    reads_fresh: ClassVar[Literal[True]]
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ class Session:
         optimizer = build_optimizer(run.optimizer, self.learner)
         record = run.hardware.graphs and can_record(run, fabric.device)
         if run.hardware.compile:
-            apart = record or encodes_apart(self.learner, run.accumulate)
+            apart = record or encodes_apart(self.learner.networks, run.branches, run.accumulate)
             (compile_networks if apart else compile_learner)(self.learner)
         if record:
             record_networks(self.learner)

@@ -8,6 +8,7 @@ Parts are computed one after another to save memory. What they compute is what t
 * Otherwise (banks) each part has the loss of its queries.
 """
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -15,10 +16,12 @@ import torch
 from torch import Tensor
 
 from vantage import draws, processes
+from vantage.branch import Branch
 from vantage.data import Batch
 from vantage.encoders.normalization.running import RunningStatistics
-from vantage.encoders.roles import KeysFirst
+from vantage.encoders.roles import KeysFirst, RoleNetworks
 from vantage.learner import Learner
+from vantage.memory import ReadsFresh
 from vantage.step import Fresh, GatheredKeys, Step, StepKeys
 from vantage.training.computing.accumulation import Part, divide_gradients, loss_of_part, parts_of_batch
 from vantage.training.run import Run
@@ -52,16 +55,16 @@ class StepContext(Protocol):
 def forward_backward(context: StepContext, batch: Batch, step: int) -> list[Step]:
     """Add the gradients of a batch. Returns the results of the losses: one, or one for each part."""
     parts = parts_of_batch(batch, context.run.accumulate)
-    if not encodes_apart(context.learner, len(parts)):
+    if not encodes_apart(context.learner.networks, context.run.branches, len(parts)):
         return _one_by_one(context, parts, step)
     if isinstance(context.learner.networks, KeysFirst):
         return _one_by_one(context, _with_keys(context, parts, step), step)
     return [_jointly(context, parts, step)]
 
 
-def encodes_apart(learner: Learner, parts: int) -> bool:
-    """Whether vectors of accumulated parts are encoded before the first loss."""
-    return parts > 1 and (isinstance(learner.networks, KeysFirst) or learner.reads_fresh)
+def encodes_apart(networks: RoleNetworks, branches: Sequence[Branch], parts: int) -> bool:
+    """Whether vectors of accumulated parts are encoded before the first loss, to be compared with each other."""
+    return parts > 1 and (isinstance(networks, KeysFirst) or any(isinstance(b.memory, ReadsFresh) for b in branches))
 
 
 def _one_by_one(context: StepContext, parts: list[Part], step: int) -> list[Step]:

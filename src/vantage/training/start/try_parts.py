@@ -28,6 +28,7 @@ from vantage.negatives import Rule
 from vantage.partition.table import negatives_of
 from vantage.records import Keys
 from vantage.schedules import Adaptive, Constant
+from vantage.training.computing.passes import encodes_apart
 from vantage.training.run import Run
 from vantage.training.start.try_evaluation import try_evaluation
 from vantage.training.start.try_views import SAMPLES, some_images, some_views
@@ -51,8 +52,11 @@ def try_networks(run: Run, source: Source) -> int:
         each = sum(4 * view[0].numel() for view in views)
         device = "cuda" if uses_cuda(run.hardware.accelerator) else "cpu"
         images, remedy = run.batch_size // run.parts, "give a smaller batch or view, or more accumulated parts"
-        check_views(images, each, device, remedy)
         networks, activation_bytes = run.encoders.build().eval(), 0
+        if encodes_apart(networks, run.branches, run.accumulate):
+            check_views(images * run.accumulate, each, device, "give a smaller batch or view")
+        else:
+            check_views(images, each, device, remedy)
         queries = {branch.query for branch in run.branches}
         numbers = {n for branch in run.branches for n in (branch.query, *branch.keys, *branch.pool_views)}
         for number in sorted(numbers):
