@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from vantage.errors import UserError
+from vantage.machine.devices import has_bf16
 from vantage.storage import provenance as record
 from vantage.storage.files import append, write_json
 from vantage.storage.metrics import Metrics, read_metrics
@@ -96,3 +97,4 @@ def test_provenance_names_what_numbers_depend_on():
     content = provenance("abc", 7)
     assert content["data"] == {"fingerprint": "abc", "images": 7}
     assert {"python", "torch", "torchvision"} <= content["versions"].keys() and content["hardware"]["cores"]
+    assert content["hardware"]["bfloat16"] == has_bf16(on_cuda=False)

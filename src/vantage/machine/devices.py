@@ -10,6 +10,7 @@ import torch
 
 from vantage.composition.suggest import no_such
 from vantage.errors import UserError, first_line
+from vantage.storage.provenance import processor_has_bf16
 
 __all__ = ["check_hardware", "device_named", "has_bf16", "names_here", "uses_cuda"]
 
@@ -93,4 +94,4 @@ def has_bf16(on_cuda: bool) -> bool:
     """Whether the GPU, or the CPU, has bfloat16 instructions."""
     if on_cuda:
         return torch.cuda.is_bf16_supported(including_emulation=False)
-    return bool(torch.cpu._is_avx512_bf16_supported()) or bool(torch.cpu._is_amx_tile_supported())
+    return processor_has_bf16()

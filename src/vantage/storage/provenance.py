@@ -15,7 +15,7 @@ import torch
 
 from vantage.errors import UserError
 
-__all__ = ["command", "first_images", "hardware", "provenance", "read_provenance", "versions"]
+__all__ = ["command", "first_images", "hardware", "processor_has_bf16", "provenance", "read_provenance", "versions"]
 
 _PACKAGES = ("vantage-ssl", "torch", "torchvision", "lightning-fabric", "numpy", "pillow", "scikit-learn", "timm")
 
@@ -88,9 +88,15 @@ def versions(packages: Sequence[str] = ()) -> dict[str, str]:
 
 
 def hardware() -> dict[str, Any]:
-    """Processor, cores in use and GPUs."""
+    """Processor, whether it has instructions for bfloat16 (runs compute in it there), cores, threads and GPUs."""
     gpus = [torch.cuda.get_device_name(n) for n in range(torch.cuda.device_count())]
-    return {"processor": _processor(), "cores": os.cpu_count(), "threads": torch.get_num_threads(), "gpus": gpus}
+    processor = {"processor": _processor(), "bfloat16": processor_has_bf16(), "cores": os.cpu_count()}
+    return processor | {"threads": torch.get_num_threads(), "gpus": gpus}
+
+
+def processor_has_bf16() -> bool:
+    """Whether the processor has instructions for bfloat16."""
+    return bool(torch.cpu._is_avx512_bf16_supported()) or bool(torch.cpu._is_amx_tile_supported())
 
 
 def _processor() -> str:
