@@ -18,6 +18,7 @@ from vantage.positives import Remembered
 from vantage.records import Keys, Pool, Scores
 from vantage.training.feed import Feed
 from vantage.training.run import Run
+from vantage.views import Augmentation, Views
 
 
 class Recorder:
@@ -164,6 +165,19 @@ def test_queries_are_compared_with_the_momentum_encoders_keys_of_all_parts(image
     """Without a memory, as in MoCo v3."""
     run = exact(small_run("moco_v2", images_path))
     assert_parts_equal_the_whole(replace(run, branches=(replace(run.branches[0], memory=InBatch()),)), 2)
+
+
+def test_parts_may_have_views_of_several_sizes(images_path: str):
+    """Views of one size are encoded together, so they do not come in the order of their numbers."""
+    run = exact(small_run("simclr", images_path))
+    assert isinstance(run.views, Views)
+    first = run.views.views[0]
+    assert isinstance(first, Augmentation) and first.crop is not None
+    small = replace(first, crop=replace(first.crop, size=8))
+    branch = run.branches[0]
+    branches = (replace(branch, query=0, keys=(1,), pool=None), replace(branch, query=1, keys=(2,), pool=None))
+    branches = (*branches, replace(branch, query=2, keys=(0,), pool=None))
+    assert_parts_equal_the_whole(replace(run, views=Views((first, small, first)), branches=branches), 2)
 
 
 def test_parts_may_have_negatives_of_the_batch_beside_a_memory(images_path: str):

@@ -88,7 +88,7 @@ def versions(packages: Sequence[str] = ()) -> dict[str, str]:
 
 
 def hardware() -> dict[str, Any]:
-    """Processor, whether it has instructions for bfloat16 (runs compute in it there), cores, threads and GPUs."""
+    """Processor, whether it has bfloat16 (which runs then use), cores, threads and GPUs."""
     gpus = [torch.cuda.get_device_name(n) for n in range(torch.cuda.device_count())]
     processor = {"processor": _processor(), "bfloat16": processor_has_bf16(), "cores": os.cpu_count()}
     return processor | {"threads": torch.get_num_threads(), "gpus": gpus}

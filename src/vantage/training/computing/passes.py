@@ -122,7 +122,7 @@ def _jointly(context: StepContext, parts: list[Part], step: int) -> Step:
     vectors = [torch.cat(rows).requires_grad_() for rows in zip(*encoded, strict=True)]
     result = _contrast(context, vectors, torch.cat([part.batch.image for part in parts]), count, step)
     context.fabric.backward(result.loss)
-    statistics = RunningStatistics(learner.networks, count)  # as they are now, they count every part once
+    statistics = RunningStatistics(learner.networks, count)  # which count every part now: no second time
     for part in parts:
         with _exchange(context, part is parts[-1]):
             own = _encode(context, part, step)
@@ -135,14 +135,15 @@ def _jointly(context: StepContext, parts: list[Part], step: int) -> Step:
 
 
 def _encode(context: StepContext, part: Part, step: int) -> tuple[Tensor, ...]:
-    """The vectors of a part on this process: of each view of queries, then of each view of keys. Networks with random
+    """The vectors of a part on this process: of `Learner.query_views`, then of `key_views`. Networks that draw random
     numbers draw the same ones each time."""
-    precision = context.fabric.strategy.precision
+    learner, precision = context.learner, context.fabric.strategy.precision
     _seed(context, step, _NETWORKS, part.number)
     with precision.forward_context():
         views = precision.convert_input(part.views)
-        queries, keys = context.model.encode(views, context.learner.orders(views, step))
-        return (*queries.values(), *map(processes.own_rows, keys.values()))
+        queries, keys = context.model.encode(views, learner.orders(views, step))
+        own = (processes.own_rows(keys[view]) for view in learner.key_views)
+        return (*(queries[view] for view in learner.query_views), *own)
 
 
 def _contrast(context: StepContext, vectors: list[Tensor], image: Tensor, parts: int, step: int) -> Step:
