@@ -51,9 +51,12 @@ def has_no_spread(values: Sequence[float]) -> bool:
 
 
 def interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float]:
-    """Student's t interval of a mean; (−inf, inf) for fewer than two numbers."""
+    """Student's t interval of a mean; (−inf, inf) for fewer than two numbers, the mean alone for numbers that differ by
+    rounding only."""
     if len(values) < 2:
         return -math.inf, math.inf
+    if has_no_spread(values):
+        return fmean(values), fmean(values)
     half = quantile(0.5 + level / 2, len(values) - 1) * stdev(values) / math.sqrt(len(values))
     return fmean(values) - half, fmean(values) + half
 

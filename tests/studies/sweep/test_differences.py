@@ -59,6 +59,13 @@ def test_only_seeds_in_common_are_compared() -> None:
     assert gap is not None and gap.mean == 3.0
 
 
+def test_differences_that_are_equal_but_for_rounding_have_no_interval() -> None:
+    counts, images = (791, 622, 56), 863
+    values, first = ({seed: 100 * (n + more) / images for seed, n in enumerate(counts)} for more in (5, 0))
+    gap = PairedDifference.of(values, first)
+    assert gap is not None and gap.words(1) == "+0.6"
+
+
 def test_without_information_no_column_and_one_panel() -> None:
     result = result_of(ACCURACIES, shared=False)
     assert result.bound == 0.0 and not result.measures_information

@@ -116,13 +116,13 @@ def _ticks(panel: Any, result: SweepResult, positions: list[float]) -> None:
 
 
 def _baselines(panel: Any, result: SweepResult, protocol: str, positions: list[float]) -> None:
-    """Horizontal lines if the baselines are the same for all values, otherwise short marks at each value."""
+    """A horizontal line for a baseline that is the same for all values, otherwise short marks at each value."""
     for name, style in _STYLES.items():
         means = [result.baseline(name, label, protocol) for label in result.labels]
         heights = [(at, mean.mean) for at, mean in zip(positions, means, strict=True) if mean]
         if not heights:
             continue
-        if result.one_view:
+        if result.is_shared(name):
             panel.axhline(heights[0][1], color="black", linestyle=style, linewidth=1, label=name)
         else:
             marker = "_" if name == RAW_PIXELS else "x"
