@@ -12,8 +12,8 @@ from PIL import Image
 from tiny import cpu_work, images, saved_run, tiny_run
 
 from vantage.cli import main
-from vantage.curation import find_duplicates, find_mistakes, find_outliers
-from vantage.data import open_source
+from vantage.curation import find_duplicates, find_leaks, find_mistakes, find_outliers
+from vantage.data import Arrays, open_source
 from vantage.frozen.encoder import load
 
 
@@ -97,6 +97,19 @@ def test_contact_sheets_name_classes_and_what_stands_out(folder: Path, monkeypat
     tiles = [tile for row in outliers.tiles for tile in row]
     assert [tile.framed for tile in tiles] == list(outliers.columns["outlier"])
     assert [tile.words[0].endswith(" outlier") for tile in tiles] == list(outliers.columns["outlier"])
+
+
+def test_every_search_doubts_features_that_are_all_equal(folder: Path) -> None:
+    encoder, work = load(folder / "run"), cpu_work(folder)
+    pixels = np.full((30, 32, 32, 3), 90, np.uint8)
+    equal = Arrays(pixels, np.arange(30) % 3, "equal")
+    photos = open_source(str(folder / "photos"))
+    for search in (find_duplicates, find_outliers, find_mistakes):
+        assert search(encoder, equal, work).rule.endswith("or the features mean nothing")
+        assert "mean nothing" not in search(encoder, photos, work).rule
+    others = Arrays(pixels[:8], None, "others")
+    assert find_leaks(encoder, equal, others, work).rule.endswith("or the features mean nothing")
+    assert "mean nothing" not in find_leaks(encoder, photos, images(20, 1), work).rule
 
 
 def test_parquet_holds_the_rule(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -194,6 +194,15 @@ def test_curves_of_several_runs_share_a_table_and_a_figure(tmp_path: Path, capsy
     assert [text.get_text() for text in panel.get_legend().get_texts()] == [curve.name for curve in curves.curves]
 
 
+def test_results_of_one_run_at_other_numbers_of_images_are_one_curve(tmp_path: Path) -> None:
+    folders = two_runs(tmp_path)
+    protocol = LowShot((2, 4), samples=2, negatives=2, costs=(1.0,))
+    evaluate(folders[0], protocol, images(60, 0), images(30, 1), work=cpu_work(tmp_path))
+    curves = {curve.name: curve for curve in read_shots(folders).curves}
+    assert list(curves) == ["moco_v2", "raw pixels", "random encoder", "moco_v2, two"]
+    assert sorted(curves["moco_v2"].samples) == [1, 2, 4] and sorted(curves["moco_v2, two"].samples) == [1, 4]
+
+
 def test_the_table_shows_mean_and_deviation() -> None:
     table = Shots("mAP", (ShotsCurve("a", {1: (10.0, 14.0), 2: (20.0,)}), ShotsCurve("b", {1: (5.0,)}))).lines()
     assert table == [

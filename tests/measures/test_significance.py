@@ -40,6 +40,13 @@ def test_two_numbers_or_numbers_without_spread_are_not_tested() -> None:
     assert difference([1.0] * 3, [2.0] * 3, False) is None
 
 
+def test_equal_gaps_are_not_tested_though_they_differ_by_rounding() -> None:
+    counts, images = (791, 622, 56), 863
+    first, second = ([100 * (right + more) / images for right in counts] for more in (5, 0))
+    assert len({a - b for a, b in zip(first, second, strict=True)}) > 1
+    assert difference(first, second, True) is None
+
+
 def test_holm_multiplies_by_the_number_left() -> None:
     assert holm([0.04, 0.01, 0.03]) == pytest.approx([0.06, 0.03, 0.06])
     assert holm([0.5, 0.9]) == [1.0, 1.0] and holm([]) == [] and not math.isnan(holm([0.2])[0])

@@ -18,10 +18,13 @@ from vantage.frozen.features import check_given
 from vantage.frozen.labeled_features import finite_features
 from vantage.views.captions import file_name
 
-__all__ = ["ROWS", "WIDE", "quantity", "features", "label_column", "names", "tile"]
+__all__ = ["DOUBT", "ROWS", "WIDE", "quantity", "features", "label_column", "names", "tile"]
 
 ROWS, WIDE = 24, 8
 """Most rows of a contact sheet, and images in a row."""
+
+DOUBT = "; most images have the same features as another: either they are copies, or the features mean nothing"
+"""What is added to a rule if it is so."""
 
 
 def features(encoder: FrozenEncoder, source: Source, work: Work) -> Float[Tensor, "n d"]:

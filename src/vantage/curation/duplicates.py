@@ -12,7 +12,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
-from vantage.curation.neighbors import NEAREST, NearestImages, neighbors_among, neighbors_of
+from vantage.curation.neighbors import NEAREST, SAME, NearestImages, neighbors_among, neighbors_of
 from vantage.measures.neighbors import cosines
 from vantage.progress import Progress
 
@@ -34,9 +34,6 @@ ALIKE = 0.25
 FLOOR = 0.25
 """No image counts as nearer to its neighbors than this share of the median, so that images with many copies, whose
 neighbors are all copies, are not missed."""
-
-SAME = 1e-5
-"""Distances up to this are rounding: the features are the same."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +63,8 @@ class Leaks:
     """Its distance (1 − cosine)."""
     ratio: Float[Tensor, "q"]
     """That distance divided by the typical distance of neighbors there, by the rule of `near_duplicates`."""
+    same: bool
+    """Whether most images of the other set have the same features as their nearest."""
 
 
 def near_duplicates(neighbors: NearestImages, limit: float = ALIKE) -> Duplicates:
@@ -82,8 +81,7 @@ def near_duplicates(neighbors: NearestImages, limit: float = ALIKE) -> Duplicate
     _, first = np.unique(pair[order].numpy(), axis=0, return_index=True)
     unique = torch.from_numpy(np.sort(first))
     distance = neighbors.distance[rows, columns][order]
-    same = float(neighbors.distance[:, 0].median()) <= SAME
-    return Duplicates(limit, pair[order][unique], distance[unique], value[unique], same)
+    return Duplicates(limit, pair[order][unique], distance[unique], value[unique], neighbors.same)
 
 
 def groups(duplicates: Duplicates, neighbors: NearestImages, vector: Float[Tensor, "n d"]) -> Int[Tensor, "n"]:
@@ -127,7 +125,7 @@ def leaks(vector: Float[Tensor, "n d"], query: Float[Tensor, "q d"], progress: P
     numbers, place = near.number[:, 0].unique(return_inverse=True)
     of_nearest = neighbors_of(vector, NEAREST, progress, numbers)
     distance = near.distance[:, 0]
-    return Leaks(near.number[:, 0], distance, _ratio(distance, _scale(near), _scale(of_nearest)[place]))
+    return Leaks(near.number[:, 0], distance, _ratio(distance, _scale(near), _scale(of_nearest)[place]), near.same)
 
 
 def ratio_to_nearest(neighbors: NearestImages) -> Float[Tensor, "n"]:

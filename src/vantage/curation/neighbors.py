@@ -13,10 +13,13 @@ from vantage.curation.faiss_search import faiss_is_faster, nearest_by_faiss
 from vantage.measures import nearest
 from vantage.progress import Progress, QuietProgress
 
-__all__ = ["NEAREST", "NearestImages", "neighbors_among", "neighbors_of"]
+__all__ = ["NEAREST", "SAME", "NearestImages", "neighbors_among", "neighbors_of"]
 
 NEAREST = 10
 """Neighbors of an image, unless the caller sets another number."""
+
+SAME = 1e-5
+"""Distances up to this are rounding: the features are the same."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,11 @@ class NearestImages:
     def distance(self) -> Float[Tensor, "n k"]:
         """1 − cosine."""
         return (1 - self.cosine).clamp(min=0)
+
+    @property
+    def same(self) -> bool:
+        """Whether most images have the same features as their nearest, so that searches mean nothing."""
+        return float(self.distance[:, 0].median()) <= SAME
 
 
 def neighbors_of(

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal, get_args
 
-from vantage.curation.columns import ROWS, WIDE, features, label_column, names, quantity, tile
+from vantage.curation.columns import DOUBT, ROWS, WIDE, features, label_column, names, quantity, tile
 from vantage.curation.findings import Findings
 from vantage.curation.mistakes import LEAD, mistakes
 from vantage.curation.neighbors import neighbors_of
@@ -54,7 +54,7 @@ def find_outliers(encoder: FrozenEncoder, source: Source, work: Work | None = No
         "score: mean distance (1 − cosine) to the ten nearest neighbors; an outlier is above "
         f"{far.limit:.4g}: the upper quartile plus three times the interquartile range"
     )
-    return Findings(summary, rule, columns, _in_rows(tiles))
+    return Findings(summary, rule + DOUBT * neighbors.same, columns, _in_rows(tiles))
 
 
 def find_representatives(
@@ -129,7 +129,7 @@ def find_mistakes(encoder: FrozenEncoder, source: Source, work: Work | None = No
         f"the {neighbors.number.shape[1]} nearest neighbors vote for their labels; a label is a likely mistake if "
         f"another class leads by {LEAD:g} of the votes or more (score)"
     )
-    return Findings(summary, rule, columns, tiles)
+    return Findings(summary, rule + DOUBT * neighbors.same, columns, tiles)
 
 
 def _of_two_classes(source: Source) -> Source:

@@ -5,7 +5,7 @@ from itertools import pairwise
 import torch
 
 from vantage.composition.field_types import expect
-from vantage.curation.columns import ROWS, WIDE, features, label_column, names, quantity, tile
+from vantage.curation.columns import DOUBT, ROWS, WIDE, features, label_column, names, quantity, tile
 from vantage.curation.duplicates import ALIKE, FLOOR, groups, leaks, near_duplicates, ratio_to_nearest
 from vantage.curation.findings import Findings
 from vantage.curation.neighbors import neighbors_of
@@ -17,8 +17,6 @@ from vantage.errors import UserError
 from vantage.frozen.encoder import FrozenEncoder
 
 __all__ = ["find_duplicates", "find_leaks"]
-
-_DOUBT = "; most images have the same features as another: either they are copies, or the features mean nothing"
 
 
 def find_duplicates(encoder: FrozenEncoder, source: Source, work: Work | None = None, limit: float = ALIKE) -> Findings:
@@ -59,7 +57,7 @@ def find_duplicates(encoder: FrozenEncoder, source: Source, work: Work | None = 
         f"near-duplicates: {quantity(len(starts), 'group')} with {len(members):,} of {quantity(len(source), 'image')}; "
         f"{remaining:,} are left with one of each group"
     )
-    return Findings(summary, _duplicates_rule(limit) + _DOUBT * duplicates.same, columns, tiles)
+    return Findings(summary, _duplicates_rule(limit) + DOUBT * duplicates.same, columns, tiles)
 
 
 def find_leaks(
@@ -94,7 +92,7 @@ def find_leaks(
         f"leaks: {len(numbers):,} of {quantity(len(test), 'test image')} ({share:.1%}), near-duplicates of some of "
         f"{quantity(len(source), 'image')}"
     )
-    return Findings(summary, _duplicates_rule(limit), columns, tiles)
+    return Findings(summary, _duplicates_rule(limit) + DOUBT * nearest.same, columns, tiles)
 
 
 def _check_limit(limit: float) -> None:

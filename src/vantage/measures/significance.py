@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, mean, stdev, variance
 
-__all__ = ["FEWEST_TESTED", "Difference", "difference", "holm", "interval", "quantile", "two_sided"]
+__all__ = ["FEWEST_TESTED", "Difference", "difference", "has_no_spread", "holm", "interval", "quantile", "two_sided"]
 
 FEWEST_TESTED = 3
 """Fewest numbers in a sample that is tested: fewer say too little about their spread."""
@@ -32,23 +32,31 @@ def difference(first: Sequence[float], second: Sequence[float], paired: bool) ->
     if min(n) < FEWEST_TESTED:
         return None
     shift = mean(first) - mean(second)
+    gaps = [a - b for a, b in zip(first, second, strict=True)] if paired else []
+    if has_no_spread(gaps) if paired else has_no_spread(first) and has_no_spread(second):
+        return None
     if paired:
-        gaps = [a - b for a, b in zip(first, second, strict=True)]
         error, freedom = variance(gaps) / len(gaps), len(gaps) - 1.0
     else:
         parts = [variance(row) / len(row) for row in (first, second)]
         error = sum(parts)
         below = sum(part**2 / (len(row) - 1) for part, row in zip(parts, (first, second), strict=True))
-        freedom = error**2 / below if below > 0 else 0.0
-    if not error > 0 or not freedom > 0:
-        return None
+        freedom = error**2 / below
     return Difference(shift, two_sided(shift / math.sqrt(error), freedom), "paired t" if paired else "Welch's t", n)
 
 
+def has_no_spread(values: Sequence[float]) -> bool:
+    """Whether two values or more are equal but for rounding."""
+    return stdev(values) / math.sqrt(len(values)) <= 1e-12 * max(1.0, abs(fmean(values)))
+
+
 def interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float]:
-    """Student's t interval of a mean; (−inf, inf) for fewer than two numbers."""
+    """Student's t interval of a mean; (−inf, inf) for fewer than two numbers, the mean alone for numbers that differ by
+    rounding only."""
     if len(values) < 2:
         return -math.inf, math.inf
+    if has_no_spread(values):
+        return fmean(values), fmean(values)
     half = quantile(0.5 + level / 2, len(values) - 1) * stdev(values) / math.sqrt(len(values))
     return fmean(values) - half, fmean(values) + half
 

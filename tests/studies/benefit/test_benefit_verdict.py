@@ -129,6 +129,12 @@ def test_the_split_is_named() -> None:
     assert lines[-1] == "The run was pretrained on 7 of the test images, without their labels."
 
 
+def test_a_test_set_that_is_mostly_near_duplicates_is_doubted() -> None:
+    lines = sentences(result_of(FEW, EVERY, leaks=tuple(range(300))))
+    start = "300 of 400 test images (75.0 %) are near-duplicates of training images: they are copies, or the run's"
+    assert lines[-2].startswith(f"{start} features mean nothing; without them")
+
+
 def test_tables_hold_the_means() -> None:
     result = result_of(FEW, EVERY)
     text = markdown(result)

@@ -59,6 +59,13 @@ def test_only_seeds_in_common_are_compared() -> None:
     assert gap is not None and gap.mean == 3.0
 
 
+def test_differences_that_are_equal_but_for_rounding_have_no_interval() -> None:
+    counts, images = (791, 622, 56), 863
+    values, first = ({seed: 100 * (n + more) / images for seed, n in enumerate(counts)} for more in (5, 0))
+    gap = PairedDifference.of(values, first)
+    assert gap is not None and gap.words(1) == "+0.6"
+
+
 def test_without_information_no_column_and_one_panel() -> None:
     result = result_of(ACCURACIES, shared=False)
     assert result.bound == 0.0 and not result.measures_information
@@ -66,3 +73,13 @@ def test_without_information_no_column_and_one_panel() -> None:
     assert "I_NCE" not in result.markdown() and len(result.lines()) == 1 + 1 + 5
     assert [panel.get_title() for panel in sweep_figure(result).axes] == ["accuracy"]
     assert [panel.get_title() for panel in sweep_figure(result_of(ACCURACIES)).axes][2] == "one against the other"
+
+
+def test_lines_go_from_left_to_right_whichever_value_is_first() -> None:
+    first, *others = sweep_figure(result_of({label: ACCURACIES[label] for label in ("0.5", "0.1", "0.3")})).axes
+    means = [fmean(ACCURACIES[label]) for label in ("0.1", "0.3", "0.5")]
+    for panel in (first, others[0]):
+        (line,) = (line for line in panel.lines if line.get_linestyle() == "-" and len(line.get_xdata()) == 3)
+        assert list(line.get_xdata()) == [0.1, 0.3, 0.5]
+        assert [tick.get_text() for tick in panel.get_xticklabels()] == ["0.1", "0.3", "0.5"]
+        assert panel is not first or list(line.get_ydata()) == means

@@ -33,6 +33,9 @@ def test_misfits_are_reported_before_training(images_path: str, tmp_path: Path) 
     unlabeled = Arrays(np.zeros((24, SIZE, SIZE, 3), np.uint8), None, "plain")
     with pytest.raises(UserError, match="needs labels"):
         result_of(study_of(images_path), folder, unlabeled)
+    others = Arrays(np.zeros((24, SIZE, SIZE, 3), np.uint8), np.array(["x", "y"] * 12), "others")
+    with pytest.raises(UserError, match="none of the 24 test images is of a class that the training images have"):
+        result_of(study_of(images_path), folder, others)
     with pytest.raises(UserError, match="ask for fewer negatives, or hold out more images"):
         result_of(replace(study_of(images_path), information=HeldOutInformation(negatives=30)), folder)
     with pytest.raises(UserError, match="give at least one, and each only once"):
@@ -40,6 +43,15 @@ def test_misfits_are_reported_before_training(images_path: str, tmp_path: Path) 
     with pytest.raises(UserError, match=r"protocols of the sweep are \[\]: give at least one"):
         replace(study_of(images_path), protocols=())
     assert not folder.exists()
+
+
+def test_images_of_one_class_are_refused_before_training(tmp_path: Path) -> None:
+    path = tmp_path / "one.npz"
+    pixels = np.random.default_rng(0).integers(0, 256, (IMAGES, SIZE, SIZE, 3), np.uint8)
+    np.savez(path, images=pixels, labels=np.zeros(IMAGES, np.int64))
+    with pytest.raises(UserError, match="are of one class, so there is nothing to distinguish"):
+        result_of(study_of(str(path)), tmp_path / "sweep")
+    assert not (tmp_path / "sweep").exists()
 
 
 def test_a_training_that_fails_names_its_value(

@@ -213,11 +213,26 @@ def test_spaces_have_baselines_of_their_own(images_path: str, tmp_path: Path) ->
     assert [(row.encoder, row.label) for row in result.baselines] == [
         (RAW_PIXELS, "Lab"), (RANDOM_ENCODER, "Lab"), (RAW_PIXELS, "RGB"), (RANDOM_ENCODER, "RGB"),
     ]  # fmt: skip
-    assert not result.one_view
+    assert not result.is_shared(RAW_PIXELS) and not result.is_shared(RANDOM_ENCODER)
     assert [row["value"] for row in result.table()][2:] == [
         f"{n}, as {v}" for n in (RAW_PIXELS, RANDOM_ENCODER) for v in ("Lab", "RGB")
     ]
     assert len(result.rows[0].branches) == 2
+    sweep_figure(result)
+
+
+def test_backbones_have_random_encoders_of_their_own(images_path: str, tmp_path: Path) -> None:
+    study = study_of(images_path, parse_fields("channels=4,12", "temperature=0.1,0.2", grid=True))
+    study = replace(study, seeds=(0,), information=None, protocols=(KNN(k=3),))
+    result = result_of(study, tmp_path / "sweep")
+    assert [(row.encoder, row.label) for row in result.baselines] == [
+        (RAW_PIXELS, "4, 0.1"), (RANDOM_ENCODER, "4, 0.1"), (RANDOM_ENCODER, "12, 0.1"),
+    ]  # fmt: skip
+    names = [RAW_PIXELS, f"{RANDOM_ENCODER}, as 4, 0.1", f"{RANDOM_ENCODER}, as 12, 0.1"]
+    assert [row["value"] for row in result.table()][4:] == names
+    run, work = study.sweep.points(study.base)[2].run, Work("cpu", num_workers=1, cache=tmp_path / "cache")
+    expected = KNN(k=3)(random_encoder(run, 0), open_source(images_path), TEST, work).measures["top-1"]
+    assert result.baselines[2].accuracy == {"knn": expected}
     sweep_figure(result)
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 from tiny import images
 
 from vantage.cli import main
@@ -87,6 +88,20 @@ def test_any_field_of_a_run_can_be_swept_while_others_are_set(
     assert not list((out / "runs").iterdir())
     output = capsys.readouterr()
     assert "crop.scale.0" in output.out and "if you only need the table" not in output.err
+
+
+@pytest.mark.slow
+def test_few_labels_among_many_images_are_enough(tmp_path: Path) -> None:
+    source, lines = images(30, seed=1, size=16), list[str]()
+    for number in range(30):
+        Image.fromarray(source.image(number).permute(1, 2, 0).numpy()).save(tmp_path / f"{number}.png")
+        lines.append(f"{number}.png" + f" {source.label(number)}" * (number < 15))
+    (tmp_path / "list.txt").write_text("\n".join(lines))
+    out = tmp_path / "sweep"
+    words = ("analyse", "views", "jitter", "--data", str(tmp_path / "list.txt"), "--out", str(out), "--values", "0.5")
+    assert main((*words, "--no-information", *SMALL, *CPU[:4])) == 0
+    record = json.loads((out / "sweep.json").read_text())
+    assert record["train"]["images"] > 20 and ["knn", 1, {"k": 12, "temperature": 0.07}] in record["protocols"]
 
 
 @pytest.mark.slow

@@ -28,6 +28,7 @@ from vantage.errors import UserError
 if TYPE_CHECKING:
     from vantage.data import Source
     from vantage.encoding import Work
+    from vantage.evaluate import EvaluationProtocol
     from vantage.studies.analyse.held_out import HeldOutInformation
     from vantage.studies.sweep import Study, Sweep
     from vantage.training.run import Data, Run
@@ -69,7 +70,8 @@ def sweep(words: list[str], console: Console) -> int:
     work = computing.work(console)
     source, data = _open(images, options, computing, console)
     fitted_study = study(run_at(view_size(images.size, source, console)), len(source))
-    fitted_study = replace(fitted_study, base=replace(fitted_study.base, data=data))
+    base = replace(fitted_study.base, data=data)
+    fitted_study = replace(fitted_study, base=base, protocols=_protocols(source))
     return _run(fitted_study, source, _test(images, options, computing, console), Path(options.out), work, console)
 
 
@@ -129,14 +131,21 @@ def _study(
     information: "HeldOutInformation | None",
 ) -> "Study":
     """The study of a sweep, with the run fitted to a number of images."""
-    from vantage.evaluate import KNN, LinearCached
     from vantage.planning.sizing import override
     from vantage.studies.sweep import Study
 
     changes = _changes(run, settings, options)
     base = override(run.fit(images, changes.get("batch_size")).rescale(epochs=options.epochs), changes)
-    protocols = (LinearCached(), KNN(k=min(20, images)))
-    return Study(sweep, base, options.seeds, information, protocols, options.baselines, options.discard)
+    return Study(sweep, base, options.seeds, information, baselines=options.baselines, discard=options.discard)
+
+
+def _protocols(source: "Source") -> "tuple[EvaluationProtocol, ...]":
+    """How runs on these images are evaluated: with no more neighbors than there are labels."""
+    from vantage.data.sources.source import labels_of
+    from vantage.evaluate import KNN, LinearCached
+
+    labeled = int((labels_of(source) >= 0).sum())
+    return LinearCached(), KNN(k=max(1, min(20, labeled)))
 
 
 def _information(options: SweepOptions) -> "HeldOutInformation | None":

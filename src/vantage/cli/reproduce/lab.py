@@ -53,7 +53,8 @@ class LabOptions:
     """Only print the claims, the paper's values, how cells are trained, and the paper's commands."""
 
     take_in: Annotated[str, Word("LAB")] = ""
-    """First import the cells of a lab from elsewhere."""
+    """First import the cells of a lab from elsewhere: of other seeds or other entries, since differences are paired
+    only if one lab made all cells of an entry and seed."""
 
     results: Annotated[str, Word("FOLDER")] = ""
     """Folder for each entry's file of numbers. New numbers are added to a file, and seeds that are complete in it are

@@ -70,7 +70,8 @@ class FalseNegatives:
     its inner cut drops."""
 
     drawn: int = 256
-    """Number of keys that rules with a random draw choose for each query; fewer if fewer remain."""
+    """Number of keys that rules with a random draw choose for each query: with replacement by `Sample`; by the others
+    without, and fewer if fewer remain."""
 
     clusters: int = 0
     """Number of k-means clusters for a run that has none; 0: one for every 128 keys, at least two."""

@@ -96,6 +96,8 @@ def _split(result: BenefitResult) -> list[str]:
     count = len(images.leaks)
     verb = "is a near-duplicate" if count == 1 else "are near-duplicates"
     line = f"{count:,} of {images.test:,} test images ({_percent(count, images.test)}) {verb} of training images"
+    if 2 * count > images.test:
+        line += ": they are copies, or the run's features mean nothing"
     if 0 < count < images.test - 1:
         gaps = [f"{result.gap(TUNED, SCRATCH, labels, leaks=False).words} {_with(result, labels)}"
                 for labels in _ends(result)]  # fmt: skip

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 
 from vantage.data.sources.source import Source
-from vantage.data.splits import RenumberedSource, check_apart, with_labels
+from vantage.data.splits import LabeledSplit, RenumberedSource, check_apart
 from vantage.errors import UserError
 from vantage.studies.sweep.sweeps import SweepPoint
 from vantage.training.backbone import evaluation_view
@@ -19,12 +19,12 @@ _TRIAL_IMAGES = 16  # images that views are tried on before anything is trained
 
 
 def check_test_images(train: Source, test: Source) -> Source:
-    """The test images, with the class numbers of the training images. Raises `UserError` if labels are missing, or if
-    test images are training images."""
-    with_labels(train)
-    with_labels(test)
+    """The test images, with the class numbers of the training images. Raises `UserError` if labels are missing, if
+    test images are training images, and as `check_classes` does, since an evaluation would after hours of training."""
     check_apart(train, test)
-    return RenumberedSource(test, train.classes)
+    renumbered = RenumberedSource(test, train.classes)
+    LabeledSplit.of(train, renumbered)
+    return renumbered
 
 
 def check_train_images(

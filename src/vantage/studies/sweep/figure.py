@@ -26,19 +26,19 @@ def sweep_figure(result: SweepResult) -> "Figure":
     first, *others = axes[0]
     protocol = result.protocols[0]
     positions = _positions(result)
-    accuracies = [result.accuracy(label, protocol) for label in result.labels]
-    seeds = [[row.accuracy[protocol] for row in result.of(label)] for label in result.labels]
+    accuracies = [result.accuracy(label, protocol) for label in positions]
+    seeds = [[row.accuracy[protocol] for row in result.of(label)] for label in positions]
     _points(first, result, positions, accuracies, seeds, color(0))
     _baselines(first, result, protocol, positions)
     set_titles(first, "accuracy", result.axis, f"{protocol} accuracy (%)")
     if others:
         second, third = others
-        information = [result.i_nce(label) for label in result.labels]
-        shared = [[row.i_nce for row in result.of(label)] for label in result.labels]
+        information = [result.i_nce(label) for label in positions]
+        shared = [[row.i_nce for row in result.of(label)] for label in positions]
         _points(second, result, positions, information, shared, color(1))
         bound = f"what the views share (K = {result.negatives:,}: at most {result.bound:.2f} nats)"
         set_titles(second, bound, result.axis, "I_NCE on held-out images (nats)")
-        _against_each_other(third, result, protocol, information, accuracies)
+        _against_each_other(third, result, list(positions), information, accuracies)
     counts = sorted({len(result.of(label)) for label in result.labels})  # some runs may still be missing
     number = f"{' or '.join(map(str, counts))} seed{'s' * (counts[-1] > 1)}"
     figure.suptitle(f"{result.axis}: {number}, mean ± standard deviation", fontsize=9)
@@ -58,23 +58,24 @@ def write_sweep(result: SweepResult, folder: Path | str) -> list[Path]:
 
 
 def _points(
-    panel: Any, result: SweepResult, positions: list[float], means: list[Mean], values: list[list[Any]], tint: str
+    panel: Any, result: SweepResult, positions: dict[str, float], means: list[Mean], values: list[list[Any]], tint: str
 ) -> None:
     """What was measured with each seed, and its means, at the position of each value."""
-    for at, seeds in zip(positions, values, strict=True):
+    for at, seeds in zip(positions.values(), values, strict=True):
         panel.plot([at] * len(seeds), seeds, ".", color=tint, alpha=0.35, markersize=5)
-    _bars(panel, positions, None, means, tint, "-" if _has_numbers(result) else "")
-    _ticks(panel, result, positions)
+    _bars(panel, list(positions.values()), None, means, tint, "-" if _has_numbers(result) else "")
+    _ticks(panel, positions)
 
 
 def _against_each_other(
-    panel: Any, result: SweepResult, protocol: str, information: list[Mean], accuracies: list[Mean]
+    panel: Any, result: SweepResult, labels: list[str], information: list[Mean], accuracies: list[Mean]
 ) -> None:
     """Accuracy against I_NCE, with a label at each mean."""
-    for label in result.labels:
+    protocol = result.protocols[0]
+    for label in labels:
         rows = result.of(label)
         panel.plot([r.i_nce for r in rows], [r.accuracy[protocol] for r in rows], ".", color=color(2), alpha=0.35)
-    by_information = sorted(zip(information, accuracies, result.labels, strict=True), key=lambda each: each[0].mean)
+    by_information = sorted(zip(information, accuracies, labels, strict=True), key=lambda each: each[0].mean)
     for number, (x, y, label) in enumerate(by_information):
         across, up, side = _CORNERS[number % len(_CORNERS)]
         panel.annotate(label, (x.mean, y.mean), (across, up), textcoords="offset points", fontsize=8, ha=side)
@@ -98,31 +99,33 @@ def _has_numbers(result: SweepResult) -> bool:
     return all(row.number is not None for row in result.rows)
 
 
-def _positions(result: SweepResult) -> list[float]:
-    """The position of each value along the axis: its number, or its place in the order."""
-    numbers = [result.of(label)[0].number for label in result.labels]
-    if any(number is None for number in numbers) or any(result.labels[n] != f"{v:g}" for n, v in enumerate(numbers)):
-        return [float(place) for place in range(len(numbers))]
-    return [number for number in numbers if number is not None]
+def _positions(result: SweepResult) -> dict[str, float]:
+    """The position of each value along the axis, from left to right: its number, or its place in the order."""
+    numbers = {label: result.of(label)[0].number for label in result.labels}
+    positions = {label: number for label, number in numbers.items() if number is not None and label == f"{number:g}"}
+    if len(positions) < len(numbers):
+        return {label: float(place) for place, label in enumerate(numbers)}
+    return dict(sorted(positions.items(), key=lambda each: each[1]))
 
 
-def _ticks(panel: Any, result: SweepResult, positions: list[float]) -> None:
+def _ticks(panel: Any, positions: dict[str, float]) -> None:
     """A tick for each value; the axis is logarithmic if the values are above 0 and span more than a factor of ten."""
-    if min(positions) > 0:
-        scale_axis(panel, positions)
-    long = max(map(len, result.labels)) > 5
+    places = list(positions.values())
+    if min(places) > 0:
+        scale_axis(panel, places)
+    long = max(map(len, positions)) > 5
     rotation = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if long else {}
-    panel.set_xticks(positions, result.labels, fontsize=8, **rotation)
+    panel.set_xticks(places, list(positions), fontsize=8, **rotation)
 
 
-def _baselines(panel: Any, result: SweepResult, protocol: str, positions: list[float]) -> None:
-    """Horizontal lines if the baselines are the same for all values, otherwise short marks at each value."""
+def _baselines(panel: Any, result: SweepResult, protocol: str, positions: dict[str, float]) -> None:
+    """A horizontal line for a baseline that is the same for all values, otherwise short marks at each value."""
     for name, style in _STYLES.items():
-        means = [result.baseline(name, label, protocol) for label in result.labels]
-        heights = [(at, mean.mean) for at, mean in zip(positions, means, strict=True) if mean]
+        means = {at: result.baseline(name, label, protocol) for label, at in positions.items()}
+        heights = [(at, mean.mean) for at, mean in means.items() if mean]
         if not heights:
             continue
-        if result.one_view:
+        if result.is_shared(name):
             panel.axhline(heights[0][1], color="black", linestyle=style, linewidth=1, label=name)
         else:
             marker = "_" if name == RAW_PIXELS else "x"

@@ -39,7 +39,7 @@ class SweepResult:
     """A row for each value and seed, with values in the order given."""
 
     baselines: tuple[SweepRow, ...]
-    """Raw pixels, and a random encoder for each seed, for each evaluation view."""
+    """Raw pixels for each evaluation view, and a random encoder for each seed, evaluation view and backbone."""
 
     finished: bool
     """Whether all values and seeds are complete."""
@@ -99,19 +99,23 @@ class SweepResult:
         """Accuracy over seeds of the baseline that is evaluated in the same way as a value; None if it was not
         evaluated.
 
-        If all values share one evaluation view, they share their baselines.
+        If a baseline is the same for all values, they share it.
         """
         rows = self._baseline_rows(name, label)
         return Mean.of([row.accuracy[protocol] for row in rows]) if rows else None
 
     def _baseline_rows(self, name: str, label: str) -> list[SweepRow]:
-        baselines = [row for row in self.baselines if row.encoder == name]
-        return [row for row in baselines if row.label == label] or (baselines if self.one_view else [])
+        rows = [row for row in self.baselines if row.encoder == name]
+        return rows if self.is_shared(name) else [row for row in rows if row.label == label]
 
-    @property
-    def one_view(self) -> bool:
-        """Whether all values share one evaluation view."""
-        return len({row.label for row in self.baselines}) == 1
+    def is_shared(self, name: str) -> bool:
+        """Whether a baseline is the same for all values: they share one evaluation view, and for a random encoder one
+        backbone."""
+        return len(self._baseline_labels(name)) == 1
+
+    def _baseline_labels(self, name: str) -> list[str]:
+        """The values that a baseline was evaluated for, in order."""
+        return list(dict.fromkeys(row.label for row in self.baselines if row.encoder == name))
 
     def _entries(self) -> list[_Entry]:
         """One for each value, then one for each baseline."""
@@ -122,8 +126,8 @@ class SweepResult:
             shared = self.i_nce(label) if self.measures_information else None
             entries.append(_Entry(label, len(self.of(label)), shared, means, gaps))
         for name in (RAW_PIXELS, RANDOM_ENCODER):
-            for label in dict.fromkeys(row.label for row in self.baselines):
-                value = name if self.one_view else f"{name}, as {label}"
+            for label in self._baseline_labels(name):
+                value = name if self.is_shared(name) else f"{name}, as {label}"
                 means = {protocol: self.baseline(name, label, protocol) for protocol in self.protocols}
                 entries.append(_Entry(value, len(self._baseline_rows(name, label)), None, means, {}))
         return entries

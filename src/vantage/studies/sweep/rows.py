@@ -32,7 +32,7 @@ class SweepRow:
     """The recipe, "raw pixels" or "random encoder"."""
 
     label: str
-    """The value of the sweep; for a baseline, the first value with the same evaluation view."""
+    """The value of the sweep; for a baseline, the first value with the same evaluation view and backbone."""
 
     number: float | None
     """The value as a number, if it is one."""

@@ -78,29 +78,43 @@ class Shots:
 def read_shots(files: Sequence[Path]) -> Shots:
     """The low-shot results in files of `vantage evaluate lowshot`; for a run's folder, those in its `evaluations`.
 
-    Encoders with the same results in several files, such as baselines, are taken once; different encoders of one name
-    are distinguished by their files. Raises `UserError` if there are no results, or if their protocols, settings
-    or images differ, so that they cannot be compared. Only the numbers of images of each class may differ: the samples
-    of one number do not depend on the others.
+    Encoders with the same results in several files, such as baselines, are taken once, and results of one encoder at
+    other numbers of images are joined; different encoders of one name are distinguished by their files. Raises
+    `UserError` if there are no results, or if their protocols, settings or images differ, so that they cannot be
+    compared. Only the numbers of images of each class may differ: the samples of one number do not depend on the
+    others.
     """
     curves: dict[str, ShotsCurve] = {}
+    names: dict[tuple[str, str], str] = {}
     measures: list[str] = []
     records = _records(files)
     _check_alike(records)
     for file, record in records:
-        for name, outcome in record["outcomes"].items():
-            samples = _samples(outcome)
+        digest = str(record.get("encoder") or file)
+        for encoder, outcome in record["outcomes"].items():
+            samples, name = _samples(outcome), names.get((digest, encoder))
             measures.append(next(iter(outcome["measures"])))
-            if name in curves and curves[name].samples != samples:
-                origin = file.parent.parent.name if file.parent.name == "evaluations" else file.stem
-                name = f"{name}, {origin}" if f"{name}, {origin}" not in curves else f"{name}, {file}"
-            curves[name] = ShotsCurve(name, samples)
+            if name is None:
+                name = _new_name(encoder, samples, file, curves)
+                names[digest, encoder] = name
+            earlier = curves[name].samples if name in curves else {}
+            curves[name] = ShotsCurve(name, {**earlier, **samples})
     if not curves:
         raise UserError(
             f"no low-shot results in {', '.join(map(str, files)) or 'no files'}: make some first, for example with"
             " vantage evaluate lowshot RUN --data PATH --test PATH"
         )
     return Shots(measures[0], tuple(curves.values()))
+
+
+def _new_name(
+    encoder: str, samples: Mapping[int, Sequence[float]], file: Path, curves: Mapping[str, ShotsCurve]
+) -> str:
+    """The name of an encoder's curve: its own, unless another encoder with other results has it."""
+    if encoder not in curves or curves[encoder].samples == samples:
+        return encoder
+    origin = file.parent.parent.name if file.parent.name == "evaluations" else file.stem
+    return f"{encoder}, {origin}" if f"{encoder}, {origin}" not in curves else f"{encoder}, {file}"
 
 
 def _check_alike(records: Sequence[tuple[Path, dict[str, Any]]]) -> None:

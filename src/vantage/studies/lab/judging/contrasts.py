@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
 from vantage.errors import UserError
-from vantage.measures.significance import holm, interval, two_sided
+from vantage.measures.significance import has_no_spread, holm, interval, two_sided
 
 __all__ = ["FEWEST", "SeedContrast", "ContrastResult", "judge_contrasts", "level", "sign_flip"]
 
@@ -113,7 +113,7 @@ def judge_contrasts(contrasts: Sequence[SeedContrast]) -> list[ContrastResult]:
         verdict = ("supported" if favors_claim else "refuted") if decided else "undecided"
         low, high = interval(one.values)
         mean = fmean(one.values) if one.values else math.nan
-        constant = len(one.values) > 1 and _has_no_spread(one.values)
+        constant = len(one.values) > 1 and has_no_spread(one.values)
         plain = not one.delta and not one.bounded
         results.append(ContrastResult(one.name, pairs, mean, low, high, p, _flips(one), verdict, constant, plain))
     return results
@@ -129,7 +129,7 @@ def _t_test(contrast: SeedContrast) -> tuple[float | None, bool]:
     if len(contrast.values) < 2:
         return None, False
     mean, error = fmean(contrast.values), stdev(contrast.values) / math.sqrt(len(contrast.values))
-    if _has_no_spread(contrast.values):
+    if has_no_spread(contrast.values):
         return (sign_flip(contrast.values), mean > 0) if contrast.bounded and mean else (None, False)
     free = len(contrast.values) - 1.0
     if not contrast.delta:
@@ -137,11 +137,6 @@ def _t_test(contrast: SeedContrast) -> tuple[float | None, bool]:
     beyond = (abs(mean) - contrast.delta) / error
     outside = two_sided(beyond, free)
     return (outside, False) if beyond > 0 else (outside / 2, True)  # the farther bound has the smaller p
-
-
-def _has_no_spread(values: Sequence[float]) -> bool:
-    """Whether two values or more are equal but for rounding."""
-    return stdev(values) / math.sqrt(len(values)) <= 1e-12 * max(1.0, abs(fmean(values)))
 
 
 def _flips(contrast: SeedContrast) -> float | None:
