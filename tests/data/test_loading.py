@@ -141,11 +141,16 @@ def test_a_bad_image_is_replaced_by_the_next(source: Source, tmp_path: Path) -> 
     before = list(StreamedImages(source, TwoCuts(), BatchOrder(11, 7), num_workers=0).batches(0))
     for name in ("05.png", "06.png", "21.png"):
         (tmp_path / "a" / name).write_bytes(b"")
-    runs = [
-        list(StreamedImages(source, TwoCuts(), BatchOrder(11, 7), num_workers=workers, on_bad_image="skip").batches(0))
+    streams = [
+        StreamedImages(source, TwoCuts(), BatchOrder(11, 7), num_workers=workers, on_bad_image="skip")
         for workers in (0, 2)
     ]
+    runs = [list(stream.batches(0)) for stream in streams]
     assert same(runs[0], runs[1])
+    for stream in streams:
+        assert sorted(image.name for image in stream.missed) == ["05.png", "06.png", "21.png"]
+        next(stream.batches(1))
+        assert len(stream.missed) < 3  # of this epoch
     substitute = {5: 7, 6: 7, 21: 0}
     for old, new in zip(before, runs[0], strict=True):
         assert new.image.tolist() == [substitute.get(number, number) for number in old.image.tolist()]

@@ -122,7 +122,7 @@ def readable(source: Source, result: Scan, policy: OnBadImage = "skip", limit: f
         )
     if len(result.bad) == result.images:
         raise DataError(f"{result.summary()}. {first}. Repair them, or name other images")
-    if len(result.bad) > max(limit * result.images, _A_FEW):
+    if too_many(len(result.bad), result.images, limit):
         most = f"{limit:.0%}" if limit * result.images > _A_FEW else f"{_A_FEW}"
         raise DataError(
             f"{result.count()}, more than the {most} that may be skipped: {result.names()}. {first}. Repair or remove"
@@ -131,6 +131,11 @@ def readable(source: Source, result: Scan, policy: OnBadImage = "skip", limit: f
     keep = np.ones(len(source), dtype=bool)
     keep[[b.number for b in result.bad]] = False
     return SourceSubset(source, np.flatnonzero(keep).tolist())
+
+
+def too_many(bad: int, images: int, limit: float = 0.01) -> bool:
+    """Whether so many unreadable images are more than may be skipped: more than three, and more than this share."""
+    return bad > max(limit * images, _A_FEW)
 
 
 def _bad_numbers(
