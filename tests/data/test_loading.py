@@ -8,6 +8,7 @@ import pytest
 import torch
 from jaxtyping import UInt8
 from PIL import Image
+from tar_shards import samples, write_shard
 from torch import Tensor
 
 from vantage.data import (
@@ -134,6 +135,17 @@ def test_a_bad_image_stops_the_run_by_name(workers: int, source: Source, tmp_pat
     (tmp_path / "a" / "05.png").write_bytes(b"gone bad since the scan")
     stream = StreamedImages(source, TwoCuts(), BatchOrder(11, 7), num_workers=workers)
     with pytest.raises(UnreadableImage, match="the image 05.png: it is not a JPEG"):
+        list(stream.batches(0))
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_shard_that_changes_is_named_in_one_line(workers: int, tmp_path: Path) -> None:
+    shard = write_shard(tmp_path / "s" / "a.tar", samples(0, 8))
+    stream = StreamedImages(
+        open_source(tmp_path / "s", cache=tmp_path / "cache"), TwoCuts(), BatchOrder(4), num_workers=workers
+    )
+    write_shard(shard, samples(9, 9))
+    with pytest.raises(DataError, match=r"^[^ ]*a\.tar changed while it was in use: start again to read it anew$"):
         list(stream.batches(0))
 
 

@@ -180,6 +180,25 @@ def test_a_tar_leaves_its_links_and_other_files_and_survives_a_second_look(tree:
         assert isinstance(tar_source, Tar) and len(tar_source) == 12 and tar_source.other_files == 3
 
 
+def test_a_tar_holds_what_unpacking_it_would_give(tmp_path: Path) -> None:
+    """The later of two members of one name; images that are further names of earlier ones; no word about HEIC lost."""
+    with tarfile.open(tmp_path / "t.tar", "w") as tar:
+        for name, number in (("./a/1.png", 0), ("a/2.png", 1), ("a/3.heic", 2), ("a/1.png", 3)):
+            member = tarfile.TarInfo(name)
+            member.size = len(as_png(IMAGES[number]))
+            tar.addfile(member, io.BytesIO(as_png(IMAGES[number])))
+        link = tarfile.TarInfo("b/4.png")
+        link.type, link.linkname = tarfile.LNKTYPE, "a/2.png"
+        tar.addfile(link)
+    for _ in range(2):
+        source = open_source(tmp_path / "t.tar", cache=tmp_path / "cache")
+        assert isinstance(source, Tar) and source.classes == ("a", "b")
+        assert [source.name(number) for number in range(len(source))] == ["a/1.png", "a/2.png", "b/4.png"]
+        for number, image in enumerate((3, 1, 1)):
+            assert source.file_bytes(number) == as_png(IMAGES[image])
+        assert source.unread == {".heic": 1}
+
+
 @pytest.mark.parametrize("name", ["a.tar", "a.tar.gz", "a.tar.bz2", "a.tar.xz", "a.npz", "a.npy", "a.parquet"])
 @pytest.mark.parametrize("damage", ["cut", "empty", "text"])
 def test_damaged_containers(name: str, damage: str, paths: dict[str, str], tmp_path: Path) -> None:

@@ -95,7 +95,8 @@ class StreamedImages:
             )
 
     def batches(self, epoch: int, start_step: int = 0) -> Iterator[Batch]:
-        """The batches of an epoch from a step on; raises `UnreadableImage`.
+        """The batches of an epoch from a step on; raises `UnreadableImage`, and `DataError` if a file of many images
+        changes meanwhile.
 
         Only one epoch at a time: starting another ends the previous one.
         """
@@ -105,7 +106,7 @@ class StreamedImages:
         with _no_advice():
             batches = iter(self._loader)
         while begun == self._begun and (loaded := next(batches, None)) is not None:
-            if isinstance(loaded, UnreadableImage):
+            if isinstance(loaded, DataError):
                 try:
                     raise loaded
                 finally:
@@ -171,14 +172,14 @@ class _Loaded(NamedTuple):
     missed: list[UnreadableImage]
 
 
-class _CropDataset(Dataset[_Sample | UnreadableImage]):
+class _CropDataset(Dataset[_Sample | DataError]):
     """Decode one image and crop it. A failure is returned, since an exception would lose its type between processes."""
 
     def __init__(self, source: Source, crops: Crops, seed: int, on_bad_image: OnBadImage) -> None:
         self.source, self.crops, self.seed, self.on_bad_image = source, crops, seed, on_bad_image
         self._generator: torch.Generator | None = None
 
-    def __getitem__(self, key: tuple[int, int]) -> _Sample | UnreadableImage:
+    def __getitem__(self, key: tuple[int, int]) -> _Sample | DataError:
         epoch, number = key
         first: UnreadableImage | None = None
         for _ in range(_TRIES):
@@ -189,6 +190,8 @@ class _CropDataset(Dataset[_Sample | UnreadableImage]):
                 if self.on_bad_image == "stop":
                     break
                 number = (number + 1) % len(self.source)
+            except DataError as error:
+                return error
             else:
                 if self._generator is None:
                     self._generator = torch.Generator()
@@ -198,11 +201,11 @@ class _CropDataset(Dataset[_Sample | UnreadableImage]):
         return first
 
 
-def _stack(samples: Sequence[_Sample | UnreadableImage]) -> _Loaded | UnreadableImage:
+def _stack(samples: Sequence[_Sample | DataError]) -> _Loaded | DataError:
     """The crops of each view as one tensor; or the first failure."""
     good: list[_Sample] = []
     for sample in samples:
-        if isinstance(sample, UnreadableImage):
+        if isinstance(sample, DataError):
             return sample
         good.append(sample)
     image = torch.tensor([sample.number for sample in good], dtype=torch.int64)

@@ -188,9 +188,9 @@ def _open_shards(pattern: str, cache: Path, max_pixels: int, progress: _Progress
 
 def _tar_shards(path: Path, names: list[str]) -> list[str]:
     """The tars of a folder without images, folders, or tables other than those beside a shard; [] for other folders."""
-    tars = [name for name in names if name.endswith(".tar")]
+    tars = [name for name in names if name.lower().endswith(".tar")]
     tables = {name.removesuffix(".parquet") for name in names if name.endswith(".parquet")}
-    if not tars or tables - {name.removesuffix(".tar") for name in tars} or any(map(is_image_name, names)):
+    if not tars or tables - {name[: -len(".tar")] for name in tars} or any(map(is_image_name, names)):
         return []
     return [] if any((path / name).is_dir() for name in names) else tars
 
