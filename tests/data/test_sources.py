@@ -261,6 +261,31 @@ def test_list_files(tree: Path, tmp_path: Path) -> None:
         open_source(tree / "list.txt", cache=tmp_path)
 
 
+def test_names_in_lists_may_hold_what_ends_a_line_elsewhere(tree: Path, tmp_path: Path) -> None:
+    """Editors on Windows begin a file with a mark; find writes any name that a disk holds."""
+    odd = ["next\x85line.png", "separated\u2028.png", "form\x0cfeed.png"]
+    for name in (*odd, "plain.png", "broken\nline.png"):
+        (tree / name).write_bytes(as_png(IMAGES[0]))
+    (tree / "list.txt").write_bytes(
+        "\r\n".join(["plain.png cat", *(f"{name}\t\tdog" for name in odd)]).encode("utf-8-sig")
+    )
+    source = open_source(tree / "list.txt", cache=tmp_path)
+    assert [source.name(number) for number in range(len(source))] == ["plain.png", *odd]
+    assert source.classes == ("cat", "dog") and all(source.image(number).shape == (3, 10, 12) for number in range(4))
+    (tree / "table.csv").write_text(f'"broken\nline.png",cat\n{odd[0]},dog\n')
+    table = open_source(tree / "table.csv", cache=tmp_path)
+    assert [table.name(number) for number in range(len(table))] == ["broken\nline.png", odd[0]]
+
+
+def test_lists_whose_last_word_is_no_class_are_refused(tree: Path, tmp_path: Path) -> None:
+    (tree / "list.tsv").write_text("a.png\tcat\t0.91\nb.png\tcat\t0.87\nc.png\tcat\n")
+    with pytest.raises(DataError, match=r"2 bad lines: line 1: 'a.png\\tcat\\t0.91'"):
+        open_source(tree / "list.tsv", cache=tmp_path)
+    (tree / "list.tsv").write_text("a.png 0\nb.png -1\nc.png 1\n")
+    with pytest.raises(DataError, match="1 bad line: line 2: 'b.png -1'.* if it has one, its label"):
+        open_source(tree / "list.tsv", cache=tmp_path)
+
+
 def test_a_name_may_hold_the_sign_of_a_part(tmp_path: Path) -> None:
     (tmp_path / "a#b").mkdir()
     for number in range(2):
