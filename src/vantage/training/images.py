@@ -60,6 +60,9 @@ def _remarks(whole: Source) -> str:
     remarks = ""
     if words := unread_words(getattr(whole, "unread", {})):
         remarks += f"; {words} left out, as this format is not read: convert to JPEG"
+    if packed := getattr(whole, "packed", ()):
+        some = f"{packed[0]} and {len(packed) - 1} more" if len(packed) > 1 else packed[0]
+        remarks += f"; {some} left out: shards are read in place, so decompress what belongs to them"
     if words := hidden_in(whole):
         remarks += f"; {words} left out"
     if name := doubtful_class(whole.classes):

@@ -79,6 +79,27 @@ def test_a_folder_with_images_or_folders_beside_a_tar_is_a_folder(folder: Path) 
     assert isinstance(open_set(folder), Folder)
 
 
+def test_a_part_may_be_a_folder_of_shards(folder: Path) -> None:
+    whole = open_set(folder)
+    for part in ("#shards", "/#shards"):
+        source = open_set(f"{folder.parent}{part}")
+        assert isinstance(source, Shards) and source.fingerprint() == whole.fingerprint()
+    with pytest.raises(DataError, match="no images in .*, or one that holds the shards itself$"):
+        open_set(folder.parent)
+
+
+def test_compressed_tars_beside_shards_are_mentioned(folder: Path) -> None:
+    def line() -> str:
+        return open_images(Data(), source=open_set(f"{folder}#train"))[1]
+
+    assert line() == "all 22 images can be read"
+    (folder / "train-000005.tar.gz").write_bytes(b"")
+    (folder / "test-000000.tar.gz").write_bytes(b"")
+    assert line().endswith(
+        "; train-000005.tar.gz left out: shards are read in place, so decompress what belongs to them"
+    )
+
+
 def test_tables_beside_each_shard_are_no_images(folder: Path) -> None:
     (folder / "train-000000.parquet").write_bytes(b"what img2dataset leaves beside a shard")
     assert len(open_set(folder)) == 22

@@ -61,7 +61,7 @@ class Folder:
                 )
             count = listing.other_files
             found = f"found {count} other files there and below" if count else "it holds no files"
-            todo = "Name a folder with JPEG, PNG, WebP, BMP, TIFF or GIF files"
+            todo = "Name a folder with JPEG, PNG, WebP, BMP, TIFF or GIF files, or one that holds the shards itself"
             if listing.unread:
                 todo = f"{unread_words(listing.unread)} among them can be converted to JPEG, which is read"
             raise DataError(f"no images in {root}: {found}. {todo}")

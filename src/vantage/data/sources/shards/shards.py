@@ -38,6 +38,8 @@ class Shards:
     One more file in the cache holds what is needed to open the set again.
     An epoch's order shuffles the shards, and images among neighboring shards (`vantage.data.order`).
 
+    `packed` are the names of compressed tars beside the shards, which are left out.
+
     Raises `DataError` for a shard that is missing, damaged, compressed or empty, and for keys that occur twice.
     """
 
@@ -47,8 +49,9 @@ class Shards:
         cache: Path,
         max_pixels: int = MAX_PIXELS,
         progress: Callable[[int, int], None] | None = None,
+        packed: Sequence[str] = (),
     ) -> None:
-        self.max_pixels = max_pixels
+        self.max_pixels, self.packed = max_pixels, packed
         self._paths, self._cache = tuple(map(os.path.abspath, paths)), cache
         self._root = os.path.commonpath([os.path.dirname(path) for path in self._paths])
         self._states = [state_of(path) for path in self._paths]
