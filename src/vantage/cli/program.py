@@ -31,7 +31,7 @@ from vantage.cli.shots import shots
 from vantage.cli.views import views
 from vantage.composition.codec import allowing
 from vantage.composition.suggest import did_you_mean, no_such
-from vantage.errors import UserError, first_line, with_place
+from vantage.errors import UnreadableImage, UserError, first_line, with_place
 from vantage.machine.allocator import keep_freed_memory
 from vantage.machine.launchers import describe_as_torchrun
 from vantage.machine.openmp import sleep_soon
@@ -98,6 +98,8 @@ def _status_of(words: list[str]) -> int:
     except SystemExit as end:  # after help
         return end.code if isinstance(end.code, int) else 0
     except UserError as mistake:
+        if isinstance(mistake, UnreadableImage):
+            _try_all_again(mistake)
         _print_error(str(mistake), mistake)
         return 2
     except KeyboardInterrupt as interruption:
@@ -120,6 +122,14 @@ def _print_error(message: str, error: BaseException) -> None:
     """Print the message, and what was noted on the error on its way here."""
     for line in (message, *getattr(error, "__notes__", ())):
         print(f"vantage: {line}", file=sys.stderr)
+
+
+def _try_all_again(mistake: UnreadableImage) -> None:
+    """An image was damaged or removed after all were tried: let the next command find out."""
+    from vantage.data.scan import forget_scans
+
+    if forget_scans():
+        mistake.add_note("it could be read before: repair it; or run the same again, which tries all images anew")
 
 
 def _raised_by_own_module(problem: Exception, words: list[str]) -> str:

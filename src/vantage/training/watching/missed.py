@@ -4,7 +4,7 @@ import torch
 
 from vantage import processes
 from vantage.data import ResidentImages, StreamedImages
-from vantage.data.scan import too_many
+from vantage.data.scan import forget_scans, too_many
 from vantage.errors import DataError
 from vantage.progress import Progress
 
@@ -19,6 +19,7 @@ def report_missed(images: ResidentImages | StreamedImages, count: int, progress:
     missed = int(processes.total(torch.tensor(len(images.missed))))
     if not missed:
         return
+    forget_scans()  # the next run leaves these images out
     first = next((f" (such as {image.name}: {image.reason})" for image in images.missed), "")
     message = f"{missed:,} of {count:,} images could no longer be read in this epoch{first}"
     if too_many(missed, count):
