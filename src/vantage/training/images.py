@@ -63,6 +63,8 @@ def _remarks(whole: Source) -> str:
     if packed := getattr(whole, "packed", ()):
         some = f"{packed[0]} and {len(packed) - 1} more" if len(packed) > 1 else packed[0]
         remarks += f"; {some} left out: shards are read in place, so decompress what belongs to them"
+    if (labels := getattr(whole, "label_files", 0)) and not whole.classes:
+        remarks += f"; {labels:,} labels (.cls) left out: to read them, name the folder of this shard"
     if words := hidden_in(whole):
         remarks += f"; {words} left out"
     if name := doubtful_class(whole.classes):

@@ -100,6 +100,13 @@ def test_compressed_tars_beside_shards_are_mentioned(folder: Path) -> None:
     )
 
 
+def test_labels_of_a_shard_that_is_named_itself_are_mentioned(folder: Path) -> None:
+    source = open_set(folder / "train-000002.tar")
+    assert source.classes == () and open_images(Data(), source=source)[1] == (
+        "all 9 images can be read; 9 labels (.cls) left out: to read them, name the folder of this shard"
+    )
+
+
 def test_tables_beside_each_shard_are_no_images(folder: Path) -> None:
     (folder / "train-000000.parquet").write_bytes(b"what img2dataset leaves beside a shard")
     assert len(open_set(folder)) == 22

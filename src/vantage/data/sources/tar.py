@@ -37,13 +37,14 @@ from vantage.storage.cache import hash_of, read_cached, try_write_json
 from vantage.storage.cache_size import in_use, make_room
 from vantage.storage.files import atomic_file
 
-_VERSION = 3
+_VERSION = 4
 _OPENERS = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\x00", lzma.open))
 _DAMAGED = (EOFError, OSError, zlib.error, lzma.LZMAError, tarfile.TarError, UnicodeError)
 
 
 class Tar:
-    """The images of a tar, or of one folder in it; if they lie in several folders, each folder is a class."""
+    """The images of a tar, or of one folder in it; if they lie in several folders, each folder is a class. Labels in
+    the layout of shards are not read (`label_files` counts them)."""
 
     def __init__(self, path: Path, cache: Path, part: str = "", max_pixels: int = MAX_PIXELS) -> None:
         self.path, self._cache, self.max_pixels = path.absolute(), cache.absolute(), max_pixels
@@ -53,7 +54,7 @@ class Tar:
         self._stamp = None if is_copy else FileStamp.now(path)  # nobody changes a copy in the cache
         index = _index(file, path, cache)
         names, offsets, sizes = index["names"], index["offsets"], index["sizes"]
-        self.other_files, self.unread = index["ignored"], index["unread"]
+        self.other_files, self.unread, self.label_files = index["ignored"], index["unread"], index["labels"]
         folder = folder_named(names, part, str(path)) + "/" if part else ""
         members = [number for number, name in enumerate(names) if name.startswith(folder)]
         hiding = {number: hidden_part(names[number].removeprefix(folder)) for number in members}
@@ -188,13 +189,14 @@ def _unpack(archive: gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile, file: IO[bytes
 
 def _index(tar: IO[bytes], path: Path, cache: Path) -> dict[str, Any]:
     """Names, offsets and sizes of the image members, the number of other files, and how many of these are photographs
-    in a format that is not read, of an open tar without compression. They are cached under the name of the tar."""
+    in a format that is not read, or labels of a shard, of an open tar without compression. They are cached under the
+    name of the tar."""
     file = cache / "tars" / f"{_key(path)}.json"
     record = read_cached(file)
     if isinstance(record, dict) and record.get("version") == _VERSION:
         return record
     places: dict[str, tuple[int, int]] = {}  # of two members with one name the later counts, as when it is unpacked
-    other_files, unread = 0, Counter[str]()
+    other_files, labels, unread = 0, 0, Counter[str]()
     try:
         with tarfile.open(fileobj=tar, mode="r:") as members:
             for member in members:
@@ -206,6 +208,7 @@ def _index(tar: IO[bytes], path: Path, cache: Path) -> dict[str, Any]:
                     places[name] = place
                 elif not member.isdir():
                     other_files += 1
+                    labels += name.endswith(".cls")
                     unread.update(filter(None, [unread_ending(name)]))
                 members.members.clear()  # pyright: ignore[reportAttributeAccessIssue]  # it would keep every header
             end = members.offset
@@ -214,7 +217,7 @@ def _index(tar: IO[bytes], path: Path, cache: Path) -> dict[str, Any]:
         raise DataError(f"cannot read {path} as a tar: {error}. Check the file") from error
     offsets, sizes = ([place[which] for place in places.values()] for which in (0, 1))
     index = {"version": _VERSION, "names": list(places), "offsets": offsets, "sizes": sizes}
-    index |= {"ignored": other_files, "unread": dict(unread)}
+    index |= {"ignored": other_files, "unread": dict(unread), "labels": labels}
     try_write_json(file, index)
     return index
 
