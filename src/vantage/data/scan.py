@@ -147,7 +147,7 @@ def readable(source: Source, result: Scan, policy: OnBadImage = "skip", limit: f
         )
     keep = np.ones(len(source), dtype=bool)
     keep[[b.number for b in result.bad]] = False
-    return SourceSubset(source, np.flatnonzero(keep).tolist())
+    return SourceSubset(source, torch.from_numpy(np.flatnonzero(keep)))
 
 
 def too_many(bad: int, images: int, limit: float = 0.01) -> bool:

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 __all__ = ["absolute", "exists_on_disk", "look_at"]
 
 
-def look_at(data: "Data", console: Console, together: bool = False) -> "tuple[Source, str]":
+def look_at(data: "Data", console: Console, together: bool = False, trains: bool = True) -> "tuple[Source, str]":
     """Open the readable images that `data` names, and describe the others in a line; shows progress. With `together`,
-    all processes call this at the same time and share the work.
+    all processes call this at the same time and share the work; `trains` says what the images are for (`open_images`).
 
     Raises `UserError` if there are no images, or if too many are unreadable.
     """
@@ -22,7 +22,7 @@ def look_at(data: "Data", console: Console, together: bool = False) -> "tuple[So
     from vantage.training.images import open_images
 
     with counting(console.progress(), "checking the images") as advance:
-        return open_images(data, advance, together=together)
+        return open_images(data, advance, together=together, trains=trains)
 
 
 def absolute(path: str) -> str:
