@@ -16,13 +16,17 @@ def look_at(data: "Data", console: Console, together: bool = False, trains: bool
     """Open the readable images that `data` names, and describe the others in a line; shows progress. With `together`,
     all processes call this at the same time and share the work; `trains` says what the images are for (`open_images`).
 
-    Raises `UserError` if there are no images, or if too many are unreadable.
+    Raises `UserError` if there are no images, if too many are unreadable, or if processes have different ones.
     """
     from vantage.progress import counting
+    from vantage.training.folder.same_run import check_same_images
     from vantage.training.images import open_images
 
     with counting(console.progress(), "checking the images") as advance:
-        return open_images(data, advance, together=together, trains=trains)
+        source, line = open_images(data, advance, together=together, trains=trains)
+    if together:
+        check_same_images(source)
+    return source, line
 
 
 def absolute(path: str) -> str:
