@@ -84,15 +84,20 @@ def members(file: Content, size: int) -> Iterator[Member]:
             else:
                 name = extension
         elif kind not in b"gK":
-            if kind in _LINKS and is_image_name((path := _text(name or _short(header), at)).rpartition("/")[2]):
-                raise DataError(
-                    f"{path!r} is a link to another file, which is not read: pack the images themselves, with `tar"
-                    " --dereference --hard-dereference`"
-                )
+            _refuse_link(kind, name or _short(header), at)
             if kind in _FILES and not (path := _text(name or _short(header), at)).endswith("/"):
                 yield Member(path, content, content_size)
             name = length = None
         at = content + -(-content_size // _BLOCK) * _BLOCK
+
+
+def _refuse_link(kind: bytes, name: bytes, at: int) -> None:
+    """Raises `DataError` for an image that is a link, which would be missing without a word."""
+    if kind in _LINKS and is_image_name((path := _text(name, at)).rpartition("/")[2]):
+        raise DataError(
+            f"{path!r} is a link to another file, which is not read: pack the images themselves, with `tar"
+            " --dereference --hard-dereference`"
+        )
 
 
 def check_end(file: Content, at: int, size: int) -> None:
