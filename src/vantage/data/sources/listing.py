@@ -71,8 +71,8 @@ def unread_words(unread: Mapping[str, int]) -> str:
 
 def unread_ending(name: str) -> str:
     """The extension of a file that is a photograph in a format that is not read, such as .heic; "" for others."""
-    ending = os.path.splitext(name)[1].lower()
-    return ending if ending in _UNREAD and not name.rpartition("/")[2].startswith("._") else ""
+    ending = name[max(0, name.rfind(".")) :].lower()
+    return ending if ending in _UNREAD and not name.rpartition("/")[2].startswith((ending, "._")) else ""
 
 
 def _key(root: Path) -> str:

@@ -84,16 +84,17 @@ def members(file: Content, size: int) -> Iterator[Member]:
             else:
                 name = extension
         elif kind not in b"gK":
-            _refuse_link(kind, name or _short(header), at)
+            if kind in _LINKS:
+                _refuse_image(_text(name or _short(header), at))
             if kind in _FILES and not (path := _text(name or _short(header), at)).endswith("/"):
                 yield Member(path, content, content_size)
             name = length = None
         at = content + -(-content_size // _BLOCK) * _BLOCK
 
 
-def _refuse_link(kind: bytes, name: bytes, at: int) -> None:
-    """Raises `DataError` for an image that is a link, which would be missing without a word."""
-    if kind in _LINKS and is_image_name((path := _text(name, at)).rpartition("/")[2]):
+def _refuse_image(path: str) -> None:
+    """Raises `DataError` if a link is an image, which would be missing without a word."""
+    if is_image_name(path.rpartition("/")[2]):
         raise DataError(
             f"{path!r} is a link to another file, which is not read: pack the images themselves, with `tar"
             " --dereference --hard-dereference`"
