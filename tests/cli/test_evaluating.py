@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 from tiny import images, saved_run, tiny_run
 
 from vantage.cli import main
@@ -45,6 +46,45 @@ def test_it_says_where_the_result_is(
         (sentence,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("saved in ")]
         assert json.loads(Path(sentence.removeprefix("saved in ")).read_text())["protocol"] == "knn"
         assert sentence.endswith("/result.json") == bool(more)
+
+
+def test_an_image_damaged_after_all_were_tried_is_left_out_the_next_time(
+    tmp_path: Path, own_cache: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    saved_run(tmp_path / "run", tiny_run())
+    source = images(60, 0)
+    for number in range(60):
+        path = tmp_path / "photos" / "ab"[number % 2] / f"{number:02d}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(source.image(number).permute(1, 2, 0).numpy()).save(path)
+    words = ["--import", "tiny", "evaluate", "knn", str(tmp_path / "run"), "--data", str(tmp_path / "photos")]
+    assert main([*words, "--k", "3"]) == 0
+    (tmp_path / "photos" / "a" / "04.png").write_bytes(b"")
+    capsys.readouterr()
+    assert main([*words, "--k", "4"]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[-2].endswith("cannot read the image a/04.png: the file is empty")
+    assert lines[-1].endswith("repair it; or run the same again, which tries all images anew")
+    assert main([*words, "--k", "4"]) == 0
+    assert "1 of 60 images (1.67%) cannot be read: a/04.png" in capsys.readouterr().err
+
+
+def test_unreadable_images_are_left_out_of_sets_that_are_too_large_to_try_before_training(
+    tmp_path: Path, own_cache: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Training replaces an image when it comes up, but an embedding would end with it."""
+    monkeypatch.setattr("vantage.training.images._MOST_SCANNED", 5)
+    saved_run(tmp_path / "run", tiny_run())
+    source = images(6, 0)
+    (tmp_path / "photos").mkdir()
+    for number in range(6):
+        Image.fromarray(source.image(number).permute(1, 2, 0).numpy()).save(tmp_path / "photos" / f"{number}.png")
+    (tmp_path / "photos" / "4.png").write_bytes(b"")
+    words = ["--import", "tiny", "embed", str(tmp_path / "run"), "--data", str(tmp_path / "photos"), "--out"]
+    assert main([*words, str(tmp_path / "all.npy"), "--on-bad-image", "stop"]) == 2
+    assert "cannot read the image 4.png" in capsys.readouterr().err
+    assert main([*words, str(tmp_path / "readable.npy")]) == 0
+    assert len(np.load(tmp_path / "readable.npy")) == 5
 
 
 def test_images_in_one_folder_have_no_classes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

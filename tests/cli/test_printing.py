@@ -3,6 +3,7 @@
 import pytest
 
 from vantage.cli import main
+from vantage.cli.printing.failures import message_for
 from vantage.cli.printing.summary import short, summary
 from vantage.estimators import InfoNCE
 from vantage.recipes import RECIPES, VARIANTS, moco_v2, simclr
@@ -39,3 +40,14 @@ def test_a_summary_names_every_part() -> None:
     assert {"branch 0", "branch 1"} <= dict(summary(simclr(224))).keys()
     assert short(CosineByEpoch(0.03)) == "CosineByEpoch(base=0.03)"
     assert short((InfoNCE(), InfoNCE())) == "2 × InfoNCE()"
+
+
+def test_a_process_that_loses_another_points_to_it() -> None:
+    """The other one has said what was wrong; this one's error is no bug."""
+    message = "another process of this command has ended, which this one waited for: its own lines say why"
+    for lost in (
+        "[gloo/pair.cc:545] Read error [127.0.0.1]:22965: Connection reset by peer. This is",
+        "Connection closed by peer [::1]",
+    ):
+        assert message_for(RuntimeError(lost)) == message
+    assert message_for(RuntimeError("shape mismatch")) == ""

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 from annotated import small_coco
 from shared_detectors import NARROW
@@ -16,6 +17,8 @@ from vantage.cli import main
 from vantage.encoders import Encoder, LinearHead, Shared
 from vantage.frozen import embedding_parts
 from vantage.frozen.embedding_parts import write_embedding_parts
+
+_MAIN = "from vantage.cli import main\nsys.exit(main(sys.argv[1:]))"
 
 
 @pytest.fixture
@@ -57,6 +60,22 @@ def test_two_processes_evaluate_and_embed_as_one_does(
     ]
     for name in ("{}.npy", "{}.npy.rows.jsonl"):
         assert (tmp_path / name.format("two")).read_bytes() == (tmp_path / name.format("one")).read_bytes()
+
+
+@pytest.mark.slow
+def test_processes_with_other_images_are_refused(run_and_images: tuple[str, str], tmp_path: Path) -> None:
+    """Machines with copies that differ: the rows of some would be those of other images."""
+    run, data = run_and_images
+    for rank, step in (("0", 1), ("1", -1)):
+        (tmp_path / rank).mkdir()
+        with np.load(data) as arrays:
+            np.savez(tmp_path / rank / "images.npz", images=arrays["images"][::step])
+    program = tmp_path / "elsewhere.py"
+    program.write_text(f"import os, sys\nos.chdir({str(tmp_path)!r} + '/' + os.environ['RANK'])\n{_MAIN}")
+    words = ["embed", run, "--data", "images.npz", "--device", "cpu", "--out", str(tmp_path / "rows.npy")]
+    with pytest.raises(AssertionError, match="the processes do not have the same images"):
+        output_lines((*TORCHRUN[:-2], str(program)), *words, cache=tmp_path / "cache")
+    assert not (tmp_path / "rows.npy").exists()
 
 
 @pytest.mark.slow

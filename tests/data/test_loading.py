@@ -8,6 +8,7 @@ import pytest
 import torch
 from jaxtyping import UInt8
 from PIL import Image
+from tar_shards import samples, write_shard
 from torch import Tensor
 
 from vantage.data import (
@@ -137,15 +138,31 @@ def test_a_bad_image_stops_the_run_by_name(workers: int, source: Source, tmp_pat
         list(stream.batches(0))
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_shard_that_changes_is_named_in_one_line(workers: int, tmp_path: Path) -> None:
+    shard = write_shard(tmp_path / "s" / "a.tar", samples(0, 8))
+    stream = StreamedImages(
+        open_source(tmp_path / "s", cache=tmp_path / "cache"), TwoCuts(), BatchOrder(4), num_workers=workers
+    )
+    write_shard(shard, samples(9, 9))
+    with pytest.raises(DataError, match=r"^[^ ]*a\.tar changed while it was in use: start again to read it anew$"):
+        list(stream.batches(0))
+
+
 def test_a_bad_image_is_replaced_by_the_next(source: Source, tmp_path: Path) -> None:
     before = list(StreamedImages(source, TwoCuts(), BatchOrder(11, 7), num_workers=0).batches(0))
     for name in ("05.png", "06.png", "21.png"):
         (tmp_path / "a" / name).write_bytes(b"")
-    runs = [
-        list(StreamedImages(source, TwoCuts(), BatchOrder(11, 7), num_workers=workers, on_bad_image="skip").batches(0))
+    streams = [
+        StreamedImages(source, TwoCuts(), BatchOrder(11, 7), num_workers=workers, on_bad_image="skip")
         for workers in (0, 2)
     ]
+    runs = [list(stream.batches(0)) for stream in streams]
     assert same(runs[0], runs[1])
+    for stream in streams:
+        assert sorted(image.name for image in stream.missed) == ["05.png", "06.png", "21.png"]
+        next(stream.batches(1))
+        assert len(stream.missed) < 3  # of this epoch
     substitute = {5: 7, 6: 7, 21: 0}
     for old, new in zip(before, runs[0], strict=True):
         assert new.image.tolist() == [substitute.get(number, number) for number in old.image.tolist()]

@@ -9,6 +9,7 @@ import shared_scan
 from PIL import Image
 
 from vantage.data import Folder, Source, SourceSubset, open_source, readable, scan
+from vantage.data.scan import forget_scans
 from vantage.errors import DataError
 
 
@@ -110,6 +111,15 @@ def test_the_same_images_are_scanned_once(tmp_path: Path, monkeypatch: pytest.Mo
     (root / "0050.jpg").write_bytes(b"new and bad")
     second = scan(open_source(root, cache=tmp_path / "c"), cache=tmp_path / "c")
     assert second.images == 51 and [b.number for b in second.bad] == [7, 50]
+
+
+def test_a_scan_that_is_no_longer_true_is_forgotten(tmp_path: Path) -> None:
+    source = open_source(folder(tmp_path / "a", 50, {}), cache=tmp_path / "c")
+    assert not scan(source, cache=tmp_path / "c").bad
+    (tmp_path / "a" / "0040.jpg").write_bytes(b"")  # none of those that a fingerprint reads
+    assert not scan(source, cache=tmp_path / "c").bad
+    assert forget_scans() and not forget_scans()
+    assert [image.number for image in scan(source, cache=tmp_path / "c").bad] == [40]
 
 
 def test_a_bound_on_size_is_part_of_what_was_scanned(tmp_path: Path) -> None:

@@ -180,6 +180,25 @@ def test_a_tar_leaves_its_links_and_other_files_and_survives_a_second_look(tree:
         assert isinstance(tar_source, Tar) and len(tar_source) == 12 and tar_source.other_files == 3
 
 
+def test_a_tar_holds_what_unpacking_it_would_give(tmp_path: Path) -> None:
+    """The later of two members of one name; images that are further names of earlier ones; no word about HEIC lost."""
+    with tarfile.open(tmp_path / "t.tar", "w") as tar:
+        for name, number in (("./a/1.png", 0), ("a/2.png", 1), ("a/3.heic", 2), ("a/1.png", 3)):
+            member = tarfile.TarInfo(name)
+            member.size = len(as_png(IMAGES[number]))
+            tar.addfile(member, io.BytesIO(as_png(IMAGES[number])))
+        link = tarfile.TarInfo("b/4.png")
+        link.type, link.linkname = tarfile.LNKTYPE, "a/2.png"
+        tar.addfile(link)
+    for _ in range(2):
+        source = open_source(tmp_path / "t.tar", cache=tmp_path / "cache")
+        assert isinstance(source, Tar) and source.classes == ("a", "b")
+        assert [source.name(number) for number in range(len(source))] == ["a/1.png", "a/2.png", "b/4.png"]
+        for number, image in enumerate((3, 1, 1)):
+            assert source.file_bytes(number) == as_png(IMAGES[image])
+        assert source.unread == {".heic": 1}
+
+
 @pytest.mark.parametrize("name", ["a.tar", "a.tar.gz", "a.tar.bz2", "a.tar.xz", "a.npz", "a.npy", "a.parquet"])
 @pytest.mark.parametrize("damage", ["cut", "empty", "text"])
 def test_damaged_containers(name: str, damage: str, paths: dict[str, str], tmp_path: Path) -> None:
@@ -240,6 +259,31 @@ def test_list_files(tree: Path, tmp_path: Path) -> None:
     (tree / "list.txt").write_text("a.png 1\nwhat is this\n\na.pdf\n")
     with pytest.raises(DataError, match="2 bad lines: line 2: 'what is this'; line 4: 'a.pdf'"):
         open_source(tree / "list.txt", cache=tmp_path)
+
+
+def test_names_in_lists_may_hold_what_ends_a_line_elsewhere(tree: Path, tmp_path: Path) -> None:
+    """Editors on Windows begin a file with a mark; find writes any name that a disk holds."""
+    odd = ["next\x85line.png", "separated\u2028.png", "form\x0cfeed.png"]
+    for name in (*odd, "plain.png", "broken\nline.png"):
+        (tree / name).write_bytes(as_png(IMAGES[0]))
+    (tree / "list.txt").write_bytes(
+        "\r\n".join(["plain.png cat", *(f"{name}\t\tdog" for name in odd)]).encode("utf-8-sig")
+    )
+    source = open_source(tree / "list.txt", cache=tmp_path)
+    assert [source.name(number) for number in range(len(source))] == ["plain.png", *odd]
+    assert source.classes == ("cat", "dog") and all(source.image(number).shape == (3, 10, 12) for number in range(4))
+    (tree / "table.csv").write_text(f'"broken\nline.png",cat\n{odd[0]},dog\n')
+    table = open_source(tree / "table.csv", cache=tmp_path)
+    assert [table.name(number) for number in range(len(table))] == ["broken\nline.png", odd[0]]
+
+
+def test_lists_whose_last_word_is_no_class_are_refused(tree: Path, tmp_path: Path) -> None:
+    (tree / "list.tsv").write_text("a.png\tcat\t0.91\nb.png\tcat\t0.87\nc.png\tcat\n")
+    with pytest.raises(DataError, match=r"2 bad lines: line 1: 'a.png\\tcat\\t0.91'"):
+        open_source(tree / "list.tsv", cache=tmp_path)
+    (tree / "list.tsv").write_text("a.png 0\nb.png -1\nc.png 1\n")
+    with pytest.raises(DataError, match="1 bad line: line 2: 'b.png -1'.* if it has one, its label"):
+        open_source(tree / "list.tsv", cache=tmp_path)
 
 
 def test_a_name_may_hold_the_sign_of_a_part(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Files and folders that are no sets of images, or hold less than they should: the answer says what to do."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,29 @@ def test_arrays_that_are_no_images(arrays: dict[str, np.ndarray], message: str, 
     np.savez(tmp_path / "a.npz", **arrays)  # type: ignore[arg-type]
     with pytest.raises(DataError, match=message):
         open_source(tmp_path / "a.npz", cache=tmp_path)
+
+
+def test_parquet_files_whose_labels_do_not_agree(tmp_path: Path) -> None:
+    """The number 1 in one file may mean another class than in the next."""
+
+    def write(number: int, labels: list[int] | list[str], *names: str) -> None:
+        images = pa.array([as_png(image) for image in IMAGES[: len(labels)]], pa.binary())
+        about = json.dumps({"info": {"features": {"label": {"names": names}}}})
+        table = pa.table({"image": images, "label": labels})
+        pq.write_table(table.replace_schema_metadata({"huggingface": about}), tmp_path / f"{number}.parquet")
+
+    write(0, [0, 1], "cat", "dog")
+    write(1, [0, 1], "cat", "dog")
+    assert open_source(tmp_path).classes == ("cat", "dog")
+    write(1, [0, 1], "dog", "cat")
+    with pytest.raises(DataError, match=r"1.parquet has .*label of dog, cat, but .*0.parquet has .* of cat, dog: "):
+        open_source(tmp_path)
+    write(0, [5, -7])
+    write(1, ["cat", "dog"])
+    with pytest.raises(DataError, match=r"labels in .*0.parquet and beside it are words in some files, numbers in oth"):
+        open_source(tmp_path)
+    write(1, [2, 0])
+    assert labels_of(open_source(tmp_path)).tolist() == [5, -1, 2, 0]
 
 
 def test_gray_arrays_and_missing_labels(tmp_path: Path) -> None:

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 from small_runs import IMAGES, SIZE, small_run
 
+from vantage import processes
 from vantage.composition.codec import allowing
 from vantage.errors import UserError
 from vantage.training.folder import same_run
-from vantage.training.folder.same_run import check_same_everywhere
+from vantage.training.folder.same_run import check_same_everywhere, check_same_images
+from vantage.training.images import open_images
 from vantage.training.loop import resume, train
 from vantage.training.run import Data, Hardware, Monitoring, Run
 from vantage.training.session import Session
@@ -121,3 +123,8 @@ def test_processes_with_other_images_or_settings_are_refused(images_path: str, m
     monkeypatch.setattr(same_run, "same_on_all", lambda number: False)
     with pytest.raises(UserError, match="do not have the same images"):
         check_same_everywhere(run, data)
+    images_here = open_images(run.data)[0]
+    check_same_images(images_here)  # alone
+    monkeypatch.setattr(processes, "count", lambda: 2)
+    with pytest.raises(UserError, match="the processes do not have the same images: give all machines the same"):
+        check_same_images(images_here)

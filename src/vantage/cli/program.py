@@ -1,10 +1,8 @@
 """The verbs, and the exit status: 0 for success, 2 for a user's mistake, 130 if interrupted by Ctrl-C or SIGTERM, 1 for
 a bug."""
 
-import errno
 import importlib
 import os
-import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +20,8 @@ from vantage.cli.export import export
 from vantage.cli.find import find
 from vantage.cli.pretrain import pretrain
 from vantage.cli.printing.console import INTERRUPTED, Console
-from vantage.cli.printing.streams import FULL, discard, usable_streams
+from vantage.cli.printing.failures import message_for
+from vantage.cli.printing.streams import discard, usable_streams
 from vantage.cli.recipes import recipes
 from vantage.cli.report import report
 from vantage.cli.reproduce import reproduce
@@ -31,12 +30,11 @@ from vantage.cli.shots import shots
 from vantage.cli.views import views
 from vantage.composition.codec import allowing
 from vantage.composition.suggest import did_you_mean, no_such
-from vantage.errors import UserError, first_line, with_place
+from vantage.errors import UnreadableImage, UserError, with_place
 from vantage.machine.allocator import keep_freed_memory
 from vantage.machine.launchers import describe_as_torchrun
 from vantage.machine.openmp import sleep_soon
 from vantage.machine.termination import interrupted_by_sigterm
-from vantage.storage.files import no_temporary_files
 
 __all__ = ["VERBS", "main"]
 
@@ -60,8 +58,6 @@ VERBS: tuple[Callable[[list[str], Console], int], ...] = (
     demo,
 )
 """All verbs; the help of each is its docstring up to the first colon."""
-
-_OUT_OF_MEMORY = re.compile("^OutOfMemoryError|DefaultCPUAllocator: can't allocate memory")  # torch's, on GPU and CPU
 
 _HELP = """\
 usage: vantage VERB …    (vantage VERB --help shows its options)
@@ -98,6 +94,8 @@ def _status_of(words: list[str]) -> int:
     except SystemExit as end:  # after help
         return end.code if isinstance(end.code, int) else 0
     except UserError as mistake:
+        if isinstance(mistake, UnreadableImage):
+            _try_all_again(mistake)
         _print_error(str(mistake), mistake)
         return 2
     except KeyboardInterrupt as interruption:
@@ -107,7 +105,7 @@ def _status_of(words: list[str]) -> int:
         discard(sys.stdout)
         return 141
     except Exception as problem:
-        if message := _message_for(problem):
+        if message := message_for(problem):
             _print_error(message, problem)
             return 2
         traceback.print_exc()
@@ -122,52 +120,19 @@ def _print_error(message: str, error: BaseException) -> None:
         print(f"vantage: {line}", file=sys.stderr)
 
 
+def _try_all_again(mistake: UnreadableImage) -> None:
+    """An image was damaged or removed after all were tried: let the next command find out."""
+    from vantage.data.scan import forget_scans
+
+    if forget_scans():
+        mistake.add_note("it could be read before: repair it; or run the same again, which tries all images anew")
+
+
 def _raised_by_own_module(problem: Exception, words: list[str]) -> str:
     """Where a module that --import names took part in an error, in words; empty if none did."""
     files = {getattr(sys.modules.get(module), "__file__", None) for module in _global(words)[1].imports}
     own = [frame for frame in traceback.extract_tb(problem.__traceback__) if frame.filename in files]
     return f"the lines above end in {own[-1].filename}, line {own[-1].lineno}, which --import named" if own else ""
-
-
-def _message_for(problem: Exception) -> str:
-    """The message for an operating-system error that the user can fix and that no other code has turned into a
-    `UserError`; empty for other errors."""
-    encoding = sys.getfilesystemencoding()
-    if isinstance(problem, UnicodeEncodeError) and problem.encoding == encoding != "utf-8":
-        return f"file names are encoded as {encoding} here, and a name has characters that it lacks: set PYTHONUTF8=1"
-    if isinstance(problem, RuntimeError) and str(problem).startswith("DataLoader worker (pid"):
-        return (
-            "a process that decodes images was killed, perhaps because memory ran out: continue a run with vantage"
-            " resume, or run the same again, with a smaller --num-workers"
-        )
-    if isinstance(problem, ValueError) and str(problem).startswith("Expected more than 1 value per channel"):
-        return "BatchNorm meets a single image at a time and cannot normalize it: give a larger --batch-size"
-    if isinstance(problem, MemoryError) or _OUT_OF_MEMORY.search(f"{type(problem).__name__}: {problem}"):
-        return f"memory ran out: give a smaller batch, network or view ({first_line(problem)})"
-    if not isinstance(problem, OSError):
-        return ""
-    if isinstance(problem, FileNotFoundError) and not problem.filename and not _is_somewhere():
-        return "the current folder was removed: change to one that exists"
-    if str(problem.strerror).startswith("No usable temporary directory"):  # a library asked for one on import
-        return str(no_temporary_files(problem))
-    if problem.errno == errno.ENAMETOOLONG:
-        return f"no path can be as long as {problem.filename}"
-    if problem.errno not in FULL:
-        return ""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        discard(sys.stdout)
-    what = problem.filename or "the output"
-    return f"{what} could not be written: {problem.strerror}. Free some space and run the same again"
-
-
-def _is_somewhere() -> bool:
-    """Whether the current folder exists."""
-    try:
-        return bool(os.getcwd())
-    except FileNotFoundError:
-        return False
 
 
 def _run(words: list[str]) -> int:

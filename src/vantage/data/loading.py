@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from multiprocessing import get_start_method
 from multiprocessing.reduction import ForkingPickler
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Int, UInt8
@@ -62,7 +62,8 @@ class StreamedImages:
     resume in the middle of an epoch changes a pixel.
 
     An image that cannot be read stops the run with an error that names it (`stop`), or is replaced by the next readable
-    image of the source (`skip`); the batch then carries the replacement's number.
+    image of the source (`skip`); the batch then carries the replacement's number. `missed` holds the images of the
+    current epoch that were replaced so far.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class StreamedImages:
             _check_sendable(source)
             import_module("torchvision.transforms.v2")  # once, before workers are forked that decode and resize with it
         self._plan, self._begun = _StepSampler(blocks_of(source), order), 0
+        self.missed: list[UnreadableImage] = []
         with _no_advice():
             self._loader = DataLoader(
                 _CropDataset(source, crops, order.seed, on_bad_image),
@@ -93,21 +95,24 @@ class StreamedImages:
             )
 
     def batches(self, epoch: int, start_step: int = 0) -> Iterator[Batch]:
-        """The batches of an epoch from a step on; raises `UnreadableImage`.
+        """The batches of an epoch from a step on; raises `UnreadableImage`, and `DataError` if a file of many images
+        changes meanwhile.
 
         Only one epoch at a time: starting another ends the previous one.
         """
         self._plan.epoch, self._plan.start_step = epoch, start_step
         self._begun = begun = self._begun + 1
+        self.missed.clear()
         with _no_advice():
             batches = iter(self._loader)
-        while begun == self._begun and (batch := next(batches, None)) is not None:
-            if isinstance(batch, UnreadableImage):
+        while begun == self._begun and (loaded := next(batches, None)) is not None:
+            if isinstance(loaded, DataError):
                 try:
-                    raise batch
+                    raise loaded
                 finally:
-                    del batch  # it refers to this frame; the cycle would keep the workers until garbage collection
-            yield batch
+                    del loaded  # it refers to this frame; the cycle would keep the workers until garbage collection
+            self.missed += loaded.missed
+            yield loaded.batch
 
 
 @contextmanager
@@ -156,17 +161,25 @@ class _StepSampler(Sampler[list[tuple[int, int]]]):
             yield [(epoch, number) for number in self.order.share(joint)[0].tolist()]
 
 
-_Sample = tuple[int, tuple[UInt8[Tensor, "3 _ _"], ...]] | UnreadableImage
+class _Sample(NamedTuple):
+    number: int
+    crops: tuple[UInt8[Tensor, "3 _ _"], ...]
+    replaced: UnreadableImage | None
 
 
-class _CropDataset(Dataset[_Sample]):
+class _Loaded(NamedTuple):
+    batch: Batch
+    missed: list[UnreadableImage]
+
+
+class _CropDataset(Dataset[_Sample | DataError]):
     """Decode one image and crop it. A failure is returned, since an exception would lose its type between processes."""
 
     def __init__(self, source: Source, crops: Crops, seed: int, on_bad_image: OnBadImage) -> None:
         self.source, self.crops, self.seed, self.on_bad_image = source, crops, seed, on_bad_image
         self._generator: torch.Generator | None = None
 
-    def __getitem__(self, key: tuple[int, int]) -> _Sample:
+    def __getitem__(self, key: tuple[int, int]) -> _Sample | DataError:
         epoch, number = key
         first: UnreadableImage | None = None
         for _ in range(_TRIES):
@@ -177,24 +190,27 @@ class _CropDataset(Dataset[_Sample]):
                 if self.on_bad_image == "stop":
                     break
                 number = (number + 1) % len(self.source)
+            except DataError as error:
+                return error
             else:
                 if self._generator is None:
                     self._generator = torch.Generator()
                 self._generator.manual_seed(image_seed(self.seed, epoch, number))
-                return number, self.crops.crop(image, self._generator)
+                return _Sample(number, self.crops.crop(image, self._generator), first)
         assert first is not None
         return first
 
 
-def _stack(samples: Sequence[_Sample]) -> Batch | UnreadableImage:
+def _stack(samples: Sequence[_Sample | DataError]) -> _Loaded | DataError:
     """The crops of each view as one tensor; or the first failure."""
-    good = []
+    good: list[_Sample] = []
     for sample in samples:
-        if isinstance(sample, UnreadableImage):
+        if isinstance(sample, DataError):
             return sample
         good.append(sample)
-    image = torch.tensor([number for number, _ in good], dtype=torch.int64)
-    return Batch(image, tuple(map(_stack_crops, zip(*(crops for _, crops in good), strict=True))))
+    image = torch.tensor([sample.number for sample in good], dtype=torch.int64)
+    pixels = tuple(map(_stack_crops, zip(*(sample.crops for sample in good), strict=True)))
+    return _Loaded(Batch(image, pixels), [sample.replaced for sample in good if sample.replaced])
 
 
 def _stack_crops(crops: tuple[UInt8[Tensor, "*_size"], ...]) -> UInt8[Tensor, "b *_size"]:

@@ -6,6 +6,7 @@ lock). The result is cached under the source's fingerprint, so the same images a
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -27,6 +28,10 @@ _VERSION = 1
 _CHUNK = 256
 _A_FEW = 3
 """So many unreadable images are skipped however small the set is: one among forty photographs is an accident."""
+
+
+_USED: set[Path] = set()
+"""Cached scans by which this process took images for readable."""
 
 
 @dataclass(frozen=True)
@@ -81,8 +86,9 @@ def scan(
     """Decode every image once and list those that fail; from the cache if the same images were scanned before.
 
     `progress` gets (images done, images in all) now and then. Failures in a cached scan are tried again, since the file
-    may have been repaired; a file damaged since then is found in training, which names it. With `together`, all
-    processes of the run call this at the same time and share the images, unless every one has them in its cache.
+    may have been repaired; a file damaged since then is found when it is used, and `forget_scans` helps. With
+    `together`, all processes of the run call this at the same time and share the images, unless every one has them in
+    its cache.
     """
     key = hash_of([source.fingerprint().encode(), str(getattr(source, "max_pixels", "")).encode()])
     folder = (cache or cache_folder()) / "scans"
@@ -94,6 +100,7 @@ def scan(
     own: dict[int, BadImage] = {}  # those that this process met, and need not try again
     numbers = record["bad"] if is_cached else _bad_numbers(source, num_workers, progress, together, own)
     bad = [image for number in numbers if (image := own.get(number) or _try(source, number))]
+    _USED.add(folder / f"{key}.json")
     if not is_cached:
         content = {"version": _VERSION, "images": len(source), "bad": [image.number for image in bad]}
         try_write_json(folder / f"{key}.json", content)
@@ -102,6 +109,16 @@ def scan(
         lines = "".join(f"{one_line(b.name)}\t{one_line(b.reason)}\n" for b in bad)
         try_write(listing, lines.encode("utf-8", "surrogateescape"))
     return Scan(len(source), tuple(bad), listing)
+
+
+def forget_scans() -> bool:
+    """Remove the cached scans that this process relied on, since an image that could be read then cannot be read now:
+    the next scan tries all images. Returns whether there were any."""
+    had_some = bool(_USED)
+    while _USED:
+        with suppress(OSError):
+            _USED.pop().unlink()
+    return had_some
 
 
 def readable(source: Source, result: Scan, policy: OnBadImage = "skip", limit: float = 0.01) -> Source:
@@ -122,7 +139,7 @@ def readable(source: Source, result: Scan, policy: OnBadImage = "skip", limit: f
         )
     if len(result.bad) == result.images:
         raise DataError(f"{result.summary()}. {first}. Repair them, or name other images")
-    if len(result.bad) > max(limit * result.images, _A_FEW):
+    if too_many(len(result.bad), result.images, limit):
         most = f"{limit:.0%}" if limit * result.images > _A_FEW else f"{_A_FEW}"
         raise DataError(
             f"{result.count()}, more than the {most} that may be skipped: {result.names()}. {first}. Repair or remove"
@@ -130,7 +147,12 @@ def readable(source: Source, result: Scan, policy: OnBadImage = "skip", limit: f
         )
     keep = np.ones(len(source), dtype=bool)
     keep[[b.number for b in result.bad]] = False
-    return SourceSubset(source, np.flatnonzero(keep).tolist())
+    return SourceSubset(source, torch.from_numpy(np.flatnonzero(keep)))
+
+
+def too_many(bad: int, images: int, limit: float = 0.01) -> bool:
+    """Whether so many unreadable images are more than may be skipped: more than three, and more than this share."""
+    return bad > max(limit * images, _A_FEW)
 
 
 def _bad_numbers(

@@ -23,7 +23,7 @@ __all__ = ["SAMPLE", "held_out_part", "hidden_in", "open_images", "training_part
 SAMPLE = 32
 """At least this many images are looked at to find the size of a set's images, if there are as many."""
 _MOST_SCANNED = (
-    10_000_000  # larger sets are not decoded first to find unreadable images: that would take as long as an epoch
+    10_000_000  # larger sets are not decoded first to find unreadable images to train on: it would take an epoch
 )
 
 
@@ -32,12 +32,15 @@ def open_images(
     progress: Callable[[int, int], None] | None = None,
     source: Source | None = None,
     together: bool = False,
+    trains: bool = True,
 ) -> tuple[Source, str]:
     """The readable images that a run trains on, and one line about those that are not readable.
 
     They come from `source`, or from `data.path` if it is omitted. With `together`, all processes of the run call this
-    at the same time and share the search for unreadable images. Raises `UserError` (`DataError`) if there is nothing
-    at that path, if the source lacks a method, or if too many images are unreadable.
+    at the same time and share the search for unreadable images. Training replaces an unreadable image when it comes up,
+    so it does not need to know all of a very large set before; other work (not `trains`) cannot skip it otherwise.
+    Raises `UserError` (`DataError`) if there is nothing at that path, if the source lacks a method, or if too many
+    images are unreadable.
     """
     if source is None and not data.path:
         raise UserError(
@@ -45,7 +48,7 @@ def open_images(
             "from Python"
         )
     whole = open_source(data.path, progress=progress) if source is None else check_source(source)
-    if len(whole) > _MOST_SCANNED:
+    if len(whole) > _MOST_SCANNED and (trains or data.on_bad_image == "stop"):
         line = f"{len(whole):,} images, too many to try each of them first (data.on_bad_image: {data.on_bad_image})"
         return training_part(whole, data), line + _remarks(whole)
     result = scan(whole, num_workers=max(1, data.num_workers), progress=progress, together=together)
@@ -60,6 +63,11 @@ def _remarks(whole: Source) -> str:
     remarks = ""
     if words := unread_words(getattr(whole, "unread", {})):
         remarks += f"; {words} left out, as this format is not read: convert to JPEG"
+    if packed := getattr(whole, "packed", ()):
+        some = f"{packed[0]} and {len(packed) - 1} more" if len(packed) > 1 else packed[0]
+        remarks += f"; {some} left out: shards are read in place, so decompress what belongs to them"
+    if (labels := getattr(whole, "label_files", 0)) and not whole.classes:
+        remarks += f"; {labels:,} labels (.cls) left out: to read them, name the folder of this shard"
     if words := hidden_in(whole):
         remarks += f"; {words} left out"
     if name := doubtful_class(whole.classes):

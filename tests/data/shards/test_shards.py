@@ -17,6 +17,8 @@ from vantage.data.sources.shards import shards
 from vantage.data.sources.shards.index import Index, cached_index, state_of
 from vantage.data.sources.shards.members import Content, members
 from vantage.errors import DataError, UnreadableImage
+from vantage.training.images import open_images
+from vantage.training.run import Data
 
 
 @pytest.fixture
@@ -77,6 +79,34 @@ def test_a_folder_with_images_or_folders_beside_a_tar_is_a_folder(folder: Path) 
     assert isinstance(open_set(folder), Folder)
 
 
+def test_a_part_may_be_a_folder_of_shards(folder: Path) -> None:
+    whole = open_set(folder)
+    for part in ("#shards", "/#shards"):
+        source = open_set(f"{folder.parent}{part}")
+        assert isinstance(source, Shards) and source.fingerprint() == whole.fingerprint()
+    with pytest.raises(DataError, match="no images in .*, or one that holds the shards itself$"):
+        open_set(folder.parent)
+
+
+def test_compressed_tars_beside_shards_are_mentioned(folder: Path) -> None:
+    def line() -> str:
+        return open_images(Data(), source=open_set(f"{folder}#train"))[1]
+
+    assert line() == "all 22 images can be read"
+    (folder / "train-000005.tar.gz").write_bytes(b"")
+    (folder / "test-000000.tar.gz").write_bytes(b"")
+    assert line().endswith(
+        "; train-000005.tar.gz left out: shards are read in place, so decompress what belongs to them"
+    )
+
+
+def test_labels_of_a_shard_that_is_named_itself_are_mentioned(folder: Path) -> None:
+    source = open_set(folder / "train-000002.tar")
+    assert source.classes == () and open_images(Data(), source=source)[1] == (
+        "all 9 images can be read; 9 labels (.cls) left out: to read them, name the folder of this shard"
+    )
+
+
 def test_tables_beside_each_shard_are_no_images(folder: Path) -> None:
     (folder / "train-000000.parquet").write_bytes(b"what img2dataset leaves beside a shard")
     assert len(open_set(folder)) == 22
@@ -91,6 +121,34 @@ def test_labels_are_words_or_come_from_json(tmp_path: Path) -> None:
     assert source.classes == ("cat", "owl") and labels_of(source).tolist() == [1, -1, 0, 1]
     assert source.name(2) == "1.tar/3.png" and torch.equal(source.image(2), decode(png(4), ""))
     assert source.name(3) == "1.tar/dir.x/5.v2.PNG"
+
+
+def test_labels_are_found_under_the_ending_of_their_image_and_may_be_written_with_a_point(tmp_path: Path) -> None:
+    files = [("1.v2.jpg", png(1)), ("1.v2.cls", b"2"), ("2.v2.cls", b"0"), ("2.png", png(2))]
+    files += [("3.png", png(3)), ("3.json", b'{"label": 1.0}'), ("4.png", png(4)), ("4.json", b'{"label": NaN}')]
+    write_shard(tmp_path / "s" / "0.tar", files)
+    assert labels_of(open_set(tmp_path / "s")).tolist() == [2, -1, 1, -1]
+
+
+def test_photographs_that_are_not_read_are_mentioned(tmp_path: Path) -> None:
+    write_shard(tmp_path / "s" / "0.tar", [*samples(0, 3), ("8.HEIC", b""), ("8.cls", b"1"), ("._9.heic", b"")])
+    for _ in range(2):  # the second time from the cache
+        assert dict(open_set(tmp_path / "s").unread) == {".heic": 1}  # pyright: ignore[reportAttributeAccessIssue]
+    for file in (tmp_path / "cache" / "shards").glob("set-*"):
+        file.unlink()
+    _, line = open_images(Data(), source=open_set(tmp_path / "s"))
+    assert line.endswith("; 1 photograph (.heic) left out, as this format is not read: convert to JPEG")
+
+
+@pytest.mark.parametrize("kind", [tarfile.LNKTYPE, tarfile.SYMTYPE])
+def test_images_that_are_links_are_refused(kind: bytes, tmp_path: Path) -> None:
+    path = write_shard(tmp_path / "s" / "0.tar", samples(0, 3))
+    with tarfile.open(path, "a") as tar:
+        link = tarfile.TarInfo("0009.png")
+        link.type, link.linkname = kind, "0000.png"
+        tar.addfile(link)
+    with pytest.raises(DataError, match="'0009.png' is a link .*`tar --dereference --hard-dereference`"):
+        open_set(tmp_path / "s")
 
 
 def truncate_file(path: Path, at: int) -> None:
@@ -141,6 +199,7 @@ BAD_SAMPLES: dict[str, tuple[Files, str]] = {
     "a label with a line break": ([("1.png", b""), ("1.cls", b"a\nb")], "neither a number nor a word"),
     "a large label": ([("1.png", b""), ("1.cls", b"9" * 500)], "number the classes from 0"),
     "a negative label": ([("1.png", b""), ("1.json", b'{"cls": -1}')], "number the classes from 0"),
+    "a negative label in a file of its own": ([("1.png", b""), ("1.cls", b"-1")], "number the classes from 0"),
     "bad json": ([("1.png", b""), ("1.json", b"[" * 100_000)], "the label in '1.json' cannot be read"),
 }
 
@@ -229,6 +288,12 @@ def test_a_shard_that_changes_while_it_is_read_is_named(folder: Path) -> None:
     with pytest.raises(UnreadableImage, match="train-000004.tar/0020.png: No such file"):
         source.image(20)
     source.image(0)
+    state = os.stat(folder / "train-000000.tar")
+    with open(folder / "train-000000.tar", "r+b") as file:  # other images in the open file itself, at the same places
+        file.write(write_shard(folder / "other.tar", samples(60, 5)).read_bytes())
+    with pytest.raises(DataError, match="train-000000.tar changed while it was in use"):
+        source.image(0)
+    os.utime(folder / "train-000000.tar", ns=(state.st_atime_ns, state.st_mtime_ns))
     os.truncate(folder / "train-000000.tar", 700)  # the open file itself, after it was checked
     with pytest.raises(UnreadableImage, match="has been cut short"):
         source.image(3)

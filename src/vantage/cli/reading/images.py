@@ -12,17 +12,21 @@ if TYPE_CHECKING:
 __all__ = ["absolute", "exists_on_disk", "look_at"]
 
 
-def look_at(data: "Data", console: Console, together: bool = False) -> "tuple[Source, str]":
+def look_at(data: "Data", console: Console, together: bool = False, trains: bool = True) -> "tuple[Source, str]":
     """Open the readable images that `data` names, and describe the others in a line; shows progress. With `together`,
-    all processes call this at the same time and share the work.
+    all processes call this at the same time and share the work; `trains` says what the images are for (`open_images`).
 
-    Raises `UserError` if there are no images, or if too many are unreadable.
+    Raises `UserError` if there are no images, if too many are unreadable, or if processes have different ones.
     """
     from vantage.progress import counting
+    from vantage.training.folder.same_run import check_same_images
     from vantage.training.images import open_images
 
     with counting(console.progress(), "checking the images") as advance:
-        return open_images(data, advance, together=together)
+        source, line = open_images(data, advance, together=together, trains=trains)
+    if together:
+        check_same_images(source)
+    return source, line
 
 
 def absolute(path: str) -> str:

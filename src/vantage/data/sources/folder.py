@@ -61,7 +61,7 @@ class Folder:
                 )
             count = listing.other_files
             found = f"found {count} other files there and below" if count else "it holds no files"
-            todo = "Name a folder with JPEG, PNG, WebP, BMP, TIFF or GIF files"
+            todo = "Name a folder with JPEG, PNG, WebP, BMP, TIFF or GIF files, or one that holds the shards itself"
             if listing.unread:
                 todo = f"{unread_words(listing.unread)} among them can be converted to JPEG, which is read"
             raise DataError(f"no images in {root}: {found}. {todo}")
@@ -79,14 +79,15 @@ class Folder:
         """
         names, labels, bad = [], [], []
         try:
-            lines = path.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+            lines = path.read_text(encoding="utf-8-sig", errors="surrogateescape").split("\n")
         except OSError as error:
             raise DataError(f"cannot read the list file {path}: {error.strerror}") from error
         for number, line in enumerate(lines, 1):
             line = line.strip()
             if line and not line.startswith("#"):
                 name, label = _split_line(line)
-                if is_image_name(name.rpartition("/")[2]):
+                is_negative = label[:1] == "-" and label[1:].isdecimal()  # others write so that there is none
+                if is_image_name(name.rpartition("/")[2]) and not is_negative:
                     names.append(name)
                     labels.append(label)
                 else:
@@ -150,7 +151,8 @@ def _split_line(line: str) -> tuple[str, str]:
     """Path and label ("" for none). A line that ends in an image's extension has no label: paths may hold spaces."""
     if "\t" in line:
         name, _, label = line.partition("\t")
-        return name.strip(), label.strip()
+        label = label.strip()
+        return "" if "\t" in label else name.strip(), label  # a third column would make each line a class
     if is_image_name(line.rpartition("/")[2]):
         return line, ""
     name, _, label = line.rpartition(" ")

@@ -69,6 +69,12 @@ def unread_words(unread: Mapping[str, int]) -> str:
     return f"{count:,} photograph{'s' * (count > 1)} ({', '.join(unread)})" if count else ""
 
 
+def unread_ending(name: str) -> str:
+    """The extension of a file that is a photograph in a format that is not read, such as .heic; "" for others."""
+    ending = name[max(0, name.rfind(".")) :].lower()
+    return ending if ending in _UNREAD and not name.rpartition("/")[2].startswith((ending, "._")) else ""
+
+
 def _key(root: Path) -> str:
     """The name of a listing. It depends on the encoding of file names: PYTHONUTF8=0 reads other names than UTF-8."""
     encoding = sys.getfilesystemencoding()
@@ -166,7 +172,6 @@ class _Walk:
                 else:
                     other_files += 1
                     of_a_run += entry.name in _OF_A_RUN
-                    ending = os.path.splitext(entry.name)[1].lower()
-                    unread.update([ending] if ending in _UNREAD and not entry.name.startswith("._") else [])
+                    unread.update(filter(None, [unread_ending(entry.name)]))
         reliable_mtime = mtime if now - mtime > _COARSEST_CLOCK else -1
         return [reliable_mtime, sorted(images), sorted(subfolders), other_files, unread, of_a_run == len(_OF_A_RUN)]

@@ -112,7 +112,8 @@ def _read_table(path: Path) -> tuple[Line | None, list[Line]]:
     """The heading of a table, if it has one, and its other lines, each of which begins with the path of an image.
     Raises `DataError` that names the first bad lines."""
     try:
-        rows = list(csv.reader(path.read_text(encoding="utf-8-sig", errors="surrogateescape").splitlines()))
+        with open(path, encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
+            rows = list(csv.reader(file))
     except (OSError, csv.Error) as error:
         raise DataError(f"cannot read the table {path}: {getattr(error, 'strerror', None) or error}") from error
     lines = [(number, [word.strip() for word in row]) for number, row in enumerate(rows, 1)]

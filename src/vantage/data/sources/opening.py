@@ -188,9 +188,9 @@ def _open_shards(pattern: str, cache: Path, max_pixels: int, progress: _Progress
 
 def _tar_shards(path: Path, names: list[str]) -> list[str]:
     """The tars of a folder without images, folders, or tables other than those beside a shard; [] for other folders."""
-    tars = [name for name in names if name.endswith(".tar")]
+    tars = [name for name in names if name.lower().endswith(".tar")]
     tables = {name.removesuffix(".parquet") for name in names if name.endswith(".parquet")}
-    if not tars or tables - {name.removesuffix(".tar") for name in tars} or any(map(is_image_name, names)):
+    if not tars or tables - {name[: -len(".tar")] for name in tars} or any(map(is_image_name, names)):
         return []
     return [] if any((path / name).is_dir() for name in names) else tars
 
@@ -214,17 +214,24 @@ def _shards_starting_with(part: str, shards: list[str], path: Path) -> list[str]
     return matching
 
 
-def _open_folder(path: Path, part: str, cache: Path, max_pixels: int, progress: _Progress | None) -> Source:
+def _open_sharded(path: Path, part: str, cache: Path, max_pixels: int, progress: _Progress | None) -> Source | None:
+    """The shards of a folder whose names begin with a part; None for other folders."""
     try:
         names = sorted(entry.name for entry in os.scandir(path) if not is_hidden(entry.name))
     except OSError as error:
         raise DataError(f"cannot list the folder {path}: {error.strerror}. Check its permissions") from error
     if tars := _tar_shards(path, names):
-        return Shards(
-            [str(path / name) for name in _shards_starting_with(part, tars, path)], cache, max_pixels, progress
-        )
+        shards = [str(path / name) for name in _shards_starting_with(part, tars, path)]
+        packed = [name for name in names if name.lower().endswith(_TARS[1:]) and name.startswith(part)]
+        return Shards(shards, cache, max_pixels, progress, packed)
     if shards := _parquet_shards(path, names):
         return Parquet(tuple(path / name for name in _shards_starting_with(part, shards, path)), max_pixels)
+    return None
+
+
+def _open_folder(path: Path, part: str, cache: Path, max_pixels: int, progress: _Progress | None) -> Source:
+    if (sharded := _open_sharded(path, part, cache, max_pixels, progress)) is not None:
+        return sharded
     splits = voc_splits(path)
     if part in splits:
         return MultiLabelImages.voc(path, part, max_pixels)
@@ -235,7 +242,8 @@ def _open_folder(path: Path, part: str, cache: Path, max_pixels: int, progress: 
             " JPEGImages for the images without their classes"
         )
     if not root.is_dir():
-        folders = [name for name in names if (path / name).is_dir()]
+        folders = sorted(entry.name for entry in path.iterdir() if entry.is_dir() and not is_hidden(entry.name))
         advice = f"its folders are {', '.join(folders[:8])}. Write one after #" if folders else f"leave out #{part}"
         raise DataError(f"{path}#{part} does not exist: {advice}")
-    return Folder.below(root, cache, max_pixels)
+    sharded = _open_sharded(root, "", cache, max_pixels, progress) if part else None
+    return sharded or Folder.below(root, cache, max_pixels)

@@ -3,7 +3,6 @@
 h, w: height and width in pixels
 """
 
-import json
 from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,13 +16,12 @@ from torch import Tensor
 
 from vantage.data.decode import MAX_PIXELS, decode
 from vantage.data.sources.file_stamp import FileStamp
+from vantage.data.sources.parquet_columns import columns_of
 from vantage.data.sources.source import read_some, stamp_of_files
 from vantage.errors import DataError, UnreadableImage
 from vantage.machine.allocator import memory_of
 from vantage.storage.cache import hash_of
 
-_IMAGES = ("image", "img", "images")
-_LABELS = ("label", "labels", "fine_label", "class")
 _GROUPS_KEPT = 16
 _MOST_CLASSES = 1_000_000
 _LABEL_BYTES = 64
@@ -50,22 +48,20 @@ class Parquet:
             try:
                 self._stamps[number] = FileStamp.now(path)
                 file = self._file(number)
-                column, label = _columns(file.schema_arrow, path)
+                columns = columns_of(file.schema_arrow, path)
                 if number == 0:
-                    self._column, self._label_column = column, label
-                    self.classes = _class_names(file.schema_arrow, label)
-                elif (column, label) != (self._column, self._label_column):
+                    self._columns, self.classes = columns, columns.classes
+                elif not columns.agree(self._columns):
                     raise DataError(
-                        f"{path} has columns {column}, {label}, but {paths[0]} has {self._column}, "
-                        f"{self._label_column}: files of one set must agree"
+                        f"{path} has {columns}, but {paths[0]} has {self._columns}: files of one set must agree"
                     )
                 _check_sizes(file.metadata, path)
                 for group in range(file.metadata.num_row_groups):
                     starts.append(starts[-1] + file.metadata.row_group(group).num_rows)
                     where.append((number, group))
-                if label:
+                if columns.label:
                     groups = range(file.metadata.num_row_groups)
-                    labels.append(_read(file, groups, label, path, _most_bytes() // 8).combine_chunks())
+                    labels.append(_read(file, groups, columns.label, path, _most_bytes() // 8).combine_chunks())
             except (OSError, pa.ArrowException, UnicodeError) as error:
                 raise DataError(f"cannot read {path} as a Parquet file: {error}") from error
         if starts[-1] == 0:
@@ -128,7 +124,7 @@ class Parquet:
         else:
             file, inner = self._where[group]
             self._stamps[file].check()
-            self._groups[group] = _read(self._file(file), [inner], self._column, self.paths[file], _most_bytes())
+            self._groups[group] = _read(self._file(file), [inner], self._columns.image, self.paths[file], _most_bytes())
             while len(self._groups) > 1 and (
                 len(self._groups) > _GROUPS_KEPT or sum(group.nbytes for group in self._groups.values()) > _most_bytes()
             ):
@@ -144,16 +140,18 @@ class Parquet:
             raise DataError(f"{self.paths[0]} states {count} rows and has {len(values)} labels: the file is damaged")
         self.classes = self._classes_of(values)
         index = {name: number for number, name in enumerate(self.classes)}
-        numbers = [-1 if v is None else index[str(v)] if isinstance(v, str) else max(int(v), -1) for v in values]
+        numbers = [-1 if v is None else index[v] if isinstance(v, str) else max(int(v), -1) for v in values]
         return np.array(numbers, dtype=np.int32)
 
     def _classes_of(self, values: list[Any]) -> tuple[str, ...]:
         """The classes of labels: words in sorted order; for numbers, the names in the metadata or, without these, the
         numbers as words. Raises `DataError` for other labels, and for a number that is too large."""
-        if any(isinstance(value, str) for value in values):
-            return tuple(sorted({str(value) for value in values if value is not None}))
+        if words := {value for value in values if isinstance(value, str)}:
+            if not all(isinstance(value, str | None) for value in values):
+                raise DataError(f"labels in {self.paths[0]} and beside it are words in some files, numbers in others")
+            return tuple(sorted(words))
         if not all(value is None or isinstance(value, int) for value in values):
-            raise DataError(f"the column {self._label_column} of {self.paths[0]} holds neither integers nor words")
+            raise DataError(f"the column {self._columns.label} of {self.paths[0]} holds neither integers nor words")
         largest = max((int(value) for value in values if value is not None), default=-1)
         most = len(self.classes) or _MOST_CLASSES
         if largest >= most:
@@ -165,13 +163,13 @@ class Parquet:
         try:
             return [value for array in labels for value in array.to_pylist()]
         except (UnicodeError, pa.ArrowException) as error:
-            raise DataError(f"the column {self._label_column} of {self.paths[0]} cannot be read: {error}") from error
+            raise DataError(f"the column {self._columns.label} of {self.paths[0]} cannot be read: {error}") from error
 
 
 def has_images(path: Path) -> bool:
     """Whether a Parquet file has a column of images; True for a damaged one, of which the reader gives the reason."""
     try:
-        _columns(pq.read_schema(path), path)
+        columns_of(pq.read_schema(path), path)
     except DataError:
         return False
     except (OSError, pa.ArrowException, UnicodeError):
@@ -217,29 +215,3 @@ def _read(file: pq.ParquetFile, groups: Sequence[int], column: str, path: Path, 
                 " fixed share of this machine's memory: write the file again with smaller row groups"
             )
     return pa.chunked_array(batches, file.schema_arrow.field(column).type)
-
-
-def _columns(schema: pa.Schema, path: Path) -> tuple[str, str | None]:
-    """The names of the image column and of the label column."""
-    images = next((name for name in _IMAGES if name in schema.names), None)
-    if images is None or not _holds_bytes(schema.field(images).type):
-        raise DataError(
-            f"{path} has no column of images: found {', '.join(f'{field.name} ({field.type})' for field in schema)}. "
-            "The column must be called image and hold encoded files, as binary or as a struct with a field bytes"
-        )
-    return images, next((name for name in _LABELS if name in schema.names), None)
-
-
-def _holds_bytes(kind: pa.DataType) -> bool:
-    if pa.types.is_struct(kind):
-        return any(field.name == "bytes" and _holds_bytes(field.type) for field in kind)
-    return pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
-
-
-def _class_names(schema: pa.Schema, label: str | None) -> tuple[str, ...]:
-    """The names of the labels in the Hugging Face metadata, or ()."""
-    try:
-        features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
-        return tuple(str(name) for name in features[label]["names"])
-    except (KeyError, TypeError, ValueError):
-        return ()

@@ -28,6 +28,7 @@ from torch import Tensor
 from vantage.data.decode import MAX_PIXELS, decode, is_image_name
 from vantage.data.sources.file_stamp import FileStamp
 from vantage.data.sources.hidden import hidden_part, hidden_words
+from vantage.data.sources.listing import unread_ending, unread_words
 from vantage.data.sources.names import Names, classes_from, parent
 from vantage.data.sources.shards.members import Content, check_end
 from vantage.data.sources.source import read_some, stamp_of_files
@@ -36,13 +37,14 @@ from vantage.storage.cache import hash_of, read_cached, try_write_json
 from vantage.storage.cache_size import in_use, make_room
 from vantage.storage.files import atomic_file
 
-_VERSION = 2
+_VERSION = 4
 _OPENERS = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\x00", lzma.open))
 _DAMAGED = (EOFError, OSError, zlib.error, lzma.LZMAError, tarfile.TarError, UnicodeError)
 
 
 class Tar:
-    """The images of a tar, or of one folder in it; if they lie in several folders, each folder is a class."""
+    """The images of a tar, or of one folder in it; if they lie in several folders, each folder is a class. Labels in
+    the layout of shards are not read (`label_files` counts them)."""
 
     def __init__(self, path: Path, cache: Path, part: str = "", max_pixels: int = MAX_PIXELS) -> None:
         self.path, self._cache, self.max_pixels = path.absolute(), cache.absolute(), max_pixels
@@ -50,7 +52,9 @@ class Tar:
         file = self._open()
         is_copy = not os.path.samestat(os.fstat(file.fileno()), os.stat(path))
         self._stamp = None if is_copy else FileStamp.now(path)  # nobody changes a copy in the cache
-        names, offsets, sizes, self.other_files = _index(file, path, cache)
+        index = _index(file, path, cache)
+        names, offsets, sizes = index["names"], index["offsets"], index["sizes"]
+        self.other_files, self.unread, self.label_files = index["ignored"], index["unread"], index["labels"]
         folder = folder_named(names, part, str(path)) + "/" if part else ""
         members = [number for number, name in enumerate(names) if name.startswith(folder)]
         hiding = {number: hidden_part(names[number].removeprefix(folder)) for number in members}
@@ -63,9 +67,10 @@ class Tar:
                 " their folder after #"
             )
         if not order:
-            raise DataError(
-                f"no images in {path}: found {self.other_files} other files. Name a tar with image files in it"
-            )
+            todo = "Name a tar with image files in it"
+            if self.unread:
+                todo = f"{unread_words(self.unread)} among them can be converted to JPEG, which is read"
+            raise DataError(f"no images in {path}: found {self.other_files} other files. {todo}")
         image_names = [names[number] for number in order]
         self.classes, self._labels = classes_from(image_names)
         self._names = Names(image_names)
@@ -182,32 +187,39 @@ def _unpack(archive: gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile, file: IO[bytes
         file.write(piece)
 
 
-def _index(tar: IO[bytes], path: Path, cache: Path) -> tuple[list[str], list[int], list[int], int]:
-    """Names, offsets and sizes of the image members, and the number of other files, of an open tar without compression.
-    They are cached under the name of the tar at `path`."""
+def _index(tar: IO[bytes], path: Path, cache: Path) -> dict[str, Any]:
+    """Names, offsets and sizes of the image members, the number of other files, and how many of these are photographs
+    in a format that is not read, or labels of a shard, of an open tar without compression. They are cached under the
+    name of the tar."""
     file = cache / "tars" / f"{_key(path)}.json"
     record = read_cached(file)
     if isinstance(record, dict) and record.get("version") == _VERSION:
-        return record["names"], record["offsets"], record["sizes"], record["ignored"]
-    names, offsets, sizes, other_files = [], [], [], 0
+        return record
+    places: dict[str, tuple[int, int]] = {}  # of two members with one name the later counts, as when it is unpacked
+    other_files, labels, unread = 0, 0, Counter[str]()
     try:
         with tarfile.open(fileobj=tar, mode="r:") as members:
             for member in members:
                 name = member.name.removeprefix("./")
-                if member.isreg() and not member.issparse() and is_image_name(name.rpartition("/")[2]):
-                    names.append(name)
-                    offsets.append(member.offset_data)
-                    sizes.append(member.size)
+                place = (member.offset_data, member.size) if member.isreg() and not member.issparse() else None
+                if member.islnk():  # a second name of an earlier file
+                    place = places.get(member.linkname.removeprefix("./"))
+                if place and is_image_name(name.rpartition("/")[2]):
+                    places[name] = place
                 elif not member.isdir():
                     other_files += 1
+                    labels += name.endswith(".cls")
+                    unread.update(filter(None, [unread_ending(name)]))
                 members.members.clear()  # pyright: ignore[reportAttributeAccessIssue]  # it would keep every header
             end = members.offset
         _check_end(tar, end)  # `tarfile` stops silently at a damaged header
     except (*_DAMAGED, ValueError, OverflowError) as error:  # from sizes that no file has
         raise DataError(f"cannot read {path} as a tar: {error}. Check the file") from error
-    index = {"version": _VERSION, "names": names, "offsets": offsets, "sizes": sizes, "ignored": other_files}
+    offsets, sizes = ([place[which] for place in places.values()] for which in (0, 1))
+    index = {"version": _VERSION, "names": list(places), "offsets": offsets, "sizes": sizes}
+    index |= {"ignored": other_files, "unread": dict(unread), "labels": labels}
     try_write_json(file, index)
-    return names, offsets, sizes, other_files
+    return index
 
 
 def _check_end(tar: IO[bytes], end: int) -> None:

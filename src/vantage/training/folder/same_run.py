@@ -5,8 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from vantage import processes
 from vantage.composition.codec import encode
 from vantage.composition.fields import differences
+from vantage.data import Source
 from vantage.errors import UserError
 from vantage.machine.launchers import launcher
 from vantage.processes.sharing import same_on_all
@@ -15,7 +17,14 @@ from vantage.storage.provenance import first_images
 from vantage.training.folder import settings
 from vantage.training.run import Data, Hardware, Run
 
-__all__ = ["check_same_command", "check_same_everywhere", "check_same_run", "conflicts", "refuse_conflicts"]
+__all__ = [
+    "check_same_command",
+    "check_same_everywhere",
+    "check_same_images",
+    "check_same_run",
+    "conflicts",
+    "refuse_conflicts",
+]
 
 
 _DECIDES = ("data.shuffle_window", "data.resident_side")
@@ -29,6 +38,13 @@ def check_same_everywhere(run: Run, data: dict[str, Any]) -> None:
     for what, value in (("images", data), ("settings", encode(replace(run, data=order, hardware=Hardware())))):
         if not _same_on_all(value):
             raise UserError(f"the processes of this run do not have the same {what}: give all machines the same {what}")
+
+
+def check_same_images(images: Source) -> None:
+    """Raises `UserError` unless all processes have the same images: they share the work by number, and would give the
+    images of one the features of another's."""
+    if processes.count() > 1 and not _same_on_all({"fingerprint": images.fingerprint(), "images": len(images)}):
+        raise UserError("the processes do not have the same images: give all machines the same images")
 
 
 def check_same_command() -> None:

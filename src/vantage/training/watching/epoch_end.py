@@ -7,6 +7,7 @@ from vantage.progress import Progress
 from vantage.storage.metrics import Metrics
 from vantage.training.session import Session
 from vantage.training.watching.branches import epoch_lines
+from vantage.training.watching.missed import report_missed
 from vantage.training.watching.monitor import warning
 from vantage.training.watching.probe import knn_so_far
 
@@ -17,7 +18,8 @@ def end_epoch(
     session: Session, metrics: Metrics | None, epoch: int, step: int, seconds: float, progress: Progress
 ) -> None:
     """Write the row of an epoch (from 0) that ended after `step` steps and this time of training, and report it. All
-    processes call it; only the first has `metrics`."""
+    processes call it; only the first has `metrics`. Raises `DataError` if too many images could not be read."""
+    report_missed(session.feed.images, len(session.source), progress)
     numbers = session.monitor.read()
     session.monitor.reset()
     row: dict[str, Any] = {"epoch": epoch + 1, "step": step, **numbers}

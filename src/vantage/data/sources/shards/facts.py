@@ -5,14 +5,15 @@ since then is read again.
 """
 
 from collections.abc import Sequence
+from dataclasses import astuple
 from pathlib import Path
 
-from vantage.data.sources.shards.index import Facts
+from vantage.data.sources.shards.index import Facts, counts_in
 from vantage.storage.cache import hash_of, read_cached, try_write_json
 
 __all__ = ["facts_file", "write_facts", "read_facts"]
 
-_VERSION = 2
+_VERSION = 3
 
 State = tuple[int, int]
 
@@ -31,10 +32,10 @@ def read_facts(paths: Sequence[str], states: Sequence[State], cache: Path) -> li
             return [None] * len(paths)
         words = [tuple(map(str, each)) for each in record["words"]]
         return [
-            Facts(int(count), words[which], int(largest), str(digest), {str(k): int(v) for k, v in hidden.items()})
+            Facts(int(count), words[which], int(largest), str(digest), counts_in(hidden), counts_in(unread))
             if (size, mtime) == state
             else None
-            for state, (size, mtime, count, which, largest, digest, hidden) in zip(
+            for state, (size, mtime, count, which, largest, digest, hidden, unread) in zip(
                 states, record["shards"], strict=True
             )
         ]
@@ -47,7 +48,7 @@ def write_facts(paths: Sequence[str], states: Sequence[State], facts: Sequence[F
     shards mostly have the same words."""
     words: dict[tuple[str, ...], int] = {}
     shards = [
-        [*state, each.count, words.setdefault(each.words, len(words)), each.largest, each.digest, each.hidden]
+        [*state, each.count, words.setdefault(each.words, len(words)), *astuple(each)[2:]]
         for state, each in zip(states, facts, strict=True)
     ]
     try_write_json(facts_file(paths, cache), {"version": _VERSION, "words": list(words), "shards": shards})

@@ -2,8 +2,8 @@
 
 A shard has webdataset's layout: a sample is a run of files that share a key: the path up to the first dot of the file's
 name (`0001.jpg`, `0001.cls`). The image is the file with the ending of an image. The label is the
-number or word in `.cls`, or else `cls`, `label` or `class` of the object in `.json`. Images in hidden folders are left
-out, and so are files whose name begins with a dot.
+number or word in `.cls`, or else `cls`, `label` or `class` of the object in `.json`; beside `0001.v2.jpg` also in
+`0001.v2.cls`. Images in hidden folders are left out, and so are files whose name begins with a dot.
 
 n: samples with an image
 """
@@ -22,15 +22,17 @@ from jaxtyping import Shaped
 from vantage.data.decode import is_image_name
 from vantage.data.sources.file_stamp import FileStamp
 from vantage.data.sources.hidden import hidden_part
+from vantage.data.sources.listing import unread_ending
+from vantage.data.sources.shards.descriptor import Descriptor
 from vantage.data.sources.shards.members import Content, Member, members
 from vantage.errors import DataError
 from vantage.storage.cache import hash_of, read_cached, try_write_json
 from vantage.storage.files import atomic_file
 from vantage.storage.quiet import quiet_headers
 
-__all__ = ["Descriptor", "Facts", "Index", "index_files", "make_index", "cached_index", "state_of"]
+__all__ = ["Facts", "Index", "index_files", "make_index", "cached_index", "counts_in", "state_of"]
 
-_VERSION = 2
+_VERSION = 3
 _MOST_BYTES = 1 << 30
 _MOST_CLASSES = 1_000_000
 _LABEL_BYTES = {"cls": 1 << 10, "json": 1 << 20}  # longer files of labels are not read
@@ -55,6 +57,9 @@ class Facts:
 
     hidden: Mapping[str, int]
     """How many images are left out because they are hidden, by the name of what hides them."""
+
+    unread: Mapping[str, int]
+    """How many samples are photographs in a format that is not read, by extension."""
 
 
 @dataclass(frozen=True)
@@ -107,14 +112,19 @@ def _read_cache(record: Any, rows_file: Path) -> Index | None:
         return None
     try:
         words = tuple(str(word) for word in record["words"])
-        hidden = {str(name): int(count) for name, count in record["hidden"].items()}
-        facts = Facts(int(record["count"]), words, int(record["largest"]), str(record["digest"]), hidden)
+        hidden, unread = counts_in(record["hidden"]), counts_in(record["unread"])
+        facts = Facts(int(record["count"]), words, int(record["largest"]), str(record["digest"]), hidden, unread)
         with quiet_headers():
             rows = np.load(rows_file, mmap_mode="r" if facts.count else None, allow_pickle=False)
         whole = rows.shape == (facts.count,) and int(rows["label"].max(initial=-1)) == facts.largest
         return Index(facts, rows) if whole and rows.dtype == _kind(rows["name"].itemsize) else None
     except Exception:  # NumPy's reader of headers fails with many kinds of error
         return None
+
+
+def counts_in(record: Any) -> dict[str, int]:
+    """Numbers by name, from a cache file."""
+    return {str(name): int(count) for name, count in record.items()}
 
 
 def _kind(longest: int) -> "np.dtype":
@@ -136,26 +146,6 @@ def make_index(path: str, state: tuple[int, int]) -> Index:
         raise DataError(f"the shard {path} cannot be used: {problem}") from problem
     except OSError as problem:
         raise DataError(f"the shard {path} cannot be read: {problem.strerror}") from problem
-
-
-class Descriptor:
-    """An open shard, closed when nothing refers to it any longer, so that no thread reads from a closed one."""
-
-    def __init__(self, path: str, state: tuple[int, int]) -> None:
-        """Raises `OSError`, and `DataError` if the file is no longer in this state."""
-        self.number = os.open(path, os.O_RDONLY)
-        FileStamp(Path(path), state).check(self.number)
-
-    def __enter__(self) -> "Descriptor":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self.number)
-        self.number = -1
-
-    def __del__(self) -> None:
-        if getattr(self, "number", -1) >= 0:
-            os.close(self.number)
 
 
 _Sample = tuple[Member, str | int | None]
@@ -189,16 +179,19 @@ def _sample(content: Content, key: str, files: dict[str, Member]) -> Iterator[_S
     if len(images) > 1:
         both = " and ".join(repr(files[ending].name) for ending in images[:2])
         raise DataError(f"the sample {key!r} has several images, {both}: the key of a file ends at its first dot")
-    for image in (files[ending] for ending in images):
-        if image.size > _MOST_BYTES:
+    for ending in images:
+        if (image := files[ending]).size > _MOST_BYTES:
             raise DataError(f"the header of {image.name!r} states {image.size:,} bytes: an image has at most 1 GiB")
-        yield image, _label(content, files)
+        yield image, _label(content, files, ending)
+    if not images:
+        yield from [(member, None) for member in files.values() if unread_ending(member.name)][:1]
 
 
-def _label(content: Content, files: dict[str, Member]) -> str | int | None:
+def _label(content: Content, files: dict[str, Member], image: str) -> str | int | None:
+    before = image[: image.rfind(".") + 1]  # "v2." of v2.jpg
     for ending, most in _LABEL_BYTES.items():
-        if ending in files and files[ending].size <= most:
-            member = files[ending]
+        member = files.get(ending) or files.get(before + ending)
+        if member is not None and member.size <= most:
             data = content.at(member.start, member.size)
             try:
                 text = data.decode().strip()
@@ -212,23 +205,30 @@ def _label(content: Content, files: dict[str, Member]) -> str | int | None:
 
 def _class_in(record: Any) -> Any:
     values = [record[key] for key in _KEYS if key in record] if isinstance(record, dict) else []
+    values = [int(value) if isinstance(value, float) and value.is_integer() else value for value in values]
     return next((value for value in values if isinstance(value, str | int) and not isinstance(value, bool)), None)
 
 
 def _parse_label(value: str | int, name: str) -> str | int:
     """A label as a number, if it is one, or a word."""
-    if isinstance(value, str) and not (value.isascii() and value.isdigit()):
+    if isinstance(value, str) and not (value.isascii() and value.removeprefix("-").isdigit()):
         if len(value) > 200 or not value.isprintable():
             raise DataError(f"the label in {name!r} is neither a number nor a word: {value[:40]!r}")
         return value
     if isinstance(value, str) and len(value) > 7 or not 0 <= int(value) < _MOST_CLASSES:
-        raise DataError(f"the label in {name!r} is {str(value)[:40]}: number the classes from 0")
+        raise DataError(
+            f"the label in {name!r} is {str(value)[:40]}: number the classes from 0, and write none for an image"
+            " without a label"
+        )
     return int(value)
 
 
 def _index(all_samples: list[_Sample]) -> Index:
-    hiding = [hidden_part(image.name) for image, _ in all_samples]
-    samples = [sample for sample, part in zip(all_samples, hiding, strict=True) if not part]
+    endings = [unread_ending(image.name) for image, _ in all_samples]
+    unread = Counter(filter(None, endings))
+    images = [sample for sample, ending in zip(all_samples, endings, strict=True) if not ending]
+    hiding = [hidden_part(image.name) for image, _ in images]
+    samples = [sample for sample, part in zip(images, hiding, strict=True) if not part]
     labels = [label for _, label in samples if label is not None]
     words = tuple(sorted({str(label) for label in labels})) if any(isinstance(label, str) for label in labels) else ()
     number = {word: at for at, word in enumerate(words)}
@@ -240,4 +240,4 @@ def _index(all_samples: list[_Sample]) -> Index:
     rows["name"] = names
     digest = hash_of(["\n".join(words).encode(), b"\0".join(names), rows["size"].tobytes(), rows["label"].tobytes()])
     hidden = dict(Counter(filter(None, hiding)))
-    return Index(Facts(len(samples), words, int(rows["label"].max(initial=-1)), digest, hidden), rows)
+    return Index(Facts(len(samples), words, int(rows["label"].max(initial=-1)), digest, hidden, dict(unread)), rows)

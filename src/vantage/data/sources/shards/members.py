@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from vantage.data.decode import is_image_name
 from vantage.errors import DataError
 
 __all__ = ["Content", "Member", "check_end", "members"]
@@ -18,6 +19,7 @@ _ZEROS = bytes(_BLOCK)
 _LONGEST = 1 << 16
 """Bytes that a long name, or the extended header of one member, may have."""
 _FILES, _EMPTY = b"0\x007", b"123456"  # "1" to "6" are links, devices, folders and pipes, which have no content
+_LINKS = b"12"  # hard and symbolic
 _AHEAD = 8 << 10  # bytes read at once: mostly the rest of a sample, and the next header
 _REST = 1 << 20  # bytes after the end mark that are checked
 
@@ -53,7 +55,8 @@ def members(file: Content, size: int) -> Iterator[Member]:
     """The files of a tar of `size` bytes, in its order. Folders and links are left out.
 
     Raises `DataError` for what is not a tar, for one that is damaged or cut short, for a header that claims more than
-    the file holds, for bytes after its end, and for names that lead out of the tar's own folder.
+    the file holds, for bytes after its end, for names that lead out of the tar's own folder, and for an image that is
+    a link.
     """
     at, name, length = 0, None, None  # `name` and `length` of the next member, from an extended header
     while at < size:
@@ -81,10 +84,21 @@ def members(file: Content, size: int) -> Iterator[Member]:
             else:
                 name = extension
         elif kind not in b"gK":
+            if kind in _LINKS:
+                _refuse_image(_text(name or _short(header), at))
             if kind in _FILES and not (path := _text(name or _short(header), at)).endswith("/"):
                 yield Member(path, content, content_size)
             name = length = None
         at = content + -(-content_size // _BLOCK) * _BLOCK
+
+
+def _refuse_image(path: str) -> None:
+    """Raises `DataError` if a link is an image, which would be missing without a word."""
+    if is_image_name(path.rpartition("/")[2]):
+        raise DataError(
+            f"{path!r} is a link to another file, which is not read: pack the images themselves, with `tar"
+            " --dereference --hard-dereference`"
+        )
 
 
 def check_end(file: Content, at: int, size: int) -> None:

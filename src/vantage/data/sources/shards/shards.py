@@ -18,8 +18,9 @@ from torch import Tensor
 from vantage import processes
 from vantage.data.decode import MAX_PIXELS, decode
 from vantage.data.sources.hidden import hidden_words
+from vantage.data.sources.shards.descriptor import Descriptor
 from vantage.data.sources.shards.facts import read_facts, write_facts
-from vantage.data.sources.shards.index import Descriptor, Facts, Index, cached_index, state_of
+from vantage.data.sources.shards.index import Facts, Index, cached_index, state_of
 from vantage.data.sources.source import read_some, stamp_of_files
 from vantage.errors import DataError, UnreadableImage
 from vantage.storage.cache import hash_of
@@ -37,6 +38,8 @@ class Shards:
     One more file in the cache holds what is needed to open the set again.
     An epoch's order shuffles the shards, and images among neighboring shards (`vantage.data.order`).
 
+    `packed` are the names of compressed tars beside the shards, which are left out.
+
     Raises `DataError` for a shard that is missing, damaged, compressed or empty, and for keys that occur twice.
     """
 
@@ -46,14 +49,16 @@ class Shards:
         cache: Path,
         max_pixels: int = MAX_PIXELS,
         progress: Callable[[int, int], None] | None = None,
+        packed: Sequence[str] = (),
     ) -> None:
-        self.max_pixels = max_pixels
+        self.max_pixels, self.packed = max_pixels, packed
         self._paths, self._cache = tuple(map(os.path.abspath, paths)), cache
         self._root = os.path.commonpath([os.path.dirname(path) for path in self._paths])
         self._states = [state_of(path) for path in self._paths]
         self._uncached: dict[int, Index] = {}  # if the cache cannot be written
         facts = self._collect_facts(progress)
         self.hidden = sum((Counter(each.hidden) for each in facts), Counter[str]())
+        self.unread = sum((Counter(each.unread) for each in facts), Counter[str]())
         self._starts = np.cumsum([0, *(each.count for each in facts)], dtype=np.int64)
         if not len(self):
             but = f", except {words}, which are left out" if (words := hidden_words(self.hidden)) else ""
@@ -93,11 +98,12 @@ class Shards:
         start, size = int(row["block"]) << 9, int(row["size"])
         try:
             # Read at an offset, without moving the position: threads and forked workers may share the descriptor.
-            content = os.pread(self._open(shard).number, size, start)
+            content = os.pread((file := self._open(shard)).number, size, start)
         except OSError as error:
             raise UnreadableImage(self.name(number), error.strerror or str(error)) from error
         if len(content) < size:
             raise UnreadableImage(self.name(number), "the shard has been cut short")
+        file.check()
         return content
 
     def label(self, number: int) -> int | None:
