@@ -122,7 +122,7 @@ class ReadingOptions:
     def _open(self, path: str, console: Console, together: bool) -> "Source":
         from vantage.training.run import Data
 
-        source, summary = look_at(Data(path, self.on_bad_image, self.threads()), console, together, False)
+        source, summary = look_at(Data(path, self.on_bad_image, self.threads()), console, together, trains=False)
         console.note(summary)
         return source
 

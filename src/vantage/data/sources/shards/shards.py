@@ -98,7 +98,8 @@ class Shards:
         start, size = int(row["block"]) << 9, int(row["size"])
         try:
             # Read at an offset, without moving the position: threads and forked workers may share the descriptor.
-            content = os.pread((file := self._open(shard)).number, size, start)
+            file = self._open(shard)
+            content = os.pread(file.number, size, start)
         except OSError as error:
             raise UnreadableImage(self.name(number), error.strerror or str(error)) from error
         if len(content) < size:
