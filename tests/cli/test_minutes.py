@@ -57,10 +57,11 @@ def test_minutes_alone_make_a_run_and_five_lines_show_it(
 def test_parts_that_batchnorm_cannot_share_are_refused_before_all_images_are_tried(
     images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The size of a few images decides the method of a plan."""
+    """Of a recipe that is named: a plan's own gives each part a group."""
     monkeypatch.setattr("vantage.cli.pretrain.minutes.look_at", lambda *_: pytest.fail("all images are tried"))
     out = tmp_path / "run"
-    assert main(["pretrain", "--data", str(images), "--out", str(out), "--set", "accumulate=2"]) == 2
+    words = ["--data", str(images), "--out", str(out), "--minutes", "2", "--set", "accumulate=2"]
+    assert main(["pretrain", "simclr", *words]) == 2
     assert "one group of the joint batch, which 2 accumulated parts" in capsys.readouterr().err and not out.exists()
 
 

@@ -114,11 +114,23 @@ def test_shares_that_no_rung_allows_are_refused_before_anything_is_measured() ->
     for name, changes in (("2 accumulated parts", {"accumulate": 2}), ("3 processes", three)):
         normalization = SplitBatchNorm(8) if "processes" in name else BatchNorm()
         recipe = partial(_normalized, normalization)
-        options = PlanOptions(recipe, changes=lambda run, changes=changes: changes)
+        options = PlanOptions(recipe, keep_recipe=True, changes=lambda run, changes=changes: changes)
         for refused in (partial(check_rungs, LARGE, options), partial(make_plan, LARGE, 5.0, options, measure=pace)):
             with pytest.raises(UserError, match=name):
                 refused()
     check_rungs(LARGE, PlanOptions(changes=lambda run: three))
+
+
+@pytest.mark.parametrize("accumulate", [1, 2, 3])
+def test_a_plan_gives_each_accumulated_part_a_group(accumulate: int) -> None:
+    """So that parts change nothing else in the plan."""
+    options = PlanOptions(changes=lambda run: {"accumulate": accumulate})
+    check_rungs(LARGE, options)
+    run, whole = (make_plan(LARGE, 5.0, some, measure=Pace(300.0)).run for some in (options, PlanOptions()))
+    assert isinstance(run.encoders, Shared) and isinstance(whole.encoders, Shared)
+    assert run.encoders.encoder.normalization == (BatchNorm() if accumulate == 1 else SplitBatchNorm(accumulate))
+    assert run.encoders.encoder.backbone == whole.encoders.encoder.backbone
+    assert (run.recipe, run.views) == (whole.recipe, whole.views)
 
 
 def _normalized(normalization: Normalization, size: int) -> Run:

@@ -130,7 +130,7 @@ def measure_rungs(
     `seconds_left` returns the remaining seconds. Raises `UserError` if the user's settings fit no rung.
     """
     look = look_at_sizes(source)
-    mirror = options.keep_views or is_symmetric(source)
+    mirror = options.keep_recipe or is_symmetric(source)
     share, measured, refusal = _hold_out_share(source), list[MeasuredRung](), UserError("there is no rung")
     for rung in rungs_for(look.side, options):
         # It is no faster than the rung before it, so it would see too few images even in the longer plan.

@@ -167,7 +167,7 @@ def plan(
     expect(method, Callable, "the recipe", "a function, such as vantage.moco_v2")
     if backbone is not None:
         method = partial(_on, method, backbone)
-    kept = {"keep_network": backbone is not None, "keep_views": recipe is not None}
+    kept = {"keep_network": backbone is not None, "keep_recipe": recipe is not None}
     options = PlanOptions(method, size, **kept, changes=lambda run: overrides)
     return make_plan(source, minutes, options, measure=measure).run
 

@@ -8,7 +8,17 @@ from typing import Any
 from vantage.composition.fields import replace_at
 from vantage.composition.fitting import everywhere, parts_of
 from vantage.data.order import steps_in
-from vantage.encoders import Backbone, Convolutions, Encoder, Momentum, ResNet, ResNet9, with_backbone
+from vantage.encoders import (
+    Backbone,
+    BatchNorm,
+    Convolutions,
+    Encoder,
+    Momentum,
+    ResNet,
+    ResNet9,
+    SplitBatchNorm,
+    with_backbone,
+)
 from vantage.encoders.backbone_names import SMALL
 from vantage.errors import UserError
 from vantage.estimators import InfoNCE
@@ -88,8 +98,9 @@ class PlanOptions:
     keep_network: bool = False
     """Whether to keep the recipe's network."""
 
-    keep_views: bool = False
-    """Whether to keep the recipe's views, even if the images have no mirror symmetry."""
+    keep_recipe: bool = False
+    """Whether the recipe was named: its views are then kept, even if the images have no mirror symmetry, and so is one
+    group of BatchNorm, even if accumulated parts cannot share it."""
 
     keep_optimizer: bool = False
     """Whether to keep the recipe's optimizer, even for a short run."""
@@ -111,7 +122,26 @@ def compose(options: PlanOptions, rung: Rung) -> Run:
         run = with_network(run, rung.backbone)
     if any(not isinstance(part.backbone, _ANY_SIZE) for part in parts_of(run.encoders) if isinstance(part, Encoder)):
         run = replace(run, resizing=None)
-    return set_early(run, early_changes(options.changes(run)))
+    run = set_early(run, early_changes(options.changes(run)))
+    return run if options.keep_recipe else _with_a_group_for_each_part(run)
+
+
+def _with_a_group_for_each_part(run: Run) -> Run:
+    """The run with as many groups of BatchNorm as accumulated parts, where there is one: parts cannot share it."""
+    if run.accumulate == 1:
+        return run
+    groups = SplitBatchNorm(run.accumulate)
+    return replace(
+        run,
+        encoders=everywhere(
+            run.encoders,
+            lambda part: (
+                replace(part, normalization=groups)
+                if isinstance(part, Encoder) and isinstance(part.normalization, BatchNorm)
+                else part
+            ),
+        ),
+    )
 
 
 def set_early(run: Run, early: Mapping[str, Any]) -> Run:

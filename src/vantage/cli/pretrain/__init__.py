@@ -165,7 +165,7 @@ def _planned(
         run_at,
         options.size,
         keep_network=bool(options.backbone or options.init),
-        keep_views=bool(options.recipe),
+        keep_recipe=bool(options.recipe),
         keep_optimizer=bool(options.optimizer),
         changes=lambda run: _changes(run, settings),
     )
