@@ -118,8 +118,11 @@ def test_parts_of_the_first_batch_share_one_normalizer(images_path: str):
     assert len(recorder.batches) == 6, "only the first batch is shown before"
 
 
-GROUPED = ("moco_v2_multi_crop", "infomin", "jcl_ring", "interclr_moco", "everything")
-"""Recipes whose keys go through shuffle-BN."""
+IN_PARTS = (
+    *("moco_v2_multi_crop", "infomin", "jcl_ring", "interclr_moco", "everything"),  # shuffle-BN
+    *("cmc_softmax", "pirl", "interclr"),  # banks
+    *("simclr", "debiased", "hcl"),  # comparisons within the batch
+)
 
 
 def two_steps(run: Run) -> tuple[list[float], dict[str, Tensor]]:
@@ -148,7 +151,7 @@ def assert_parts_equal_the_whole(run: Run, accumulate: int) -> None:
         assert_close(in_parts[name], value, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("recipe", [*GROUPED, "cmc_softmax", "pirl", "interclr", "simclr", "debiased", "hcl"])
+@pytest.mark.parametrize("recipe", IN_PARTS)
 def test_parts_compute_what_the_whole_batch_does(recipe: str, images_path: str):
     assert_parts_equal_the_whole(exact(small_run(recipe, images_path)), 2)
 

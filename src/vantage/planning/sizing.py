@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from vantage.composition.fields import replace_at
-from vantage.composition.fitting import everywhere, parts_of
+from vantage.composition.fitting import change_all, everywhere, parts_of
 from vantage.data.order import steps_in
 from vantage.encoders import (
     Backbone,
@@ -131,17 +131,7 @@ def _with_a_group_for_each_part(run: Run) -> Run:
     if run.accumulate == 1:
         return run
     groups = SplitBatchNorm(run.accumulate)
-    return replace(
-        run,
-        encoders=everywhere(
-            run.encoders,
-            lambda part: (
-                replace(part, normalization=groups)
-                if isinstance(part, Encoder) and isinstance(part.normalization, BatchNorm)
-                else part
-            ),
-        ),
-    )
+    return replace(run, encoders=change_all(run.encoders, BatchNorm, lambda _: groups))
 
 
 def set_early(run: Run, early: Mapping[str, Any]) -> Run:
