@@ -24,9 +24,9 @@ class Momentum:
     1911.05722).
 
     Only parameters are averaged; the momentum encoder computes its own batch statistics, in training mode. Keys go
-    through shuffle-BN: they are put in a random order over all processes, so that a key's batch statistics come from
-    other images than its query's. On one process this has an effect only with `SplitBatchNorm`, whose groups then take
-    the place of processes.
+    through shuffle-BN: they are put in a random order over all processes and accumulated parts, so that a key's batch
+    statistics come from other images than its query's. On one process this has an effect only with `SplitBatchNorm`,
+    whose groups then take the place of processes.
     """
 
     encoder: Encoder
