@@ -5,6 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
+from torch import nn
 
 from vantage.encoders import Convolutions, ResNet9
 from vantage.recipes import jcl, moco_v2
@@ -63,6 +65,28 @@ def test_smoke_does_not_train_to_learn_its_speed(steps: list[str], tmp_path: Pat
     speeds = TrainingSpeeds(maker_at(tmp_path, True))
     assert (speeds(SMALL), speeds(LARGE), steps) == (1_000.0, 1_000.0, [])
     assert isinstance(SMALL.run.encoders.encoder.backbone, Convolutions)  # type: ignore
+
+
+class Recording(nn.Module):
+    """A network that records whether it computes in bfloat16."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.half = nn.Conv2d(3, 1, 1), list[bool]()
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        result = self.layer(images)
+        self.half.append(result.dtype == torch.bfloat16)
+        return result
+
+
+@pytest.mark.parametrize("has", [True, False])
+def test_the_speed_is_that_of_the_precision_of_runs(has: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A processor without bfloat16 emulates it, several times slower than the float32 that runs then have."""
+    network = Recording()
+    monkeypatch.setattr(Convolutions, "build", lambda _: network)
+    monkeypatch.setattr(cost, "has_bf16", lambda on_cuda: has)
+    assert cost.passes_per_second(0.0) > 0 and network.half == [has]
 
 
 def test_the_time_left_follows_the_pace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
