@@ -1,6 +1,7 @@
 """Steps of any recipe, made small, on the pretended device: `Session.step` itself, with views and stores."""
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
@@ -8,6 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import torch
+from lightning_fabric.plugins import Precision
 from pretend_gpu import DEVICE, Pretend, Pretended, Wait, pretended, values
 from small_runs import small_networks
 from torch import Tensor
@@ -16,6 +18,7 @@ from torch.nn.functional import normalize
 from vantage.composition.fitting import everywhere
 from vantage.data import Batch, BatchOrder, ResidentImages, StreamedImages
 from vantage.data.sources.arrays import Arrays
+from vantage.encoders.normalization.grouped import set_accumulation
 from vantage.learner import Learner
 from vantage.memory import ClusteredBank, ReclusteredBank
 from vantage.records import Keys
@@ -77,8 +80,14 @@ class Stepping:
         torch.manual_seed(run.seed)
         session = Session.__new__(Session)
         session.run, session.source = run, self.source
-        session.fabric = SimpleNamespace(backward=lambda loss: loss.backward(), device=device)  # pyright: ignore
+        session.fabric = SimpleNamespace(  # pyright: ignore
+            backward=lambda loss: loss.backward(),
+            no_backward_sync=lambda model: nullcontext(),
+            device=device,
+            strategy=SimpleNamespace(precision=Precision()),
+        )
         session.learner = Learner(run.encoders, run.branches, images, run.seed)
+        set_accumulation(session.learner.networks, run.accumulate)
         session.monitor = monitor_of(run, session.learner)
         self.images = ResidentImages(self.source, BatchOrder(BATCH, run.seed))
         if device == DEVICE:
@@ -142,7 +151,8 @@ def _views(run_views: ViewMaker) -> list[Tensor]:
 
 @dataclass(frozen=True)
 class _Sends:
-    """A feed that sends views made in advance, rolled along the batch by a different amount each time."""
+    """A feed that sends views made in advance, rolled along the batch by a different amount each time; of a part of the
+    batch, its share of them."""
 
     feed: Feed
     device: torch.device
@@ -151,6 +161,7 @@ class _Sends:
     def steps(self) -> int:
         return self.feed.steps
 
-    def views_of(self, batch: Batch, generator: torch.Generator) -> list[Tensor]:
-        turn = int(values(batch.image)[0])
-        return [view.roll(turn, 0).to(self.device, non_blocking=True) for view in _views(self.feed.views)]
+    def views_of(self, batch: Batch, generator: ShareGenerator) -> list[Tensor]:
+        turn, (first, last, _) = int(values(batch.image)[0]), generator.share
+        views = (view.roll(turn, 0)[first:last] for view in _views(self.feed.views))
+        return [view.to(self.device, non_blocking=True) for view in views]

@@ -2,6 +2,7 @@
 computes on the CPU: every recipe, on the pretended device of `pretend_gpu.py`, without a GPU."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from vantage import allowing
+from vantage.composition.fitting import everywhere
+from vantage.encoders import Encoder, SplitBatchNorm
 from vantage.encoding import encode
 from vantage.memory import ClusteredBank, ReclusteredBank
 from vantage.recipes import RECIPES, VARIANTS
@@ -45,6 +48,11 @@ def evaluation_of(run: Run) -> object:
     return run.views, run.encoders
 
 
+def passes_of(run: Run) -> object:
+    """What decides in which passes accumulated parts are computed."""
+    return type(run.encoders), *((type(branch.memory), branch.pool_views) for branch in run.branches)
+
+
 ASKS = {ClusteredBank: 2, ReclusteredBank: 1}
 """How often a bank waits in one step at most. One whose clusters follow asks how large they are, and, where some are
 too small, for the size of the largest after their rows have moved. One that is reclustered asks, at the end of a pass,
@@ -69,6 +77,26 @@ def test_a_step_does_not_wait_and_computes_what_the_cpu_computes(recipe):
     assert [loss for loss, _ in rows] == pytest.approx([loss for _ in range(2) for loss, _ in on_cpu.epoch()], abs=1e-5)
     for _, waits in rows[on_device.images.steps :]:
         assert len(waits) <= allowed_waits(run) <= 2, waits
+
+
+@pytest.mark.parametrize("recipe", cases(one_of_each(SIZE, passes_of)))
+def test_accumulated_parts_do_not_wait_either(recipe):
+    """They compute there what they compute on the CPU, too: keys of all parts first, or vectors of all parts twice."""
+    with allowing("tiny"):
+        run = small(recipe(SIZE), IMAGES)
+    run = replace(run, accumulate=2, encoders=everywhere(run.encoders, in_two_groups))
+    with Pretend() as mode:
+        on_device = Stepping(run, IMAGES, Views.SENT)
+        rows = [row for _ in range(2) for row in on_device.epoch(mode)]
+    on_cpu = Stepping(run, IMAGES, Views.SENT, CPU)
+    assert [loss for loss, _ in rows] == pytest.approx([loss for _ in range(2) for loss, _ in on_cpu.epoch()], abs=1e-5)
+    for _, waits in rows[on_device.images.steps :]:
+        assert len(waits) <= allowed_waits(run), waits
+
+
+def in_two_groups(part: Any) -> Any:
+    """A group of BatchNorm for each part."""
+    return replace(part, normalization=SplitBatchNorm(2)) if isinstance(part, Encoder) else part
 
 
 @pytest.mark.parametrize("recipe", cases(one_of_each(SIZE, views_of)))
