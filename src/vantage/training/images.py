@@ -15,6 +15,7 @@ from vantage.data.sources.hidden import hidden_words
 from vantage.data.sources.listing import unread_words
 from vantage.data.sources.named_twice import twice_words
 from vantage.data.sources.names import doubtful_class
+from vantage.data.sources.tar_members import links_words
 from vantage.data.splits import hold_out_mask
 from vantage.errors import DataError, UnreadableImage, UserError
 from vantage.training.run import Data
@@ -69,6 +70,8 @@ def _remarks(whole: Source) -> str:
         remarks += f"; {some} left out: shards are read in place, so decompress what belongs to them"
     if (labels := getattr(whole, "label_files", 0)) and not whole.classes:
         remarks += f"; {labels:,} labels (.cls) left out: to read them, name the folder of this shard"
+    if words := links_words(getattr(whole, "dangling", 0)):
+        remarks += f"; {words}, so left out"
     if words := twice_words(getattr(whole, "twice", ())):
         remarks += f"; {words}"
     if words := hidden_in(whole):
