@@ -39,8 +39,8 @@ class Shards:
     One more file in the cache holds what is needed to open the set again.
     An epoch's order shuffles the shards, and images among neighboring shards (`vantage.data.order`).
 
-    `packed` are the names of compressed tars beside the shards, which are left out. `twice` holds both names of each
-    shard that is named twice; it counts once.
+    `packed` are the names of compressed tars beside the shards, and `beside` counts the images there; both are left
+    out. `twice` holds both names of each shard that is named twice; it counts once.
 
     Raises `DataError` for a shard that is missing, damaged, compressed or empty, and for keys that occur twice.
     """
@@ -52,8 +52,9 @@ class Shards:
         max_pixels: int = MAX_PIXELS,
         progress: Callable[[int, int], None] | None = None,
         packed: Sequence[str] = (),
+        beside: int = 0,
     ) -> None:
-        self.max_pixels, self.packed = max_pixels, packed
+        self.max_pixels, self.packed, self.beside = max_pixels, packed, beside
         self._paths, self._cache = tuple(map(os.path.abspath, paths)), cache
         self._root = os.path.commonpath([os.path.dirname(path) for path in self._paths])
         self._states = [state_of(path) for path in self._paths]
