@@ -96,9 +96,9 @@ class _LearningRun:
     ) -> None:
         self.learning, self.folder, self.images, self.game, self.progress = learning, folder, images, game, progress
         self.uses_all_images = any(not term.labeled for term in learning.terms)
-        leading = images.every if self.uses_all_images else images.labeled
-        assert leading is not None
-        self.steps, self.device = leading.steps, leading.device
+        pair = (images.every, images.held_out) if self.uses_all_images else (images.labeled, images.held_out_labeled)
+        self.leading, self.judging = (stream for stream in pair if stream is not None)  # the others are parts of them
+        self.steps, self.device = self.leading.steps, self.leading.device
         self.total = learning.epochs * self.steps
         self.step, self.means, self.best, self.seconds = 0, Means(), math.inf, 0.0
 
@@ -137,10 +137,12 @@ class _LearningRun:
 
     def _end_epoch(self, metrics: Metrics) -> None:
         epoch = self.step // self.steps
+        self.leading.report_missed(self.progress)
         row: dict[str, Any] = {"epoch": epoch, "step": self.step, **self.means.values()}
         if self.uses_all_images:
             row["bound"] = math.log(self.learning.batch_size)
         row |= evaluate_held_out(self.game.players, self.images)
+        self.judging.report_missed(self.progress)
         row["seconds"] = round(self.seconds, 3)
         late = epoch > self.learning.best_after * self.learning.epochs or epoch == self.learning.epochs
         objective = row["held_out.objective"]
