@@ -36,6 +36,7 @@ from vantage.training.folder import checkpoint, slots
 from vantage.training.folder.writer import only_writer
 from vantage.training.images import open_images
 from vantage.training.signals import Signals
+from vantage.training.start.doubts import tiny_views
 from vantage.views.colors.flows import FlowNetwork
 from vantage.views.colors.learned import BEST, LAST, learned_space, write_learned
 
@@ -65,7 +66,8 @@ def _learn(learning: ViewLearning, folder: Path, progress: Progress, images_of_c
         check_same_settings(read_learning(folder), learning, folder)
     device = Work(device=learning.device).resolved_device()
     source, note = open_images(learning.data, source=images_of_caller)
-    progress.line(note)
+    for line in (note, *tiny_views(learning.crop)):
+        progress.line(line)
     images = images_of(learning, source, device)
     game = Game(learning, images.classes, device)
     _try(game, learning, images)
