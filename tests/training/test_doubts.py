@@ -42,6 +42,14 @@ def test_a_learning_rate_of_zero_is_noted():
     assert line.startswith("the learning rate is 0, so the networks stay as they are")
 
 
+@pytest.mark.parametrize("recipe", [moco_v2, jcl])
+def test_views_of_a_few_pixels_are_noted(recipe):
+    """`--size 5` trained without a word."""
+    (line,) = doubts(recipe(5))
+    assert line.startswith("views of 5 x 5 pixels show little but colors") and "--size 8" in line
+    assert not list(doubts(recipe(8)))
+
+
 class Lines(QuietProgress):
     def __init__(self):
         self.lines: list[str] = []

@@ -22,6 +22,7 @@ from vantage.cli.pretrain import pretrain
 from vantage.cli.printing.console import INTERRUPTED, Console
 from vantage.cli.printing.failures import message_for
 from vantage.cli.printing.streams import discard, usable_streams
+from vantage.cli.reading.launch import does_the_work
 from vantage.cli.recipes import recipes
 from vantage.cli.report import report
 from vantage.cli.reproduce import reproduce
@@ -58,6 +59,9 @@ VERBS: tuple[Callable[[list[str], Console], int], ...] = (
     demo,
 )
 """All verbs; the help of each is its docstring up to the first colon."""
+
+_SHARED = (pretrain, resume, embed, evaluate)
+"""Verbs whose work is shared by the processes that a launcher starts. For the others, the first process does it."""
 
 _HELP = """\
 usage: vantage VERB …    (vantage VERB --help shows its options)
@@ -152,6 +156,8 @@ def _run(words: list[str]) -> int:
         raise UserError(f"no verb is given (verbs: {', '.join(verbs)})")
     if words[0] not in verbs:
         raise no_such("verb", words[0], verbs)
+    if verbs[words[0]] not in _SHARED and not does_the_work(words[0], console):
+        return 0
     sleep_soon()
     keep_freed_memory()
     _import(console.imports)

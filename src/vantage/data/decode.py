@@ -15,6 +15,8 @@ h, w: height and width in pixels
 """
 
 import io
+import os
+import re
 import struct
 from collections.abc import Callable
 from functools import cache
@@ -34,10 +36,22 @@ from PIL import (
 )
 from torch import Tensor
 
-from vantage.errors import UnreadableImage, first_line
+from vantage.errors import UnreadableImage, UserError, first_line
 
-MAX_PIXELS = 80_000_000
-"""Pictures of more pixels than this are refused as decompression bombs, unless the caller sets another bound."""
+_VARIABLE = "VANTAGE_MAX_PIXELS"
+
+
+def _bound() -> int:
+    """The pixels that the environment variable gives, or else 80 million. Raises `UserError` if it is no number."""
+    text = os.environ.get(_VARIABLE, "").strip() or "80_000_000"
+    if not re.fullmatch(r"[1-9][\d_]{0,15}", text, re.ASCII):
+        raise UserError(f"{_VARIABLE} is {text!r}: give a number of pixels, such as 200000000")
+    return int(text.replace("_", ""))
+
+
+MAX_PIXELS = _bound()
+"""Pictures of more pixels than this are refused as decompression bombs, unless the caller sets another bound: 80
+million, or `VANTAGE_MAX_PIXELS`."""
 
 EXTENSIONS = frozenset((".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif"))
 """The file extensions, in lower case, of images."""
@@ -144,7 +158,7 @@ def _check_size(height: int, width: int, name: str, max_pixels: int) -> None:
         raise UnreadableImage(
             name,
             f"{width} x {height} pixels are more than the bound of {max_pixels:,} against decompression bombs: if it is"
-            " a photograph, save it smaller",
+            f" a photograph, save it smaller, or raise the bound ({_VARIABLE}={height * width})",
         )
 
 

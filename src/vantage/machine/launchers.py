@@ -13,6 +13,7 @@ __all__ = [
     "check_machines",
     "check_processes",
     "describe_as_torchrun",
+    "forget_others",
     "is_first_here",
     "is_one_of_several",
     "launched_shape",
@@ -31,6 +32,10 @@ _MPI = (
 
 _MEETING = ("MASTER_ADDR", "TORCHELASTIC_RUN_ID", "LSB_JOBID")
 """Environment variables. What starts processes on several machines sets one of them, if it is not described."""
+
+
+_OTHERS = ("RANK", "LOCAL_RANK", "GROUP_RANK", "NODE_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "TORCHELASTIC_RUN_ID")
+"""Environment variables by which a process knows of others."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +121,12 @@ def _tasks_of_nodes(text: str) -> list[int]:
 def launcher() -> str:
     """Which of srun and mpirun started this process among several; "" for all others."""
     return os.environ.get(_LAUNCHER, "")
+
+
+def forget_others() -> None:
+    """Remove the environment variables by which this process knows of others: from here on, it works alone."""
+    for name in (*_OTHERS, _LAUNCHER):
+        os.environ.pop(name, None)
 
 
 def launched_shape() -> tuple[int, int] | None:

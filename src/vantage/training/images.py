@@ -3,7 +3,7 @@
 n: images
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from jaxtyping import Bool, Int
@@ -13,7 +13,9 @@ from vantage import draws
 from vantage.data import Source, SourceSubset, check_source, labels_of, open_source, readable, scan
 from vantage.data.sources.hidden import hidden_words
 from vantage.data.sources.listing import unread_words
+from vantage.data.sources.named_twice import twice_words
 from vantage.data.sources.names import doubtful_class
+from vantage.data.sources.tar_members import links_words
 from vantage.data.splits import hold_out_mask
 from vantage.errors import DataError, UnreadableImage, UserError
 from vantage.training.run import Data
@@ -64,15 +66,28 @@ def _remarks(whole: Source) -> str:
     if words := unread_words(getattr(whole, "unread", {})):
         remarks += f"; {words} left out, as this format is not read: convert to JPEG"
     if packed := getattr(whole, "packed", ()):
-        some = f"{packed[0]} and {len(packed) - 1} more" if len(packed) > 1 else packed[0]
-        remarks += f"; {some} left out: shards are read in place, so decompress what belongs to them"
+        remarks += f"; {_some(packed)} left out: shards are read in place, so decompress what belongs to them"
+    if beside := getattr(whole, "beside", 0):
+        remarks += (
+            f"; {beside:,} image{'s' * (beside > 1)} beside the shards left out: put them into a folder of their own"
+        )
+    if tars := getattr(whole, "tars", ()):
+        remarks += f"; {_some(tars)} left out: among images or folders, a tar is read only if you name it"
     if (labels := getattr(whole, "label_files", 0)) and not whole.classes:
         remarks += f"; {labels:,} labels (.cls) left out: to read them, name the folder of this shard"
+    if words := links_words(getattr(whole, "dangling", 0)):
+        remarks += f"; {words}, so left out"
+    if words := twice_words(getattr(whole, "twice", ())):
+        remarks += f"; {words}"
     if words := hidden_in(whole):
         remarks += f"; {words} left out"
     if name := doubtful_class(whole.classes):
         remarks += f"; {name!r} counts as a class: put images without one directly into the top folder"
     return remarks
+
+
+def _some(names: Sequence[str]) -> str:
+    return f"{names[0]} and {len(names) - 1:,} more" if len(names) > 1 else names[0]
 
 
 def hidden_in(source: Source) -> str:

@@ -1,17 +1,30 @@
-"""Run one verb on several processes, started here or by a launcher."""
+"""Run one verb on several processes, started here or by a launcher; or on the first of them."""
 
 import atexit
+import hashlib
+import json
 import math
 import os
+import socket
+import sys
+import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
+from vantage.cli.printing.console import Console
 from vantage.errors import UserError
-from vantage.machine.launchers import check_processes, launched_shape
+from vantage.machine.launchers import check_processes, forget_others, is_first_here, launched_shape, launcher
 
-__all__ = ["join_processes", "joined_for_a_while"]
+__all__ = ["does_the_work", "join_processes", "joined_for_a_while"]
 
+
+_PATIENCE = 10.0
+"""Seconds that other processes wait for the command of the first."""
+
+_GREETING = b"vantage "
+"""What comes before a command, since another program may use the port."""
 
 _STORES: list[Any] = []
 """Where processes met. Without torchrun, the first process holds the store, which the others need until they end."""
@@ -70,3 +83,56 @@ def joined_for_a_while(device: str) -> Iterator[bool]:
         yield True
     finally:
         processes.leave()
+
+
+def does_the_work(verb: str, console: Console) -> bool:
+    """Whether this process does the work of a verb that processes do not share: it is alone, or the first of those that
+    a launcher started. From then on, it works as if it were alone.
+
+    Raises `UserError` if srun or mpirun gave the first process another command: this one would be left undone.
+    """
+    count, rank = os.environ.get("WORLD_SIZE", ""), os.environ.get("RANK", "0")
+    if not count.isdecimal() or int(count) < 2:
+        return True
+    if launcher():
+        _check_same_as_first(verb, rank)
+    of_several = f"{verb} needs one process: of the {count} that {launcher() or 'torchrun'} started,"
+    if console.first:
+        console.note(f"{of_several} the first does the work and the others end")
+        forget_others()
+        return True
+    if is_first_here() and not console.quiet:  # nothing else would be seen on this machine, or where RANK is left over
+        print(f"{of_several} the first does the work and this one (RANK {rank}) ends", file=sys.stderr)
+    return False
+
+
+def _check_same_as_first(verb: str, rank: str) -> None:
+    """Compare commands with the first process, which waits for nobody: a shell in the first of several tasks is alone.
+    The others pass if it has ended already."""
+    host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    own = _GREETING + hashlib.blake2b(json.dumps(sys.argv[1:]).encode()).digest()
+    if rank == "0":
+        threading.Thread(target=_tell, args=(port, own), daemon=True).start()
+    elif (first := _hear(host, port)).startswith(_GREETING) and first != own:
+        raise UserError(
+            f"{launcher()} started different commands as one job, but only its first process does the work of {verb}:"
+            " start each by a job of its own, with one process"
+        )
+
+
+def _tell(port: int, command: bytes) -> None:
+    """Give the command to whoever asks, until this process ends; to nobody if the port is taken."""
+    with suppress(OSError), socket.create_server(("", port)) as server:
+        while True:
+            with server.accept()[0] as connection:
+                connection.sendall(command)
+
+
+def _hear(host: str, port: int) -> bytes:
+    """What the first process gives; nothing if it does not answer in time."""
+    end = time.monotonic() + _PATIENCE
+    while time.monotonic() < end:
+        with suppress(OSError), socket.create_connection((host, port), 1.0) as connection:
+            return connection.makefile("rb").read()
+        time.sleep(0.1)
+    return b""

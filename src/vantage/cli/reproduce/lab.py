@@ -53,8 +53,8 @@ class LabOptions:
     """Only print the claims, the paper's values, how cells are trained, and the paper's commands."""
 
     take_in: Annotated[str, Word("LAB")] = ""
-    """First import the cells of a lab from elsewhere: of other seeds or other entries, since differences are paired
-    only if one lab made all cells of an entry and seed."""
+    """First import the cells of a lab from elsewhere, of other seeds or entries: a cell is left out if another kind of
+    computer made cells of its entry and seed, whose differences would not be paired."""
 
     results: Annotated[str, Word("FOLDER")] = ""
     """Folder for each entry's file of numbers. New numbers are added to a file, and seeds that are complete in it are
@@ -83,10 +83,7 @@ def run_lab(words: list[str], console: Console, about: str) -> int:
         return 0
     order = _order(entries, options)
     if options.take_in:
-        from vantage.studies.lab import LabFolder
-
-        copies, misfits = LabFolder(order.lab).take_in(Path(options.take_in))
-        console.note(f"{copies} cells taken in from {options.take_in}, {misfits} refused: their files do not fit")
+        _take_in(Path(options.take_in), order.lab, console)
     complete = _make(order, options, console) if entries else True
     if options.page:
         from vantage.studies.lab import ENTRIES, publish
@@ -95,6 +92,25 @@ def run_lab(words: list[str], console: Console, about: str) -> int:
         smoke = "; results of smoke are not on it" if options.level == "smoke" else ""
         console.note(f"the page is {options.page}{smoke}")
     return 0 if complete else INTERRUPTED
+
+
+def _take_in(other: Path, folder: Path, console: Console) -> None:
+    """Import the cells of a lab from elsewhere, except those that would not be paired with cells that are here."""
+    from vantage.studies.lab import ENTRIES, LEVELS, LabFolder, Origins, smoke
+
+    lab, scales = LabFolder(folder), (smoke, *(level.entry for level in LEVELS))
+    lab.check()
+    origins = Origins(scale(entry) for scale in scales for entry in ENTRIES)
+    for _, record in lab.records():
+        if record is not None:
+            origins.add(record)
+    copies, misfits = lab.take_in(other, origins.admits)
+    console.note(f"{copies} cells taken in from {other}, {misfits} refused: their files do not fit")
+    if origins.left_out:
+        console.note(
+            f"{origins.left_out} more left out: another kind of computer made other cells of their entry and seed, and"
+            " their differences would not be paired; take them into a lab of their own"
+        )
 
 
 def _list(options: LabOptions, console: Console) -> None:

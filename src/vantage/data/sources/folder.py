@@ -25,7 +25,8 @@ class Folder:
 
     `Folder.below` lists a tree, `Folder.from_list` reads a list file. `other_files` counts the files that were left
     out because they do not have the extension of an image; `unread` counts, by extension, those of them that are
-    photographs. `hidden` counts the images that were left out because they are hidden, by what hides them.
+    photographs. `hidden` counts the images that were left out because they are hidden, by what hides them. `tars` are
+    tars beside the images.
     """
 
     def __init__(
@@ -38,20 +39,21 @@ class Folder:
         max_pixels: int = MAX_PIXELS,
         unread: Mapping[str, int] | None = None,
         hidden: Mapping[str, int] | None = None,
+        tars: Sequence[str] = (),
     ) -> None:
         self.root = root
         self._absolute = root.absolute()  # a notebook may change its folder meanwhile
         self.classes = classes
         self.other_files = other_files
-        self.unread, self.hidden = unread or {}, hidden or {}
+        self.unread, self.hidden, self.tars = unread or {}, hidden or {}, tars
         self.max_pixels = max_pixels
         self._names = Names(names)
         self._labels = labels
 
     @classmethod
-    def below(cls, root: Path, cache: Path, max_pixels: int = MAX_PIXELS) -> "Folder":
+    def below(cls, root: Path, cache: Path, max_pixels: int = MAX_PIXELS, tars: Sequence[str] = ()) -> "Folder":
         """All images below `root` that are not hidden. If they lie in several folders, the folder of an image is its
-        class."""
+        class. `tars` are the tars directly in it, which are left out."""
         listing = list_images(root, cache)
         if not listing.names:
             if words := hidden_words(listing.hidden):
@@ -66,9 +68,8 @@ class Folder:
                 todo = f"{unread_words(listing.unread)} among them can be converted to JPEG, which is read"
             raise DataError(f"no images in {root}: {found}. {todo}")
         classes, labels = classes_from(listing.names)
-        return cls(
-            root, listing.names, classes, labels, listing.other_files, max_pixels, listing.unread, listing.hidden
-        )
+        left_out = (listing.other_files, max_pixels, listing.unread, listing.hidden, tars)
+        return cls(root, listing.names, classes, labels, *left_out)
 
     @classmethod
     def from_list(cls, path: Path, max_pixels: int = MAX_PIXELS) -> "Folder":

@@ -15,8 +15,9 @@ from vantage.data.sources.crops import BoxCrops
 from vantage.data.sources.folder import Folder
 from vantage.data.sources.hidden import is_hidden
 from vantage.data.sources.multi_label import MultiLabelImages, voc_splits
-from vantage.data.sources.parquet import Parquet, has_images
+from vantage.data.sources.parquet import Parquet
 from vantage.data.sources.photographs import Photographs
+from vantage.data.sources.sharded_folder import TARS, open_sharded
 from vantage.data.sources.shards import Shards, expand_braces
 from vantage.data.sources.source import Source
 from vantage.data.sources.tar import Tar
@@ -26,7 +27,6 @@ from vantage.storage.cache import cache_folder
 from vantage.storage.near import near_path
 
 _Progress = Callable[[int, int], None]
-_TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
 _ARCHIVES = (".zip", ".7z", ".rar", ".tar.zst")
 _ARRAYS = (".npz", ".npy")
 _LISTS = (".txt", ".lst", ".tsv")
@@ -56,7 +56,7 @@ def open_source(
     * `.npz` or `.npy`: uint8 arrays
     * `.tar`, `.tar.gz`, `.tar.bz2`, `.tar.xz`: read in place; a compressed one is decompressed once, into the cache
     * a folder of `.tar` shards in webdataset's layout, or a pattern such as `shards/train-{000000..000099}.tar`: read
-      in place, in bounded memory
+      in place, in bounded memory. A folder with folders, or with more images than tars, is a folder of images
     * `torchvision:CIFAR10`: a set that torchvision can download
     * `crops:annotations/instances_train2017.json`: the boxes of a COCO file, cropped; `#` names the images' folder
     * `photographs:train` and `photographs:test`: the small images of `vantage demo`, which need no file
@@ -149,7 +149,7 @@ def _open_path(path: Path, part: str, cache: Path, max_pixels: int) -> Source:
     name = path.name.lower()
     if not path.is_file():
         raise DataError(f"{path} is neither a file nor a folder. Name a folder of images")
-    if name.endswith(_TARS):
+    if name.endswith(TARS):
         return Tar(path, cache, part, max_pixels)
     if name.endswith(_ARRAYS):
         return Arrays.read(path, part)
@@ -186,51 +186,10 @@ def _open_shards(pattern: str, cache: Path, max_pixels: int, progress: _Progress
     return Shards(paths, cache, max_pixels, progress)
 
 
-def _tar_shards(path: Path, names: list[str]) -> list[str]:
-    """The tars of a folder without images, folders, or tables other than those beside a shard; [] for other folders."""
-    tars = [name for name in names if name.lower().endswith(".tar")]
-    tables = {name.removesuffix(".parquet") for name in names if name.endswith(".parquet")}
-    if not tars or tables - {name[: -len(".tar")] for name in tars} or any(map(is_image_name, names)):
-        return []
-    return [] if any((path / name).is_dir() for name in names) else tars
-
-
-def _parquet_shards(path: Path, names: list[str]) -> list[str]:
-    """The Parquet files of a folder. Beside images or folders only those that hold images count: `vantage embed` writes
-    others, which may lie among the images."""
-    shards = [name for name in names if name.endswith(".parquet")]
-    if shards and any(is_image_name(name) or (path / name).is_dir() for name in names):
-        return [name for name in shards if has_images(path / name)]
-    return shards
-
-
-def _shards_starting_with(part: str, shards: list[str], path: Path) -> list[str]:
-    """The shards whose names begin with a part, or all if there is none."""
-    matching = [name for name in shards if not part or name.startswith((part + "-", part + "."))]
-    if not matching:
-        raise DataError(
-            f"{path}#{part} names no shard: the folder holds {', '.join(shards[:5])}. Write how their names begin"
-        )
-    return matching
-
-
-def _open_sharded(path: Path, part: str, cache: Path, max_pixels: int, progress: _Progress | None) -> Source | None:
-    """The shards of a folder whose names begin with a part; None for other folders."""
-    try:
-        names = sorted(entry.name for entry in os.scandir(path) if not is_hidden(entry.name))
-    except OSError as error:
-        raise DataError(f"cannot list the folder {path}: {error.strerror}. Check its permissions") from error
-    if tars := _tar_shards(path, names):
-        shards = [str(path / name) for name in _shards_starting_with(part, tars, path)]
-        packed = [name for name in names if name.lower().endswith(_TARS[1:]) and name.startswith(part)]
-        return Shards(shards, cache, max_pixels, progress, packed)
-    if shards := _parquet_shards(path, names):
-        return Parquet(tuple(path / name for name in _shards_starting_with(part, shards, path)), max_pixels)
-    return None
-
-
 def _open_folder(path: Path, part: str, cache: Path, max_pixels: int, progress: _Progress | None) -> Source:
-    if (sharded := _open_sharded(path, part, cache, max_pixels, progress)) is not None:
+    opening = partial(open_sharded, cache=cache, max_pixels=max_pixels, progress=progress)
+    sharded, tars = opening(path, part)
+    if sharded is not None:
         return sharded
     splits = voc_splits(path)
     if part in splits:
@@ -245,5 +204,5 @@ def _open_folder(path: Path, part: str, cache: Path, max_pixels: int, progress: 
         folders = sorted(entry.name for entry in path.iterdir() if entry.is_dir() and not is_hidden(entry.name))
         advice = f"its folders are {', '.join(folders[:8])}. Write one after #" if folders else f"leave out #{part}"
         raise DataError(f"{path}#{part} does not exist: {advice}")
-    sharded = _open_sharded(root, "", cache, max_pixels, progress) if part else None
-    return sharded or Folder.below(root, cache, max_pixels)
+    sharded, tars = opening(root, "") if part else (None, tars)
+    return sharded or Folder.below(root, cache, max_pixels, tars)

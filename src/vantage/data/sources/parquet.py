@@ -16,6 +16,7 @@ from torch import Tensor
 
 from vantage.data.decode import MAX_PIXELS, decode
 from vantage.data.sources.file_stamp import FileStamp
+from vantage.data.sources.named_twice import named_twice
 from vantage.data.sources.parquet_columns import columns_of
 from vantage.data.sources.source import read_some, stamp_of_files
 from vantage.errors import DataError, UnreadableImage
@@ -29,7 +30,8 @@ _LABEL_BYTES = 64
 
 
 class Parquet:
-    """The rows of one or more Parquet files, in the order given.
+    """The rows of one or more Parquet files, in the order given. `twice` holds both names of each file that is named
+    twice; it counts once. `beside` counts the images in their folder, which are left out.
 
     Row groups are read as they are needed, and the last 16 are kept in memory, or fewer if they would take more than a
     quarter of it. Reading in random order is fast if all groups fit, or if groups are small (Hugging Face writes about
@@ -37,9 +39,13 @@ class Parquet:
     quarter of the memory, or if the labels of all rows do.
     """
 
-    def __init__(self, paths: tuple[Path, ...], max_pixels: int = MAX_PIXELS) -> None:
+    def __init__(self, paths: tuple[Path, ...], max_pixels: int = MAX_PIXELS, beside: int = 0) -> None:
+        states = [path.exists() and FileStamp.now(path).state for path in paths]
+        again = named_twice(list(map(str, paths)), states)
+        self.twice = [(paths[earlier].name, paths[number].name) for number, earlier in again.items()]
+        paths = tuple(path for number, path in enumerate(paths) if number not in again)
         self.paths = tuple(path.absolute() for path in paths)
-        self.max_pixels = max_pixels
+        self.max_pixels, self.beside = max_pixels, beside
         self._files: dict[int, pq.ParquetFile] = {}
         self._stamps: dict[int, FileStamp] = {}
         self._groups: OrderedDict[int, pa.ChunkedArray] = OrderedDict()

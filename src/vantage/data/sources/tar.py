@@ -25,19 +25,19 @@ import numpy as np
 from jaxtyping import UInt8
 from torch import Tensor
 
-from vantage.data.decode import MAX_PIXELS, decode, is_image_name
+from vantage.data.decode import MAX_PIXELS, decode
 from vantage.data.sources.file_stamp import FileStamp
 from vantage.data.sources.hidden import hidden_part, hidden_words
-from vantage.data.sources.listing import unread_ending, unread_words
+from vantage.data.sources.listing import unread_words
 from vantage.data.sources.names import Names, classes_from, parent
-from vantage.data.sources.shards.members import Content, check_end
 from vantage.data.sources.source import read_some, stamp_of_files
+from vantage.data.sources.tar_members import links_words, read_members
 from vantage.errors import DataError, UnreadableImage
 from vantage.storage.cache import hash_of, read_cached, try_write_json
 from vantage.storage.cache_size import in_use, make_room
 from vantage.storage.files import atomic_file
 
-_VERSION = 4
+_VERSION = 5
 _OPENERS = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\x00", lzma.open))
 _DAMAGED = (EOFError, OSError, zlib.error, lzma.LZMAError, tarfile.TarError, UnicodeError)
 
@@ -55,6 +55,7 @@ class Tar:
         index = _index(file, path, cache)
         names, offsets, sizes = index["names"], index["offsets"], index["sizes"]
         self.other_files, self.unread, self.label_files = index["ignored"], index["unread"], index["labels"]
+        self.dangling = index["links"]
         folder = folder_named(names, part, str(path)) + "/" if part else ""
         members = [number for number, name in enumerate(names) if name.startswith(folder)]
         hiding = {number: hidden_part(names[number].removeprefix(folder)) for number in members}
@@ -70,6 +71,8 @@ class Tar:
             todo = "Name a tar with image files in it"
             if self.unread:
                 todo = f"{unread_words(self.unread)} among them can be converted to JPEG, which is read"
+            if self.dangling:
+                todo = f"{links_words(self.dangling)}: pack the files themselves, with `tar --dereference`"
             raise DataError(f"no images in {path}: found {self.other_files} other files. {todo}")
         image_names = [names[number] for number in order]
         self.classes, self._labels = classes_from(image_names)
@@ -188,39 +191,18 @@ def _unpack(archive: gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile, file: IO[bytes
 
 
 def _index(tar: IO[bytes], path: Path, cache: Path) -> dict[str, Any]:
-    """Names, offsets and sizes of the image members, the number of other files, and how many of these are photographs
-    in a format that is not read, or labels of a shard, of an open tar without compression. They are cached under the
-    name of the tar."""
+    """Names, offsets and sizes of the images in an open tar without compression, and the numbers of what is left out
+    (`TarMembers`). They are cached under the name of the tar."""
     file = cache / "tars" / f"{_key(path)}.json"
     record = read_cached(file)
     if isinstance(record, dict) and record.get("version") == _VERSION:
         return record
-    places: dict[str, tuple[int, int]] = {}  # of two members with one name the later counts, as when it is unpacked
-    other_files, labels, unread = 0, 0, Counter[str]()
     try:
-        with tarfile.open(fileobj=tar, mode="r:") as members:
-            for member in members:
-                name = member.name.removeprefix("./")
-                place = (member.offset_data, member.size) if member.isreg() and not member.issparse() else None
-                if member.islnk():  # a second name of an earlier file
-                    place = places.get(member.linkname.removeprefix("./"))
-                if place and is_image_name(name.rpartition("/")[2]):
-                    places[name] = place
-                elif not member.isdir():
-                    other_files += 1
-                    labels += name.endswith(".cls")
-                    unread.update(filter(None, [unread_ending(name)]))
-                members.members.clear()  # pyright: ignore[reportAttributeAccessIssue]  # it would keep every header
-            end = members.offset
-        _check_end(tar, end)  # `tarfile` stops silently at a damaged header
+        found = read_members(tar, os.fstat(tar.fileno()).st_size)
     except (*_DAMAGED, ValueError, OverflowError) as error:  # from sizes that no file has
         raise DataError(f"cannot read {path} as a tar: {error}. Check the file") from error
-    offsets, sizes = ([place[which] for place in places.values()] for which in (0, 1))
-    index = {"version": _VERSION, "names": list(places), "offsets": offsets, "sizes": sizes}
-    index |= {"ignored": other_files, "unread": dict(unread), "labels": labels}
+    offsets, sizes = ([place[which] for place in found.places.values()] for which in (0, 1))
+    index = {"version": _VERSION, "names": list(found.places), "offsets": offsets, "sizes": sizes}
+    index |= {"ignored": found.other_files, "unread": dict(found.unread), "labels": found.labels, "links": found.links}
     try_write_json(file, index)
     return index
-
-
-def _check_end(tar: IO[bytes], end: int) -> None:
-    check_end(Content(tar.fileno()), end, os.fstat(tar.fileno()).st_size)

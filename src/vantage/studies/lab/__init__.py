@@ -17,6 +17,7 @@ from vantage.studies.lab.making.cost import TrainingSpeeds as TrainingSpeeds
 from vantage.studies.lab.making.cost import estimate_workload as estimate_workload
 from vantage.studies.lab.making.cost import time_per_seed as time_per_seed
 from vantage.studies.lab.making.maker import Maker as Maker
+from vantage.studies.lab.making.origins import Origins as Origins
 from vantage.studies.lab.making.results import PUBLISHED_RESULTS as PUBLISHED_RESULTS
 from vantage.studies.lab.making.results import numbers_in as numbers_in
 from vantage.studies.lab.making.results import outdated as outdated

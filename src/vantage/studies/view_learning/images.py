@@ -15,11 +15,13 @@ from vantage.data import BatchOrder, Source, SourceSubset, labels_of
 from vantage.data.sources.source import class_count
 from vantage.data.splits import hold_out_mask
 from vantage.errors import UserError
+from vantage.progress import Progress
 from vantage.studies.view_learning.game import LabeledBatch
 from vantage.studies.view_learning.learning import ViewLearning
 from vantage.training.feed import Feed, feed_of
 from vantage.training.images import training_part
 from vantage.training.run import Data
+from vantage.training.watching.missed import report_missed
 from vantage.views.augmentation import Views
 
 __all__ = ["LearningImages", "Stream", "count_training_images", "images_of"]
@@ -58,6 +60,10 @@ class Stream:
                 yield LabeledBatch(images, self.label[batch.image])
                 step += 1
             epoch, within = epoch + 1, 0
+
+    def report_missed(self, progress: Progress) -> None:
+        """Warn of images that could not be read in this pass; raises `DataError` if they are too many."""
+        report_missed(self.feed.images, len(self.label), progress, "give the same command again")
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ from vantage.training.folder import checkpoint, slots
 from vantage.training.folder.writer import only_writer
 from vantage.training.images import open_images
 from vantage.training.signals import Signals
+from vantage.training.start.doubts import tiny_views
 from vantage.views.colors.flows import FlowNetwork
 from vantage.views.colors.learned import BEST, LAST, learned_space, write_learned
 
@@ -65,7 +66,8 @@ def _learn(learning: ViewLearning, folder: Path, progress: Progress, images_of_c
         check_same_settings(read_learning(folder), learning, folder)
     device = Work(device=learning.device).resolved_device()
     source, note = open_images(learning.data, source=images_of_caller)
-    progress.line(note)
+    for line in (note, *tiny_views(learning.crop)):
+        progress.line(line)
     images = images_of(learning, source, device)
     game = Game(learning, images.classes, device)
     _try(game, learning, images)
@@ -96,9 +98,9 @@ class _LearningRun:
     ) -> None:
         self.learning, self.folder, self.images, self.game, self.progress = learning, folder, images, game, progress
         self.uses_all_images = any(not term.labeled for term in learning.terms)
-        leading = images.every if self.uses_all_images else images.labeled
-        assert leading is not None
-        self.steps, self.device = leading.steps, leading.device
+        pair = (images.every, images.held_out) if self.uses_all_images else (images.labeled, images.held_out_labeled)
+        self.leading, self.judging = (stream for stream in pair if stream is not None)  # the others are parts of them
+        self.steps, self.device = self.leading.steps, self.leading.device
         self.total = learning.epochs * self.steps
         self.step, self.means, self.best, self.seconds = 0, Means(), math.inf, 0.0
 
@@ -137,10 +139,12 @@ class _LearningRun:
 
     def _end_epoch(self, metrics: Metrics) -> None:
         epoch = self.step // self.steps
+        self.leading.report_missed(self.progress)
         row: dict[str, Any] = {"epoch": epoch, "step": self.step, **self.means.values()}
         if self.uses_all_images:
             row["bound"] = math.log(self.learning.batch_size)
         row |= evaluate_held_out(self.game.players, self.images)
+        self.judging.report_missed(self.progress)
         row["seconds"] = round(self.seconds, 3)
         late = epoch > self.learning.best_after * self.learning.epochs or epoch == self.learning.epochs
         objective = row["held_out.objective"]

@@ -3,17 +3,23 @@
 from collections.abc import Iterator
 
 from vantage.branch import Branch
+from vantage.composition.fitting import parts_of
 from vantage.estimators import JCL
 from vantage.positives import ClusterMate, FixedViews, OtherMate, OtherViews, Remembered
 from vantage.schedules import CosineByEpoch, CosineByStep, StepDecay
 from vantage.training.run import Run
+from vantage.views import RandomResizedCrop
 
-__all__ = ["doubts"]
+__all__ = ["doubts", "tiny_views"]
+
+_SMALLEST = 8
+"""Pixels on a side of views that are not doubted: backbones halve a view three times or more."""
 
 
 def doubts(run: Run) -> Iterator[str]:
     """A line for each doubt about a run."""
     yield from _unused_views(run)
+    yield from tiny_views(run.views)
     if isinstance(run.learning_rate, CosineByEpoch | CosineByStep | StepDecay) and run.learning_rate.base == 0:
         yield "the learning rate is 0, so the networks stay as they are: give one above 0, or none for the recipe's"
     for number, branch in enumerate(run.branches):
@@ -22,6 +28,16 @@ def doubts(run: Run) -> Iterator[str]:
                 f"branch {number} gives each query one positive, so JCL is InfoNCE({branch.estimator.temperature:g}),"
                 " whatever its strength: name several views in Branch.keys"
             )
+
+
+def tiny_views(views: object) -> Iterator[str]:
+    """Views of so few pixels that a backbone has a single position of them left."""
+    side = min((part.size for part in parts_of(views) if isinstance(part, RandomResizedCrop)), default=_SMALLEST)
+    if side < _SMALLEST:
+        yield (
+            f"views of {side} x {side} pixels show little but colors, since a backbone halves them three times or more:"
+            f" give --size {_SMALLEST} or more (crop.size)"
+        )
 
 
 def _unused_views(run: Run) -> Iterator[str]:

@@ -11,9 +11,12 @@ from vantage.progress import Progress
 __all__ = ["report_missed"]
 
 
-def report_missed(images: ResidentImages | StreamedImages, count: int, progress: Progress) -> None:
+def report_missed(
+    images: ResidentImages | StreamedImages, count: int, progress: Progress, then: str = "resume the run"
+) -> None:
     """Warn of those of `count` images that an epoch could not read and replaced by others. All processes call it and
-    count theirs together. Raises `DataError`, on all of them, if these are more than may be skipped."""
+    count theirs together. Raises `DataError`, on all of them, if these are more than may be skipped; `then` says what
+    to do once they are back."""
     if isinstance(images, ResidentImages):
         return
     missed = int(processes.total(torch.tensor(len(images.missed))))
@@ -23,5 +26,5 @@ def report_missed(images: ResidentImages | StreamedImages, count: int, progress:
     first = next((f" (such as {image.name}: {image.reason})" for image in images.missed), "")
     message = f"{missed:,} of {count:,} images could no longer be read in this epoch{first}"
     if too_many(missed, count):
-        raise DataError(f"{message}: bring them back, and resume the run")
+        raise DataError(f"{message}: bring them back, and {then}")
     progress.warn(f"{message}: the images after them took their place")

@@ -18,6 +18,7 @@ from torch import Tensor
 from vantage import processes
 from vantage.data.decode import MAX_PIXELS, decode
 from vantage.data.sources.hidden import hidden_words
+from vantage.data.sources.named_twice import named_twice
 from vantage.data.sources.shards.descriptor import Descriptor
 from vantage.data.sources.shards.facts import read_facts, write_facts
 from vantage.data.sources.shards.index import Facts, Index, cached_index, state_of
@@ -38,7 +39,8 @@ class Shards:
     One more file in the cache holds what is needed to open the set again.
     An epoch's order shuffles the shards, and images among neighboring shards (`vantage.data.order`).
 
-    `packed` are the names of compressed tars beside the shards, which are left out.
+    `packed` are the names of compressed tars beside the shards, and `beside` counts the images there; both are left
+    out. `twice` holds both names of each shard that is named twice; it counts once.
 
     Raises `DataError` for a shard that is missing, damaged, compressed or empty, and for keys that occur twice.
     """
@@ -50,11 +52,16 @@ class Shards:
         max_pixels: int = MAX_PIXELS,
         progress: Callable[[int, int], None] | None = None,
         packed: Sequence[str] = (),
+        beside: int = 0,
     ) -> None:
-        self.max_pixels, self.packed = max_pixels, packed
+        self.max_pixels, self.packed, self.beside = max_pixels, packed, beside
         self._paths, self._cache = tuple(map(os.path.abspath, paths)), cache
         self._root = os.path.commonpath([os.path.dirname(path) for path in self._paths])
         self._states = [state_of(path) for path in self._paths]
+        again = named_twice(self._paths, self._states)
+        self.twice = [(self._name(earlier), self._name(number)) for number, earlier in again.items()]
+        once = [number for number in range(len(self._paths)) if number not in again]
+        self._paths, self._states = tuple(self._paths[n] for n in once), [self._states[n] for n in once]
         self._uncached: dict[int, Index] = {}  # if the cache cannot be written
         facts = self._collect_facts(progress)
         self.hidden = sum((Counter(each.hidden) for each in facts), Counter[str]())

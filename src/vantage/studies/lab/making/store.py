@@ -9,7 +9,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,24 +79,28 @@ class LabFolder:
         record = {"about": dependencies, "numbers": dict(numbers), **times, "made_on": computer}
         write_json(self._cell(digest(dependencies)), record)
 
-    def take_in(self, other: Path) -> tuple[int, int]:
-        """Copy from another lab the cells that this one lacks. Returns how many were copied, and how many were refused
-        because their file is damaged or its name does not match its content. Raises `UserError` for a folder that is
-        not a lab."""
+    def records(self) -> Iterator[tuple[str, dict[str, Any] | None]]:
+        """The records of all measurements by their keys; None for a file that is damaged or has another key's name."""
+        for path in sorted((self.folder / "cells").glob("*.json")):
+            record = read_json(path)
+            fits = isinstance(record, dict) and _fits(record, record.get("about"))
+            yield path.stem, record if fits and _key_of(record["about"]) == path.stem else None
+
+    def take_in(
+        self, other: Path, admits: Callable[[Mapping[str, Any]], bool] = lambda record: True
+    ) -> tuple[int, int]:
+        """Copy from another lab the cells that this one lacks, if `admits` is true of their records. Returns how many
+        were copied, and how many were refused because their file is damaged or its name does not match its content.
+        Raises `UserError` for a folder that is not a lab."""
         check_content(other, ("cells",))
         if not (other / "cells").is_dir():
             raise UserError(f"{other} is not the folder of a lab: it has no cells")
         copies = misfits = 0
-        for path in sorted((other / "cells").glob("*.json")):
-            record = read_json(path)
-            if (
-                not isinstance(record, dict)
-                or not _fits(record, record.get("about"))
-                or _key_of(record["about"]) != path.stem
-            ):
+        for key, record in LabFolder(other).records():
+            if record is None:
                 misfits += 1
-            elif not self._cell(path.stem).exists():
-                write_json(self._cell(path.stem), record)
+            elif not self._cell(key).exists() and admits(record):
+                write_json(self._cell(key), record)
                 copies += 1
         return copies, misfits
 

@@ -1,5 +1,6 @@
 """Annotated images at a path, and their split into training and test images."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -24,11 +25,13 @@ def open_annotated(path: str | Path, max_pixels: int = MAX_PIXELS) -> AnnotatedS
     * a folder of PASCAL VOC with its split, such as `VOCdevkit/VOC2007#trainval`
     * several of them, separated by commas: `VOC2007#trainval,VOC2012#trainval`
 
-    Raises `DataError`, which names what is missing and what to do.
+    Raises `DataError`, which names what is missing, or named twice, and what to do.
     """
     name = str(path)
     if not Path(name).exists() and "," in name:
-        return join([_open_one(part.strip(), max_pixels) for part in name.split(",") if part.strip()])
+        parts = [part.strip() for part in name.split(",") if part.strip()]
+        _check_once(parts)
+        return join([_open_one(part, max_pixels) for part in parts])
     return _open_one(name, max_pixels)
 
 
@@ -44,11 +47,27 @@ def split_annotated(source: AnnotatedSource) -> tuple[AnnotatedSource, Annotated
     return SelectedImages(source, order[count:].sort().values), SelectedImages(source, order[:count].sort().values)
 
 
+def _check_once(parts: Sequence[str]) -> None:
+    first: dict[tuple[Path, str], str] = {}
+    for part in parts:
+        path, split = _split(part)
+        earlier = first.setdefault((path.resolve(), split), part)
+        if earlier is not part:
+            again = f" again as {part}" if earlier != part else " twice"
+            raise DataError(f"{earlier} is named{again}: its images would count twice, so name it once")
+
+
+def _split(name: str) -> tuple[Path, str]:
+    """Path and part."""
+    path = Path(name).expanduser()
+    if path.exists() or "#" not in name:
+        return path, ""
+    before, _, part = name.rpartition("#")
+    return Path(before).expanduser(), part
+
+
 def _open_one(name: str, max_pixels: int) -> AnnotatedSource:
-    path, part = Path(name).expanduser(), ""
-    if not path.exists() and "#" in name:
-        before, _, part = name.rpartition("#")
-        path = Path(before).expanduser()
+    path, part = _split(name)
     if not path.exists():
         raise DataError(f"{path} does not exist. Check the path")
     if path.is_file():

@@ -1,0 +1,27 @@
+"""Files that a set names twice, by the same path or through links, so that their images would count twice."""
+
+import os
+from collections import Counter
+from collections.abc import Hashable, Sequence
+
+__all__ = ["named_twice", "twice_words"]
+
+
+def named_twice(paths: Sequence[str], states: Sequence[Hashable]) -> dict[int, int]:
+    """The number of each path that leads to the same file as an earlier one, with the number of that one. `states` are
+    sizes and times: only paths with equal ones are resolved, which asks the file system for every folder above."""
+    alike = Counter(states)
+    first: dict[str, int] = {}
+    where = [(n, os.path.realpath(path)) for n, path in enumerate(paths) if alike[states[n]] > 1]
+    return {n: first[file] for n, file in where if first.setdefault(file, n) != n}
+
+
+def twice_words(pairs: Sequence[tuple[str, str]]) -> str:
+    """Files that are named twice, each by both names, such as "1 file that is named twice counts once: a.tar (again as
+    b.tar)"; "" if there are none."""
+    if not pairs:
+        return ""
+    name, again = pairs[0]
+    count = f"{len(pairs):,} files that are named twice count once, such as"
+    count = count if len(pairs) > 1 else "1 file that is named twice counts once:"
+    return f"{count} {name}" + (f" (again as {again})" if again != name else "")

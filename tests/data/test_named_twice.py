@@ -1,0 +1,78 @@
+"""A file that a set names twice counts once, and a line says so; annotated sets that are named twice are refused."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from annotated import write_voc
+from tar_shards import png, write_shards
+
+from vantage.errors import DataError
+from vantage.evaluate.protocols.detection import open_annotated
+from vantage.training.images import open_images
+from vantage.training.run import Data
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def shards(tmp_path: Path) -> Path:
+    """Shards of 5, 4 and 5 images, of which the last has the size and time of the first but is another file."""
+    folder = write_shards(tmp_path / "shards", (5, 4, 5))
+    shutil.copystat(folder / "train-000000.tar", folder / "train-000002.tar")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("pattern", "images", "words"),
+    [
+        ("", 14, ""),
+        ("/train-{000000,000001,000001}.tar", 9, "1 file that is named twice counts once: train-000001.tar"),
+        (
+            "/{.,../shards}/train-{000000..000002}.tar",
+            14,
+            "3 files that are named twice count once, such as train-000000.tar",
+        ),
+    ],
+)
+def test_a_shard_that_a_pattern_names_twice_counts_once(pattern: str, images: int, words: str, shards: Path) -> None:
+    source, line = open_images(Data(f"{shards}{pattern}"))
+    assert len(source) == images
+    assert words in line and bool(words) == ("twice" in line)
+
+
+def test_a_link_beside_its_shard_counts_once(shards: Path) -> None:
+    (shards / "latest.tar").symlink_to("train-000001.tar")
+    (shards.parent / "other").symlink_to(shards)
+    source, line = open_images(Data(str(shards)))
+    assert (
+        len(source) == 14 and "1 file that is named twice counts once: latest.tar (again as train-000001.tar)" in line
+    )
+    source, _ = open_images(Data(f"{shards.parent}/{{shards,other}}/train-000000.tar"))
+    assert len(source) == 5
+
+
+def test_a_link_beside_its_parquet_file_counts_once(tmp_path: Path) -> None:
+    table = pa.table({"image": [{"bytes": png(number), "path": None} for number in range(4)], "label": np.arange(4)})
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    pq.write_table(table, folder / "train.parquet")
+    (folder / "latest.parquet").symlink_to("train.parquet")
+    source, line = open_images(Data(str(folder)))
+    assert len(source) == 4 and "latest.parquet (again as train.parquet)" in line
+
+
+def test_annotated_sets_that_are_named_twice_are_refused(tmp_path: Path) -> None:
+    write_voc(tmp_path / "VOC", {"1": [("dog", (1, 1, 9, 9), 0)]}, "train")
+    (tmp_path / "link").symlink_to("VOC")
+    for other in ("VOC", "link"):
+        with pytest.raises(
+            DataError, match=r"VOC#train is named (twice|again as .*link#train): its images would count"
+        ):
+            open_annotated(f"{tmp_path}/VOC#train,{tmp_path}/{other}#train")
