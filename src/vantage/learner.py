@@ -150,9 +150,7 @@ class Learner(nn.Module):
             shares = torch.stack([contrast.share for contrast in contrasts])
             vectors = {n: vector.detach() for n, vector in keys.part.vectors.items()}
             fresh = Fresh(vectors, keys.part.image, loss.detach(), mean_share(shares, weights))
-            watched = {
-                n: self._watch(n, queries, contrasts[n].positive, image, keys.batch) for n in self.watched
-            }
+            watched = {n: self._watch(n, queries, contrasts[n].positive, image, keys.batch) for n in self.watched}
         losses = torch.stack([contrast.loss.detach() for contrast in contrasts])
         return Step(loss, fresh, watched, losses, shares)
 
