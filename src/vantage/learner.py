@@ -15,6 +15,7 @@ from vantage.encoders.roles import KeysFirst, Role
 from vantage.errors import UserError
 from vantage.estimators import EstimatorChoice, TableEstimator
 from vantage.memory import Store, StoreOf
+from vantage.memory.rows import RowStore
 from vantage.records import Keys, Scores
 from vantage.schedules import Adaptive, AdaptiveState, Constant
 from vantage.step import (
@@ -149,9 +150,7 @@ class Learner(nn.Module):
             shares = torch.stack([contrast.share for contrast in contrasts])
             vectors = {n: vector.detach() for n, vector in keys.part.vectors.items()}
             fresh = Fresh(vectors, keys.part.image, loss.detach(), mean_share(shares, weights))
-            watched = {
-                n: self._watch(branches[n], queries, contrasts[n].positive, image, keys.batch) for n in self.watched
-            }
+            watched = {n: self._watch(n, queries, contrasts[n].positive, image, keys.batch) for n in self.watched}
         losses = torch.stack([contrast.loss.detach() for contrast in contrasts])
         return Step(loss, fresh, watched, losses, shares)
 
@@ -166,14 +165,20 @@ class Learner(nn.Module):
         """The values of adaptive numbers, in the order of the branches."""
         return [float(state.value) for state in self.adapted if isinstance(state, AdaptiveState)]
 
-    @staticmethod
     def _watch(
-        branch: Branch, queries: dict[int, Tensor], positive: Scores, image: Tensor, keys: GatheredKeys
+        self, number: int, queries: dict[int, Tensor], positive: Scores, image: Tensor, keys: GatheredKeys
     ) -> Watched:
-        query, key = queries[branch.query].detach(), keys.vectors[(branch.keys or branch.pool_views)[0]].detach()
+        query, rivals = queries[self.branches[number].query].detach(), self._rivals(number, keys)
         cosine = positive.cosine.detach().masked_fill(~positive.keep, 0.0).sum(1) / positive.keep.sum(1).clamp(min=1)
-        nearest = (query @ key.T).masked_fill(image[:, None] == keys.image, -1.0).amax(1)
+        nearest = (query @ rivals.T).masked_fill(image[:, None] == keys.image, -1.0).amax(1)
         return Watched(query, cosine, nearest)
+
+    def _rivals(self, number: int, keys: GatheredKeys) -> Tensor:
+        """What the positives of these images are measured against: if they are rows of a bank, these images' rows."""
+        branch, store = self.branches[number], self.store(number)
+        if not branch.keys and isinstance(store, RowStore):
+            return store.rows[keys.image]
+        return keys.vectors[(branch.keys or branch.pool_views)[0]].detach()
 
     def _contrast(
         self,

@@ -105,7 +105,8 @@ class Watched(NamedTuple):
     """Mean cosine of each query with its positives."""
 
     nearest: Float[Tensor, "b"]
-    """Largest cosine of each query with a fresh key of another image; −1 if there is none."""
+    """Largest cosine of each query with a fresh key of another image of the step, or with its row of the bank if
+    positives are rows of a bank; −1 if there is none."""
 
 
 class Step(NamedTuple):

@@ -99,6 +99,22 @@ def test_the_command_to_copy_next_names_the_module_and_quotes_the_folder(
     assert f"continue with: vantage resume '{folder}' --import {__name__}\n" in capsys.readouterr().err
 
 
+def test_the_command_to_copy_next_names_the_modules_that_the_recipe_takes_parts_from(
+    training: TrainingStub,
+    images: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "assembled.py").write_text(f"from {__name__} import own_recipe\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    folder = tmp_path / "run"
+    words = ["--data", str(images), "--out", str(folder), "--import", "assembled"]
+    assert main(["pretrain", "assembled:own_recipe", *words]) == 0
+    judge = f"next: vantage evaluate knn {folder} --data LABELED_IMAGES --import assembled --import {__name__}\n"
+    assert judge in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("rule", "message"),
     [

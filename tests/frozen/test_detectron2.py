@@ -189,6 +189,7 @@ def test_a_run_is_exported_to_a_folder(tmp_path: Path) -> None:
     ("choice", "sentence"),
     [
         (ResNet(18, small=True), "3x3 convolution without max-pool"),
+        (ResNet(18, small=True), "train at more than 96 pixels"),
         (ResNet(18, in_channels=2), "sees 2 channels"),
         (ResNet(18, width_multiplier=0.5), "depth 18 from 64 channels on"),
         (Timm("mobilenetv3_small_050"), "residual networks"),

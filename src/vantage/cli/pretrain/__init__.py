@@ -228,6 +228,7 @@ def _train(run: "Run", out: Path, options: PretrainOptions, console: Console, wo
 def report_end(outcome: "TrainingOutcome", run: "Run", console: Console, words: list[str]) -> int:
     """Print how training ended and, for a planned run, whether it helped; returns the exit status. `words` are those
     after `pretrain` in the command that started the run."""
+    console = console.with_modules_of(run)
     if not outcome.finished:
         console.note(f"stopped at step {outcome.step:,}; continue with: {console.command('resume', outcome.folder)}")
         return INTERRUPTED

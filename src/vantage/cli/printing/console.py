@@ -8,11 +8,12 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from vantage.progress import Progress
+    from vantage.training.run import Run
 
 __all__ = ["INTERRUPTED", "WHY", "Console", "catalog", "columns", "first_sentence", "overview", "paragraphs"]
 
@@ -80,6 +81,15 @@ class Console:
         """A command to copy, with the user's modules, without which it could not read their parts."""
         imports = (word for module in self.imports for word in ("--import", module))
         return " ".join(["vantage", *(shlex.quote(str(word)) for word in (*words, *imports))])
+
+    def with_modules_of(self, run: "Run") -> "Console":
+        """The same, whose commands also name the modules of the run's parts: a recipe may take parts from others."""
+        from vantage.composition.fitting import parts_of
+
+        known = ("vantage", *self.imports)
+        modules = dict.fromkeys(type(part).__module__ for part in parts_of(run) if is_dataclass(part))
+        others = [name for name in modules if not any(f"{name}.".startswith(f"{top}.") for top in known)]
+        return replace(self, imports=(*self.imports, *others))
 
     def note(self, text: str) -> None:
         """Print a line that helps the user but is not a result."""

@@ -55,7 +55,7 @@ class Monitor(nn.Module):
         nearest: Float[Tensor, "b"],
     ) -> None:
         """Add one batch: its loss, the unit vectors of its queries, and their cosines with their positives and with the
-        nearest key of another image."""
+        nearest key of another image (`Watched`)."""
         query, positive, nearest = query.float(), positive.float(), nearest.float()
         correct = positive > nearest + 1e-6  # by more than rounding, so that a collapsed encoder scores 0
         parts = [loss.double(), correct.double().mean(), alignment(positive), pair_potential(query)]
@@ -79,7 +79,8 @@ class Monitor(nn.Module):
         """The epoch's numbers, over all processes.
 
         loss: mean; accuracy: share of queries closer to their positive than to any key of another image in the same
-        step (with a bank and accumulated parts, in the same part: fewer keys, so it is higher); alignment, uniformity,
+        step (with a bank, than to the row of any image in the same step; with accumulated parts, in the same part:
+        fewer rows, so it is higher); alignment, uniformity,
         rank and deviation: of the queries, see `vantage.measures.sphere`. Pairs for the uniformity are those of one
         part, or of all parts if these are compared with each other, on one process. All but the loss are of the first
         branch; accuracy.1, …, deviation.1 are those of branch 1, if it is watched. loss.0, loss.1, …: mean of each

@@ -29,8 +29,8 @@ def check_network(choice: Backbone | None) -> ResNet:
     if choice.small:
         raise UserError(
             "Detectron2's stem is a 7x7 convolution of stride 2 with a max-pool, but this run trained one for small"
-            " images (a 3x3 convolution without max-pool): train with encoders.encoder.backbone.small=False, at 96"
-            " pixels or more, to use the backbone there"
+            " images (a 3x3 convolution without max-pool): to use the backbone there, train at more than 96 pixels, or"
+            " with --set encoders.encoder.backbone.small=False"
         )
     if choice.depth < 50 and choice.width_multiplier != 1:
         raise UserError(
