@@ -63,6 +63,7 @@ MISTAKES = [
     ("benefit runs/first --data nowhere --others runs/third", "runs/third holds no run"),
     ("benefit runs/first --data nowhere --others runs/first", "runs/first is named twice"),
     ("benefit runs/first --data nowhere --out words", "words is not empty and holds no comparison with pretraining"),
+    ("benefit runs/moco_v2 --data photos", "given to --out (runs in runs: first, second, unfinished)"),
     ("benefit runs/first --data photos --test photo", "photo does not exist; did you mean photos?"),
     (
         "benefit runs/first --data nowhere --learning-rates 0",

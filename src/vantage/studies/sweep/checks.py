@@ -7,6 +7,7 @@ import torch
 from vantage.data.sources.source import Source
 from vantage.data.splits import LabeledSplit, RenumberedSource, check_apart
 from vantage.errors import UserError
+from vantage.progress import Progress
 from vantage.studies.sweep.sweeps import SweepPoint
 from vantage.training.backbone import evaluation_view
 from vantage.training.images import open_images
@@ -18,12 +19,13 @@ __all__ = ["check_test_images", "check_train_images", "try_point"]
 _TRIAL_IMAGES = 16  # images that views are tried on before anything is trained
 
 
-def check_test_images(train: Source, test: Source) -> Source:
-    """The test images, with the class numbers of the training images. Raises `UserError` if labels are missing, if
-    test images are training images, and as `check_classes` does, since an evaluation would after hours of training."""
+def check_test_images(train: Source, test: Source, progress: Progress) -> Source:
+    """The test images, with the class numbers of the training images; `progress` gets the warning of `check_classes`.
+    Raises `UserError` if labels are missing, if test images are training images, and as `check_classes` does, since an
+    evaluation would after hours of training."""
     check_apart(train, test)
     renumbered = RenumberedSource(test, train.classes)
-    LabeledSplit.of(train, renumbered)
+    LabeledSplit.of(train, renumbered, progress)
     return renumbered
 
 

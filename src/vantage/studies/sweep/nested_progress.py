@@ -1,8 +1,8 @@
-"""The progress of one run, shown as part of a longer task."""
+"""The progress of one run, and of its evaluation, shown as part of a longer task."""
 
-from vantage.progress import Progress
+from vantage.progress import Progress, QuietProgress
 
-__all__ = ["NestedProgress"]
+__all__ = ["NestedProgress", "WarnsOnce"]
 
 
 class NestedProgress:
@@ -36,3 +36,18 @@ class NestedProgress:
 
     def stop(self) -> None:
         """Do nothing, since the whole task goes on."""
+
+
+class WarnsOnce(QuietProgress):
+    """Shows each warning of many evaluations once, as one of the whole task: what all of them share, such as a class
+    that is absent, is otherwise repeated by each."""
+
+    def __init__(self, whole: Progress) -> None:
+        self.whole = whole
+        self.seen = set[str]()
+
+    def warn(self, text: str) -> None:
+        """Show a warning that is new."""
+        if text not in self.seen:
+            self.seen.add(text)
+            self.whole.warn(text)

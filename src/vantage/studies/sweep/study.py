@@ -22,7 +22,7 @@ from vantage.studies.analyse.held_out import HeldOutInformation
 from vantage.studies.sweep.baselines import baselines
 from vantage.studies.sweep.checks import check_test_images, check_train_images, try_point
 from vantage.studies.sweep.discarding import mark_to_discard, remove_marked, tidy_marked
-from vantage.studies.sweep.nested_progress import NestedProgress
+from vantage.studies.sweep.nested_progress import NestedProgress, WarnsOnce
 from vantage.studies.sweep.result import SweepResult
 from vantage.studies.sweep.rows import SweepRow, information_fields, key_of, stored_rows
 from vantage.studies.sweep.sweeps import Sweep, SweepPoint
@@ -97,8 +97,8 @@ class _StudyRun:
 
     def __init__(self, study: Study, train: Source, test: Source, folder: Path, work: Work, progress: Progress) -> None:
         self.study, self.folder, self.progress = study, folder, progress
-        self.train, self.test = train, check_test_images(train, test)
-        self.work = replace(work, progress=QuietProgress())
+        self.work = replace(work, progress=WarnsOnce(progress))
+        self.train, self.test = train, check_test_images(train, test, self.work.progress)
         self.points = study.sweep.points(study.base)
         self.information = None if study.information is None else asdict(study.information)
         self.negatives = 0 if study.information is None else study.information.negative_count(len(test))

@@ -84,7 +84,9 @@ def _missing(folder: Path) -> str:
         return f"it is a file; if it holds weights, write torchvision:NAME={folder} or timm:NAME={folder}"
     if not folder.is_dir():
         what = "it is a file" if folder.exists() else "there is no such folder"
-        return f"{what}{near_path(folder, FILE) or '; name the folder given to --out'}"
+        beside = sorted(path.parent.name for path in folder.parent.glob(f"*/{FILE}"))
+        others = f" (runs in {folder.parent}: {', '.join(beside[:8])})" if beside else ""
+        return f"{what}{near_path(folder, FILE) or f'; name the folder given to --out{others}'}"
     if (folder.parent / FILE).is_file():
         return f"there is no {FILE} in it; did you mean {folder.parent}?"
     inside = sorted(path.parent.name for path in folder.glob(f"*/{FILE}"))
