@@ -25,6 +25,7 @@ def test_what_is_no_number_of_pixels_is_refused(text: str, monkeypatch: pytest.M
         _bound()
 
 
+@pytest.mark.slow
 def test_commands_read_it(tmp_path: Path) -> None:
     for number in range(4):
         (tmp_path / f"{number}.png").write_bytes(png(number, 16))
