@@ -7,8 +7,10 @@ import torch
 from torch import Tensor, nn
 
 from vantage.branch import Branch, owners
+from vantage.composition.fitting import parts_of
+from vantage.composition.printing import in_a_line
 from vantage.data import Source
-from vantage.encoders import EncoderNetwork, RoleNetworks
+from vantage.encoders import Encoder, EncoderNetwork, RoleNetworks
 from vantage.encoders.weights import backbone_tensors, build_without_numbers, describe_difference
 from vantage.errors import UserError
 from vantage.learner import Learner
@@ -112,9 +114,13 @@ def _take_networks(networks: RoleNetworks, start: WarmStart, pairs: dict[str, st
             state = start.state("learner", "networks", other, part)
             outcome[f"{ours}.{part}"] = fate = _load(module, state)
             if part == "backbone" and fate == ANEW:
+                assert start.run is not None  # a file is taken by `_take_weights`
+                encoders = [part for part in parts_of(start.run) if isinstance(part, Encoder)]
+                choices = dict.fromkeys(in_a_line(encoder.backbone) for encoder in encoders)
                 raise UserError(
                     f"the backbone in {start.path} is not the one of this run: "
-                    f"{describe_difference(module.state_dict(), state)}. Choose the backbone that it was trained with"
+                    f"{describe_difference(module.state_dict(), state)}. Choose the backbone that it was trained with: "
+                    f"{' or '.join(choices)}"
                 )
     return outcome
 
