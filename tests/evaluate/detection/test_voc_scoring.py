@@ -139,7 +139,8 @@ def test_it_equals_values_computed_by_hand(tmp_path: Path) -> None:
 
 def test_voc_images_are_recognized(tmp_path: Path) -> None:
     source, other = voc(tmp_path / "voc"), open_annotated(small_coco(tmp_path / "coco"))
-    both = open_annotated(f"{tmp_path}/voc#test,{tmp_path}/voc#test")
+    voc(tmp_path / "more")
+    both = open_annotated(f"{tmp_path}/voc#test,{tmp_path}/more#test")
     assert is_voc(source) and is_voc(both) and is_voc(SelectedImages(both, [0, 2])) and not is_voc(other)
 
 
