@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from vantage import allowing
-from vantage.composition.fitting import everywhere
+from vantage.composition.fitting import change_all
 from vantage.encoders import Encoder, SplitBatchNorm
 from vantage.encoding import encode
 from vantage.memory import ClusteredBank, ReclusteredBank
@@ -69,14 +69,7 @@ def test_a_step_does_not_wait_and_computes_what_the_cpu_computes(recipe):
     """From views on: both passes, the optimizer, all stores, and clusterings. The second epoch is counted: by then what
     is read once has been read."""
     with allowing("tiny"):
-        run = small(recipe(SIZE), IMAGES)
-    with Pretend() as mode:
-        on_device = Stepping(run, IMAGES, Views.SENT)
-        rows = [row for _ in range(2) for row in on_device.epoch(mode)]
-    on_cpu = Stepping(run, IMAGES, Views.SENT, CPU)
-    assert [loss for loss, _ in rows] == pytest.approx([loss for _ in range(2) for loss, _ in on_cpu.epoch()], abs=1e-5)
-    for _, waits in rows[on_device.images.steps :]:
-        assert len(waits) <= allowed_waits(run) <= 2, waits
+        check_steps(small(recipe(SIZE), IMAGES))
 
 
 @pytest.mark.parametrize("recipe", cases(one_of_each(SIZE, passes_of)))
@@ -84,19 +77,19 @@ def test_accumulated_parts_do_not_wait_either(recipe):
     """They compute there what they compute on the CPU, too: keys of all parts first, or vectors of all parts twice."""
     with allowing("tiny"):
         run = small(recipe(SIZE), IMAGES)
-    run = replace(run, accumulate=2, encoders=everywhere(run.encoders, in_two_groups))
+        encoders = change_all(run.encoders, Encoder, lambda part: replace(part, normalization=SplitBatchNorm(2)))
+        check_steps(replace(run, accumulate=2, encoders=encoders))
+
+
+def check_steps(run: Run) -> None:
+    """That steps of two epochs compute what they compute on the CPU, and that those of the second do not wait."""
     with Pretend() as mode:
         on_device = Stepping(run, IMAGES, Views.SENT)
         rows = [row for _ in range(2) for row in on_device.epoch(mode)]
     on_cpu = Stepping(run, IMAGES, Views.SENT, CPU)
     assert [loss for loss, _ in rows] == pytest.approx([loss for _ in range(2) for loss, _ in on_cpu.epoch()], abs=1e-5)
     for _, waits in rows[on_device.images.steps :]:
-        assert len(waits) <= allowed_waits(run), waits
-
-
-def in_two_groups(part: Any) -> Any:
-    """A group of BatchNorm for each part."""
-    return replace(part, normalization=SplitBatchNorm(2)) if isinstance(part, Encoder) else part
+        assert len(waits) <= allowed_waits(run) <= 2, waits
 
 
 @pytest.mark.parametrize("recipe", cases(one_of_each(SIZE, views_of)))

@@ -55,6 +55,8 @@ def open_sharded(
     except OSError as error:
         raise DataError(f"cannot list the folder {path}: {error.strerror}. Check its permissions") from error
     every_tar = [name for name in names if name.lower().endswith(TARS)]
+    if not every_tar and not any(name.endswith(".parquet") for name in names):
+        return None, []  # millions of images, perhaps: none need be counted
     images = sum(map(is_image_name, names))
     if tars := _tar_shards(path, names, images):
         shards = [str(path / name) for name in _shards_starting_with(part, tars, path)]
