@@ -63,7 +63,9 @@ def seconds(work: Callable[..., object], *arguments: object) -> float:
 
 def through(session: Session, views: dict[int, Tensor]) -> None:
     """Forward and backward pass of the networks, without a loss."""
-    torch.stack([vector.sum() for vector in session.learner.networks.queries(views).values()]).sum().backward()
+    with session.fabric.autocast():  # the precision of the step
+        vectors = session.learner.networks.queries(views).values()
+    torch.stack([vector.float().sum() for vector in vectors]).sum().backward()
 
 
 def stage_of(session: Session, batches: list[Batch], first: int) -> dict[str, list[float]]:

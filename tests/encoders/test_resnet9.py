@@ -49,6 +49,9 @@ def test_it_is_what_its_formula_says() -> None:
     x = F.max_pool2d(layer(5, x), 2)
     x = x + layer(7, layer(6, x))
     torch.testing.assert_close(network(images), x.mean((2, 3)))
+    losses = (features.square().sum() for features in (network(images), x.mean((2, 3))))
+    ours, formula = (torch.autograd.grad(loss, [*network.parameters()]) for loss in losses)
+    torch.testing.assert_close(ours, formula)
 
 
 def test_wider_features_are_one_more_layer_of_the_last_map() -> None:

@@ -126,6 +126,26 @@ def test_the_size_of_a_piece_changes_nothing(monkeypatch) -> None:
     torch.testing.assert_close(torch.stack(views.batch(images, generator(1))), whole, atol=1e-5, rtol=0)
 
 
+def test_pixels_become_floats_once_for_all_views_of_a_batch(monkeypatch) -> None:
+    images, views, count = pictures(40, 32, 32), Views((*simclr_views(32).views, *moco_v2_views(16).views)), 0
+    floats = perform._floats
+
+    def counted(pixels: torch.Tensor) -> torch.Tensor:
+        nonlocal count
+        count += len(pixels)
+        return floats(pixels)
+
+    monkeypatch.setattr(perform, "_floats", counted)
+    monkeypatch.setattr(perform, "PIECE", 4 * 3 * 32 * 32 * 7)
+    random = generator(1)
+    apart = [view.batch(images, random) for view in views.views]
+    assert count == 40 * 4
+    together = views.batch(images, generator(1))
+    assert count == 40 * 5
+    for one, other in zip(apart, together, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-5, rtol=0)
+
+
 @pytest.mark.parametrize(("count", "most"), [(1, 4), (5, 3), (12, 20), (29, 4)])
 def test_small_crops_of_several_pieces_are_put_together(count: int, most: int, monkeypatch) -> None:
     """Pieces of one image; as many of its crops as fit, if these are at least four, are changed at once."""

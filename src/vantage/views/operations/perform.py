@@ -15,7 +15,7 @@ from vantage.views.operations.share import draw_share
 
 __all__ = ["perform", "perform_each"]
 
-PIECE = 1 << 21
+PIECE = 1 << 22
 """Bytes of float pixels processed at a time on a CPU, so that they stay in a core's cache between operations.
 
 An image of at least an eighth of this size is processed alone, so it is never copied into a batch.
@@ -36,7 +36,7 @@ def perform(
     Parameters are drawn for the whole batch, one operation after the other, so they depend neither on the
     size of a piece nor on how many processes share the batch (`ShareGenerator`).
     """
-    return _perform(images, operations, _draw(len(images), operations, generator))
+    return _perform(images, [operations], [_draw(len(images), operations, generator)])[0]
 
 
 def perform_each(
@@ -44,18 +44,31 @@ def perform_each(
     operations: Sequence[tuple[Operation, ...]],
     generator: torch.Generator,
 ) -> list[Float[Tensor, "b c _ _"]]:
-    """What `perform` makes of each of several batches with operations of its own, one after the other. On a GPU, small
-    batches of one size with the same operations are computed together."""
-    if images[0].device.type == "cpu":
-        return [perform(batch, each, generator) for batch, each in zip(images, operations, strict=True)]
+    """What `perform` makes of each of several batches with operations of its own, one after the other. On a CPU, a
+    batch that occurs several times is turned into floats once; on a GPU, small batches of one size with the same
+    operations are computed together."""
     draws = [_draw(len(batch), each, generator) for batch, each in zip(images, operations, strict=True)]
     results = dict[int, Tensor]()
-    for numbers in _together(images, operations):
-        batch = images[numbers[0]] if len(numbers) == 1 else torch.cat([images[number] for number in numbers])
-        parameters = [join_rows(rows) for rows in zip(*(draws[number] for number in numbers), strict=True)]
-        views = _perform(batch, operations[numbers[0]], parameters).chunk(len(numbers))
-        results |= dict(zip(numbers, views, strict=True))
+    if images[0].device.type == "cpu":
+        for numbers in _same(images):
+            batch, each = images[numbers[0]], [operations[number] for number in numbers]
+            views = _perform(batch, each, [draws[number] for number in numbers])
+            results |= dict(zip(numbers, views, strict=True))
+    else:
+        for numbers in _together(images, operations):
+            batch = images[numbers[0]] if len(numbers) == 1 else torch.cat([images[number] for number in numbers])
+            parameters = [join_rows(rows) for rows in zip(*(draws[number] for number in numbers), strict=True)]
+            views = _perform(batch, [operations[numbers[0]]], [parameters])[0].chunk(len(numbers))
+            results |= dict(zip(numbers, views, strict=True))
     return [results[number] for number in range(len(images))]
+
+
+def _same(images: Sequence[Tensor]) -> list[list[int]]:
+    """The numbers of the batches, those of one and the same tensor together."""
+    numbers = dict[int, list[int]]()
+    for number, batch in enumerate(images):
+        numbers.setdefault(id(batch), []).append(number)
+    return list(numbers.values())
 
 
 def _together(images: Sequence[Tensor], operations: Sequence[tuple[Operation, ...]]) -> Iterator[list[int]]:
@@ -72,33 +85,54 @@ def _draw(count: int, operations: tuple[Operation, ...], generator: torch.Genera
 
 
 def _perform(
-    images: UInt8[Tensor, "b 3 h w"], operations: tuple[Operation, ...], draws: list[Any]
-) -> Float[Tensor, "b c _ _"]:
+    images: UInt8[Tensor, "b 3 h w"], operations: Sequence[tuple[Operation, ...]], draws: Sequence[list[Any]]
+) -> list[Float[Tensor, "b c _ _"]]:
+    """What each of several sequences of operations makes of the same images."""
     count = len(images)
     piece = count if images.device.type != "cpu" else _piece(4 * images[:1].numel())
+    views = [_View(each, parameters) for each, parameters in zip(operations, draws, strict=True)]
     # Mixed precision is for networks: under it these small matrix products would round pixels to 8 bits or fewer.
     with torch.no_grad(), torch.autocast(images.device.type, enabled=False):
-        starts = range(0, max(count, 1), max(piece, 1))
-        begun = (_apply_all(_floats(images[at : at + piece]), operations[:1], draws[:1], at) for at in starts)
-        pieces, at = list[Tensor](), 0
-        for part in _joined(begun):
-            pieces.append(_apply_all(part, operations[1:], draws[1:], at))
-            at += len(part)
-    return pieces[0] if len(pieces) == 1 else torch.cat(pieces)
+        for at in range(0, max(count, 1), max(piece, 1)):
+            pixels = _floats(images[at : at + piece])
+            for view in views:
+                view.add(pixels)
+        return [view.whole() for view in views]
 
 
-def _joined(pieces: Iterator[Float[Tensor, "_ c h w"]]) -> Iterator[Float[Tensor, "_ c h w"]]:
-    """The pieces, put together where the first operation, usually a crop, has left so few pixels that several fit into
-    a cache: calls for a few small images take their time mostly for the call."""
-    held: list[Tensor] = []
-    for piece in pieces:
-        held.append(piece)
-        fit = PIECE // max(4 * piece.numel(), 1)
-        if fit < _FEWEST or len(held) >= fit:
-            yield held[0] if len(held) == 1 else torch.cat(held)
-            held = []
-    if held:
-        yield torch.cat(held)
+class _View:
+    """A view of a batch, made of one piece after the other.
+
+    The results of the first operation, usually a crop, are put together where it has left so few pixels that several
+    fit into a cache: calls for a few small images take their time mostly for the call.
+    """
+
+    def __init__(self, operations: tuple[Operation, ...], draws: list[Any]) -> None:
+        self.operations, self.draws = operations, draws
+        self.held: list[Tensor] = []  # results of the first operation
+        self.pieces: list[Tensor] = []  # results of all
+        self.begun = self.done = 0  # images
+
+    def add(self, pixels: Float[Tensor, "m 3 h w"]) -> None:
+        """Go on with a piece of the batch, which is not changed."""
+        part = _apply_all(pixels, self.operations[:1], self.draws[:1], self.begun)
+        self.begun += len(pixels)
+        self.held.append(part)
+        fit = PIECE // max(4 * part.numel(), 1)
+        if fit < _FEWEST or len(self.held) >= fit:
+            self._finish_held()
+
+    def _finish_held(self) -> None:
+        part = self.held[0] if len(self.held) == 1 else torch.cat(self.held)
+        self.pieces.append(_apply_all(part, self.operations[1:], self.draws[1:], self.done))
+        self.done += len(part)
+        self.held = []
+
+    def whole(self) -> Float[Tensor, "b c _ _"]:
+        """The view of the whole batch."""
+        if self.held:
+            self._finish_held()
+        return self.pieces[0] if len(self.pieces) == 1 else torch.cat(self.pieces)
 
 
 def _piece(size: int) -> int:
