@@ -27,7 +27,7 @@ def test_features_are_eight_times_as_wide_as_the_stem(stride: Literal[1, 2], pix
 
 
 def test_it_is_what_its_formula_says() -> None:
-    network = ResNet9(3).build().eval()
+    network = ResNet9(3).build().double().eval()
     layers = [m for m in network.modules() if isinstance(m, nn.Conv2d | nn.BatchNorm2d)]
     convolutions, norms = layers[::2], layers[1::2]
     assert len(convolutions) == 8 and all(isinstance(layer, nn.Conv2d) for layer in convolutions)
@@ -42,7 +42,7 @@ def test_it_is_what_its_formula_says() -> None:
         scale = norm.weight / (norm.running_var + norm.eps).sqrt()
         return ((x - norm.running_mean[:, None, None]) * scale[:, None, None] + norm.bias[:, None, None]).clamp(min=0)
 
-    images = torch.randn(2, 3, 16, 16)
+    images = torch.randn(2, 3, 16, 16, dtype=torch.float64)
     x = F.max_pool2d(layer(1, layer(0, images)), 2)
     x = x + layer(3, layer(2, x))
     x = F.max_pool2d(layer(4, x), 2)
