@@ -26,9 +26,11 @@ def cases() -> dict[str, Callable[[], object]]:
     import interclr
     import losses
     import methods
+    import torch
     import views
 
     from vantage.partition import sum_table
+    from vantage.views import multi_crop_views, simclr_views
 
     size = interclr.Size(131_072, 64, 1)
     cases: dict[str, Callable[[], object]] = {"InfoNCE, queue of 65,536": losses.ours(65_536)}
@@ -41,6 +43,10 @@ def cases() -> dict[str, Callable[[], object]]:
     for side in (32, 224):
         for name, maker in views.recipes(side).items():
             cases[f"{name}, {side} pixels"] = views.cases(name, maker, side)["vantage"].run
+    for side, size in ((32, 32), (64, 64), (128, 32), (128, 16)):
+        images = torch.stack([torch.from_numpy(image).permute(2, 0, 1) for image in views.pieces(256, side, side)])
+        maker = multi_crop_views(simclr_views(size, strength=0.5), 2, 16, (0.1, 0.4))
+        cases[f"a plan's views, {side} to {size} pixels"] = views.ours(maker, [], images.contiguous())
     return cases
 
 
@@ -88,11 +94,12 @@ class Version(NamedTuple):
 
 
 def main() -> None:
-    """Time all cases in turn, write results/versions.json."""
+    """Time all cases in turn, and write the results file after each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("before", type=Path, help="a work tree of the version before")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--only", nargs="+", help="names of cases; the rows of others are left as they are")
+    parser.add_argument("--results", default="versions", help="name of the results file")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
@@ -102,8 +109,8 @@ def main() -> None:
 
     commit = subprocess.run(["git", "-C", options.before, "rev-parse", "HEAD"], capture_output=True, text=True)
     before, after = Version.of(options.before.resolve()), Version.of(HERE.parent.parent)
-    file, names = RESULTS / "versions.json", options.only or after.names
-    earlier = json.loads(file.read_text())["rows"] if options.only else []
+    file, names = RESULTS / f"{options.results}.json", options.only or after.names
+    earlier = json.loads(file.read_text())["rows"] if options.only and file.exists() else []
     rows: list[dict[str, Any]] = [row for row in earlier if row["case"] not in names]
     for name in names:
         pairs = [(before.seconds(name), after.seconds(name)) for _ in range(options.rounds + 1)][1:]
@@ -116,7 +123,7 @@ def main() -> None:
             *(f"{value:.3f}" for value in ratios.values()),
             flush=True,
         )
-        write_results("versions", rows)
+        write_results(options.results, rows)
     for version in (before, after):
         version.process.communicate()
 

@@ -158,13 +158,16 @@ class RandomResizedCrop:
     ) -> Float[Tensor, "b c {self.size} {self.size}"]:
         """The crops, equal to torchvision's antialiased resized crop of float tensors."""
         height, width = images.shape[-2:]
-        box = self.boxes(parameters, height, width)
-        top, left, high, wide = torch.stack(box).to(images.device, images.dtype, non_blocking=True)
-        return resample(
-            images,
-            interpolation(top, high, height, self.size),
-            interpolation(left, wide, width, self.size).mT.contiguous(),
-        )
+        box = torch.stack(self.boxes(parameters, height, width))
+        offset, length = box.to(images.device, images.dtype, non_blocking=True).view(2, 2, -1)
+        if height == width:  # one call for the lines of both directions
+            rows, columns = interpolation(offset.flatten(), length.flatten(), height, self.size).chunk(2)
+        else:
+            rows, columns = (
+                interpolation(*line, side, self.size)
+                for line, side in zip(zip(offset, length, strict=True), (height, width), strict=True)
+            )
+        return resample(images, rows, columns.mT.contiguous())
 
     def crop_one(self, image: UInt8[Tensor, "c h w"], generator: torch.Generator) -> UInt8[Tensor, "c s s"]:
         """One crop of one image of any size, bit-equal to torchvision's antialiased resized crop of a uint8 tensor."""

@@ -15,7 +15,7 @@ from vantage.views.operations.share import draw_share
 
 __all__ = ["perform", "perform_each"]
 
-PIECE = 1 << 22
+PIECE = 1 << 21
 """Bytes of float pixels processed at a time on a CPU, so that they stay in a core's cache between operations.
 
 An image of at least an eighth of this size is processed alone, so it is never copied into a batch.
@@ -26,6 +26,7 @@ TOGETHER = 1 << 28
 than the host to start; large ones would only take memory."""
 
 _FEWEST = 4  # pieces that are worth putting together
+_FEWEST_IMAGES = 20  # of a piece of several: calls for fewer take their time mostly for the call
 
 
 def perform(
@@ -137,7 +138,7 @@ class _View:
 
 def _piece(size: int) -> int:
     """How many images of `size` bytes are processed at a time on a CPU."""
-    return 1 if 8 * size >= PIECE else PIECE // max(size, 1)
+    return 1 if 8 * size >= PIECE else max(_FEWEST_IMAGES, PIECE // max(size, 1))
 
 
 def _floats(images: UInt8[Tensor, "m 3 h w"]) -> Float[Tensor, "m 3 h w"]:
