@@ -96,8 +96,10 @@ def _perform(
     with torch.no_grad(), torch.autocast(images.device.type, enabled=False):
         for at in range(0, max(count, 1), max(piece, 1)):
             pixels = _floats(images[at : at + piece])
-            for view in views:
-                view.add(pixels)
+            begun = [view.begin(pixels) for view in views]
+            del pixels  # leaves its place in the cache to the next operations
+            for view, part in zip(views, begun, strict=True):
+                view.go_on(part)
         return [view.whole() for view in views]
 
 
@@ -114,10 +116,13 @@ class _View:
         self.pieces: list[Tensor] = []  # results of all
         self.begun = self.done = 0  # images
 
-    def add(self, pixels: Float[Tensor, "m 3 h w"]) -> None:
-        """Go on with a piece of the batch, which is not changed."""
-        part = _apply_all(pixels, self.operations[:1], self.draws[:1], self.begun)
+    def begin(self, pixels: Float[Tensor, "m 3 h w"]) -> Float[Tensor, "m _ _ _"]:
+        """The first operation on the next piece of the batch, which is not changed."""
         self.begun += len(pixels)
+        return _apply_all(pixels, self.operations[:1], self.draws[:1], self.begun - len(pixels))
+
+    def go_on(self, part: Float[Tensor, "m _ _ _"]) -> None:
+        """The other operations, at once or when there are more pieces, on what `begin` has made."""
         self.held.append(part)
         fit = PIECE // max(4 * part.numel(), 1)
         if fit < _FEWEST or len(self.held) >= fit:
