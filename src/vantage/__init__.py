@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from vantage.training import *  # noqa: F403
     from vantage.views import *  # noqa: F403
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 ROOMS = (
     "recipes",

@@ -9,11 +9,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from safetensors.torch import save_file
 from stubbed_training import TrainingStub
 
 from vantage.cli import main
 from vantage.composition.codec import encode
-from vantage.encoders import Convolutions
+from vantage.encoders import Convolutions, ResNet
 from vantage.planning.speed import Speed
 from vantage.training.folder import settings
 from vantage.training.run import Run
@@ -63,6 +64,20 @@ def test_parts_that_batchnorm_cannot_share_are_refused_before_all_images_are_tri
     words = ["--data", str(images), "--out", str(out), "--minutes", "2", "--set", "accumulate=2"]
     assert main(["pretrain", "simclr", *words]) == 2
     assert "one group of the joint batch, which 2 accumulated parts" in capsys.readouterr().err and not out.exists()
+
+
+def test_a_start_whose_backbone_fits_at_no_size_is_refused_before_speeds_are_measured(
+    images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    weights, out = tmp_path / "weights.safetensors", tmp_path / "run"
+    save_file(ResNet(18).build().state_dict(), weights)
+    monkeypatch.setattr("vantage.cli.pretrain.plan_run", lambda *_: pytest.fail("speeds are measured"))
+    words = ["--data", str(images), "--out", str(out), "--minutes", "2", "--init", str(weights)]
+    for size in ([], ["--size", "32"]):
+        assert main(["pretrain", "--backbone", "resnet34", *words, *size]) == 2
+        assert "are not those of this backbone: " in capsys.readouterr().err and not out.exists()
+    with pytest.raises(pytest.fail.Exception, match="speeds are measured"):
+        main(["pretrain", "--backbone", "resnet18", *words])
 
 
 @pytest.mark.parametrize(

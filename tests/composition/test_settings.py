@@ -172,6 +172,16 @@ def test_reading_imports_nothing_outside_the_package(
         settings.read(run_folder)
 
 
+def test_all_modules_that_are_to_be_allowed_are_named_at_once(run_folder: Path) -> None:
+    tamper(run_folder, lambda run: run.update(views={"part": "my.views:Views"}))
+    tamper(run_folder, lambda run: run["branches"][0].update(weight={"part": "mine:Weight"}))
+    expected = r"parts of 2 modules .*\(--import my.views --import mine, or vantage.allowing\('my.views', 'mine'\)"
+    with pytest.raises(UserError, match=expected):
+        settings.read(run_folder)
+    with allowing("mine"), pytest.raises(UserError, match="my.views:Views is not part of Vantage"):
+        settings.read(run_folder)
+
+
 def test_a_users_own_part_is_read_only_where_its_module_is_allowed(tmp_path: Path) -> None:
     run = moco_v2(32)
     run = replace(run, branches=(replace(run.branches[0], negatives=(OwnRule(0.25),)),))

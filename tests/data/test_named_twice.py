@@ -76,3 +76,31 @@ def test_annotated_sets_that_are_named_twice_are_refused(tmp_path: Path) -> None
             DataError, match=r"VOC#train is named (twice|again as .*link#train): its images would count"
         ):
             open_annotated(f"{tmp_path}/VOC#train,{tmp_path}/{other}#train")
+
+
+def test_an_image_that_a_list_names_twice_counts_once(tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        (tmp_path / f"{name}.png").write_bytes(png(1))
+    (tmp_path / "list.txt").write_text("a.png cat\nb.png dog\n./a.png cat\nc.png\nb.png dog\n")
+    source, line = open_images(Data(str(tmp_path / "list.txt")))
+    assert [source.name(number) for number in range(len(source))] == ["a.png", "b.png", "c.png"]
+    assert [source.label(number) for number in range(3)] == [0, 1, None]
+    assert "2 files that are named twice count once, such as a.png (again as ./a.png)" in line
+
+
+def test_an_image_that_a_folder_holds_again_through_a_link_counts_once(tmp_path: Path) -> None:
+    """The file's own name counts, wherever it stands; of several links to a file elsewhere, the first."""
+    photos = tmp_path / "photos"
+    for folder in ("best", "photos/cats", "photos/dogs"):
+        (tmp_path / folder).mkdir(parents=True)
+    for name in ("photos/cats/1.png", "photos/dogs/2.png", "best/3.png"):
+        (tmp_path / name).write_bytes(png(1))
+    (photos / "cats" / "0.png").symlink_to("../loop/dogs/2.png")
+    (photos / "cats" / "3.png").symlink_to(tmp_path / "best" / "3.png")
+    (photos / "dogs" / "3.png").symlink_to("../cats/3.png")
+    (photos / "loop").symlink_to(photos)
+    for _ in ("read", "cached"):
+        source, line = open_images(Data(str(photos)))
+        names = [source.name(number) for number in range(len(source))]
+        assert names == ["cats/1.png", "cats/3.png", "dogs/2.png"] and source.classes == ("cats", "dogs")
+        assert "2 files that are named twice count once, such as dogs/2.png (again as cats/0.png)" in line

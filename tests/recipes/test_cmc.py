@@ -63,6 +63,7 @@ def with_modalities_swapped(run: Run) -> Run:
 @pytest.mark.parametrize("recipe", [cmc, cmc_softmax, ring_cmc, cave_cmc, ring_cmc_clusters], ids=lambda r: r.__name__)
 def test_19_swapping_the_modalities_leaves_the_loss_unchanged(recipe):
     run = small_recipes.shrink(recipe(32), None)
+    assert with_modalities_swapped(run).branches == run.branches[::-1]  # each meets the other's bank
     learner, mirror = small_recipes.learner(run), small_recipes.learner(with_modalities_swapped(run))
     for mine, theirs in zip(mirror.networks.encoders, reversed(list(learner.networks.encoders)), strict=True):
         mine.load_state_dict(theirs.state_dict())

@@ -1,5 +1,8 @@
-"""Views, learning rates and weights of a user's own: a mistake is found before the first step."""
+"""Views, rates, weights, rules and estimators of a user's own: a mistake is found before the first step."""
 
+import os
+import subprocess
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +15,7 @@ from torch import Tensor
 import vantage
 from vantage.errors import UserError
 from vantage.training.loop import train
+from vantage.training.start.try_parts import try_branches
 from vantage.views import ViewMaker
 
 
@@ -128,3 +132,54 @@ def test_a_number_that_is_none_is_found_before_anything_is_written(
             train(other, tmp_path / "run")
     assert not (tmp_path / "run").exists()
     assert train(replace(run, learning_rate=OwnRate(), epochs=1), tmp_path / "run").finished
+
+
+@dataclass(frozen=True)
+class OwnEstimator:
+    """InfoNCE whose temperature may follow a schedule."""
+
+    temperature: Any
+
+    def __call__(self, positive: Any, negatives: Any, step: int) -> Any:
+        return vantage.InfoNCE(self.temperature(step))(positive, negatives, step)
+
+
+def test_a_temperature_that_is_no_number_is_explained() -> None:
+    run = vantage.moco_v2(SIZE).fit(64)
+    wrong = replace(run.branches[0], estimator=OwnEstimator(vantage.Constant(0.2)))
+    words = (
+        r"temperature is Constant\(value=0.2\), .*: if τ follows a schedule or is learned, inherit from TableEstimator"
+    )
+    with pytest.raises(UserError, match=words):
+        try_branches(replace(run, branches=(wrong,)))
+
+
+_OWN_RULES = """
+from dataclasses import dataclass, replace
+import vantage
+from vantage.training.start.try_parts import try_branches
+
+@dataclass(frozen=True)
+class OwnRule:
+    what: str
+    def __call__(self, scores, query, pool, step):
+        near = scores.cosine.detach() < 0.5
+        return {"mask": near, "float": scores.only(near.float()), "": scores.only(near)}[self.what]
+
+run = vantage.moco_v2(32).fit(64)
+for what in ("", "mask", "float"):
+    try:
+        try_branches(replace(run, branches=(replace(run.branches[0], negatives=(OwnRule(what),)),)))
+    except vantage.UserError as problem:
+        print(problem)
+"""
+
+
+@pytest.mark.slow
+def test_what_an_own_rule_returns_is_named() -> None:
+    """In a process of its own, where calls are not checked against annotations, as at a user's."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(vantage.__file__).parents[1])}
+    command = [sys.executable, "-c", _OWN_RULES]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout.splitlines()
+    words = "branch 0 cannot work: the rule OwnRule returns {}: return scores.only(keep), a boolean for each pair"
+    assert lines == [words.format(found) for found in ("a Tensor", "a mask of torch.float32")]

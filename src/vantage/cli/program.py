@@ -1,6 +1,8 @@
 """The verbs, and the exit status: 0 for success, 2 for a user's mistake, 130 if interrupted by Ctrl-C or SIGTERM, 1 for
 a bug."""
 
+import atexit
+import gc
 import importlib
 import os
 import sys
@@ -85,6 +87,8 @@ examples:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run the command in `words` (if omitted, the command line of the process); returns the exit status."""
+    atexit.unregister(gc.freeze)
+    atexit.register(gc.freeze)  # else Python searches torch's objects for cycles at its end: a second of a free core
     with usable_streams(), interrupted_by_sigterm():
         return _status_of(list(sys.argv[1:] if words is None else words))
 

@@ -20,6 +20,7 @@ from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type
 
 from vantage.composition.conformance import conforms, shortfall
 from vantage.composition.names import RENAMED_FIELDS, external_part, is_part, name_of, part_named, public_name
+from vantage.composition.own_modules import check_modules, is_allowed
 from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
 
@@ -131,6 +132,8 @@ def _tuple(data: Any, annotation: Any, path: str) -> tuple[Any, ...]:
 
 
 def _part(data: Mapping[str, Any], annotation: Any, path: str) -> Any:
+    if not path:
+        check_modules(data, _ALLOWED.get())
     kind = _find(data[_PART], path)
     hints = _hints(kind)
     by_name = {f.name: f for f in fields(kind) if f.init}
@@ -182,10 +185,10 @@ def allowed_part(module: str, name: str, where: str) -> type:
 
 def allowed_object(module: str, name: str, where: str) -> Any:
     """The object with this name in a module of another package, if the caller allows it; others are not imported."""
-    is_allowed = any(module == root or module.startswith(root + ".") for root in _ALLOWED.get())
-    if module == "__main__" and not (is_allowed and hasattr(sys.modules[module], name)):
+    allowed = is_allowed(module, _ALLOWED.get())
+    if module == "__main__" and not (allowed and hasattr(sys.modules[module], name)):
         raise _from_a_script(name, where)
-    if not is_allowed:
+    if not allowed:
         raise UserError(
             f"{where}: {module}:{name} is not part of Vantage, so its module was not imported; "
             f"if you trust it, allow it by name (--import {module}, or vantage.allowing({module!r}) in Python)"

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 import shutil
 import signal
 from dataclasses import replace
@@ -98,6 +99,26 @@ def test_a_course_writes_its_numbers_and_two_states(preset, path, tmp_path) -> N
     assert channels.shape == images.shape
     normalized_channels = YDbDr().statistics.normalize().apply(YDbDr().convert(images), torch.empty(4, 0))
     assert 0 < float((channels - normalized_channels).abs().max()) < 0.1, "two epochs move the flow a little"
+
+
+class Listening(QuietProgress):
+    """Keeps the lines that are reported."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def line(self, text: str) -> None:
+        self.lines.append(text)
+
+
+@pytest.mark.parametrize(("best_after", "words"), [(0.5, "the best from epoch 2 on"), (0.0, "the best so far")])
+def test_a_state_is_called_the_best_of_the_epochs_that_count(best_after: float, words: str, path, tmp_path) -> None:
+    """Of two epochs, the second may be the worse one, and yet be the one that is kept."""
+    progress = Listening()
+    learn(small(semi_supervised, path, best_after=best_after), tmp_path, progress)
+    found = [re.search("; objective on held-out images [^,]+(, (.*))?", line) for line in progress.lines]
+    praise = [match[2] for match in found if match]
+    assert praise[-1 if best_after else 0] == words and (praise[0] is None or not best_after)
 
 
 def test_an_interrupted_course_ends_as_if_it_had_not_been(path, tmp_path) -> None:

@@ -14,6 +14,7 @@ from vantage.cli.pretrain.minutes import (
     show_worth,
     threads_by_load,
 )
+from vantage.cli.pretrain.start import check_start
 from vantage.cli.printing.console import INTERRUPTED, Console
 from vantage.cli.printing.differences import show_differences
 from vantage.cli.reading.arguments import Command, Repeated, Word, read
@@ -114,9 +115,7 @@ def pretrain(words: list[str], console: Console) -> int:
     hardware = set_early(run_at(224), first).hardware
     check_devices(hardware)
     if options.init:
-        from vantage.training.start.warm_start import read_start
-
-        read_start(options.init)  # report a mistake before millions of images are read
+        check_start(options.init, lambda size: override(run_at(size), _changes(run_at(size), settings)), options.size)
     if threads := threads_by_load(hardware, settings, console):
         settings, first = (*settings, f"hardware.threads={threads}"), {**first, "hardware.threads": threads}
     if options.minutes is not None or not options.recipe:

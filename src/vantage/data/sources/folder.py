@@ -14,6 +14,7 @@ from torch import Tensor
 from vantage.data.decode import MAX_PIXELS, decode, is_image_name
 from vantage.data.sources.hidden import hidden_words
 from vantage.data.sources.listing import list_images, unread_words
+from vantage.data.sources.named_twice import linked_twice
 from vantage.data.sources.names import Names, classes_from
 from vantage.data.sources.source import read_some, stamp_of_files
 from vantage.errors import DataError, UnreadableImage
@@ -26,7 +27,7 @@ class Folder:
     `Folder.below` lists a tree, `Folder.from_list` reads a list file. `other_files` counts the files that were left
     out because they do not have the extension of an image; `unread` counts, by extension, those of them that are
     photographs. `hidden` counts the images that were left out because they are hidden, by what hides them. `tars` are
-    tars beside the images.
+    tars beside the images. `twice` holds both names of each image that is named twice; it counts once.
     """
 
     def __init__(
@@ -40,12 +41,13 @@ class Folder:
         unread: Mapping[str, int] | None = None,
         hidden: Mapping[str, int] | None = None,
         tars: Sequence[str] = (),
+        twice: Sequence[tuple[str, str]] = (),
     ) -> None:
         self.root = root
         self._absolute = root.absolute()  # a notebook may change its folder meanwhile
         self.classes = classes
         self.other_files = other_files
-        self.unread, self.hidden, self.tars = unread or {}, hidden or {}, tars
+        self.unread, self.hidden, self.tars, self.twice = unread or {}, hidden or {}, tars, twice
         self.max_pixels = max_pixels
         self._names = Names(names)
         self._labels = labels
@@ -67,16 +69,19 @@ class Folder:
             if listing.unread:
                 todo = f"{unread_words(listing.unread)} among them can be converted to JPEG, which is read"
             raise DataError(f"no images in {root}: {found}. {todo}")
-        classes, labels = classes_from(listing.names)
+        again = linked_twice(root, listing.names, listing.links)
+        names = [name for name in listing.names if name not in again]
+        classes, labels = classes_from(names)
         left_out = (listing.other_files, max_pixels, listing.unread, listing.hidden, tars)
-        return cls(root, listing.names, classes, labels, *left_out)
+        return cls(root, names, classes, labels, *left_out, [(name, link) for link, name in again.items()])
 
     @classmethod
     def from_list(cls, path: Path, max_pixels: int = MAX_PIXELS) -> "Folder":
         """The images of a list file: on each line a path, relative to the file's folder, and optionally a label.
 
         The label follows the path after a tab or a space; it is a word or a number. Empty lines and lines that begin
-        with # are skipped. Raises a `DataError` that names the first bad lines.
+        with # are skipped. An image that two lines name with the same label counts once. Raises a `DataError` that
+        names the first bad lines.
         """
         names, labels, bad = [], [], []
         try:
@@ -100,11 +105,13 @@ class Folder:
             )
         if not names:
             raise DataError(f"the list file {path} names no images: write on each line the path of an image")
+        names, labels, twice = _once(names, labels)
         words = {label for label in labels if label}
         numeric = all(word.isdecimal() for word in words)
         classes = tuple(sorted(words, key=(lambda word: (int(word), word)) if numeric else None))
         index = {word: number for number, word in enumerate(classes)}
-        return cls(path.parent, names, classes, np.array([index.get(x, -1) for x in labels], np.int32), 0, max_pixels)
+        label = np.array([index.get(word, -1) for word in labels], np.int32)
+        return cls(path.parent, names, classes, label, 0, max_pixels, twice=twice)
 
     def __len__(self) -> int:
         return len(self._names)
@@ -158,3 +165,13 @@ def _split_line(line: str) -> tuple[str, str]:
         return line, ""
     name, _, label = line.rpartition(" ")
     return name.strip(), label
+
+
+def _once(names: Sequence[str], labels: Sequence[str]) -> tuple[list[str], list[str], list[tuple[str, str]]]:
+    """Names and labels without those of images that an earlier line names with the same label, and both names of each
+    of these."""
+    first, twice = dict[tuple[str, str], int](), list[tuple[str, str]]()
+    for number, (name, label) in enumerate(zip(names, labels, strict=True)):
+        if (earlier := first.setdefault((os.path.normpath(name), label), number)) != number:
+            twice.append((names[earlier], name))
+    return [names[number] for number in first.values()], [labels[number] for number in first.values()], twice

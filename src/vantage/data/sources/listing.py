@@ -23,7 +23,7 @@ from vantage.data.sources.hidden import is_hidden
 from vantage.errors import DataError
 from vantage.storage.cache import read_cached, try_write_json
 
-_VERSION = 3
+_VERSION = 4
 _COARSEST_CLOCK = 2_000_000_000
 _UNREAD = frozenset(
     (".heic", ".heif", ".avif", ".jxl", ".dng", ".cr2", ".cr3", ".nef", ".arw", ".raf", ".orf", ".rw2", ".jp2")
@@ -48,6 +48,8 @@ class Listing:
     hidden: Mapping[str, int] = field(default_factory=dict)
     """How many images are left out because they are hidden or belong to a run, by the name of what hides them, such as
     .thumbnails."""
+    links: tuple[str, ...] = ()
+    """Those of the names that are symbolic links."""
 
 
 def list_images(root: Path, cache: Path) -> Listing:
@@ -60,7 +62,7 @@ def list_images(root: Path, cache: Path) -> Listing:
     if walk.reads or len(walk.fresh) != len(folders):
         try_write_json(file, {"version": _VERSION, "folders": walk.fresh})
     unread, hidden = dict(sorted(walk.unread.items())), dict(walk.hidden)
-    return Listing(tuple(walk.names), walk.other_files, walk.reads, unread, hidden)
+    return Listing(tuple(walk.names), walk.other_files, walk.reads, unread, hidden, tuple(walk.links))
 
 
 def unread_words(unread: Mapping[str, int]) -> str:
@@ -91,6 +93,7 @@ class _Walk:
         self.last = last
         self.fresh: dict[str, list] = {}
         self.names: list[str] = []
+        self.links: list[str] = []
         self.other_files = 0
         self.unread: Counter[str] = Counter()
         self.hidden: Counter[str] = Counter()
@@ -105,7 +108,7 @@ class _Walk:
             folder = stack.pop()
             if (entry := self.entry_of(folder)) is None:
                 continue
-            _, images, subfolders, other_files, unread, is_run = entry
+            _, images, subfolders, other_files, unread, is_run, links = entry
             prefix = folder + "/" if folder else ""
             if is_run and folder:
                 label = f"the run {folder.rpartition('/')[2]}"
@@ -113,6 +116,7 @@ class _Walk:
                 hidden += [(prefix + name, label) for name in subfolders]
                 continue
             self.names += [prefix + name for name in images if name[0] != "."]
+            self.links += [prefix + name for name in links if name[0] != "."]
             self.hidden.update(name for name in images if name[0] == ".")
             self.other_files += other_files
             self.unread.update(unread)
@@ -159,9 +163,9 @@ class _Walk:
 
     def read_folder(self, path: str, mtime: int) -> list:
         """Read one folder: modification time, images, folders, the number of other files, how many of these are
-        photographs, by extension, and whether it is the folder of a run."""
+        photographs, by extension, whether it is the folder of a run, and which of the images are symbolic links."""
         self.reads += 1
-        images, subfolders, other_files, unread, of_a_run = [], [], 0, Counter[str](), 0
+        images, links, subfolders, other_files, unread, of_a_run = [], [], [], 0, Counter[str](), 0
         now = time.time_ns()
         with os.scandir(path) as entries:
             for entry in entries:
@@ -169,9 +173,11 @@ class _Walk:
                     subfolders.append(entry.name)
                 elif is_image_name(entry.name) and (entry.is_symlink() or entry.is_file()):  # no pipes; dangling links
                     images.append(entry.name)
+                    links += [entry.name] * entry.is_symlink()
                 else:
                     other_files += 1
                     of_a_run += entry.name in _OF_A_RUN
                     unread.update(filter(None, [unread_ending(entry.name)]))
         reliable_mtime = mtime if now - mtime > _COARSEST_CLOCK else -1
-        return [reliable_mtime, sorted(images), sorted(subfolders), other_files, unread, of_a_run == len(_OF_A_RUN)]
+        is_run = of_a_run == len(_OF_A_RUN)
+        return [reliable_mtime, sorted(images), sorted(subfolders), other_files, unread, is_run, sorted(links)]

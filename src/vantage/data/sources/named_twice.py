@@ -3,8 +3,10 @@
 import os
 from collections import Counter
 from collections.abc import Hashable, Sequence
+from functools import cache
+from pathlib import Path
 
-__all__ = ["named_twice", "twice_words"]
+__all__ = ["linked_twice", "named_twice", "twice_words"]
 
 
 def named_twice(paths: Sequence[str], states: Sequence[Hashable]) -> dict[int, int]:
@@ -14,6 +16,19 @@ def named_twice(paths: Sequence[str], states: Sequence[Hashable]) -> dict[int, i
     first: dict[str, int] = {}
     where = [(n, os.path.realpath(path)) for n, path in enumerate(paths) if alike[states[n]] > 1]
     return {n: first[file] for n, file in where if first.setdefault(file, n) != n}
+
+
+def linked_twice(root: Path, names: Sequence[str], links: Sequence[str]) -> dict[str, str]:
+    """Each of `links`, the names below `root` that are symbolic links, that leads to the file of another name, with the
+    name that counts: the file's own, or else the first link to it."""
+    folder_of = cache(os.path.realpath)
+    files = {name: os.path.realpath(root / name) for name in links}
+    first, wanted = dict[str, str](), set(files.values())
+    for name in names if links else ():
+        folder, _, last = os.path.join(root, name).rpartition("/")
+        if name not in files and (file := os.path.join(folder_of(folder), last)) in wanted:
+            first[file] = name
+    return {name: first[file] for name, file in files.items() if first.setdefault(file, name) != name}
 
 
 def twice_words(pairs: Sequence[tuple[str, str]]) -> str:

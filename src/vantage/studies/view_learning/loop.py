@@ -146,14 +146,15 @@ class _LearningRun:
         row |= evaluate_held_out(self.game.players, self.images)
         self.judging.report_missed(self.progress)
         row["seconds"] = round(self.seconds, 3)
-        late = epoch > self.learning.best_after * self.learning.epochs or epoch == self.learning.epochs
+        first = min(math.floor(self.learning.best_after * self.learning.epochs) + 1, self.learning.epochs)
         objective = row["held_out.objective"]
-        best = late and objective < self.best
+        best = epoch >= first and objective < self.best
         if best:
             self.best = objective
             self._write(BEST)
         row["best"] = self.best if math.isfinite(self.best) else None
-        judged = f"objective on held-out images {objective:.4f}{', the best so far' if best else ''}"
+        words = f", the best {'so far' if first == 1 else f'from epoch {first} on'}" if best else ""
+        judged = f"objective on held-out images {objective:.4f}{words}"
         self.progress.line(f"epoch {epoch}: {self.means.line()}; {judged}")
         self.means = Means()
         self._write(LAST)

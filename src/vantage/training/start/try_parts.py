@@ -20,13 +20,13 @@ from vantage.encoders.activations import bytes_for_backward
 from vantage.encoders.normalization.grouped import share_of_groups
 from vantage.encoders.weights import build_without_numbers
 from vantage.errors import UserError, first_line, with_place
-from vantage.estimators import EstimatorChoice
+from vantage.estimators import EstimatorChoice, TableEstimator
 from vantage.machine.allocator import check_memory, check_views
 from vantage.machine.devices import uses_cuda
 from vantage.memory import StoreOf
 from vantage.negatives import Rule
 from vantage.partition.table import negatives_of
-from vantage.records import Keys
+from vantage.records import Keys, Scores
 from vantage.schedules import Adaptive, Constant
 from vantage.training.computing.passes import encodes_apart
 from vantage.training.run import Run
@@ -159,6 +159,7 @@ def _try(branch: Branch, images: int, batch: int, step: int) -> None:
         rows = Keys(normalize(torch.randn(images, _WIDTH), dim=1), torch.arange(images))
         store.begin(rows.rows(store.share))
     state = branch.estimator.build(images) if isinstance(branch.estimator, EstimatorChoice) else None
+    _check_temperature(branch.estimator)
     image = torch.arange(batch).flip(0) + images // 2  # so that no image has the number of its row
     fresh = [Keys(normalize(torch.randn(batch, _WIDTH), dim=1), image) for _ in range(branch.views)]
     vector = fresh[branch.query].vector.clone().requires_grad_()
@@ -185,11 +186,28 @@ def _try(branch: Branch, images: int, batch: int, step: int) -> None:
     store.write(memory_keys)
 
 
+def _check_temperature(estimator: object) -> None:
+    """Raises `UserError` for an estimator that gets the sum over its negatives, but whose τ is no number."""
+    if isinstance(estimator, TableEstimator | EstimatorChoice):
+        return
+    temperature = getattr(estimator, "temperature", None)
+    if not isinstance(temperature, int | float):
+        raise UserError(
+            f"{type(estimator).__name__}.temperature is {temperature!r}, and the negatives are added up with a number:"
+            " if τ follows a schedule or is learned, inherit from TableEstimator, which gets every negative"
+        )
+
+
 def _check_rules(rules: tuple[Rule, ...], query: Keys, pool: Keys, step: int) -> None:
-    """Raises `UserError` for a rule that counts pairs which an earlier one dropped."""
+    """Raises `UserError` for a rule that returns no scores, or that counts pairs which an earlier one dropped."""
     row = torch.arange(len(query))[:, None]
     for number, rule in enumerate(rules):
         before, after = (negatives_of(query, pool, rules[:end], step) for end in (number, number + 1))
+        if not isinstance(after, Scores) or after.keep.dtype != torch.bool:
+            found = f"a mask of {after.keep.dtype}" if isinstance(after, Scores) else f"a {type(after).__name__}"
+            raise UserError(
+                f"the rule {type(rule).__name__} returns {found}: return scores.only(keep), a boolean for each pair"
+            )
         counted = torch.zeros(len(query), len(pool), dtype=torch.bool)
         counted[row.expand_as(before.key)[before.keep], before.key[before.keep]] = True
         if (after.keep & ~counted[row, after.key]).any():

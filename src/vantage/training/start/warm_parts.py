@@ -23,10 +23,24 @@ from vantage.training.start.first_rows import fill, key_encoder
 from vantage.training.start.moments import copy_moments
 from vantage.training.start.warm_start import WarmStart
 
-__all__ = ["take"]
+__all__ = ["check_backbones", "take"]
 
 TAKEN, ROWS_TAKEN, FILLED, ANEW = "taken", "rows taken, then clustered", "filled by the warm network", "starts anew"
 """What may happen to a part."""
+
+
+def check_backbones(start: WarmStart, run: Run) -> None:
+    """Raises `UserError` if a backbone of the run does not fit, or if the networks of the two runs do not correspond,
+    before the run is built."""
+    networks = build_without_numbers(run.encoders.build)
+    if start.run is None:
+        for name in _encoders(networks):
+            backbone_tensors(networks.get_submodule(f"{name}.backbone"), start.tensors, start.path)
+        return
+    pairs = _pairs(build_without_numbers(start.run.encoders.build), networks, start.path)
+    for ours, other in pairs.items():
+        state = start.state("learner", "networks", other, "backbone")
+        _check_backbone(networks.get_submodule(f"{ours}.backbone"), state, start)
 
 
 def take(
@@ -112,17 +126,22 @@ def _take_networks(networks: RoleNetworks, start: WarmStart, pairs: dict[str, st
     for ours, other in pairs.items():
         for part, module in networks.get_submodule(ours).named_children():
             state = start.state("learner", "networks", other, part)
-            outcome[f"{ours}.{part}"] = fate = _load(module, state)
-            if part == "backbone" and fate == ANEW:
-                assert start.run is not None  # a file is taken by `_take_weights`
-                encoders = [part for part in parts_of(start.run) if isinstance(part, Encoder)]
-                choices = dict.fromkeys(in_a_line(encoder.backbone) for encoder in encoders)
-                raise UserError(
-                    f"the backbone in {start.path} is not the one of this run: "
-                    f"{describe_difference(module.state_dict(), state)}. Choose the backbone that it was trained with: "
-                    f"{' or '.join(choices)}"
-                )
+            outcome[f"{ours}.{part}"] = _load(module, state)
+            if part == "backbone":
+                _check_backbone(module, state, start)
     return outcome
+
+
+def _check_backbone(backbone: nn.Module, state: dict[str, Tensor], start: WarmStart) -> None:
+    """Raises `UserError` if a state of the other run does not fit the backbone."""
+    if difference := describe_difference(backbone.state_dict(), state):
+        assert start.run is not None  # a file is taken by `_take_weights`
+        encoders = [part for part in parts_of(start.run) if isinstance(part, Encoder)]
+        choices = dict.fromkeys(in_a_line(encoder.backbone) for encoder in encoders)
+        raise UserError(
+            f"the backbone in {start.path} is not the one of this run: {difference}. Choose the backbone that it was"
+            f" trained with: {' or '.join(choices)}"
+        )
 
 
 def _take_weights(networks: RoleNetworks, start: WarmStart) -> dict[str, str]:
