@@ -238,6 +238,22 @@ def test_what_to_do_next_depends_on_whether_training_helped(
     assert [command.split()[1] for command in next_commands(capsys)] == verbs
 
 
+@pytest.mark.usefixtures("judgment")
+def test_stopped_while_it_is_judged_a_run_says_that_it_is_complete(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call("--minutes", "1")
+    capsys.readouterr()
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("vantage.evaluate.sanity_check.sanity_check", interrupted)
+    assert main(["resume", str(tmp_path / "run")]) == 130
+    complete = "vantage: training is complete and saved; whether it helped is shown by: vantage resume"
+    assert f"vantage: interrupted\n{complete} {tmp_path / 'run'}\n" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_a_planned_run_is_trained_judged_and_resumed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     generator = np.random.default_rng(0)

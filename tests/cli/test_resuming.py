@@ -1,5 +1,6 @@
 """`vantage resume`: what may change, and that the images are found again."""
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -37,3 +38,14 @@ def test_a_run_finds_its_images_from_any_folder(
     settings.write(replace_at(moco_v2(32).fit(40), {"data.path": "gone"}), tmp_path)
     assert main(["resume", str(tmp_path)]) == 2
     assert "the images of the run are not at gone: give their new location with --data PATH" in capsys.readouterr().err
+
+
+def test_the_command_to_continue_repeats_what_this_one_changed(
+    training: TrainingStub, images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The folder's settings stay as they were, so without `--data` that command would not find the images."""
+    settings.write(replace_at(moco_v2(32).fit(40), {"data.path": "gone"}), tmp_path)
+    training.finished = False
+    words = ["resume", str(tmp_path), "--data", str(images), "--set", "monitoring.log_every=3"]
+    assert main(words) == 130
+    assert f"; continue with: vantage {shlex.join(words)}\n" in capsys.readouterr().err

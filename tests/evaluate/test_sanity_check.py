@@ -9,6 +9,7 @@ from PIL import Image
 from tiny import cpu_work, images, saved_run, tiny_run
 
 from vantage.data import Arrays
+from vantage.errors import UserError
 from vantage.evaluate import Accuracy
 from vantage.evaluate.result import Outcome, Result
 from vantage.evaluate.sanity_check import sanity_check
@@ -48,6 +49,14 @@ def test_without_labels_there_are_ranks_and_a_picture(tmp_path: Path) -> None:
     assert few.beats_baselines is None  # thirty labels are too few to tell
     assert result.lines[0].startswith("without labels: the features of 30 images fill ")
     assert few.lines[0].startswith("too few labels to measure accuracy: the features of 30 images fill ")
+
+
+def test_a_picture_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
+    saved_run(tmp_path, tiny_run())
+    (tmp_path / "evaluations").write_text("a file is where its folder should be")
+    source = Arrays(np.zeros((30, 8, 8, 3), np.uint8), None, "plain")
+    with pytest.raises(UserError, match="the picture could not be written to"):
+        sanity_check(tmp_path, source, cpu_work(tmp_path))
 
 
 def test_classes_of_one_image_are_no_labels_to_measure_by(tmp_path: Path) -> None:

@@ -44,6 +44,8 @@ def test_images_of_a_group_lie_together_and_places_are_kept(tmp_path: Path, monk
     file.write_bytes(b"damaged")
     monkeypatch.undo()
     assert torch.equal(stored_places(vector, ("a", "b"), tmp_path / "report", 1), position)  # the same seed
+    not_writable = file / "report"  # no folder can be made in a file
+    assert torch.equal(stored_places(vector, ("a", "b"), not_writable, 1), position)
 
 
 def test_of_many_images_some_are_laid_out_and_the_others_lie_among_them(monkeypatch: pytest.MonkeyPatch) -> None:

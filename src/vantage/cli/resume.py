@@ -59,7 +59,8 @@ def resume(words: list[str], console: Console) -> int:
     is_missing = ":" not in path and not (exists_on_disk(path) or exists_on_disk(path.partition("#")[0]))
     if is_missing and path == previous.data.path:
         raise UserError(f"the images of the run are not at {path}: give their new location with --data PATH")
-    return report_end(loop.resume(options.folder, run, console.progress()), run, console, _words_of(options.folder))
+    outcome = loop.resume(options.folder, run, console.progress())
+    return report_end(outcome, run, console, _words_of(options.folder), words)
 
 
 def _words_of(folder: Path) -> list[str]:

@@ -112,7 +112,6 @@ def _without_labels(run_folder: Path, source: Source, work: Work, start: str) ->
     nearest = neighbors(encoder, bank, query, min(6, len(bank)), work)
     picture = retrieval_picture(nearest, bank, query, range(len(query)), f"{encoder.name}: nearest neighbors")
     out = run_folder / "evaluations" / "neighbors.png"
-    out.parent.mkdir(exist_ok=True)
     with result_file(out, "the picture") as file:
         picture.save(file, "PNG")
     return SanityCheck(None, (first, f"judge for yourself whether neighbors look alike: {out}"), out)

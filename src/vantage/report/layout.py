@@ -38,6 +38,5 @@ def stored_places(
     new_places = layout.places(vector, num_workers)
     content = io.BytesIO()
     np.save(content, new_places.numpy())
-    folder.mkdir(parents=True, exist_ok=True)
     try_write(file, content.getvalue())
     return new_places

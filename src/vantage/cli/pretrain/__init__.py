@@ -224,12 +224,15 @@ def _train(run: "Run", out: Path, options: PretrainOptions, console: Console, wo
     return report_end(train(run, out, console.progress(), init=options.init or None), run, console, words)
 
 
-def report_end(outcome: "TrainingOutcome", run: "Run", console: Console, words: list[str]) -> int:
+def report_end(
+    outcome: "TrainingOutcome", run: "Run", console: Console, words: list[str], resumed: Sequence[str] = ()
+) -> int:
     """Print how training ended and, for a planned run, whether it helped; returns the exit status. `words` are those
-    after `pretrain` in the command that started the run."""
+    after `pretrain` in the command that started the run, and `resumed` those after `resume` in this one, if any."""
     console = console.with_modules_of(run)
+    again = console.command("resume", *(resumed or (outcome.folder,)))
     if not outcome.finished:
-        console.note(f"stopped at step {outcome.step:,}; continue with: {console.command('resume', outcome.folder)}")
+        console.note(f"stopped at step {outcome.step:,}; continue with: {again}")
         return INTERRUPTED
     hint = f"; next: {console.command('evaluate', 'knn', outcome.folder, '--data', 'LABELED_IMAGES')}"
     from vantage import processes
@@ -237,5 +240,9 @@ def report_end(outcome: "TrainingOutcome", run: "Run", console: Console, words: 
     processes.leave()  # only the first process continues
     console.note(f"finished after {outcome.step:,} steps{'' if run.monitoring.minutes else hint}")
     if run.monitoring.minutes:
-        show_worth(run, outcome.folder, console, words)
+        try:
+            show_worth(run, outcome.folder, console, words)
+        except KeyboardInterrupt as interruption:
+            interruption.add_note(f"training is complete and saved; whether it helped is shown by: {again}")
+            raise
     return 0
