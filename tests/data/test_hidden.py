@@ -163,3 +163,14 @@ def test_a_run_that_began_on_hidden_images_is_not_continued_on_others(photos: Pa
     (photos / "c").rename(photos / ".c")
     with pytest.raises(UserError, match=r"began on 48 images, but the 32 .* without 23 hidden images .*--init"):
         resume(tmp_path / "run")
+
+
+def test_a_run_that_began_on_links_to_its_images_is_not_continued_without_them(photos: Path, tmp_path: Path) -> None:
+    write(photos, tuple(f"{name}/{number}.png" for name in "abc" for number in range(16)))
+    run = replace(small_run("simclr", str(photos), epochs=1), data=Data(str(photos)))
+    train(run, tmp_path / "run")
+    for number in range(16):
+        (photos / f"c/{number}.png").unlink()
+        (photos / f"c/{number}.png").symlink_to(photos / f"a/{number}.png")
+    with pytest.raises(UserError, match=r"the 32 .* \(\.thumb.*\) and the second names of 16 files, on which .*--init"):
+        resume(tmp_path / "run")

@@ -20,7 +20,7 @@ from vantage.data.splits import hold_out_mask
 from vantage.errors import DataError, UnreadableImage, UserError
 from vantage.training.run import Data
 
-__all__ = ["SAMPLE", "held_out_part", "hidden_in", "open_images", "training_part", "usual_size"]
+__all__ = ["SAMPLE", "held_out_part", "no_longer_seen", "open_images", "training_part", "usual_size"]
 
 SAMPLE = 32
 """At least this many images are looked at to find the size of a set's images, if there are as many."""
@@ -95,6 +95,16 @@ def hidden_in(source: Source) -> str:
     while isinstance(source, SourceSubset):
         source = source.source
     return hidden_words(getattr(source, "hidden", {}))
+
+
+def no_longer_seen(source: Source) -> str:
+    """What is left out of these images although earlier versions trained on it, in words; "" for nothing."""
+    hidden = hidden_in(source)
+    while isinstance(source, SourceSubset):
+        source = source.source
+    twice = len(getattr(source, "twice", ()))
+    again = f"the second name{'s' * (twice > 1)} of {twice:,} file{'s' * (twice > 1)}" if twice else ""
+    return " and ".join(filter(None, (hidden, again)))
 
 
 def training_part(source: Source, data: Data) -> Source:

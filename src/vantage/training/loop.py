@@ -25,7 +25,7 @@ from vantage.training.folder import checkpoint, settings
 from vantage.training.folder.kept_epochs import keep_if_due, refuse_kept
 from vantage.training.folder.same_run import check_same_everywhere, check_same_run
 from vantage.training.folder.writer import must_stay, only_training, only_writer, refuse_a_run
-from vantage.training.images import hidden_in, open_images
+from vantage.training.images import no_longer_seen, open_images
 from vantage.training.run import Run
 from vantage.training.session import Session, check_belongs
 from vantage.training.signals import Signals, anywhere
@@ -170,7 +170,7 @@ def _checked_images(run: Run, folder: Path, newest: Path | None, images: Source,
     data = {"fingerprint": images.fingerprint(), "images": len(images)}
     check_same_everywhere(run, data)
     if resumed:
-        check_same_run(run, folder, data, hidden_in(images))
+        check_same_run(run, folder, data, no_longer_seen(images))
     if newest:
         check_belongs(newest, run, data["images"])
     return data

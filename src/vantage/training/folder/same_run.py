@@ -61,9 +61,9 @@ def _same_on_all(value: Any) -> bool:
     return same_on_all(int(digest(value)[:15], 16))
 
 
-def check_same_run(run: Run, folder: Path, data: dict[str, Any], hidden: str = "") -> None:
+def check_same_run(run: Run, folder: Path, data: dict[str, Any], unseen: str = "") -> None:
     """Raises `UserError` unless a resumed run and its images are still the same. Every process checks, so that all of
-    them stop. `hidden` says which images were left out because they are hidden: earlier versions trained on them."""
+    them stop. `unseen` says what is left out of the images although earlier versions trained on it."""
     before = settings.read(folder)
     refuse_conflicts(before, run)
     first = first_images(folder)
@@ -77,9 +77,9 @@ def check_same_run(run: Run, folder: Path, data: dict[str, Any], hidden: str = "
                 " was, or start a new run"
             )
     what_to_do = "give the same images again (--data PATH if they have moved, or `source` from Python)"
-    if hidden:
+    if unseen:
         what_to_do = (
-            f"they are without {hidden}, on which earlier versions trained. If the run began on those, continue it with"
+            f"they are without {unseen}, on which earlier versions trained. If the run began on those, continue it with"
             f" the version that began it, or start a new run (--init {folder} starts from its networks)"
         )
     raise UserError(
