@@ -10,13 +10,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from safetensors.torch import save_file
+from small_runs import small_run
 from stubbed_training import TrainingStub
+from tiny import TinyBackbone
 
 from vantage.cli import main
 from vantage.composition.codec import encode
-from vantage.encoders import Convolutions, ResNet
+from vantage.composition.fitting import parts_of
+from vantage.encoders import Convolutions, Encoder, ResNet
 from vantage.planning.speed import Speed
 from vantage.training.folder import settings
+from vantage.training.loop import train
 from vantage.training.run import Run
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -78,6 +82,13 @@ def test_a_start_whose_backbone_fits_at_no_size_is_refused_before_speeds_are_mea
         assert "are not those of this backbone: " in capsys.readouterr().err and not out.exists()
     with pytest.raises(pytest.fail.Exception, match="speeds are measured"):
         main(["pretrain", "--backbone", "resnet18", *words])
+
+
+def test_a_plan_that_starts_from_a_run_has_its_network(call: Call, images: Path, tmp_path: Path) -> None:
+    start = small_run("simclr", str(images), epochs=1)
+    train(start, tmp_path / "start")
+    run = call("--minutes", "2", "--init", str(tmp_path / "start"), "--import", "tiny")
+    assert [part.backbone for part in parts_of(run.encoders) if isinstance(part, Encoder)] == [TinyBackbone()]
 
 
 @pytest.mark.parametrize(

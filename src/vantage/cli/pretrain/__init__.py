@@ -14,7 +14,7 @@ from vantage.cli.pretrain.minutes import (
     show_worth,
     threads_by_load,
 )
-from vantage.cli.pretrain.start import check_start
+from vantage.cli.pretrain.start import check_start, on_network_of
 from vantage.cli.printing.console import INTERRUPTED, Console
 from vantage.cli.printing.differences import show_differences
 from vantage.cli.reading.arguments import Command, Repeated, Word, read
@@ -145,6 +145,8 @@ def _recipe(options: PretrainOptions, console: Console) -> "Callable[[int], Run]
     from vantage.planning.sizing import default_recipe
 
     chosen = find_recipe(options.recipe) if options.recipe else default_recipe
+    if options.init and not (options.recipe or options.backbone):
+        chosen = on_network_of(options.init, chosen)
     return with_learned_views(chosen, options.learned, console)
 
 

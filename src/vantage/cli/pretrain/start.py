@@ -8,7 +8,21 @@ from vantage.cli.reading.recipe_options import at_some_size
 if TYPE_CHECKING:
     from vantage.training.run import Run
 
-__all__ = ["check_start"]
+__all__ = ["check_start", "on_network_of"]
+
+
+def on_network_of(init: str, recipe: "Callable[[int], Run]") -> "Callable[[int], Run]":
+    """The recipe on the backbone of the run to start from; as it is if that has several, or for a file of weights.
+    Raises `UserError` if there is nothing to start from."""
+    from vantage.composition.fitting import parts_of
+    from vantage.encoders import Encoder
+    from vantage.planning.sizing import with_network
+    from vantage.training.start.warm_start import read_start
+
+    run = read_start(init).run
+    encoders = parts_of(run.encoders) if run else ()
+    first, *others = dict.fromkeys(part.backbone for part in encoders if isinstance(part, Encoder)) or (None,)
+    return recipe if first is None or others else lambda size: with_network(recipe(size), first)
 
 
 def check_start(init: str, run_at: "Callable[[int], Run]", size: int | None) -> None:
