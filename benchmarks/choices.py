@@ -25,6 +25,7 @@ from timing import earlier_rows, summary, write_results
 from vantage import Run
 from vantage.data import Source
 from vantage.data.order import steps_in
+from vantage.encoders import ResNet9
 from vantage.encoding import Work
 from vantage.evaluate import KNN, LinearCached
 from vantage.frozen.encoder import load
@@ -42,7 +43,7 @@ SETS = {
 }
 """Path of each set, and the share of its images that is held out: about 2,000."""
 
-SIDE, BANK = 32, 10_000
+BANK = 10_000
 
 
 def main() -> None:
@@ -53,6 +54,7 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
     parser.add_argument("--choices", nargs="+", choices=CHOICES, default=list(CHOICES))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--side", type=int, choices=(32, 64), default=32, help="of the views, in pixels")
     parser.add_argument("--collect", action="store_true", help="write results of the cells that are done")
     parser.add_argument("--results", default="choices", help="name of the results file: one for each kind of processor")
     options = parser.parse_args()
@@ -96,8 +98,13 @@ def composition(name: str, choice: str, seed: int, options: argparse.Namespace) 
     recipe, backbone = CHOICES[choice]
     path, share = SETS[name]
     data = Data(str(options.data.resolve() / path), hold_out=share)
-    run = compose(PlanOptions(recipe), Rung(backbone, SIDE, 0))
-    run = replace(run, resizing=recipe(SIDE).resizing)  # a plan lets the views of every recipe grow
+    if options.side == 64 and isinstance(backbone, ResNet9):
+        backbone = replace(backbone, stem_stride=2)
+    run = compose(PlanOptions(recipe), Rung(backbone, options.side, 0))
+    resizing = recipe(options.side).resizing
+    if resizing is not None:  # choices say how they grow to 32 pixels
+        resizing = replace(resizing, sides=tuple(side * options.side // 32 for side in resizing.sides))
+    run = replace(run, resizing=resizing)  # a plan lets the views of every recipe grow
     run = replace(run, data=data, seed=seed, hardware=replace(run.hardware, accelerator="cpu"))
     return run, open_images(data)[0]
 
