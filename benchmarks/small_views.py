@@ -107,7 +107,9 @@ def main() -> None:
     """Measure every stage of both sets."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder that holds the sets")
-    folder = parser.parse_args().data
+    parser.add_argument("--results", default="small_views", help="name of the results file: one for each processor")
+    options = parser.parse_args()
+    folder = options.data
     torch.set_num_threads(1)
     rows: list[dict[str, Any]] = []
     for name, file in SETS.items():
@@ -116,7 +118,7 @@ def main() -> None:
         for stage, share in STAGES.items():
             rows.append({"set": name, "side": stage, **row(stage_of(session, batches, int(share * steps)))})
             print(json.dumps(rows[-1]), flush=True)
-    write_results("small_views", rows)
+    write_results(options.results, rows)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,12 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import torch
+
+    from vantage.encoders import Backbone
 
 HERE = Path(__file__).resolve()
 
@@ -29,6 +34,7 @@ def cases() -> dict[str, Callable[[], object]]:
     import torch
     import views
 
+    from vantage.encoders import ResNet9
     from vantage.partition import sum_table
     from vantage.views import multi_crop_views, simclr_views
 
@@ -47,14 +53,34 @@ def cases() -> dict[str, Callable[[], object]]:
         images = torch.stack([torch.from_numpy(image).permute(2, 0, 1) for image in views.pieces(256, side, side)])
         maker = multi_crop_views(simclr_views(size, strength=0.5), 2, 16, (0.1, 0.4))
         cases[f"a plan's views, {side} to {size} pixels"] = views.ours(maker, [], images.contiguous())
+    cases["ResNet-9, 32 pixels, float32"] = network_pass(ResNet9(16, features=256), torch.float32)
+    cases["ResNet-9, 32 pixels, bfloat16"] = network_pass(ResNet9(16, features=256), torch.bfloat16)
     return cases
+
+
+def network_pass(backbone: "Backbone", precision: "torch.dtype") -> Callable[[], object]:
+    """Forward and backward pass of 512 images: two views of a batch of 256."""
+    import torch
+
+    network = backbone.build().to(memory_format=torch.channels_last)
+    images = torch.randn(512, 3, 32, 32).to(memory_format=torch.channels_last)
+
+    def run() -> None:
+        with torch.autocast("cpu", precision, enabled=precision != torch.float32):
+            vectors = network(images)
+        vectors.float().square().mean().backward()
+
+    return run
 
 
 def serve() -> None:
     """Print the names of the cases, then run each case that is requested and print its seconds."""
     import torch
 
+    from vantage.machine.allocator import keep_freed_memory
+
     torch.set_num_threads(1)
+    keep_freed_memory()  # as the command line does
     all_cases = cases()
     print("\t".join(all_cases), flush=True)
     for line in sys.stdin:
