@@ -92,19 +92,21 @@ def _some(names: Sequence[str]) -> str:
 
 def hidden_in(source: Source) -> str:
     """The images of a folder or tar that were left out because they are hidden, in words; "" if there are none."""
-    while isinstance(source, SourceSubset):
-        source = source.source
-    return hidden_words(getattr(source, "hidden", {}))
+    return hidden_words(getattr(_whole(source), "hidden", {}))
 
 
 def no_longer_seen(source: Source) -> str:
     """What is left out of these images although earlier versions trained on it, in words; "" for nothing."""
-    hidden = hidden_in(source)
+    twice = len(getattr(_whole(source), "twice", ()))
+    again = f"the second name{'s' * (twice > 1)} of {twice:,} file{'s' * (twice > 1)}" if twice else ""
+    return " and ".join(filter(None, (hidden_in(source), again)))
+
+
+def _whole(source: Source) -> Source:
+    """What a source is a part of, or the source itself."""
     while isinstance(source, SourceSubset):
         source = source.source
-    twice = len(getattr(source, "twice", ()))
-    again = f"the second name{'s' * (twice > 1)} of {twice:,} file{'s' * (twice > 1)}" if twice else ""
-    return " and ".join(filter(None, (hidden, again)))
+    return source
 
 
 def training_part(source: Source, data: Data) -> Source:

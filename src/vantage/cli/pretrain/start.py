@@ -17,9 +17,9 @@ def on_network_of(init: str, recipe: "Callable[[int], Run]") -> "Callable[[int],
     from vantage.composition.fitting import parts_of
     from vantage.encoders import Encoder
     from vantage.planning.sizing import with_network
-    from vantage.training.start.warm_start import read_start
+    from vantage.training.start.warm_start import run_to_start
 
-    run = read_start(init).run
+    run = run_to_start(init)
     encoders = parts_of(run.encoders) if run else ()
     first, *others = dict.fromkeys(part.backbone for part in encoders if isinstance(part, Encoder)) or (None,)
     return recipe if first is None or others else lambda size: with_network(recipe(size), first)

@@ -31,7 +31,7 @@ from vantage.storage.state import below
 from vantage.training.folder import checkpoint, settings
 from vantage.training.run import Run
 
-__all__ = ["WarmStart", "read_start", "recorded_start"]
+__all__ = ["WarmStart", "read_start", "recorded_start", "run_to_start"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,15 +69,25 @@ def read_start(path: Path | str) -> WarmStart:
     path = Path(path)
     if path.is_file():
         return WarmStart(path, None, None, read_weights(path), {}, digest_of_file(path))
-    at_checkpoint = path.parent.name == "checkpoint" and not (path / settings.FILE).exists()
-    folder = path.parent.parent if at_checkpoint else path
+    folder = _folder_of(path)
     run_settings = settings.read(folder)
-    newest = path if at_checkpoint else checkpoint.newest(folder)
+    newest = checkpoint.newest(folder) if folder == path else path
     if not newest.is_dir():
         raise UserError(f"there is no checkpoint {newest}: let the run reach it, or start from another")
     tensors, facts = checkpoint.load(newest)
     run = decode(facts["run"], Run) if "run" in facts else run_settings
     return WarmStart(newest, run, first_images(folder), tensors, facts, checkpoint.digest_of(newest))
+
+
+def run_to_start(path: Path | str) -> Run | None:
+    """The run that `read_start` would find there, by its settings alone; None for a file of weights."""
+    path = Path(path)
+    return None if path.is_file() else settings.read(_folder_of(path))
+
+
+def _folder_of(path: Path) -> Path:
+    at_checkpoint = path.parent.name == "checkpoint" and not (path / settings.FILE).exists()
+    return path.parent.parent if at_checkpoint else path
 
 
 def recorded_start(folder: Path) -> WarmStart | None:

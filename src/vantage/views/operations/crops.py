@@ -163,10 +163,8 @@ class RandomResizedCrop:
         if height == width:  # one call for the lines of both directions
             rows, columns = interpolation(offset.flatten(), length.flatten(), height, self.size).chunk(2)
         else:
-            rows, columns = (
-                interpolation(*line, side, self.size)
-                for line, side in zip(zip(offset, length, strict=True), (height, width), strict=True)
-            )
+            rows = interpolation(offset[0], length[0], height, self.size)
+            columns = interpolation(offset[1], length[1], width, self.size)
         return resample(images, rows, columns.mT.contiguous())
 
     def crop_one(self, image: UInt8[Tensor, "c h w"], generator: torch.Generator) -> UInt8[Tensor, "c s s"]:

@@ -96,7 +96,7 @@ def _perform(
     with torch.no_grad(), torch.autocast(images.device.type, enabled=False):
         for at in range(0, max(count, 1), max(piece, 1)):
             pixels = _floats(images[at : at + piece])
-            begun = [view.begin(pixels) for view in views]
+            begun = [view.begin(pixels, at) for view in views]
             del pixels  # leaves its place in the cache to the next operations
             for view, part in zip(views, begun, strict=True):
                 view.go_on(part)
@@ -114,12 +114,11 @@ class _View:
         self.operations, self.draws = operations, draws
         self.held: list[Tensor] = []  # results of the first operation
         self.pieces: list[Tensor] = []  # results of all
-        self.begun = self.done = 0  # images
+        self.done = 0  # images
 
-    def begin(self, pixels: Float[Tensor, "m 3 h w"]) -> Float[Tensor, "m _ _ _"]:
-        """The first operation on the next piece of the batch, which is not changed."""
-        self.begun += len(pixels)
-        return _apply_all(pixels, self.operations[:1], self.draws[:1], self.begun - len(pixels))
+    def begin(self, pixels: Float[Tensor, "m 3 h w"], start: int) -> Float[Tensor, "m _ _ _"]:
+        """The first operation on a piece of the batch, whose first image is number `start`; it is not changed."""
+        return _apply_all(pixels, self.operations[:1], self.draws[:1], start)
 
     def go_on(self, part: Float[Tensor, "m _ _ _"]) -> None:
         """The other operations, at once or when there are more pieces, on what `begin` has made."""
