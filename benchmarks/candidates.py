@@ -75,6 +75,11 @@ def with_small_views(count: int, recipe: Recipe, size: int) -> Run:
     return with_small_crops(recipe(size), count, size // 2, (0.1, 0.4))
 
 
+def on_squares(side: int, recipe: Recipe, size: int) -> Run:
+    """A recipe on images that are kept as squares of this side, in pixels."""
+    return replace_at(recipe(size), {"data.resident_side": side})
+
+
 def full_size(recipe: Recipe, size: int) -> Run:
     """A recipe whose views do not grow."""
     return replace(recipe(size), resizing=None)
@@ -132,6 +137,15 @@ CHOICES: dict[str, tuple[Recipe, Backbone]] = {
         WIDE,
     ),
     "the plan, two small views": (partial(with_small_views, 2, PAIRS), WIDE),
+    "the plan, two small views, 128 features": (partial(with_small_views, 2, PAIRS), NARROW),
+    "the plan, two small views, batch 128": (
+        partial(at_batch_size, partial(with_small_views, 2, PAIRS), 128),
+        WIDE,
+    ),
+    "the plan, two small views, squares of 64": (
+        partial(on_squares, 64, partial(with_small_views, 2, PAIRS)),
+        WIDE,
+    ),
     "the plan, one small view": (partial(with_small_views, 1, PAIRS), WIDE),
     "the plan, four small views": (partial(with_small_views, 4, PAIRS), WIDE),
     "the plan, two small views, no flip": (

@@ -5,7 +5,8 @@
 First, the speed of every choice is measured with one thread, in processor time and in turn. A cell then sees as many
 images as that speed allows in --seconds, so a busy machine changes nothing. The set has as many images as can be seen
 five times, or all. Test splits are not opened: kNN (k = 20) and logistic regression evaluate on the images that the run
-held out, and train on 10,000 others. Finished cells are kept in --work; a second call computes the missing ones.
+held out, and train on at most 10,000 others. Finished cells are kept in --work; a second call computes the missing
+ones.
 """
 
 import argparse
@@ -20,6 +21,7 @@ from unittest.mock import patch
 
 import torch
 from candidates import CHOICES
+from race import images_of
 from timing import earlier_rows, summary, write_results
 
 from vantage import Run
@@ -40,8 +42,10 @@ SETS = {
     "cifar10-jpg": ("cifar10-jpg.tar.gz#train", 0.04),
     "tiny-imagenet-50": ("tiny-imagenet-50.tar.gz#train", 0.09),
     "mnist": ("mnist.npz#train", 0.035),
+    "flowers5": ("", 0.2),
 }
-"""Path of each set, and the share of its images that is held out: about 2,000."""
+"""Path of each set, and the share of its images that is held out: about 2,000, and 690 flowers. The flowers have no
+split, and are the images that `race.py` trains on."""
 
 BANK = 10_000
 
@@ -55,6 +59,7 @@ def main() -> None:
     parser.add_argument("--choices", nargs="+", choices=CHOICES, default=list(CHOICES))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--side", type=int, choices=(32, 64), default=32, help="of the views, in pixels")
+    parser.add_argument("--images", type=int, default=0, help="of a set at most, to see what small sets need")
     parser.add_argument("--collect", action="store_true", help="write results of the cells that are done")
     parser.add_argument("--results", default="choices", help="name of the results file: one for each kind of processor")
     options = parser.parse_args()
@@ -85,7 +90,7 @@ def speeds(options: argparse.Namespace) -> dict[str, float]:
         for choice in missing:
             run, source = composition(options.sets[0], choice, 0, options)
             run = fit_run(PlanOptions(), run, 10_000, 20)
-            part = training_part(source, replace(run.data, max_images=10_000))
+            part = training_part(source, at_most(10_000, source, run.data))
             with patch("time.monotonic", time.process_time):
                 step = measure_speed(run, part).step
             best[choice] = max(best.get(choice, 0.0), run.batch_size / step)
@@ -93,11 +98,17 @@ def speeds(options: argparse.Namespace) -> dict[str, float]:
     return best
 
 
+def at_most(images: int, source: Source, data: Data) -> Data:
+    """The settings that choose this many training images of a source, or all that may be trained on."""
+    return replace(data, max_images=min(images, len(training_part(source, data))))
+
+
 def composition(name: str, choice: str, seed: int, options: argparse.Namespace) -> tuple[Run, Source]:
     """The run of a choice, not yet fitted to a number of images, and the images of a set."""
     recipe, backbone = CHOICES[choice]
     path, share = SETS[name]
-    data = Data(str(options.data.resolve() / path), hold_out=share)
+    place = str(options.data.resolve() / path) if path else images_of(options.data, options.work, name)[0].path
+    data = Data(place, hold_out=share)
     if options.side == 64 and isinstance(backbone, ResNet9):
         backbone = replace(backbone, stem_stride=2)
     run = compose(PlanOptions(recipe), Rung(backbone, options.side, 0))
@@ -105,8 +116,9 @@ def composition(name: str, choice: str, seed: int, options: argparse.Namespace) 
     if resizing is not None:  # choices say how they grow to 32 pixels
         resizing = replace(resizing, sides=tuple(side * options.side // 32 for side in resizing.sides))
     run = replace(run, resizing=resizing)  # a plan lets the views of every recipe grow
+    data = replace(data, resident_side=run.data.resident_side, max_images=options.images)
     run = replace(run, data=data, seed=seed, hardware=replace(run.hardware, accelerator="cpu"))
-    return run, open_images(data)[0]
+    return run, open_images(replace(data, hold_out=0.0, max_images=0))[0]
 
 
 def train_cell(name: str, choice: str, seed: int, rate: float, options: argparse.Namespace) -> dict[str, Any]:
@@ -115,6 +127,7 @@ def train_cell(name: str, choice: str, seed: int, rate: float, options: argparse
     views, available = rate * options.seconds, len(training_part(source, run.data))
     epochs = max(5, math.ceil(views / available))
     images = min(available, round(views / epochs) // run.batch_size * run.batch_size)
+    bank = training_part(source, at_most(BANK, source, run.data))
     run = replace(run, data=replace(run.data, max_images=images))
     run = fit_run(PlanOptions(recipe=CHOICES[choice][0]), run, images, epochs)
     with TemporaryDirectory(dir=options.work) as folder:
@@ -122,7 +135,6 @@ def train_cell(name: str, choice: str, seed: int, rate: float, options: argparse
         if not train(run, Path(folder) / "run", source=source).finished:
             raise SystemExit("stopped by a signal")
         seconds, encoder = time.process_time() - start, load(Path(folder) / "run")
-        bank = training_part(source, replace(run.data, max_images=BANK))
         work, unseen = Work("cpu", num_workers=1), held_out_part(source, run.data)
         accuracies = {
             f"{protocol.name}: top-1": round(protocol(encoder, bank, unseen, work).accuracy.top1, 2)

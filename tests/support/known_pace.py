@@ -40,8 +40,8 @@ class Pace:
         return Speed(run.batch_size * cost * pairs / self.images, self.epoch, self.start)
 
 
-def noise(count: int, side: int = 32, labels: bool = False) -> Arrays:
-    pixels = np.random.default_rng(0).integers(0, 255, (count, side, side, 3), dtype=np.uint8)
+def noise(count: int, side: int = 32, labels: bool = False, width: int | None = None) -> Arrays:
+    pixels = np.random.default_rng(0).integers(0, 255, (count, side, width or side, 3), dtype=np.uint8)
     return Arrays(pixels, np.arange(count) % 5 if labels else None, "noise")
 
 

@@ -161,13 +161,15 @@ def test_a_batch_larger_than_the_set_is_refused_either_way():
 @pytest.mark.parametrize(
     ("sides", "expected"),
     [
-        ([(8, 9)] * 3, (8, True)),
-        ([(9, 8), (8, 9)], (8, False)),
-        ([(5, 90), (30, 7), (80, 8)], (7, False)),
-        ([(0, 0), (6, 6), (0, 0)], (6, True)),
+        ([(8, 9)] * 3, (8, (8, 9))),
+        ([(9, 8), (8, 9)], (8, None)),
+        ([(5, 90), (30, 7), (80, 8)], (7, None)),
+        ([(0, 0), (6, 6), (0, 0)], (6, (6, 6))),
     ],
 )
-def test_the_usual_size_is_the_median_short_side(sides: list[tuple[int, int]], expected: tuple[int, bool]):
+def test_the_usual_size_is_the_median_short_side(
+    sides: list[tuple[int, int]], expected: tuple[int, tuple[int, int] | None]
+):
     assert usual_size(Sized(*sides)) == expected
 
 
@@ -179,7 +181,7 @@ def test_of_a_large_set_few_images_are_looked_at():
             numbers_read.append(number)
             return super().image(number)
 
-    assert usual_size(Counted(*[(8, 8)] * 3200)) == (8, True)
+    assert usual_size(Counted(*[(8, 8)] * 3200)) == (8, (8, 8))
     assert numbers_read == list(range(0, 3200, 100))
 
 

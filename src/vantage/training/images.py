@@ -151,17 +151,18 @@ def _hold_out_mask(label: Int[Tensor, "n"], share: float) -> Bool[Tensor, "n"]:
     return out
 
 
-def usual_size(source: Source) -> tuple[int, bool]:
-    """Median short side, in pixels, of at most 63 images spread over the set, and whether all of these have the same
-    size."""
+def usual_size(source: Source) -> tuple[int, tuple[int, int] | None]:
+    """Median short side, in pixels, of at most 63 images spread over the set, and the height and width that all of
+    these have; None if they differ."""
     step = max(1, len(source) // SAMPLE)
-    shapes, numbers = [], range(0, len(source), step)
+    shapes, numbers = list[tuple[int, int]](), range(0, len(source), step)
     for number in numbers:
         try:
-            shapes.append(tuple(source.image(number).shape[1:]))
+            _, height, width = source.image(number).shape
+            shapes.append((height, width))
         except UnreadableImage:
             continue
     if not shapes:
         raise DataError(f"none of the images tried ({len(numbers)} of {len(source)}) can be read. Check the files")
     sides = sorted(min(shape) for shape in shapes)
-    return sides[len(sides) // 2], len(set(shapes)) == 1
+    return sides[len(sides) // 2], shapes[0] if len(set(shapes)) == 1 else None
