@@ -10,6 +10,7 @@ import pytest
 from annotated import write_voc
 from tar_shards import png, write_shards
 
+from vantage.data import open_source
 from vantage.errors import DataError
 from vantage.evaluate.protocols.detection import open_annotated
 from vantage.training.images import open_images
@@ -86,6 +87,31 @@ def test_an_image_that_a_list_names_twice_counts_once(tmp_path: Path) -> None:
     assert [source.name(number) for number in range(len(source))] == ["a.png", "b.png", "c.png"]
     assert [source.label(number) for number in range(3)] == [0, 1, None]
     assert "2 files that are named twice count once, such as a.png (again as ./a.png)" in line
+
+
+def test_an_image_that_a_list_names_by_several_paths_counts_once(tmp_path: Path) -> None:
+    """By its absolute path, through a linked folder, or once without its label, which the other line gives."""
+    for name in ("a", "b", "c"):
+        (tmp_path / f"{name}.png").write_bytes(png(1))
+    (tmp_path / "here").symlink_to(tmp_path)
+    lines = [f"{tmp_path}/a.png", "b.png dog", "a.png cat", f"{tmp_path}/here/b.png dog", "c.png", "d\0/a.png cat"]
+    (tmp_path / "list.txt").write_text("\n".join(lines))
+    for root in (tmp_path, tmp_path / "here"):
+        source = open_source(str(root / "list.txt"))
+        assert [source.name(number) for number in range(len(source))] == [lines[0], "b.png", "c.png", "d\0/a.png"]
+        assert [source.label(number) for number in range(4)] == [0, 1, None, 0]
+
+
+def test_an_image_to_which_a_list_gives_two_labels_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "list.txt").write_text(f"# mine\na.png cat\nb.png dog\n{tmp_path}/a.png dog\n")
+    with pytest.raises(DataError, match=r"a\.png is 'cat' on line 2, but 'dog' on line 4.*table \(\.csv\)"):
+        open_source(str(tmp_path / "list.txt"))
+
+
+def test_an_image_that_a_table_names_by_two_paths_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text(f"a.png,cat\n{tmp_path}/a.png,dog\n")
+    with pytest.raises(DataError, match="names 1 image twice"):
+        open_source(str(tmp_path / "table.csv"))
 
 
 def test_an_image_that_a_folder_holds_again_through_a_link_counts_once(tmp_path: Path) -> None:

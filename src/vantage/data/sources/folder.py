@@ -14,7 +14,7 @@ from torch import Tensor
 from vantage.data.decode import MAX_PIXELS, decode, is_image_name
 from vantage.data.sources.hidden import hidden_words
 from vantage.data.sources.listing import list_images, unread_words
-from vantage.data.sources.named_twice import linked_twice
+from vantage.data.sources.named_twice import linked_twice, listed_twice
 from vantage.data.sources.names import Names, classes_from
 from vantage.data.sources.source import read_some, stamp_of_files
 from vantage.errors import DataError, UnreadableImage
@@ -80,10 +80,10 @@ class Folder:
         """The images of a list file: on each line a path, relative to the file's folder, and optionally a label.
 
         The label follows the path after a tab or a space; it is a word or a number. Empty lines and lines that begin
-        with # are skipped. An image that two lines name with the same label counts once. Raises a `DataError` that
-        names the first bad lines.
+        with # are skipped. An image that two lines name counts once. Raises a `DataError` that names the first bad
+        lines, or an image with two labels.
         """
-        names, labels, bad = [], [], []
+        names, labels, numbers, bad = [], [], [], []
         try:
             lines = path.read_text(encoding="utf-8-sig", errors="surrogateescape").split("\n")
         except OSError as error:
@@ -96,6 +96,7 @@ class Folder:
                 if is_image_name(name.rpartition("/")[2]) and not is_negative:
                     names.append(name)
                     labels.append(label)
+                    numbers.append(number)
                 else:
                     bad.append(f"line {number}: {line[:80]!r}")
         if bad:
@@ -105,7 +106,7 @@ class Folder:
             )
         if not names:
             raise DataError(f"the list file {path} names no images: write on each line the path of an image")
-        names, labels, twice = _once(names, labels)
+        names, labels, twice = _once(path, names, labels, numbers)
         words = {label for label in labels if label}
         numeric = all(word.isdecimal() for word in words)
         classes = tuple(sorted(words, key=(lambda word: (int(word), word)) if numeric else None))
@@ -167,11 +168,21 @@ def _split_line(line: str) -> tuple[str, str]:
     return name.strip(), label
 
 
-def _once(names: Sequence[str], labels: Sequence[str]) -> tuple[list[str], list[str], list[tuple[str, str]]]:
-    """Names and labels without those of images that an earlier line names with the same label, and both names of each
-    of these."""
-    first, twice = dict[tuple[str, str], int](), list[tuple[str, str]]()
-    for number, (name, label) in enumerate(zip(names, labels, strict=True)):
-        if (earlier := first.setdefault((os.path.normpath(name), label), number)) != number:
-            twice.append((names[earlier], name))
-    return [names[number] for number in first.values()], [labels[number] for number in first.values()], twice
+def _once(
+    path: Path, names: Sequence[str], labels: list[str], numbers: list[int]
+) -> tuple[list[str], list[str], list[tuple[str, str]]]:
+    """Names and labels of a list file without those of images that an earlier line names, and both names of each of
+    these. A label on either line counts; `numbers` are those of the lines."""
+    again = listed_twice(path.parent, names)
+    for number, first in again.items():
+        if not labels[first]:
+            labels[first], numbers[first] = labels[number], numbers[number]
+        elif labels[number] not in ("", labels[first]):
+            raise DataError(
+                f"the list file {path} gives two labels to one image: {names[first]} is {labels[first]!r} on line"
+                f" {numbers[first]}, but {labels[number]!r} on line {numbers[number]}. Remove one of them, or write a"
+                " table (.csv) for images that show several classes"
+            )
+    kept = [number for number in range(len(names)) if number not in again]
+    twice = [(names[first], names[number]) for number, first in again.items()]
+    return [names[number] for number in kept], [labels[number] for number in kept], twice

@@ -2,11 +2,11 @@
 
 import os
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-__all__ = ["linked_twice", "named_twice", "twice_words"]
+__all__ = ["linked_twice", "listed_twice", "named_twice", "twice_words"]
 
 
 def named_twice(paths: Sequence[str], states: Sequence[Hashable]) -> dict[int, int]:
@@ -18,17 +18,38 @@ def named_twice(paths: Sequence[str], states: Sequence[Hashable]) -> dict[int, i
     return {n: first[file] for n, file in where if first.setdefault(file, n) != n}
 
 
+def listed_twice(root: Path, names: Sequence[str]) -> dict[int, int]:
+    """The number of each name, relative to `root` or absolute, that leads to the same file as an earlier one, with the
+    number of that one. Links are followed as by `_files`."""
+    first: dict[str, int] = {}
+    return {n: first[file] for n, file in enumerate(_files(root, names)) if first.setdefault(file, n) != n}
+
+
 def linked_twice(root: Path, names: Sequence[str], links: Sequence[str]) -> dict[str, str]:
     """Each of `links`, the names below `root` that are symbolic links, that leads to the file of another name, with the
     name that counts: the file's own, or else the first link to it."""
-    folder_of = cache(os.path.realpath)
     files = {name: os.path.realpath(root / name) for name in links}
     first, wanted = dict[str, str](), set(files.values())
-    for name in names if links else ():
-        folder, _, last = os.path.join(root, name).rpartition("/")
-        if name not in files and (file := os.path.join(folder_of(folder), last)) in wanted:
+    for name, file in zip(names, _files(root, names), strict=True) if links else ():
+        if name not in files and file in wanted:
             first[file] = name
     return {name: first[file] for name, file in files.items() if first.setdefault(file, name) != name}
+
+
+def _files(root: Path, names: Sequence[str]) -> Iterator[str]:
+    """The path of each file by which two names of it are equal, unless one is itself a link: only links among folders
+    are followed, since that asks the file system once for each folder."""
+
+    @cache
+    def real(folder: str) -> str:
+        try:
+            return os.path.join(os.path.realpath(root / folder), "")
+        except ValueError:  # a list may contain names that no folder can have
+            return folder
+
+    for name in names:
+        start = name.rfind("/") + 1
+        yield real(name[:start]) + name[start:]
 
 
 def twice_words(pairs: Sequence[tuple[str, str]]) -> str:
