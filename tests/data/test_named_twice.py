@@ -130,3 +130,33 @@ def test_an_image_that_a_folder_holds_again_through_a_link_counts_once(tmp_path:
         names = [source.name(number) for number in range(len(source))]
         assert names == ["cats/1.png", "cats/3.png", "dogs/2.png"] and source.classes == ("cats", "dogs")
         assert "2 files that are named twice count once, such as dogs/2.png (again as cats/0.png)" in line
+
+
+def test_links_to_images_without_a_class_give_them_theirs(tmp_path: Path) -> None:
+    for name in ("1", "2", "3"):
+        (tmp_path / f"{name}.png").write_bytes(png(1))
+    for name, number in (("dogs", 1), ("cats", 2), ("dogs", 2)):
+        (tmp_path / name).mkdir(exist_ok=True)
+        (tmp_path / name / f"{number}.png").symlink_to(f"../{number}.png")
+    source, line = open_images(Data(str(tmp_path)))
+    names = [source.name(number) for number in range(len(source))]
+    assert names == ["3.png", "cats/2.png", "dogs/1.png"] and [*map(source.label, range(3))] == [None, 0, 1]
+    assert "1 of the second names lies in another class (dogs), which does not count" in line
+
+
+def test_classes_of_links_to_images_of_other_classes_are_said_to_be_lost(tmp_path: Path) -> None:
+    for folder in ("photos/pool", "photos/cats", "photos/dogs"):
+        (tmp_path / folder).mkdir(parents=True)
+    for number in range(4):
+        (tmp_path / "photos" / "pool" / f"{number}.png").write_bytes(png(1))
+        (tmp_path / "photos" / ("cats", "dogs")[number % 2] / f"{number}.png").symlink_to(f"../pool/{number}.png")
+    source, line = open_images(Data(str(tmp_path / "photos")))
+    lost = "4 of the second names lie in other classes (cats, dogs), which do not count: for the classes of links, "
+    assert len(source) == 4 and source.classes == () and lost + "keep their files outside this folder" in line
+    (tmp_path / "photos" / "pool").rename(tmp_path / "pool")
+    for number in range(4):
+        link = tmp_path / "photos" / ("cats", "dogs")[number % 2] / f"{number}.png"
+        link.unlink()
+        link.symlink_to(f"../../pool/{number}.png")
+    source, line = open_images(Data(str(tmp_path / "photos")))
+    assert source.classes == ("cats", "dogs") and "twice" not in line

@@ -14,7 +14,7 @@ from torch import Tensor
 from vantage.data.decode import MAX_PIXELS, decode, is_image_name
 from vantage.data.sources.hidden import hidden_words
 from vantage.data.sources.listing import list_images, unread_words
-from vantage.data.sources.named_twice import linked_twice, listed_twice
+from vantage.data.sources.named_twice import linked_twice, listed_twice, other_classes
 from vantage.data.sources.names import Names, classes_from
 from vantage.data.sources.source import read_some, stamp_of_files
 from vantage.errors import DataError, UnreadableImage
@@ -28,6 +28,7 @@ class Folder:
     out because they do not have the extension of an image; `unread` counts, by extension, those of them that are
     photographs. `hidden` counts the images that were left out because they are hidden, by what hides them. `tars` are
     tars beside the images. `twice` holds both names of each image that is named twice; it counts once.
+    `other_classes` says which classes do not count for that reason.
     """
 
     def __init__(
@@ -42,12 +43,14 @@ class Folder:
         hidden: Mapping[str, int] | None = None,
         tars: Sequence[str] = (),
         twice: Sequence[tuple[str, str]] = (),
+        other_classes: str = "",
     ) -> None:
         self.root = root
         self._absolute = root.absolute()  # a notebook may change its folder meanwhile
         self.classes = classes
         self.other_files = other_files
         self.unread, self.hidden, self.tars, self.twice = unread or {}, hidden or {}, tars, twice
+        self.other_classes = other_classes
         self.max_pixels = max_pixels
         self._names = Names(names)
         self._labels = labels
@@ -73,7 +76,8 @@ class Folder:
         names = [name for name in listing.names if name not in again]
         classes, labels = classes_from(names)
         left_out = (listing.other_files, max_pixels, listing.unread, listing.hidden, tars)
-        return cls(root, names, classes, labels, *left_out, [(name, link) for link, name in again.items()])
+        twice = [(name, other) for other, name in again.items()]
+        return cls(root, names, classes, labels, *left_out, twice, other_classes(twice))
 
     @classmethod
     def from_list(cls, path: Path, max_pixels: int = MAX_PIXELS) -> "Folder":
