@@ -84,10 +84,11 @@ def test_a_start_whose_backbone_fits_at_no_size_is_refused_before_speeds_are_mea
         main(["pretrain", "--backbone", "resnet18", *words])
 
 
-def test_a_plan_that_starts_from_a_run_has_its_network(call: Call, images: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("recipe", ["", "moco_v2"])
+def test_a_plan_that_starts_from_a_run_has_its_network(recipe: str, call: Call, images: Path, tmp_path: Path) -> None:
     start = small_run("simclr", str(images), epochs=1)
     train(start, tmp_path / "start")
-    run = call("--minutes", "2", "--init", str(tmp_path / "start"), "--import", "tiny")
+    run = call(*filter(None, [recipe]), "--minutes", "2", "--init", str(tmp_path / "start"), "--import", "tiny")
     assert [part.backbone for part in parts_of(run.encoders) if isinstance(part, Encoder)] == [TinyBackbone()]
 
 
