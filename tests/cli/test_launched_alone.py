@@ -31,6 +31,18 @@ def test_only_the_first_process_works(
     assert ("RANK" in os.environ) == (rank == 1), "the first one goes on as if it were alone"
 
 
+@pytest.mark.parametrize(("verb", "shares"), [("reproduce", True), ("recipes", False)])
+def test_a_verb_that_starts_processes_itself_says_how(
+    verb: str, shares: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert main([verb]) == 0
+    message = capsys.readouterr().err
+    assert "the first does the work and the others end" in message
+    assert ("to share it, start one process on each machine, with --jobs N" in message) == shares
+
+
 def test_a_rank_that_is_left_over_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     """As in a container of several: nothing else would say why nothing happens."""
     monkeypatch.setenv("RANK", "1")

@@ -12,7 +12,7 @@ import pytest
 from safetensors.torch import save_file
 from small_runs import small_run
 from stubbed_training import TrainingStub
-from tiny import TinyBackbone
+from tiny import TinyBackbone, saved_run, tiny_run
 
 from vantage.cli import main
 from vantage.composition.codec import encode
@@ -84,10 +84,11 @@ def test_a_start_whose_backbone_fits_at_no_size_is_refused_before_speeds_are_mea
         main(["pretrain", "--backbone", "resnet18", *words])
 
 
-def test_a_plan_that_starts_from_a_run_has_its_network(call: Call, images: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("recipe", ["", "moco_v2"])
+def test_a_plan_that_starts_from_a_run_has_its_network(recipe: str, call: Call, images: Path, tmp_path: Path) -> None:
     start = small_run("simclr", str(images), epochs=1)
     train(start, tmp_path / "start")
-    run = call("--minutes", "2", "--init", str(tmp_path / "start"), "--import", "tiny")
+    run = call(*filter(None, [recipe]), "--minutes", "2", "--init", str(tmp_path / "start"), "--import", "tiny")
     assert [part.backbone for part in parts_of(run.encoders) if isinstance(part, Encoder)] == [TinyBackbone()]
 
 
@@ -198,10 +199,10 @@ def next_commands(capsys: pytest.CaptureFixture[str]) -> list[str]:
     return [line.removeprefix("next: ") for line in lines if line.startswith("next: ")]
 
 
-def resume_as_if_begun_by(command: str, run: Path) -> None:
-    record = {"data": {"fingerprint": "", "images": 40}, "command": command}
+def resume_as_if_begun_by(command: str, run: Path, *words: str, **facts: str) -> None:
+    record = {"data": {"fingerprint": "", "images": 40}, "command": command, **facts}
     (run / "provenance.json").write_text(json.dumps([record]))
-    assert main(["resume", str(run)]) == 0
+    assert main(["resume", str(run), *words]) == 0
 
 
 @pytest.mark.usefixtures("judgment")
@@ -215,6 +216,26 @@ def test_the_longer_plan_is_of_the_same_command_also_after_a_resume(
     begun = ["vantage", "pretrain", *words, f"--data={images}", "--out", "an old one", "--minutes", "1"]
     resume_as_if_begun_by(shlex.join(begun), tmp_path / "run")
     assert next_commands(capsys)[-1] == longer
+
+
+@pytest.mark.usefixtures("judgment")
+def test_the_longer_plan_finds_its_start_from_any_folder(
+    call: Call, images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its images too, also if they have moved. Records of earlier versions do not say where a run was begun."""
+    saved_run(tmp_path / "start", tiny_run())
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    call("--init", "../start", "--import", "tiny", "--minutes", "1")
+    begun = f"vantage pretrain --init {tmp_path}/work/../start --data "
+    assert next_commands(capsys)[-1].startswith(f"{begun}{images} ")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "moved").symlink_to(images)
+    command = "vantage pretrain --init=../start --minutes 1"
+    resume_as_if_begun_by(command, tmp_path / "run", "--data", "moved", folder=str(tmp_path / "work"))
+    assert next_commands(capsys)[-1].startswith(f"{begun}{tmp_path}/moved ")
+    resume_as_if_begun_by(command, tmp_path / "run")
+    assert f"pretrain --init {tmp_path}/../start " in next_commands(capsys)[-1]
 
 
 @pytest.mark.usefixtures("judgment")

@@ -87,7 +87,7 @@ def test_a_run_starts_from_another(
     saved_run(tmp_path / "first", tiny_run())
     words = ["pretrain", "ring_moco", "--data", images, "--out", tmp_path / "run", "--init", tmp_path / "first"]
     assert main([*map(str, words)]) == 2 and training.run is None
-    assert "Choose the backbone that it was trained with: tiny.TinyBackbone()" in capsys.readouterr().err
+    assert "Choose the backbone that it was trained with: --backbone 'tiny.TinyBackbone()'" in capsys.readouterr().err
     words += ["--import", "tiny", "--set", "backbone=tiny:TinyBackbone()"]
     assert run_of(training, *words).recipe == "ring_moco" and training.init == str(tmp_path / "first")
     assert main([*map(str, words[:2]), "--data", "nowhere", "--init", str(tmp_path / "nothing")]) == 2

@@ -10,6 +10,7 @@ import pytest
 from annotated import write_voc
 from tar_shards import png, write_shards
 
+from vantage.data import open_source
 from vantage.errors import DataError
 from vantage.evaluate.protocols.detection import open_annotated
 from vantage.training.images import open_images
@@ -88,6 +89,31 @@ def test_an_image_that_a_list_names_twice_counts_once(tmp_path: Path) -> None:
     assert "2 files that are named twice count once, such as a.png (again as ./a.png)" in line
 
 
+def test_an_image_that_a_list_names_by_several_paths_counts_once(tmp_path: Path) -> None:
+    """By its absolute path, through a linked folder, or once without its label, which the other line gives."""
+    for name in ("a", "b", "c"):
+        (tmp_path / f"{name}.png").write_bytes(png(1))
+    (tmp_path / "here").symlink_to(tmp_path)
+    lines = [f"{tmp_path}/a.png", "b.png dog", "a.png cat", f"{tmp_path}/here/b.png dog", "c.png", "d\0/a.png cat"]
+    (tmp_path / "list.txt").write_text("\n".join(lines))
+    for root in (tmp_path, tmp_path / "here"):
+        source = open_source(str(root / "list.txt"))
+        assert [source.name(number) for number in range(len(source))] == [lines[0], "b.png", "c.png", "d\0/a.png"]
+        assert [source.label(number) for number in range(4)] == [0, 1, None, 0]
+
+
+def test_an_image_to_which_a_list_gives_two_labels_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "list.txt").write_text(f"# mine\na.png cat\nb.png dog\n{tmp_path}/a.png dog\n")
+    with pytest.raises(DataError, match=r"a\.png is 'cat' on line 2, but 'dog' on line 4.*table \(\.csv\)"):
+        open_source(str(tmp_path / "list.txt"))
+
+
+def test_an_image_that_a_table_names_by_two_paths_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text(f"a.png,cat\n{tmp_path}/a.png,dog\n")
+    with pytest.raises(DataError, match="names 1 image twice"):
+        open_source(str(tmp_path / "table.csv"))
+
+
 def test_an_image_that_a_folder_holds_again_through_a_link_counts_once(tmp_path: Path) -> None:
     """The file's own name counts, wherever it stands; of several links to a file elsewhere, the first."""
     photos = tmp_path / "photos"
@@ -104,3 +130,33 @@ def test_an_image_that_a_folder_holds_again_through_a_link_counts_once(tmp_path:
         names = [source.name(number) for number in range(len(source))]
         assert names == ["cats/1.png", "cats/3.png", "dogs/2.png"] and source.classes == ("cats", "dogs")
         assert "2 files that are named twice count once, such as dogs/2.png (again as cats/0.png)" in line
+
+
+def test_links_to_images_without_a_class_give_them_theirs(tmp_path: Path) -> None:
+    for name in ("1", "2", "3"):
+        (tmp_path / f"{name}.png").write_bytes(png(1))
+    for name, number in (("dogs", 1), ("cats", 2), ("dogs", 2)):
+        (tmp_path / name).mkdir(exist_ok=True)
+        (tmp_path / name / f"{number}.png").symlink_to(f"../{number}.png")
+    source, line = open_images(Data(str(tmp_path)))
+    names = [source.name(number) for number in range(len(source))]
+    assert names == ["3.png", "cats/2.png", "dogs/1.png"] and [*map(source.label, range(3))] == [None, 0, 1]
+    assert "1 of the second names lies in another class (dogs), which does not count" in line
+
+
+def test_classes_of_links_to_images_of_other_classes_are_said_to_be_lost(tmp_path: Path) -> None:
+    for folder in ("photos/pool", "photos/cats", "photos/dogs"):
+        (tmp_path / folder).mkdir(parents=True)
+    for number in range(4):
+        (tmp_path / "photos" / "pool" / f"{number}.png").write_bytes(png(1))
+        (tmp_path / "photos" / ("cats", "dogs")[number % 2] / f"{number}.png").symlink_to(f"../pool/{number}.png")
+    source, line = open_images(Data(str(tmp_path / "photos")))
+    lost = "4 of the second names lie in other classes (cats, dogs), which do not count: for the classes of links, "
+    assert len(source) == 4 and source.classes == () and lost + "keep their files outside this folder" in line
+    (tmp_path / "photos" / "pool").rename(tmp_path / "pool")
+    for number in range(4):
+        link = tmp_path / "photos" / ("cats", "dogs")[number % 2] / f"{number}.png"
+        link.unlink()
+        link.symlink_to(f"../../pool/{number}.png")
+    source, line = open_images(Data(str(tmp_path / "photos")))
+    assert source.classes == ("cats", "dogs") and "twice" not in line

@@ -247,8 +247,9 @@ def test_a_folder_of_images_without_labels_is_mentioned_as_the_class_it_becomes(
 
 
 def test_list_files(tree: Path, tmp_path: Path) -> None:
-    (tree / "my cat.png").write_bytes(as_png(IMAGES[0]))
-    lines = ["my cat.png", "my cat.png 10", "my cat.png\t9", f"{tree}/my cat.png 9", "gone.png 9"]
+    for animal in ("cat", "dog", "fox", "owl"):
+        (tree / f"my {animal}.png").write_bytes(as_png(IMAGES[0]))
+    lines = ["my cat.png", "my dog.png 10", "my fox.png\t9", f"{tree}/my owl.png 9", "gone.png 9"]
     (tree / "list.txt").write_text("\n".join(lines))
     source = open_source(tree / "list.txt", cache=tmp_path)
     assert isinstance(source, Folder) and source.classes == ("9", "10")

@@ -95,6 +95,6 @@ def test_files_are_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyte
 
 def test_provenance_names_what_numbers_depend_on():
     content = provenance("abc", 7)
-    assert content["data"] == {"fingerprint": "abc", "images": 7}
+    assert content["data"] == {"fingerprint": "abc", "images": 7} and content["folder"] == str(Path.cwd())
     assert {"python", "torch", "torchvision"} <= content["versions"].keys() and content["hardware"]["cores"]
     assert content["hardware"]["bfloat16"] == has_bf16(on_cuda=False)

@@ -10,7 +10,7 @@ from typing import Annotated
 from vantage.cli.pretrain import report_end
 from vantage.cli.printing.console import Console
 from vantage.cli.reading.arguments import Command, Repeated, Word, read
-from vantage.cli.reading.images import exists_on_disk
+from vantage.cli.reading.images import absolute, exists_on_disk, from_any_folder
 from vantage.cli.reading.options import (
     DeviceOptions,
     LoadingOptions,
@@ -49,7 +49,7 @@ def resume(words: list[str], console: Console) -> int:
     from vantage.training.folder.same_run import refuse_conflicts
 
     previous = settings.read(options.folder)
-    changes = [*options.set, *assignments({"data.path": options.data or None})]
+    changes = [*options.set, *assignments({"data.path": absolute(options.data) or None})]
     devices = as_started(devices, options.set)
     changes += [*assignments(vars(loading), "data."), *assignments(vars(devices), "hardware.")]
     run = replace_at(previous, read_assignments(previous, changes, name="the run"))
@@ -68,12 +68,12 @@ def _words_of(folder: Path) -> list[str]:
     records of 0.1, only the recipe that it named first, if any."""
     from vantage.storage.provenance import read_provenance
 
-    records = read_provenance(folder)
-    _, _, text = str(records[0].get("command", "") if records else "").partition(" pretrain ")
+    first = next(iter(read_provenance(folder)), {})
+    _, _, text = str(first.get("command", "")).partition(" pretrain ")
     with suppress(ValueError):  # a quotation mark that is not closed
         words = shlex.split(text)
         if shlex.join(words) == text:
-            return words
+            return from_any_folder(words, first.get("folder", ""))
     return [name for name in text.split()[:1] if not name.startswith("-")]
 
 

@@ -21,19 +21,27 @@ _PACKAGES = ("vantage-ssl", "torch", "torchvision", "lightning-fabric", "numpy",
 
 
 def provenance(fingerprint: str, images: int) -> dict[str, Any]:
-    """Commit, versions, hardware and the data's fingerprint."""
+    """Commit, versions, hardware, the data's fingerprint, and the command with the folder that it was given in."""
     return {
         "data": {"fingerprint": fingerprint, "images": images},
         "commit": _commit(),
         "versions": versions(),
         "hardware": hardware(),
         "command": command(),
+        "folder": _current_folder(),
     }
 
 
 def command() -> str:
     """The command line of this process, as a shell reads it, with the program's name but not its folder."""
     return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+
+
+def _current_folder() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # it was removed
+        return ""
 
 
 def first_images(folder: Path) -> dict[str, Any] | None:
@@ -70,10 +78,11 @@ def _is_record(record: Any) -> bool:
         return False
     data, start = record["data"], record.get("init") or {"from": "", "sha256": ""}
     parts = [record.get(name) or {} for name in ("hardware", "versions")]
+    known = isinstance(record.get("folder", ""), str)
     gpus = (record.get("hardware") or {}).get("gpus") or []
     images = isinstance(data["images"], int) and 0 <= data["images"] < 1 << 63 and isinstance(data["fingerprint"], str)
     began = isinstance(start["from"], str) and isinstance(start["sha256"], str)
-    return images and began and all(isinstance(part, dict) for part in parts) and isinstance(gpus, list)
+    return images and began and known and all(isinstance(part, dict) for part in parts) and isinstance(gpus, list)
 
 
 def versions(packages: Sequence[str] = ()) -> dict[str, str]:

@@ -79,6 +79,8 @@ def _remarks(whole: Source) -> str:
         remarks += f"; {words}, so left out"
     if words := twice_words(getattr(whole, "twice", ())):
         remarks += f"; {words}"
+    if words := getattr(whole, "other_classes", ""):
+        remarks += f"; {words}"
     if words := hidden_in(whole):
         remarks += f"; {words} left out"
     if name := doubtful_class(whole.classes):

@@ -85,7 +85,8 @@ def test_what_cannot_fit_is_refused_before_anything_is_written(folder: Path, bas
     wider = replace(run.encoders, encoder=replace(run.encoders.encoder, backbone=TinyBackbone(16)))  # pyright: ignore
     with pytest.raises(UserError, match=r"is not the one of this run: .*conv2.weight: \(12, 8.*Choose the backbone"):
         train(replace(run, encoders=wider), out, init=init)
-    with pytest.raises(UserError, match=r"Choose the backbone that it was trained with: (\w+\.)*TinyBackbone\(\)$"):
+    theirs = r"(\w+\.)*TinyBackbone\(\)"
+    with pytest.raises(UserError, match=rf"Choose the backbone that it was trained with: --backbone '{theirs}'$"):
         train(replace(run, encoders=wider), out, init=init)
     cmc = small("cmc", folder)
     assert isinstance(cmc.encoders, PerView)

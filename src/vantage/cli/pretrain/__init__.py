@@ -141,11 +141,11 @@ def _summary(run: "Run", images: int) -> list[tuple[str, str]]:
 
 
 def _recipe(options: PretrainOptions, console: Console) -> "Callable[[int], Run]":
-    """The recipe that the options name, or else the one of plans, with the learned views that they name."""
+    """The recipe that options name, or that of plans, with the learned views; in a plan, on the network of --init."""
     from vantage.planning.sizing import default_recipe
 
     chosen = find_recipe(options.recipe) if options.recipe else default_recipe
-    if options.init and not (options.recipe or options.backbone):
+    if options.init and not options.backbone and (options.minutes is not None or not options.recipe):
         chosen = on_network_of(options.init, chosen)
     return with_learned_views(chosen, options.learned, console)
 

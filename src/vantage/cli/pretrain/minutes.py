@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vantage.cli.printing.console import Console
-from vantage.cli.reading.images import look_at
+from vantage.cli.reading.images import from_any_folder, look_at
 from vantage.durations import check_minutes
 from vantage.errors import UserError
 from vantage.machine.launchers import is_one_of_several
@@ -165,7 +165,8 @@ def show_worth(run: "Run", folder: Path, console: Console, words: Sequence[str])
     for line in judgment.lines:
         console.note(line)
     minutes = 10 * _whole_minutes(run.monitoring.minutes)
-    longer = console.command("pretrain", *_without(words, _REPLACED), *images, "--minutes", minutes)
+    kept = from_any_folder(_without(words, _REPLACED))
+    longer = console.command("pretrain", *kept, *images, "--minutes", minutes)
     use = (
         console.command("embed", folder, *images, "--out", "features.parquet"),
         console.command("export", folder, "--to", "safetensors"),

@@ -1,6 +1,7 @@
 """The option --init: what a run cannot start from is refused before images are read and speeds are measured."""
 
 from collections.abc import Callable
+from functools import wraps
 from typing import TYPE_CHECKING
 
 from vantage.cli.reading.recipe_options import at_some_size
@@ -22,7 +23,14 @@ def on_network_of(init: str, recipe: "Callable[[int], Run]") -> "Callable[[int],
     run = run_to_start(init)
     encoders = parts_of(run.encoders) if run else ()
     first, *others = dict.fromkeys(part.backbone for part in encoders if isinstance(part, Encoder)) or (None,)
-    return recipe if first is None or others else lambda size: with_network(recipe(size), first)
+    if first is None or others:
+        return recipe
+
+    @wraps(recipe)
+    def on_its_network(size: int) -> "Run":
+        return with_network(recipe(size), first)
+
+    return on_its_network
 
 
 def check_start(init: str, run_at: "Callable[[int], Run]", size: int | None) -> None:

@@ -26,6 +26,9 @@ _PATIENCE = 10.0
 _GREETING = b"vantage "
 """What comes before a command, since another program may use the port."""
 
+_SHARING = {"reproduce": "; to share it, start one process on each machine, with --jobs N"}
+"""What to do instead, for a verb that starts processes itself."""
+
 _STORES: list[Any] = []
 """Where processes met. Without torchrun, the first process holds the store, which the others need until they end."""
 
@@ -98,7 +101,7 @@ def does_the_work(verb: str, console: Console) -> bool:
         _check_same_as_first(verb, rank)
     of_several = f"{verb} needs one process: of the {count} that {launcher() or 'torchrun'} started,"
     if console.first:
-        console.note(f"{of_several} the first does the work and the others end")
+        console.note(f"{of_several} the first does the work and the others end{_SHARING.get(verb, '')}")
         forget_others()
         return True
     if is_first_here() and not console.quiet:  # nothing else would be seen on this machine, or where RANK is left over

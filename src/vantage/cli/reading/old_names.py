@@ -51,6 +51,9 @@ _FLAGS = {
 _VERBS = {"resume": "resume", "resume-from": "resume", "ckpt-path": "resume"}
 """Options of other programs that are verbs here."""
 
+_LENGTHS = ("--minutes", "--epochs")
+"""Options that a run takes when it begins, and not when it is resumed."""
+
 _FIELDS = {
     "rate": "learning_rate",
     "peak": "base",
@@ -87,10 +90,13 @@ def _current_names(flag: str) -> tuple[str, str]:
 def suggest_option(
     flag: str, values: Sequence[str], flags: Sequence[str], settable: Callable[[], Iterable[str]], verb: str
 ) -> str:
-    """A suggestion for an unknown flag: a known flag, a path for `--set`, or another verb. `settable` gives the paths;
+    """A suggestion for an unknown flag: a known flag, a path for `--set`, or a command. `settable` gives the paths;
     it may have to import torch, so it is called only if no flag is meant for certain."""
     if other := _VERBS.get(flag.lstrip("-")):
         return f"; did you mean vantage {other} RUN?"
+    if verb == "resume" and flag in _LENGTHS:
+        more = f"vantage pretrain --init RUN --data PATH {flag} {next(iter(values), 'N')}"
+        return f": a run keeps its length; {more} goes on in a new run from its networks"
     name, path = _current_names(flag)
     for near in (name, f"{name}s"):
         if near in flags:

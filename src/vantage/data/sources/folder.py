@@ -14,7 +14,7 @@ from torch import Tensor
 from vantage.data.decode import MAX_PIXELS, decode, is_image_name
 from vantage.data.sources.hidden import hidden_words
 from vantage.data.sources.listing import list_images, unread_words
-from vantage.data.sources.named_twice import linked_twice
+from vantage.data.sources.named_twice import linked_twice, listed_twice, other_classes
 from vantage.data.sources.names import Names, classes_from
 from vantage.data.sources.source import read_some, stamp_of_files
 from vantage.errors import DataError, UnreadableImage
@@ -28,6 +28,7 @@ class Folder:
     out because they do not have the extension of an image; `unread` counts, by extension, those of them that are
     photographs. `hidden` counts the images that were left out because they are hidden, by what hides them. `tars` are
     tars beside the images. `twice` holds both names of each image that is named twice; it counts once.
+    `other_classes` says which classes do not count for that reason.
     """
 
     def __init__(
@@ -42,12 +43,14 @@ class Folder:
         hidden: Mapping[str, int] | None = None,
         tars: Sequence[str] = (),
         twice: Sequence[tuple[str, str]] = (),
+        other_classes: str = "",
     ) -> None:
         self.root = root
         self._absolute = root.absolute()  # a notebook may change its folder meanwhile
         self.classes = classes
         self.other_files = other_files
         self.unread, self.hidden, self.tars, self.twice = unread or {}, hidden or {}, tars, twice
+        self.other_classes = other_classes
         self.max_pixels = max_pixels
         self._names = Names(names)
         self._labels = labels
@@ -73,17 +76,18 @@ class Folder:
         names = [name for name in listing.names if name not in again]
         classes, labels = classes_from(names)
         left_out = (listing.other_files, max_pixels, listing.unread, listing.hidden, tars)
-        return cls(root, names, classes, labels, *left_out, [(name, link) for link, name in again.items()])
+        twice = [(name, other) for other, name in again.items()]
+        return cls(root, names, classes, labels, *left_out, twice, other_classes(twice))
 
     @classmethod
     def from_list(cls, path: Path, max_pixels: int = MAX_PIXELS) -> "Folder":
         """The images of a list file: on each line a path, relative to the file's folder, and optionally a label.
 
         The label follows the path after a tab or a space; it is a word or a number. Empty lines and lines that begin
-        with # are skipped. An image that two lines name with the same label counts once. Raises a `DataError` that
-        names the first bad lines.
+        with # are skipped. An image that two lines name counts once. Raises a `DataError` that names the first bad
+        lines, or an image with two labels.
         """
-        names, labels, bad = [], [], []
+        names, labels, numbers, bad = [], [], [], []
         try:
             lines = path.read_text(encoding="utf-8-sig", errors="surrogateescape").split("\n")
         except OSError as error:
@@ -96,6 +100,7 @@ class Folder:
                 if is_image_name(name.rpartition("/")[2]) and not is_negative:
                     names.append(name)
                     labels.append(label)
+                    numbers.append(number)
                 else:
                     bad.append(f"line {number}: {line[:80]!r}")
         if bad:
@@ -105,7 +110,7 @@ class Folder:
             )
         if not names:
             raise DataError(f"the list file {path} names no images: write on each line the path of an image")
-        names, labels, twice = _once(names, labels)
+        names, labels, twice = _once(path, names, labels, numbers)
         words = {label for label in labels if label}
         numeric = all(word.isdecimal() for word in words)
         classes = tuple(sorted(words, key=(lambda word: (int(word), word)) if numeric else None))
@@ -167,11 +172,21 @@ def _split_line(line: str) -> tuple[str, str]:
     return name.strip(), label
 
 
-def _once(names: Sequence[str], labels: Sequence[str]) -> tuple[list[str], list[str], list[tuple[str, str]]]:
-    """Names and labels without those of images that an earlier line names with the same label, and both names of each
-    of these."""
-    first, twice = dict[tuple[str, str], int](), list[tuple[str, str]]()
-    for number, (name, label) in enumerate(zip(names, labels, strict=True)):
-        if (earlier := first.setdefault((os.path.normpath(name), label), number)) != number:
-            twice.append((names[earlier], name))
-    return [names[number] for number in first.values()], [labels[number] for number in first.values()], twice
+def _once(
+    path: Path, names: Sequence[str], labels: list[str], numbers: list[int]
+) -> tuple[list[str], list[str], list[tuple[str, str]]]:
+    """Names and labels of a list file without those of images that an earlier line names, and both names of each of
+    these. A label on either line counts; `numbers` are those of the lines."""
+    again = listed_twice(path.parent, names)
+    for number, first in again.items():
+        if not labels[first]:
+            labels[first], numbers[first] = labels[number], numbers[number]
+        elif labels[number] not in ("", labels[first]):
+            raise DataError(
+                f"the list file {path} gives two labels to one image: {names[first]} is {labels[first]!r} on line"
+                f" {numbers[first]}, but {labels[number]!r} on line {numbers[number]}. Remove one of them, or write a"
+                " table (.csv) for images that show several classes"
+            )
+    kept = [number for number in range(len(names)) if number not in again]
+    twice = [(names[first], names[number]) for number, first in again.items()]
+    return [names[number] for number in kept], [labels[number] for number in kept], twice

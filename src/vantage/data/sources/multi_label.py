@@ -16,6 +16,7 @@ from torch import Tensor
 from vantage.data.decode import MAX_PIXELS, is_image_name
 from vantage.data.sources.flags import Line, classes_by_flags
 from vantage.data.sources.folder import Folder
+from vantage.data.sources.named_twice import listed_twice
 from vantage.data.sources.relabeled import Unlabeled
 from vantage.errors import DataError
 from vantage.storage.cache import hash_of
@@ -57,9 +58,12 @@ class MultiLabelImages(Unlabeled):
         """
         heading, lines = _read_table(path)
         classes, classes_of = classes_by_flags(path, heading, lines) or _classes_by_names(lines)
-        if len(classes_of) < len(lines):
-            twice = _images(len(lines) - len(classes_of))
-            raise DataError(f"the table {path} names {twice} twice: write each on one line")
+        if again := listed_twice(path.parent, [row[0] for _, row in lines]):
+            second, first = next(iter(again.items()))
+            where = f"{lines[first][1][0]} on lines {lines[first][0]} and {lines[second][0]}"
+            raise DataError(
+                f"the table {path} names {_images(len(again))} twice, such as {where}: write each on one line"
+            )
         if not classes:
             raise DataError(f"the table {path} names no class: write after each image the classes it shows")
         return cls(path.parent, list(classes_of), classes, _marks(classes_of, classes), max_pixels)

@@ -42,6 +42,11 @@ def parent(name: str) -> str:
     return name.rpartition("/")[0]
 
 
+def last_folder(name: str) -> str:
+    """The name of the folder that a name lies in, which may be its class; "" for a name at the top."""
+    return parent(name).rpartition("/")[2]
+
+
 def doubtful_class(classes: Iterable[str]) -> str:
     """The first class whose name says that its images have none, such as `unlabeled`; "" if there is none."""
     return next((name for name in classes if re.sub("[^a-z]", "", str(name).lower()) in _WITHOUT_LABELS), "")

@@ -1,6 +1,7 @@
 """What a run takes from a warm start, part by part; `vantage.training.start.warm_start` gives the rules."""
 
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import torch
@@ -137,7 +138,7 @@ def _check_backbone(backbone: nn.Module, state: dict[str, Tensor], start: WarmSt
     if difference := describe_difference(backbone.state_dict(), state):
         assert start.run is not None  # a file is taken by `_take_weights`
         encoders = [part for part in parts_of(start.run) if isinstance(part, Encoder)]
-        choices = dict.fromkeys(in_a_line(encoder.backbone) for encoder in encoders)
+        choices = dict.fromkeys(f"--backbone {quote(in_a_line(encoder.backbone))}" for encoder in encoders)
         raise UserError(
             f"the backbone in {start.path} is not the one of this run: {difference}. Choose the backbone that it was"
             f" trained with: {' or '.join(choices)}"
