@@ -23,8 +23,7 @@ __all__ = ["augmented_vectors", "draw_numbers"]
 
 def draw_numbers(among: int, count: int, seed: int) -> Int[Tensor, "n"]:
     """`count` of the numbers below `among`, drawn without replacement and sorted; all of them if there are fewer."""
-    generator = torch.Generator().manual_seed(draws.mix(seed, draws.Purpose.ANALYZED_IMAGES))
-    return torch.randperm(among, generator=generator)[:count].sort().values
+    return draws.permutation(among, draws.mix(seed, draws.Purpose.ANALYZED_IMAGES))[:count].sort().values
 
 
 @torch.no_grad()

@@ -35,8 +35,8 @@ def fill(learner: Learner, run: Run, branch: int, source: Source, progress: Prog
     store, choice = learner.store(branch), run.branches[branch]
     numbers = torch.arange(len(source))
     if store.room < len(source):
-        generator = torch.Generator().manual_seed(draws.mix(draws.Purpose.FIRST_ROWS, run.seed, branch))
-        numbers = torch.randperm(len(source), generator=generator)[: store.room]
+        seed = draws.mix(draws.Purpose.FIRST_ROWS, run.seed, branch)
+        numbers = draws.permutation(len(source), seed)[: store.room]
     network = key_encoder(learner.networks, choice)
     view = evaluation_view(run, choice.pool_views[0] if isinstance(run.encoders, PerView) else 0)
     device = next(network.parameters()).device
