@@ -22,7 +22,7 @@ from vantage.evaluate.protocols.detection.sources.annotated import AnnotatedSour
 from vantage.evaluate.protocols.detection.sources.masks import coco_tools
 from vantage.evaluate.protocols.detection.sources.opening import split_annotated
 from vantage.evaluate.protocols.detection.sources.selections import OfClasses
-from vantage.evaluate.protocols.detection.training import DetectorTraining, detect, torch_seed
+from vantage.evaluate.protocols.detection.training import DetectorTraining, detect
 from vantage.evaluate.protocols.detection.voc_scoring import is_voc, voc_precision_of
 from vantage.evaluate.result import Outcome
 from vantage.evaluate.task import OwnTask, Task
@@ -93,7 +93,7 @@ class DetectorProtocol(OwnTask):
         images = training_images(train, output, self.keep_empty)
         schedule, sizes = self.scaled_schedule(), self.scheduled_sizes()
         device = work.resolved_device()
-        with torch_seed(draws.mix(self.seed, draws.Purpose.DETECTION_START), device):
+        with draws.torch_seed(draws.mix(self.seed, draws.Purpose.DETECTION_START), device):
             detector = self.network_on.build(encoder, len(train.classes), output, sizes)
         facts = (encoder.digest(), cache_key(images), repr((self, output)), device.type, torch.__version__, "2")
         state_file = work.cache / "detectors" / f"{hash_of(fact.encode() for fact in facts)}.safetensors"

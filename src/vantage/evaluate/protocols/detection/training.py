@@ -5,7 +5,7 @@ b: images of a step   h, w: height and width in pixels
 
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from vantage import draws, processes
 from vantage.data.threads import prefetch
+from vantage.draws import torch_seed
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate.protocols.detection.detector import Detector
@@ -29,7 +30,7 @@ from vantage.evaluate.protocols.detection.sources.masks import run_lengths
 from vantage.processes.sharing import own_parts, own_slice, parts_in_order, same_on_all, sum_gradients
 from vantage.storage.state import StateFile, restore, tensors_of
 
-__all__ = ["DetectorTraining", "detect", "torch_seed"]
+__all__ = ["DetectorTraining", "detect"]
 
 _AHEAD = 2  # groups decoded in advance, each of as many images as there are threads
 _NORMS = (nn.BatchNorm2d, nn.GroupNorm, nn.LayerNorm)
@@ -172,15 +173,6 @@ def detect(detector: Detector, source: AnnotatedSource, output: Output, work: Wo
     finally:
         work.progress.stop()
     return detections
-
-
-@contextmanager
-def torch_seed(seed: int, device: torch.device) -> Iterator[None]:
-    """Within this context torch's generators on the CPU and the device start at `seed`; they are restored
-    afterwards."""
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(seed)
-        yield
 
 
 def _loss(detector: Detector, batch: list[Example], device: torch.device, shared_steps: SharedSteps | None) -> Tensor:

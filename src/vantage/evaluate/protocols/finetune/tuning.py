@@ -180,8 +180,7 @@ class _Training:
 
     def __init__(self, schedule: TuningSchedule, encoder: FrozenEncoder, classes: int, device: torch.device) -> None:
         self.schedule, self.losses = schedule, list[float]()
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(draws.mix(schedule.seed, draws.Purpose.FINETUNE_START))
+        with draws.torch_seed(draws.mix(schedule.seed, draws.Purpose.FINETUNE_START)):
             self.head = nn.Linear(encoder.width, classes)
             nn.init.normal_(self.head.weight, std=schedule.head_start)
             nn.init.zeros_(self.head.bias)

@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from vantage import processes
+from vantage import draws, processes
 from vantage.data.sources.source import Source, cache_key
 from vantage.data.sources.subset import SourceSubset
 from vantage.data.splits import LabeledSplit, hold_out_mask
@@ -50,8 +50,7 @@ class Classifiers:
     ) -> None:
         """All start at initial weights drawn with the plan's seed."""
         self.depths = depths
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(plan.seed)
+        with draws.torch_seed(plan.seed):
             starts = [plan.start(classes, depth.width) for depth in depths]
         self.heads = [
             Heads(weight.to(device), bias.to(device), learning_rates, plan.descent) for weight, bias in starts

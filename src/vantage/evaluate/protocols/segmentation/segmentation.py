@@ -137,8 +137,7 @@ class Segmentation(OwnTask):
         to rounding."""
         squares = maps.squares
         channels = maps.of(torch.arange(1)).shape[1]
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
+        with draws.torch_seed(self.seed):
             decoder = Decoder(channels, self.width, len(squares.source.classes), squares.size).to(maps.device)
         per_epoch = max(1, math.ceil(squares.count / self.batch_size))
         optimizer = torch.optim.AdamW(
