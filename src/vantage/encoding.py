@@ -24,7 +24,7 @@ from vantage.errors import UserError
 from vantage.machine.allocator import check_memory, check_views
 from vantage.machine.devices import device_named
 from vantage.processes.sharing import own_parts, parts_in_order
-from vantage.progress import Progress, QuietProgress
+from vantage.progress import Progress, QuietProgress, task
 from vantage.storage.cache import cache_folder
 from vantage.views.evaluation import EvaluationView, Straight
 
@@ -113,13 +113,10 @@ def encode_batches(
     crops = in_threads(crop, parts, work.num_workers)
     own_vectors = (encode(network, view.finish(part.to(device, non_blocking=True))) for part in crops)
     each = own_vectors if alone else parts_in_order(own_vectors, len(numbers), (width_of(network),))
-    work.progress.start(f"features, {name}", len(source), start)
-    try:
+    with task(work.progress, f"features, {name}", len(source), start):
         for first, vector in zip(numbers, each, strict=True):
             yield first, vector.cpu()
             work.progress.advance(first + len(vector))
-    finally:
-        work.progress.stop()
 
 
 def _on_device(network: nn.Module, view: EvaluationView | Straight, images: int, device: torch.device) -> nn.Module:
