@@ -31,6 +31,7 @@ from vantage.evaluate.protocols.linear.plan import LinearPlan
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.frozen.feature_cache import features_in_parts
 from vantage.processes.sharing import gather_rows, same_on_all
+from vantage.progress import task
 from vantage.storage.cache import hash_of
 from vantage.storage.state import StateFile
 
@@ -174,18 +175,17 @@ def _train(
     tensors = {f"{number}.{name}": value for number, one in enumerate(both) for name, value in one.tensors().items()}
     start, device = _restore(state, tensors), work.resolved_device()
     count = len(label)
-    work.progress.start(f"linear classifiers, {encoder.name}, images", plan.epochs * count, start * count)
-    for epoch in range(start, plan.epochs):
-        factor, note = plan.factor(epoch), f"epoch {epoch + 1} of {plan.epochs}"
-        for rows, views in report_progress(images(epoch), work.progress, epoch * count, note):
-            features, target = gather_rows(encode(encoder.backbone, views), len(rows)), label[rows].to(device)
-            both[0].step(features, target, factor)
-            if subset is not None:
-                in_subset = subset[rows].to(device)
-                both[1].step(features[in_subset], target[in_subset], factor)
-        if state.due and processes.rank() == 0:
-            state.write(tensors, {"epochs": epoch + 1})
-    work.progress.stop()
+    with task(work.progress, f"linear classifiers, {encoder.name}, images", plan.epochs * count, start * count):
+        for epoch in range(start, plan.epochs):
+            factor, note = plan.factor(epoch), f"epoch {epoch + 1} of {plan.epochs}"
+            for rows, views in report_progress(images(epoch), work.progress, epoch * count, note):
+                features, target = gather_rows(encode(encoder.backbone, views), len(rows)), label[rows].to(device)
+                both[0].step(features, target, factor)
+                if subset is not None:
+                    in_subset = subset[rows].to(device)
+                    both[1].step(features[in_subset], target[in_subset], factor)
+            if state.due and processes.rank() == 0:
+                state.write(tensors, {"epochs": epoch + 1})
 
 
 def _restore(state: StateFile, tensors: Mapping[str, Tensor]) -> int:
