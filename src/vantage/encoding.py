@@ -5,7 +5,6 @@ s: side of a crop in pixels
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -20,6 +19,7 @@ from vantage.data.sources.source import Source
 from vantage.data.threads import CORES, prefetch
 from vantage.encoders.activations import largest_output
 from vantage.encoders.backbones.resnet import width_of
+from vantage.encoders.modes import in_evaluation
 from vantage.errors import UserError
 from vantage.machine.allocator import check_memory, check_views
 from vantage.machine.devices import device_named
@@ -128,18 +128,6 @@ def _on_device(network: nn.Module, view: EvaluationView | Straight, images: int,
         largest = largest_output(network, partial(encode, network, one.to(device)))
     check_memory(images * largest, str(device), f"a layer's output for {images:,} images at once", remedy)
     return network
-
-
-@contextmanager
-def in_evaluation(module: nn.Module) -> Iterator[None]:
-    """Evaluation mode within a block. Afterwards each submodule returns to its own mode, since modes may differ."""
-    before = [(part, part.training) for part in module.modules()]
-    module.eval()
-    try:
-        yield
-    finally:
-        for part, training in before:
-            part.training = training
 
 
 @torch.no_grad()

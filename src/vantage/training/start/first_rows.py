@@ -8,7 +8,8 @@ from vantage.branch import Branch
 from vantage.data import Source, SourceSubset
 from vantage.encoders import EncoderNetwork, PerView, RoleNetworks
 from vantage.encoders.backbones.resnet import width_of
-from vantage.encoding import Work, encode_batches, in_evaluation
+from vantage.encoders.modes import in_evaluation
+from vantage.encoding import Work, encode_batches
 from vantage.learner import Learner
 from vantage.progress import Progress
 from vantage.records import Keys

@@ -14,8 +14,8 @@ from torch import Tensor
 from vantage import processes
 from vantage.data.resize import resize
 from vantage.data.sources.source import HasMasks, cache_key
-from vantage.encoders.backbones.depths import maps
-from vantage.encoding import Work, in_evaluation, in_threads
+from vantage.encoders.backbones.depths import example_maps
+from vantage.encoding import Work, in_threads
 from vantage.errors import DataError, UserError, first_line
 from vantage.evaluate.protocols.segmentation.decoder import MapAt
 from vantage.frozen.encoder import FrozenEncoder, Pixels
@@ -103,8 +103,7 @@ def try_maps(encoder: FrozenEncoder, size: int) -> None:
     square = encoder.view.finish(torch.zeros(1, 3, size, size, dtype=torch.uint8))
     weight = next(encoder.backbone.parameters(), square)
     try:
-        with torch.no_grad(), in_evaluation(encoder.backbone):
-            shapes = [tuple(one.shape) for one in maps(encoder.backbone, square.to(weight.device))]
+        shapes = [tuple(one.shape) for one in example_maps(encoder.backbone, square.to(weight.device))]
     except UserError:
         raise
     except Exception as problem:  # a user's network may raise anything
