@@ -182,8 +182,8 @@ def _report(precision: Precision, prefix: str) -> tuple[dict[str, float], dict[s
     return measures, {f"{prefix}measures": precision.measures, f"{prefix}AP of each class shown": of_class}
 
 
-def _mean_in_parts(losses: list[float], most: int = 100) -> list[float]:
-    """The mean loss of each of at most `most` equal parts of the training."""
-    size = -(-len(losses) // most) or 1
+def _mean_in_parts(losses: list[float]) -> list[float]:
+    """The mean loss of each of at most 100 equal parts of the training."""
+    size = -(-len(losses) // 100) or 1
     parts = (losses[start : start + size] for start in range(0, len(losses), size))
     return [sum(part) / len(part) for part in parts]
