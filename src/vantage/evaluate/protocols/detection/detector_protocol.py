@@ -96,7 +96,7 @@ class DetectorProtocol(OwnTask):
         with draws.torch_seed(draws.mix(self.seed, draws.Purpose.DETECTION_START), device):
             detector = self.network_on.build(encoder, len(train.classes), output, sizes)
         facts = (encoder.digest(), cache_key(images), repr((self, output)), device.type, torch.__version__, "2")
-        state_file = work.cache / "detectors" / f"{hash_of(fact.encode() for fact in facts)}.safetensors"
+        state_file = work.cache / "detectors" / f"{hash_of(facts)}.safetensors"
         training = DetectorTraining(
             schedule, self.seed, self.precise_batches, state_file, shapes_apart=self.shapes_apart
         )

@@ -160,7 +160,7 @@ def _state_file(
     device = work.resolved_device().type
     facts = (encoder.digest(), repr(encoder.view), cache_key(source), repr(schedule), str(label.tolist()), device)
     facts += (str(work.resident_bytes),)  # crops of images that are held in memory are drawn by batch
-    return StateFile(work.cache / "finetune" / f"{hash_of(map(str.encode, facts))}.safetensors")
+    return StateFile(work.cache / "finetune" / f"{hash_of(facts)}.safetensors")
 
 
 def _images_of_a_step(images: int, most: int) -> int:

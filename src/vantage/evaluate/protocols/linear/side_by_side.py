@@ -135,7 +135,7 @@ def train_and_guess(
     whole = Classifiers(plan, depths, classes, plan.learning_rates, device)
     partial = Classifiers(plan, depths, classes, candidates, device)
     facts = (plan.facts, digest, cache_key(train), repr(depths), str(work.resident_bytes), device.type)
-    key = hash_of([label.numpy().tobytes(), *map(str.encode, facts)])
+    key = hash_of([label.numpy().tobytes(), *facts])
     state = StateFile(work.cache / "linear" / f"{key}.safetensors")
     images = epochs_of(train, plan.view, plan.batch_size, plan.seed, work)
     _train(plan, (whole, partial), (~mask if candidates else None), images, label, encoder, state, work)

@@ -145,7 +145,7 @@ class Segmentation(OwnTask):
             decoder.parameters(), self.learning_rate, weight_decay=self.weight_decay, **_ADAMW
         )
         facts = (maps.key, repr(self), torch.__version__)
-        state = StateFile(work.cache / "decoders" / f"{hash_of(map(str.encode, facts))}.safetensors")
+        state = StateFile(work.cache / "decoders" / f"{hash_of(facts)}.safetensors")
         parts = {"decoder": decoder}
         last = state.read("epochs")
         is_same = same_on_all(last.facts["epochs"] if last else 0)

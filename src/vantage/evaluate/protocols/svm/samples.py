@@ -98,7 +98,7 @@ def evaluate_samples(
     _check_enough(plan, train_features)
     facts = (encoder.digest(), repr(encoder.view), cache_key(train), cache_key(test), repr(plan))
     facts += (version_of_solver(), work.resolved_device().type)
-    results = CachedResults(work.cache / "lowshot" / f"{hash_of(fact.encode() for fact in facts)}.json")
+    results = CachedResults(work.cache / "lowshot" / f"{hash_of(facts)}.json")
     pairs = [(k, sample) for k in plan.shots for sample in range(plan.samples)]
     missing_keys = missing_on_all(results, [_key(pair) for pair in pairs])
     missing = [pair for pair in pairs if _key(pair) in missing_keys]

@@ -98,7 +98,7 @@ class SVM:
         costs, classes = costs_of(self.costs), train_features.classes
         check_classes(train_features, mark, test_features, test_mark, self.folds if len(costs) > 1 else 1)
         facts = (encoder.digest(), repr(encoder.view), cache_key(train), repr(self), version_of_solver())
-        key = hash_of(fact.encode() for fact in (*facts, work.resolved_device().type))
+        key = hash_of([*facts, work.resolved_device().type])
         on_folds = self._choose(train_features, mark, costs, work, key)
         # The first, if several tie, as in the released code; the lists ascend.
         best = [costs[int(np.argmax([score for score, _ in row]))] for row in on_folds]

@@ -90,7 +90,7 @@ class CocoImages(AnnotatedFolder):
 
     def fingerprint(self) -> str:
         """A hash of the file, and of the names and the bytes of at most 32 images evenly spaced among them."""
-        return hash_of([self._files.fingerprint().encode(), self._digest.encode()])
+        return hash_of([self._files.fingerprint(), self._digest])
 
     def _annotations(self, number: int) -> list[tuple[dict[str, Any], tuple[float, float, float, float]]]:
         """Annotations and boxes of an image, without boxes that have no area."""

@@ -74,9 +74,7 @@ class VocImages(AnnotatedFolder):
 
     def fingerprint(self) -> str:
         """A hash of all names and boxes, and of the bytes of at most 32 images evenly spaced among them."""
-        return hash_of(
-            [self._files.fingerprint().encode(), "\n".join(self.classes).encode(), repr(self._annotations).encode()]
-        )
+        return hash_of([self._files.fingerprint(), "\n".join(self.classes), repr(self._annotations)])
 
 
 _Box = tuple[float, float, float, float]
