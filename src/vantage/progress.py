@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-__all__ = ["BarProgress", "PlainProgress", "QuietProgress", "Progress", "counting", "progress_for", "task"]
+__all__ = ["BarProgress", "PlainProgress", "QuietProgress", "Progress", "counting", "ending", "progress_for", "task"]
 
 _FIRST_LINE, _SECONDS_BETWEEN_LINES = 3.0, 30.0
 """Seconds before the first line, and the maximum between two lines; each wait is three times as long as the last."""
@@ -54,6 +54,13 @@ def progress_for(quiet: bool = False) -> Progress:
 def task(progress: Progress, name: str, total: int, completed: int = 0) -> Iterator[None]:
     """A task that ends with the block, whatever ends that."""
     progress.start(name, total, completed)
+    with ending(progress):
+        yield
+
+
+@contextmanager
+def ending(progress: Progress) -> Iterator[None]:
+    """The task that begins within the block ends with it, whatever ends that."""
     try:
         yield
     finally:

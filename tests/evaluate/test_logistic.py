@@ -14,7 +14,7 @@ from vantage.errors import UserError
 from vantage.evaluate import LinearCached, fit_logistic
 from vantage.evaluate.protocols.linear import logistic
 from vantage.frozen.encoder import random_encoder
-from vantage.progress import QuietProgress
+from vantage.progress import BarProgress
 
 
 def data(count: int = 300) -> tuple[Tensor, Tensor]:
@@ -75,21 +75,12 @@ def test_invalid_settings_are_refused() -> None:
 
 
 def test_the_bar_ends_when_the_fits_are_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Bar(QuietProgress):
-        shown = False
-
-        def start(self, name: str, total: int, completed: int = 0) -> None:
-            self.shown = True
-
-        def stop(self) -> None:
-            self.shown = False
-
     def stopped(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(logistic, "fit_logistic", stopped)
-    bar = Bar()
-    work = replace(cpu_work(tmp_path), progress=bar)
+    progress = BarProgress()
+    work = replace(cpu_work(tmp_path), progress=progress)
     with pytest.raises(KeyboardInterrupt):
         LinearCached()(random_encoder(tiny_run()), images(60, 0), images(30, 1), work)
-    assert not bar.shown
+    assert not progress.bar.live.is_started
