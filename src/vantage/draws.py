@@ -8,6 +8,8 @@ The generator is the finalizer of SplitMix64 (Steele, Lea & Flood, OOPSLA 2014) 
 b: queries   k: draws for each   n: columns
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import IntEnum, unique
 
 import numpy as np
@@ -15,12 +17,13 @@ import torch
 from jaxtyping import Float, Int, Int64, UInt64
 from torch import Tensor
 
-__all__ = ["Purpose", "bits", "bits_at", "integers", "mix", "permutation", "query_seeds", "uniforms"]
+__all__ = ["Purpose", "bits", "bits_at", "integers", "mix", "permutation", "query_seeds", "torch_seed", "uniforms"]
 
 _STEP = -7046029254386353131  # 0x9E3779B97F4A7C15, 2**64 divided by the golden ratio, as a signed number
 _FIRST = -4658895280553007687  # 0xBF58476D1CE4E5B9
 _SECOND = -7723592293110705685  # 0x94D049BB133111EB
 _WORD = (1 << 64) - 1
+_CPU = torch.device("cpu")
 
 
 @unique
@@ -124,3 +127,12 @@ def integers(seed: Int[Tensor, "b"], count: int, below: int | Int[Tensor, "b 1"]
 def permutation(count: int, seed: int) -> Int[Tensor, "n"]:
     """A random order of `count` rows, on the CPU, from one seed: what torch's generator gives."""
     return torch.randperm(count, generator=torch.Generator().manual_seed(seed))
+
+
+@contextmanager
+def torch_seed(seed: int, device: torch.device = _CPU) -> Iterator[None]:
+    """Within this context torch's generators on the CPU and the device start at `seed`; they are restored
+    afterwards."""
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        yield

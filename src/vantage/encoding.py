@@ -5,7 +5,6 @@ s: side of a crop in pixels
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -20,11 +19,12 @@ from vantage.data.sources.source import Source
 from vantage.data.threads import CORES, prefetch
 from vantage.encoders.activations import largest_output
 from vantage.encoders.backbones.resnet import width_of
+from vantage.encoders.modes import in_evaluation
 from vantage.errors import UserError
 from vantage.machine.allocator import check_memory, check_views
 from vantage.machine.devices import device_named
 from vantage.processes.sharing import own_parts, parts_in_order
-from vantage.progress import Progress, QuietProgress
+from vantage.progress import Progress, QuietProgress, task
 from vantage.storage.cache import cache_folder
 from vantage.views.evaluation import EvaluationView, Straight
 
@@ -113,13 +113,10 @@ def encode_batches(
     crops = in_threads(crop, parts, work.num_workers)
     own_vectors = (encode(network, view.finish(part.to(device, non_blocking=True))) for part in crops)
     each = own_vectors if alone else parts_in_order(own_vectors, len(numbers), (width_of(network),))
-    work.progress.start(f"features, {name}", len(source), start)
-    try:
+    with task(work.progress, f"features, {name}", len(source), start):
         for first, vector in zip(numbers, each, strict=True):
             yield first, vector.cpu()
             work.progress.advance(first + len(vector))
-    finally:
-        work.progress.stop()
 
 
 def _on_device(network: nn.Module, view: EvaluationView | Straight, images: int, device: torch.device) -> nn.Module:
@@ -131,18 +128,6 @@ def _on_device(network: nn.Module, view: EvaluationView | Straight, images: int,
         largest = largest_output(network, partial(encode, network, one.to(device)))
     check_memory(images * largest, str(device), f"a layer's output for {images:,} images at once", remedy)
     return network
-
-
-@contextmanager
-def in_evaluation(module: nn.Module) -> Iterator[None]:
-    """Evaluation mode within a block. Afterwards each submodule returns to its own mode, since modes may differ."""
-    before = [(part, part.training) for part in module.modules()]
-    module.eval()
-    try:
-        yield
-    finally:
-        for part, training in before:
-            part.training = training
 
 
 @torch.no_grad()

@@ -14,6 +14,7 @@ __all__ = [
     "first_line",
     "naming",
     "one_line",
+    "shorten",
     "with_place",
 ]
 
@@ -88,3 +89,8 @@ def one_line(text: str) -> str:
     libraries may contain: a terminal would obey some of them."""
     line = " ".join(line.strip() for line in text.splitlines() if line.strip())
     return _CONTROL.sub("?", line)
+
+
+def shorten(text: str) -> str:
+    """The text; one of more than 60 characters is cut off, and ends in "…"."""
+    return text if len(text) <= 60 else f"{text[:57]}…"

@@ -21,6 +21,7 @@ from torch.nn.functional import normalize
 
 from vantage.branch import Branch
 from vantage.composition.field_types import expect
+from vantage.cosines import full
 from vantage.errors import UserError
 from vantage.estimators import HCL, JCL, Debiased, Estimator, InfoNCE, TableEstimator
 from vantage.memory import InBatch
@@ -147,7 +148,7 @@ def jcl(
     """
     _check_shapes({"z1": z1, "keys": keys, "negatives": negatives})
     if negatives is not None:
-        negatives = _in_float(negatives)
+        negatives = full(negatives)
         negatives = negatives / negatives.norm(dim=1, keepdim=True).clamp(min=1.0)
     return _loss(z1, keys, JCL(temperature, Constant(strength)), negatives, (), FixedViews())
 
@@ -162,7 +163,7 @@ def _of_two_views(
     """One direction against negatives from outside, or the mean of both directions within the batch."""
     _check_shapes({"z1": z1, "z2": z2, "negatives": negatives})
     if negatives is not None:
-        return _loss(z1, z2[:, None], estimator, normalize(_in_float(negatives), dim=1), rules, OtherViews())
+        return _loss(z1, z2[:, None], estimator, normalize(full(negatives), dim=1), rules, OtherViews())
     first = _loss(z1, z2[:, None], estimator, None, rules, OtherViews())
     return (first + _loss(z2, z1[:, None], estimator, None, rules, OtherViews())) / 2
 
@@ -177,7 +178,7 @@ def _loss(
 ) -> Float[Tensor, ""]:
     """The mean loss of one branch; the rows of `negatives` are used as they are."""
     image = torch.arange(len(query), device=query.device)
-    query, keys = normalize(_in_float(query), dim=1), normalize(_in_float(keys), dim=2)
+    query, keys = normalize(full(query), dim=1), normalize(full(keys), dim=2)
     if negatives is None:
         if len(query) < 2:
             raise UserError("a batch of one image has no negatives: give more images, or negatives")
@@ -188,11 +189,6 @@ def _loss(
     branch = Branch(InBatch(), positives, rules, estimator, keys=tuple(range(1, 1 + keys.shape[1])))
     views = tuple(Keys(key, image) for key in keys.unbind(1))
     return branch.contrast(Keys(query, image), views, pool, 0).loss
-
-
-def _in_float(rows: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-    """The rows in float32, or in float64 if they are."""
-    return rows.to(torch.promote_types(rows.dtype, torch.float32))
 
 
 def _check_shapes(rows: dict[str, Float[Tensor, "..."] | None]) -> None:

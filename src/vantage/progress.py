@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-__all__ = ["BarProgress", "PlainProgress", "QuietProgress", "Progress", "counting", "progress_for"]
+__all__ = ["BarProgress", "PlainProgress", "QuietProgress", "Progress", "counting", "ending", "progress_for", "task"]
 
 _FIRST_LINE, _SECONDS_BETWEEN_LINES = 3.0, 30.0
 """Seconds before the first line, and the maximum between two lines; each wait is three times as long as the last."""
@@ -48,6 +48,23 @@ def progress_for(quiet: bool = False) -> Progress:
     if quiet:
         return QuietProgress()
     return BarProgress() if sys.stderr.isatty() else PlainProgress()
+
+
+@contextmanager
+def task(progress: Progress, name: str, total: int, completed: int = 0) -> Iterator[None]:
+    """A task that ends with the block, whatever ends that."""
+    progress.start(name, total, completed)
+    with ending(progress):
+        yield
+
+
+@contextmanager
+def ending(progress: Progress) -> Iterator[None]:
+    """The task that begins within the block ends with it, whatever ends that."""
+    try:
+        yield
+    finally:
+        progress.stop()
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """Logistic regression against scikit-learn's, and its choice of penalty."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from vantage.errors import UserError
 from vantage.evaluate import LinearCached, fit_logistic
 from vantage.evaluate.protocols.linear import logistic
 from vantage.frozen.encoder import random_encoder
+from vantage.progress import BarProgress
 
 
 def data(count: int = 300) -> tuple[Tensor, Tensor]:
@@ -70,3 +72,15 @@ def test_invalid_settings_are_refused() -> None:
     for settings in ({"l2": ()}, {"l2": (-1.0,)}, {"iterations": 0}):
         with pytest.raises(UserError, match="linear evaluation on cached features"):
             LinearCached(**settings)
+
+
+def test_the_bar_ends_when_the_fits_are_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(logistic, "fit_logistic", stopped)
+    progress = BarProgress()
+    work = replace(cpu_work(tmp_path), progress=progress)
+    with pytest.raises(KeyboardInterrupt):
+        LinearCached()(random_encoder(tiny_run()), images(60, 0), images(30, 1), work)
+    assert not progress.bar.live.is_started

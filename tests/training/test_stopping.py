@@ -19,6 +19,7 @@ from vantage.cli import main
 from vantage.composition.codec import allowing
 from vantage.data import loading
 from vantage.errors import UserError
+from vantage.progress import BarProgress
 from vantage.training.folder import checkpoint
 from vantage.training.loop import resume, train
 from vantage.training.run import Monitoring
@@ -102,8 +103,10 @@ def test_a_loss_that_is_not_finite_stops_by_name(images_path: str, tmp_path: Pat
 
     step_of = Session.step
     monkeypatch.setattr(Session, "step", diverges)
+    progress = BarProgress()
     with pytest.raises(UserError, match=r"became inf at step 7 \(learning rate .*step-000000007"):
-        train(small_run("moco_v2", images_path), tmp_path / "run")
+        train(small_run("moco_v2", images_path), tmp_path / "run", progress)
+    assert not progress.bar.live.is_started, "the bar would stay under the message, and the cursor hidden"
     newest = checkpoint.latest(tmp_path / "run")
     assert newest is not None and newest.name == "step-000000007"
 

@@ -12,6 +12,7 @@ from vantage.cli.reading.arguments import Command, Word, read
 from vantage.cli.reading.recipe_options import find_recipe, run_named
 from vantage.composition.fields import settings_in
 from vantage.composition.printing import as_python, in_a_line
+from vantage.errors import shorten
 
 if TYPE_CHECKING:
     from vantage.training.run import Run
@@ -77,9 +78,7 @@ def _show(name: str, size: int | None, console: Console) -> None:
     console.result(f"{about}\n\n{as_python(run)}\n\n{fields}\n")
     for setting in settings_in(run):
         if setting.path != "recipe":
-            value = in_a_line(setting.value)
-            text = value if len(value) <= 60 else f"{value[:57]}…"
-            console.result(f"{setting.path}={text}\n    {setting.help}")
+            console.result(f"{setting.path}={shorten(in_a_line(setting.value))}\n    {setting.help}")
 
 
 def _first_line(value: object) -> str:

@@ -22,7 +22,7 @@ from vantage.composition.conformance import conforms, shortfall
 from vantage.composition.names import RENAMED_FIELDS, external_part, is_part, name_of, part_named, public_name
 from vantage.composition.own_modules import check_modules, is_allowed
 from vantage.composition.suggest import did_you_mean
-from vantage.errors import UserError
+from vantage.errors import UserError, shorten
 
 __all__ = ["allowed_names", "allowed_object", "allowed_part", "allowing", "decode", "encode"]
 
@@ -235,8 +235,7 @@ def _is_a(part: Any, annotation: Any) -> bool:
 def _refuse(value: Any, annotation: Any, path: str, hint: str = "") -> NoReturn:
     expected = str(annotation) if get_origin(annotation) else getattr(annotation, "__name__", str(annotation))
     expected = re.sub(r"\b(?:typing|types|vantage)(?:\.\w+)*\.(?=\w)", "", expected)
-    text = json.dumps(value)
-    raise UserError(f"{path or 'run'}: expected {expected}, found {text if len(text) <= 60 else text[:57] + '…'}{hint}")
+    raise UserError(f"{path or 'run'}: expected {expected}, found {shorten(json.dumps(value))}{hint}")
 
 
 def _below(path: str, name: str) -> str:

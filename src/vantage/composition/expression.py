@@ -16,7 +16,7 @@ from vantage.composition.conformance import conforms, shortfall
 from vantage.composition.kinds import find_part, part_from_number, parts_that_fit
 from vantage.composition.literals import NOTHING, items_of, plain_value, source_of, word_value
 from vantage.composition.suggest import did_you_mean
-from vantage.errors import UserError
+from vantage.errors import UserError, shorten
 
 __all__ = ["alternatives", "describe", "read_value", "takes_number", "takes_several"]
 
@@ -226,6 +226,5 @@ def _name(node: ast.expr, annotation: Any, path: str) -> str:
 
 def _refuse(text: str, annotation: Any, path: str) -> NoReturn:
     hint = did_you_mean(text, [str(choice) for choice in _choices(annotation) if choice != ""])
-    words = " ".join(text.split())
-    words = (words if len(words) <= 60 else f"{words[:57]}…") or "nothing"
+    words = shorten(" ".join(text.split())) or "nothing"
     raise UserError(f"{path}: expected {describe(annotation)}, found {words}{hint}")

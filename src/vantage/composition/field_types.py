@@ -8,7 +8,7 @@ from weakref import WeakValueDictionary
 from vantage.composition.conformance import conforms, shortfall
 from vantage.composition.expression import alternatives, describe, takes_several
 from vantage.composition.kinds import part_from_number
-from vantage.errors import UserError
+from vantage.errors import UserError, shorten
 
 __all__ = ["check_types", "expect"]
 
@@ -66,8 +66,7 @@ def _check(value: Any, annotation: Any, path: str) -> None:
     kinds = [kind for kind in alternatives(annotation) if _fits(value, kind)]
     if not kinds:
         found = f"the class {value.__name__} itself" if isinstance(value, type) else repr(value)
-        found = found if len(found) <= 60 else found[:57] + "…"
-        raise UserError(f"{path}: expected {describe(annotation)}, found {found}{_hint(value, annotation)}")
+        raise UserError(f"{path}: expected {describe(annotation)}, found {shorten(found)}{_hint(value, annotation)}")
     if isinstance(value, tuple) and (of := get_args(kinds[0])):
         for number, item in enumerate(value):
             _check(item, of[0 if of[-1] is Ellipsis else number], f"{path}.{number}")

@@ -14,7 +14,7 @@ BUDGET = 256 * 2**20
 """Maximum bytes of a table or of a chunk of it."""
 
 
-def full(vector: Float[Tensor, "m d"]) -> Float[Tensor, "m d"]:
+def full(vector: Float[Tensor, "*m d"]) -> Float[Tensor, "*m d"]:
     """float64 unchanged, everything else as float32."""
     return vector if vector.dtype == torch.float64 else vector.float()
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from vantage.curation.faiss_search import faiss_is_faster, nearest_by_faiss
 from vantage.measures import nearest
-from vantage.progress import Progress, QuietProgress
+from vantage.progress import Progress, QuietProgress, task
 
 __all__ = ["NEAREST", "SAME", "NearestImages", "neighbors_among", "neighbors_of"]
 
@@ -67,12 +67,9 @@ def neighbors_among(
     search = nearest_by_faiss if faiss_is_faster(bank, query) else nearest
     k, start, progress = min(k, len(bank)), 0, progress or QuietProgress()
     cosines, numbers = torch.empty(len(query), k), torch.empty(len(query), k, dtype=torch.int64)
-    progress.start("comparing images", len(query))
-    try:
+    with task(progress, "comparing images", len(query)):
         for cosine, number in search(bank, query, k):
             end = start + len(number)
             cosines[start:end], numbers[start:end] = cosine, number
             progress.advance(start := end)
-    finally:
-        progress.stop()
     return NearestImages(cosines, numbers)

@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from vantage import draws
 from vantage.errors import UserError
 from vantage.memory.kmeans import kmeans
 from vantage.memory.kmeans import nearest as nearest_centroid
@@ -73,7 +74,7 @@ def cluster_centers(vector: Float[Tensor, "n d"], count: int, seed: int = 0) -> 
     """
     check_count(count, len(vector))
     most = max(SAMPLE_LEAST, SAMPLE_EACH * count)
-    order = torch.randperm(len(vector), generator=torch.Generator().manual_seed(seed))[:most].sort().values
+    order = draws.permutation(len(vector), seed)[:most].sort().values
     _, centroid = kmeans(normalize(vector[order.to(vector.device)].float(), dim=1), count, seed)
     parts = []
     for unit in _unit_parts(vector):

@@ -17,7 +17,7 @@ from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.frozen.encoder import FrozenEncoder
 
-Representatives = Literal["clusters", "k-center"]
+_Method = Literal["clusters", "k-center"]
 
 __all__ = ["find_mistakes", "find_outliers", "find_representatives"]
 
@@ -61,7 +61,7 @@ def find_representatives(
     encoder: FrozenEncoder,
     source: Source,
     count: int = 100,
-    by: Representatives = "clusters",
+    by: _Method = "clusters",
     work: Work | None = None,
 ) -> Findings:
     """`count` images that stand for all and should be labeled first: those nearest to the centers of as many clusters,
@@ -71,7 +71,7 @@ def find_representatives(
     finite.
     """
     work = work or Work()
-    if by not in get_args(Representatives):
+    if by not in get_args(_Method):
         raise UserError(f"there is no choice of representatives by {by!r}: give 'clusters' or 'k-center'")
     check_count(count, len(source))
     vector = features(encoder, source, work)

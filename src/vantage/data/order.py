@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from vantage.draws import Purpose, mix
+from vantage.draws import Purpose, mix, permutation
 from vantage.errors import DataError
 
 WINDOW = 1 << 20
@@ -18,9 +18,7 @@ WINDOW = 1 << 20
 
 def epoch_order(count: int, seed: int, epoch: int, *window: int) -> Int[Tensor, "n"]:
     """A random order of `count` images for an epoch, or of those in one of its windows."""
-    return torch.randperm(
-        count, generator=torch.Generator().manual_seed(mix(Purpose.EPOCH_ORDER, seed, epoch, *window))
-    )
+    return permutation(count, mix(Purpose.EPOCH_ORDER, seed, epoch, *window))
 
 
 class EpochOrder:
@@ -36,10 +34,8 @@ class EpochOrder:
         self._seed, self._epoch, count = seed, epoch, int(starts[-1])
         self._first, self._size = starts[:-1], starts.diff()
         if len(starts) > 2 and count > window:
-            permutation = torch.randperm(
-                len(starts) - 1, generator=torch.Generator().manual_seed(mix(Purpose.BLOCK_ORDER, seed, epoch))
-            )
-            self._first, self._size = self._first[permutation], self._size[permutation]
+            order = permutation(len(starts) - 1, mix(Purpose.BLOCK_ORDER, seed, epoch))
+            self._first, self._size = self._first[order], self._size[order]
             begin = self._size.cumsum(0) - self._size
             _, blocks = (begin // window).unique_consecutive(return_counts=True)
         else:
@@ -63,8 +59,8 @@ class EpochOrder:
             first, size = self._first[blocks], self._size[blocks]
             before = size.cumsum(0) - size
             images = (first - before).repeat_interleave(size) + torch.arange(int(size.sum()))
-            permutation = epoch_order(len(images), self._seed, self._epoch, *([window] if window else []))
-            self._last = (window, images[permutation])
+            order = epoch_order(len(images), self._seed, self._epoch, *([window] if window else []))
+            self._last = (window, images[order])
         return self._last[1]
 
 

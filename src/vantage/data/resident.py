@@ -76,7 +76,7 @@ def decode_all(
     shape = (len(source), 3, height, width)
     cache_file = None
     if cache is not None:
-        key = hash_of([cache_key(source).encode(), repr(shape).encode()])
+        key = hash_of([cache_key(source), repr(shape)])
         cache_file = cache / "decoded" / f"{key}.npy"
         saved_pixels = _read_cache(cache_file, shape)
         if true_on_all(saved_pixels is not None) and saved_pixels is not None:

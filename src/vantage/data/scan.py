@@ -90,7 +90,7 @@ def scan(
     `together`, all processes of the run call this at the same time and share the images, unless every one has them in
     its cache.
     """
-    key = hash_of([source.fingerprint().encode(), str(getattr(source, "max_pixels", "")).encode()])
+    key = hash_of([source.fingerprint(), str(getattr(source, "max_pixels", ""))])
     folder = (cache or cache_folder()) / "scans"
     record = read_cached(folder / f"{key}.json")
     is_cached = isinstance(record, dict) and record.get("version") == _VERSION and record["images"] == len(source)

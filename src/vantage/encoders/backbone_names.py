@@ -16,12 +16,12 @@ from vantage.encoders.encoder import Encoder
 from vantage.encoders.weights import build_without_numbers
 from vantage.errors import UserError
 
-__all__ = ["BACKBONES", "SMALL", "backbone_named", "with_backbone"]
+__all__ = ["BACKBONES", "RESIDUAL", "SMALL", "backbone_named", "with_backbone"]
 
 SMALL = 96
 """Images up to this size, in pixels, get the backbones' small-image variants."""
 
-_RESIDUAL: dict[str, dict[str, Any]] = {
+RESIDUAL: dict[str, dict[str, Any]] = {
     **{f"resnet{depth}": {"depth": depth} for depth in (18, 34, 50, 101, 152)},
     "resnext50_32x4d": {"depth": 50, "groups": 32, "width_per_group": 4},
     "resnext101_32x8d": {"depth": 101, "groups": 32, "width_per_group": 8},
@@ -30,8 +30,9 @@ _RESIDUAL: dict[str, dict[str, Any]] = {
     "wide_resnet101_2": {"depth": 101, "width_per_group": 128},
     **{f"resnet50x{times:g}": {"depth": 50, "width_multiplier": times} for times in (0.5, 2.0, 4.0)},
 }
+"""Settings of `ResNet` by the name of the network."""
 
-BACKBONES = (*_RESIDUAL, "resnet9", "tiny_alexnet", "convolutions")
+BACKBONES = (*RESIDUAL, "resnet9", "tiny_alexnet", "convolutions")
 """Names of backbones, as in torchvision if it has the network. resnet50x2 has twice as many channels in every layer."""
 
 
@@ -44,9 +45,9 @@ def backbone_named(name: str, size: int) -> Backbone:
     for the size. Raises `UserError` for any other name.
     """
     plain = name.strip().lower().replace("-", "_")
-    if plain in _RESIDUAL:
+    if plain in RESIDUAL:
         stem = {"small": True, "stem_stride": 1 if size <= 48 else 2} if size <= SMALL else {}
-        return ResNet(**_RESIDUAL[plain], **stem)
+        return ResNet(**RESIDUAL[plain], **stem)
     if plain == "resnet9":
         return ResNet9(stem_stride=1 if size <= 48 else 2)
     if plain == "tiny_alexnet":

@@ -130,8 +130,8 @@ def result_of(task: Task, encoder: FrozenEncoder, outcomes: dict[str, Outcome], 
         device=work.resolved_device().type,
         resident_bytes=work.resident_bytes,
         libraries={"python": platform.python_version()} | versions,
-        files=hash_of([stamp_of(task.train).encode(), stamp_of(task.test).encode()]),
-        code=hash_of(text.encode() for text in code) if code else "",
+        files=hash_of([stamp_of(task.train), stamp_of(task.test)]),
+        code=hash_of(code) if code else "",
     )
 
 

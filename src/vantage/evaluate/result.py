@@ -103,7 +103,7 @@ class Result:
         that were changed."""
         without = ("outcomes", "libraries", "files", *(() if self.code else ("code",)))
         plain = {key: value for key, value in asdict(self).items() if key not in without}
-        key = hash_of([json.dumps([plain, sorted(self.outcomes)], sort_keys=True).encode()])
+        key = hash_of([json.dumps([plain, sorted(self.outcomes)], sort_keys=True)])
         return f"{self.protocol}-v{self.version}-{self.checkpoint}-{key[:8]}.json"
 
 

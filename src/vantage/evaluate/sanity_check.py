@@ -18,7 +18,7 @@ from vantage.evaluate.protocols.neighbors.picture import retrieval_picture, rows
 from vantage.evaluate.protocols.neighbors.retrieval import neighbors
 from vantage.evaluate.result import Result, path_of, save
 from vantage.evaluate.task import Task
-from vantage.frozen.encoder import load, random_encoder
+from vantage.frozen.encoder import FrozenEncoder, load, random_encoder
 from vantage.frozen.labeled_features import finite_features
 from vantage.measures.accuracy import error_of_difference
 from vantage.measures.sphere import effective_rank
@@ -42,9 +42,6 @@ class SanityCheck:
     lines: tuple[str, ...]
     """The same in words."""
 
-    picture: Path | None = None
-    """Images with their nearest neighbors, if there are too few labels."""
-
 
 def sanity_check(run_folder: Path, source: Source, work: Work | None = None) -> SanityCheck:
     """Whether a run has learned something, evaluated on `source`: all images that it was given, held out or not.
@@ -63,7 +60,7 @@ def sanity_check(run_folder: Path, source: Source, work: Work | None = None) -> 
     class_sizes = class_sizes[class_sizes > 1]
     if int(class_sizes.sum()) < _LEAST_LABELED or len(class_sizes) < 2:
         start = "too few labels to measure accuracy" if (label >= 0).any() else "without labels"
-        return _without_labels(run_folder, source, work, start)
+        return _without_labels(run_folder, encoder, source, work, start)
     if data.hold_out:
         bank, query, unseen = training_part(source, data), held_out_part(source, data), True
     else:
@@ -93,8 +90,7 @@ def _compare(result: Result, count: int, test_split: str) -> SanityCheck:
     return SanityCheck(beats_all, (f"kNN on {test_split}: {accuracies}", verdict))
 
 
-def _without_labels(run_folder: Path, source: Source, work: Work, start: str) -> SanityCheck:
-    encoder = load(run_folder)
+def _without_labels(run_folder: Path, encoder: FrozenEncoder, source: Source, work: Work, start: str) -> SanityCheck:
     some = _some(source, _LOOKED_UP)
     random = random_encoder(encoder.run, encoder.run.seed)
     ranks = []
@@ -114,7 +110,7 @@ def _without_labels(run_folder: Path, source: Source, work: Work, start: str) ->
     out = run_folder / "evaluations" / "neighbors.png"
     with result_file(out, "the picture") as file:
         picture.save(file, "PNG")
-    return SanityCheck(None, (first, f"judge for yourself whether neighbors look alike: {out}"), out)
+    return SanityCheck(None, (first, f"judge for yourself whether neighbors look alike: {out}"))
 
 
 def _some(source: Source, most: int) -> Source:

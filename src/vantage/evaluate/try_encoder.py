@@ -6,7 +6,8 @@ from jaxtyping import UInt8
 from torch import Tensor
 
 from vantage.data.sources.source import Source
-from vantage.encoding import encode, in_evaluation
+from vantage.encoders.modes import in_evaluation
+from vantage.encoding import encode
 from vantage.errors import UnreadableImage, UserError, first_line
 from vantage.frozen.encoder import FrozenEncoder
 

@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from vantage import draws
 from vantage.composition.field_types import expect
 from vantage.composition.own_code import own_code
 from vantage.encoders.backbones.joint import Joined
@@ -126,8 +127,7 @@ def _frozen(run: Run, networks: RoleNetworks, network: int | None, name: str, fi
 
 
 def _build(role: Role, seed: int) -> RoleNetworks:
-    with torch.random.fork_rng(devices=[]):  # the caller's generator is not changed
-        torch.manual_seed(seed)
+    with draws.torch_seed(seed):
         return role.build()
 
 

@@ -29,7 +29,7 @@ def features_of(encoder: FrozenEncoder, source: Source, work: Work) -> Float[Ten
     images, so all must call this. The first writes the cache, and the others read it if they have the same folder.
     """
     facts = (encoder.digest(), cache_key(source), repr(encoder.view), work.resolved_device().type, "2")
-    file = work.cache / "features" / f"{hash_of(fact.encode() for fact in facts)}.npy"
+    file = work.cache / "features" / f"{hash_of(facts)}.npy"
 
     def parts(start: int) -> Generator[Tensor, None, None]:
         return (part for _, part in batches(encoder, source, work, start))

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import torch
 
+from vantage import draws
 from vantage.branch import Branch
 from vantage.composition.fitting import everywhere
 from vantage.data.sources.source import Source
@@ -170,6 +171,5 @@ def _count_images(file: Path, run: Run) -> int:
 
 
 def _new_learner(run: Run, images: int, seed: int) -> Learner:
-    with torch.random.fork_rng(devices=[]):  # the caller's generator is not changed
-        torch.manual_seed(seed)
+    with draws.torch_seed(seed):
         return Learner(run.encoders, run.branches, images, run.seed).eval().requires_grad_(False)

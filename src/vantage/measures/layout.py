@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from vantage import draws
 from vantage.measures.neighbors import nearest
 
 __all__ = ["FEWEST_PLACED", "MOST_LAID_OUT", "places"]
@@ -30,7 +31,7 @@ def places(vector: Float[Tensor, "n d"], num_workers: int = 1) -> Float[Tensor, 
     """
     if len(vector) <= MOST_LAID_OUT:
         return _centered(_tsne(vector, num_workers))
-    order = torch.randperm(len(vector), generator=torch.Generator().manual_seed(0))
+    order = draws.permutation(len(vector), 0)
     some, others = order[:MOST_LAID_OUT], order[MOST_LAID_OUT:]
     guide_places = _tsne(vector[some], num_workers)
     guides = torch.cat([number.cpu() for _, number in nearest(vector[some], vector[others], _GUIDES)])

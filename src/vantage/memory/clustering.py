@@ -106,7 +106,7 @@ class Clustering:
         valid = slot < size
         slot = torch.where(valid, slot, 0)
         row = (self.label == largest).nonzero_static(size=most)[slot, 0]
-        order = torch.randperm(most, generator=torch.Generator().manual_seed(seed)).to(row.device, non_blocking=True)
+        order = draws.permutation(most, seed).to(row.device, non_blocking=True)
         order = torch.where(valid, order, most).argsort(stable=True).argsort(stable=True)  # of valid rows only
         second = halves(self.vector[row], order[:2], 20, valid)
         alike = (second | ~valid).all() | ~second.any()

@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from vantage import processes
+from vantage import draws, processes
 from vantage.errors import UserError
 from vantage.memory.rows import Rows
 from vantage.processes.sharing import gather_rows, own_slice
@@ -117,7 +117,7 @@ def kmeans(
     """
     if not 1 <= clusters <= len(vector):
         raise UserError(f"{clusters} clusters of {len(vector)} images cannot be made: ask for fewer clusters")
-    start = torch.randperm(len(vector), generator=torch.Generator().manual_seed(seed))[:clusters]
+    start = draws.permutation(len(vector), seed)[:clusters]
     device = vector.local.device if isinstance(vector, Rows) else vector.device
     return lloyd(vector, start.to(device, non_blocking=True), iterations)
 

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from vantage.cosines import BUDGET, full, in_full
 from vantage.negatives import Rule
-from vantage.records import Keys, Negatives, Scores
+from vantage.partition.band import remaining_pairs
+from vantage.records import Keys, Negatives
 
 __all__ = ["sum_streaming"]
 
@@ -25,12 +26,7 @@ def sum_streaming(
         chunk = _CHUNK if query.vector.device.type == "cpu" else max(_CHUNK, BUDGET // (8 * max(1, len(query))))
 
     def keep(logits: Tensor, part: slice) -> Tensor:
-        keys = pool.rows(part)
-        column = torch.arange(len(keys), device=logits.device).expand_as(logits)
-        scores = Scores.whole(logits, column)
-        for rule in rules:
-            scores = rule(scores, query, keys, step)
-        return scores.keep
+        return remaining_pairs(logits, query, pool.rows(part), rules, step).keep
 
     def drop(logits: Tensor, part: slice) -> Tensor:
         return logits.masked_fill_(~keep(logits, part), -torch.inf)

@@ -81,10 +81,6 @@ def growing_views(size: int) -> ProgressiveResizing | None:
     return ProgressiveResizing(sides, (0.5, 0.75)) if _LEAST_GROWN <= size <= SMALL else None
 
 
-def _nothing(run: Run) -> Mapping[str, Any]:
-    return {}
-
-
 @dataclass(frozen=True)
 class PlanOptions:
     """The choices made before planning."""
@@ -105,7 +101,7 @@ class PlanOptions:
     keep_optimizer: bool = False
     """Whether to keep the recipe's optimizer, even for a short run."""
 
-    changes: Callable[[Run], Mapping[str, Any]] = _nothing
+    changes: Callable[[Run], Mapping[str, Any]] = lambda run: {}
     """Values by path that override the plan, for a run with this composition."""
 
 

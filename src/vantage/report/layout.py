@@ -29,7 +29,7 @@ def stored_places(
     time again.
     """
     version = _VERSION if len(vector) <= layout.MOST_LAID_OUT else _VERSION_OF_MANY
-    file = folder / f"map-{hash_of(fact.encode() for fact in (*facts, version))[:16]}.npy"
+    file = folder / f"map-{hash_of([*facts, version])[:16]}.npy"
     rows = open_rows(file, len(vector))  # None unless it has this many rows
     if rows is not None and rows.row == (2,) and rows.dtype == np.float32:
         places_before = rows.part(0, rows.count)

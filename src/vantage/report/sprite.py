@@ -16,6 +16,7 @@ from torch.nn.functional import interpolate
 from vantage.data.sources.source import Source
 from vantage.data.threads import prefetch
 from vantage.encoding import Work
+from vantage.progress import task
 from vantage.report.pictures import address_of, data_uri, pixels_of
 
 __all__ = ["Cells", "Sprite", "cells_of", "mosaic", "sprite_of"]
@@ -64,15 +65,12 @@ def cells_of(source: Source, work: Work) -> Cells:
         return interpolate(square, (side, side), mode="bilinear", antialias=True)[0].round().clamp(0, 255).byte()
 
     parts = [numbers[start : start + 256] for start in range(0, len(numbers), 256)]
-    work.progress.start("thumbnails", len(numbers))
     pixels, count = [], 0
-    try:
+    with task(work.progress, "thumbnails", len(numbers)):
         for part in prefetch(small, parts, work.num_workers, 2):
             pixels.append(torch.stack(part))
             count += len(part)
             work.progress.advance(count)
-    finally:
-        work.progress.stop()
     return Cells(torch.cat(pixels), step)
 
 

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from vantage import draws
 from vantage.composition.field_types import expect
 from vantage.data.sources.source import Source, cache_key, refuse_path
 from vantage.data.sources.subset import SourceSubset
@@ -103,7 +104,7 @@ def sample_of(total: int, count: int) -> torch.Tensor:
     """The indices of at most `count` of `total` images, drawn with seed 0, in ascending order."""
     if total <= count:
         return torch.arange(total)
-    return torch.randperm(total, generator=torch.Generator().manual_seed(0))[:count].sort().values
+    return draws.permutation(total, 0)[:count].sort().values
 
 
 def check_size(runs: int, images: int) -> None:

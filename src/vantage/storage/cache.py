@@ -29,19 +29,20 @@ def cache_folder() -> Path:
     return (Path(root) if root else Path.home() / ".cache") / "vantage"
 
 
-def hash_of(facts: Iterable[bytes]) -> str:
-    """32 hexadecimal digits that depend on every fact and on where one ends and the next begins."""
+def hash_of(facts: Iterable[bytes | str]) -> str:
+    """32 hexadecimal digits that depend on every fact, text as UTF-8, and on where one ends and the next begins."""
     digest = hashlib.blake2b(digest_size=16)
     for fact in facts:
-        digest.update(len(fact).to_bytes(8, "little"))
-        digest.update(fact)
+        data = fact.encode() if isinstance(fact, str) else fact
+        digest.update(len(data).to_bytes(8, "little"))
+        digest.update(data)
     return digest.hexdigest()
 
 
 def digest(facts: Any) -> str:
     """16 hexadecimal digits that identify plain facts, in whatever order their keys are. Raises `ValueError` for
     numbers that are not finite."""
-    return hash_of([json.dumps(facts, sort_keys=True, allow_nan=False).encode()])[:16]
+    return hash_of([json.dumps(facts, sort_keys=True, allow_nan=False)])[:16]
 
 
 def read_json(path: Path) -> Any:

@@ -44,9 +44,7 @@ def evaluation_view(run: Run, network: int | None = None) -> EvaluationView:
             f"{type(run.views).__name__} does not define how its images are seen in evaluation: give it a method"
             " evaluation(view=None) that returns an EvaluationView"
         )
-    if not isinstance(run.encoders, PerView):
-        return run.views.evaluation(network)
-    if network is not None:
+    if network is not None or not isinstance(run.encoders, PerView):
         return run.views.evaluation(network)
     each = {run.views.evaluation(number) for number in range(len(run.encoders.encoders))}
     if len(each) == 1:

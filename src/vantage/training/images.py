@@ -126,11 +126,7 @@ def training_part(source: Source, data: Data) -> Source:
             f"{data.max_images:,} training images were asked for, but there are {len(numbers):,}: ask for fewer"
         )
     if data.max_images:
-        order = numbers[
-            torch.randperm(
-                len(numbers), generator=torch.Generator().manual_seed(draws.mix(0, draws.Purpose.MAX_IMAGES))
-            )
-        ]
+        order = numbers[draws.permutation(len(numbers), draws.mix(0, draws.Purpose.MAX_IMAGES))]
         rank = torch.empty_like(order)  # of an image within its class
         for number in label[order].unique():
             of_class = label[order] == number

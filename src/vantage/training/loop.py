@@ -15,7 +15,7 @@ from vantage.data import Source
 from vantage.machine.launchers import check_processes, describe_as_torchrun
 from vantage.machine.load import using_threads
 from vantage.processes.sharing import by_first, true_on_all
-from vantage.progress import Progress, QuietProgress, counting
+from vantage.progress import Progress, QuietProgress, counting, ending
 from vantage.storage.files import remove_on_failure
 from vantage.storage.metrics import Metrics
 from vantage.storage.strangers import RUN_NAMES, check_run_folder
@@ -146,7 +146,7 @@ def _train(
         session = Session(run, fabric, images, report)
     origin = start and take(start, session.learner, session.optimizer.optimizer, run, images, progress)
     tidy = remove_on_failure(folder, partial(must_stay, folder), RUN_NAMES)
-    with only_writer(folder), tidy, session.writer:
+    with ending(progress), only_writer(folder), tidy, session.writer:
         if not resumed:  # another process may have started meanwhile
             refuse_a_run(folder)
             true_on_all(True)  # a barrier: all have looked before one writes
@@ -160,7 +160,6 @@ def _train(
             progress.line(continues(step if newest else None, run.epochs * session.feed.steps))
         with Signals() as signals:
             step = _loop(session, folder, step, clock, progress, signals)
-    progress.stop()
     return TrainingOutcome(folder, step, finished=step == run.epochs * session.feed.steps)
 
 

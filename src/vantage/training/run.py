@@ -53,7 +53,7 @@ class Data:
     def __post_init__(self) -> None:
         _at_least(0, "data", hold_out=self.hold_out, num_workers=self.num_workers, max_images=self.max_images)
         _at_least(0, "data", resident_bytes=self.resident_bytes, resident_side=self.resident_side)
-        _at_most(_MOST_WORKERS, "data", num_workers=self.num_workers)
+        _check_workers("data", num_workers=self.num_workers)
         _at_least(1, "data", shuffle_window=self.shuffle_window)
         if self.hold_out >= 1:
             raise UserError(f"data.hold_out is {self.hold_out}: give a share below 1, so that some images are left")
@@ -86,7 +86,7 @@ class Hardware:
 
     def __post_init__(self) -> None:
         _at_least(1, "hardware", devices=self.devices, nodes=self.nodes, threads=self.threads or 1)
-        _at_most(_MOST_WORKERS, "hardware", devices=self.devices, threads=self.threads)
+        _check_workers("hardware", devices=self.devices, threads=self.threads)
 
     @property
     def processes(self) -> int:
@@ -244,7 +244,7 @@ def _at_least(least: int, part: str, **values: int | float) -> None:
             raise UserError(f"{part}{'.' if part else ''}{name} is {value}: give at least {least}")
 
 
-def _at_most(most: int, part: str, **values: int) -> None:
+def _check_workers(part: str, **values: int) -> None:
     for name, value in values.items():
-        if value > most:
-            raise UserError(f"{part}.{name} is {value}: give at most {most:,}")
+        if value > _MOST_WORKERS:
+            raise UserError(f"{part}.{name} is {value}: give at most {_MOST_WORKERS:,}")

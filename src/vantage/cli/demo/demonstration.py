@@ -130,7 +130,6 @@ def demo(folder: Path, progress: Progress | None = None) -> DemoResult:
     accuracies = {name: (knn, linear) for name, (knn, linear) in columns.items()}
     result = DemoResult(folder, accuracies, 0.0)
     write_report([folder], Photographs("test"), result.page, work=Work(progress=progress))
-    progress.stop()
     return replace(result, seconds=time.monotonic() - start)
 
 

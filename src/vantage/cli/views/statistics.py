@@ -45,14 +45,12 @@ def statistics(words: list[str], console: Console) -> int:
     run = find_recipe(options.recipe)(224) if options.recipe else None
     space = _space(options.space, run)
     source = reading.open(options.data, console)
+    from vantage.progress import task
     from vantage.views.colors.own_statistics import measured_statistics
 
     progress = console.progress()
-    progress.start("measuring the images", min(options.images or len(source), len(source)))
-    try:
+    with task(progress, "measuring the images", min(options.images or len(source), len(source))):
         result = measured_statistics(source, space, options.images, progress.advance)
-    finally:
-        progress.stop()
     mean, std = _numbers(result.mean), _numbers(result.std)
     console.results("", [("color space", type(space).__name__), ("mean", mean), ("std", std)])
     if run is not None:

@@ -10,9 +10,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from vantage.encoders.modes import in_evaluation
 from vantage.errors import UserError
 
-__all__ = ["GRIDS", "AtDepth", "AtDepths", "Depth", "HasMaps", "grid_pool", "maps"]
+__all__ = ["GRIDS", "AtDepth", "AtDepths", "Depth", "HasMaps", "example_maps", "grid_pool", "maps"]
 
 GRIDS = (12, 6, 4, 3, 2)
 """Linear protocols at several depths average the five maps of a network to grids of this many rows and columns, from
@@ -68,7 +69,7 @@ class AtDepth(nn.Module):
         shape of the images, and determines the width. Raises `UserError` if there is no such map."""
         super().__init__()
         self.backbone, self.depth, self.pool = backbone, depth, pool
-        layers = _example_maps(backbone, example)
+        layers = example_maps(backbone, example)
         if not -len(layers) <= depth < len(layers):
             raise UserError(f"depth {depth} was asked for, but the backbone has {len(layers)} maps")
         self.width: int = pool(layers[depth]).flatten(1).shape[1]
@@ -102,7 +103,7 @@ class AtDepths(nn.Module):
     def __init__(self, backbone: nn.Module, example: Float[Tensor, "b c h w"]) -> None:
         """`example` has the shape of the images, and determines the widths."""
         super().__init__()
-        layers = _example_maps(backbone, example)
+        layers = example_maps(backbone, example)
         self.first = max(0, len(layers) - len(GRIDS))
         layers = layers[self.first :]
         self.backbone = backbone
@@ -121,13 +122,7 @@ class AtDepths(nn.Module):
         return torch.cat([pool(one).flatten(1) for pool, one in zip(self.pools, layers, strict=True)], 1)
 
 
-def _example_maps(backbone: nn.Module, example: Float[Tensor, "b c h w"]) -> Sequence[Float[Tensor, "b d y x"]]:
-    """The maps of an example, in evaluation mode; the module's mode is restored."""
-    before = [(part, part.training) for part in backbone.modules()]
-    backbone.eval()
-    try:
-        with torch.no_grad():
-            return maps(backbone, example)
-    finally:
-        for part, training in before:
-            part.training = training
+def example_maps(backbone: nn.Module, example: Float[Tensor, "b c h w"]) -> Sequence[Float[Tensor, "b d y x"]]:
+    """The maps of an example, in evaluation mode."""
+    with torch.no_grad(), in_evaluation(backbone):
+        return maps(backbone, example)

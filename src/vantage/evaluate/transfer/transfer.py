@@ -106,7 +106,7 @@ def _row(name: str, task: Task, encoder: FrozenEncoder, run_folder: Path, work: 
     """One encoder on one set: evaluated, or read from the record of an earlier evaluation."""
     result = result_of(task, encoder, {}, work)
     images = cache_key(task.train) + cache_key(task.test)  # they change when an image file does
-    key = hash_of([name.encode(), encoder.name.encode(), result.file_name.encode(), images.encode()])
+    key = hash_of([name, encoder.name, result.file_name, images])
     path = home_of(run_folder) / "evaluations" / "transfer" / f"{result.protocol}-v{result.version}-{key[:12]}.json"
 
     def report(from_record: bool) -> None:
@@ -163,7 +163,7 @@ def _readable(path: str, on_bad_image: OnBadImage, what: str, work: Work) -> Sou
 def _measure_statistics(encoder: FrozenEncoder, train: Source, work: Work) -> Statistics:
     """Mean and standard deviation of a set, measured once and cached."""
     plain = replace(encoder.view, statistics=Statistics((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)))
-    file = work.cache / "statistics" / f"{hash_of([cache_key(train).encode(), repr(plain).encode()])}.json"
+    file = work.cache / "statistics" / f"{hash_of([cache_key(train), repr(plain)])}.json"
     record = read_cached(file)
     if isinstance(record, dict) and set(record) == {"mean", "std"}:
         return Statistics(tuple(record["mean"]), tuple(record["std"]))

@@ -1,6 +1,7 @@
 """Lines of Python that build a network and load a file into it: what several libraries have in common."""
 
 from vantage import encoders
+from vantage.encoders.backbone_names import RESIDUAL
 from vantage.encoders.backbones.resnet import Backbone, ResNet
 from vantage.errors import UserError
 
@@ -39,10 +40,8 @@ def is_ours(choice: Backbone | None) -> bool:
 
 def plain_name(choice: ResNet) -> str | None:
     """The name that torchvision and timm have for a published ResNet; None for others."""
-    names = {(depth, 1, 64): f"resnet{depth}" for depth in (18, 34, 50, 101, 152)}
-    names |= {(depth, 1, 128): f"wide_resnet{depth}_2" for depth in (50, 101)}
-    names |= {(50, 32, 4): "resnext50_32x4d", (101, 32, 8): "resnext101_32x8d", (101, 64, 4): "resnext101_64x4d"}
-    return names.get((choice.depth, choice.groups, choice.width_per_group))
+    published = ResNet(choice.depth, groups=choice.groups, width_per_group=choice.width_per_group)
+    return next((name for name, settings in RESIDUAL.items() if ResNet(**settings) == published), None)
 
 
 def block_name(choice: ResNet) -> str:

@@ -16,6 +16,7 @@ from vantage.data.threads import prefetch
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.frozen.networks import TrainedNetworks
+from vantage.progress import task
 from vantage.views.augmentation import ViewMaker, Views
 
 __all__ = ["augmented_vectors", "draw_numbers"]
@@ -23,8 +24,7 @@ __all__ = ["augmented_vectors", "draw_numbers"]
 
 def draw_numbers(among: int, count: int, seed: int) -> Int[Tensor, "n"]:
     """`count` of the numbers below `among`, drawn without replacement and sorted; all of them if there are fewer."""
-    generator = torch.Generator().manual_seed(draws.mix(seed, draws.Purpose.ANALYZED_IMAGES))
-    return torch.randperm(among, generator=generator)[:count].sort().values
+    return draws.permutation(among, draws.mix(seed, draws.Purpose.ANALYZED_IMAGES))[:count].sort().values
 
 
 @torch.no_grad()
@@ -48,8 +48,7 @@ def augmented_vectors(
     draw = _Draw(*_single_view(model.run.views, view), source, augmentations, seed, device)
     size, numbers, count = max(1, work.batch_size // augmentations), image.tolist(), 0
     parts = [numbers[start : start + size] for start in range(0, len(numbers), size)]
-    work.progress.start(f"augmented views, {model.name}", len(numbers))
-    try:
+    with task(work.progress, f"augmented views, {model.name}", len(numbers)):
         for part, crops in zip(parts, prefetch(draw.crop, parts, work.num_workers, 1), strict=True):
             views = torch.cat([draw.finish(*pair) for pair in zip(part, crops, strict=True)])
             if views.ndim == 4:
@@ -57,8 +56,6 @@ def augmented_vectors(
             yield networks.queries({view: views})[view].unflatten(0, (len(part), augmentations))
             count += len(part)
             work.progress.advance(count)
-    finally:
-        work.progress.stop()
 
 
 @dataclass(frozen=True)

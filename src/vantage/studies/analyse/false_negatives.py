@@ -91,24 +91,23 @@ class FalseNegatives:
 
     def __call__(self, runs: Sequence[TrainedNetworks], source: Source, work: Work) -> "FalseNegativeTable":
         """The shares of each run. Raises `UserError` if no image has a class, otherwise as `augmented_vectors`."""
-        kept = draw_numbers(len(source), self.keys or len(source), draws.mix(self.seed, 2))
-        key_images = SourceSubset(source, kept)
+        numbers = draw_numbers(len(source), self.keys or len(source), draws.mix(self.seed, 2))
+        key_images = SourceSubset(source, numbers)
         true = labels_of(key_images)
         labeled = (true >= 0).nonzero().squeeze(1)
         if not len(labeled):
-            raise UserError(f"none of the {len(kept)} images has a class to compare with: put classes in folders")
+            raise UserError(f"none of the {len(numbers)} images has a class to compare with: put classes in folders")
         image = labeled[draw_numbers(len(labeled), self.images, self.seed)]
         rows: list[RuleNegatives] = []
         for model in (*runs, *([random_networks(runs[0], self.seed)] if self.random_encoder else ())):
-            rows += self._rows_of(model, source, kept, image, work)
+            rows += self._rows_of(model, key_images, image, work)
         return FalseNegativeTable(tuple(rows))
 
     def _rows_of(
-        self, model: TrainedNetworks, source: Source, kept: Int[Tensor, "m"], image: Int[Tensor, "b"], work: Work
+        self, model: TrainedNetworks, key_images: SourceSubset, image: Int[Tensor, "b"], work: Work
     ) -> list[RuleNegatives]:
-        """The rows of one encoder: of all rules, and of the branches' own if it is a run's. Queries and keys are images
-        of the source that are kept, and `image` counts these."""
-        key_images = SourceSubset(source, kept)
+        """The rows of one encoder: of all rules, and of the branches' own if it is a run's. `image` holds the numbers
+        of the queries' images among those of the keys."""
         true = labels_of(key_images)
         rows: list[RuleNegatives] = []
         own: list[RuleNegatives] = []
@@ -119,11 +118,11 @@ class FalseNegatives:
                 pairs[views] = self._queries_and_keys(model, key_images, image, views, work)
             query, keys = pairs[views]
             if number == 0:
-                keys = replace(keys, cluster=self._clusters(model, source, kept, keys.vector))
+                keys = replace(keys, cluster=self._clusters(model, key_images, keys.vector))
                 rows = [_rule_negatives(model, name, query, keys, rules, true) for name, rules in self.rules()]
             if model.folder is None:  # a baseline has no rules of its own, so its other branches add nothing
                 break
-            keys = replace(keys, cluster=_memory_clusters(model, source, kept, number))
+            keys = replace(keys, cluster=_memory_clusters(model, key_images, number))
             parts = ", ".join(type(rule).__name__ for rule in branch.negatives) or "all"
             own.append(_rule_negatives(model, parts, query, keys, branch.negatives, true))
         return rows + _own_rows(own)
@@ -155,11 +154,11 @@ class FalseNegatives:
         return query, queries(model, source, every, views[1], draws.mix(self.seed, 1), work)
 
     def _clusters(
-        self, model: TrainedNetworks, source: Source, kept: Int[Tensor, "m"], vector: Float[Tensor, "m d"]
+        self, model: TrainedNetworks, key_images: SourceSubset, vector: Float[Tensor, "m d"]
     ) -> Int[Tensor, "m c"]:
         """The clusters of the run's first memory that has any; otherwise those of k-means."""
         for number in range(len(model.branches)):
-            if (label := _memory_clusters(model, source, kept, number)) is not None:
+            if (label := _memory_clusters(model, key_images, number)) is not None:
                 return label
         clusters = min(self.clusters or max(2, len(vector) // 128), len(vector))
         return kmeans(vector, clusters, self.seed, 20)[0][:, None]
@@ -188,15 +187,14 @@ def _rule_negatives(
     return RuleNegatives(model.name, name, float(count.mean()), share.cpu())
 
 
-def _memory_clusters(
-    model: TrainedNetworks, source: Source, kept: Int[Tensor, "m"], branch: int
-) -> Int[Tensor, "m c"] | None:
-    """The clusters of the kept images in a branch's memory; None if it has none."""
+def _memory_clusters(model: TrainedNetworks, images: SourceSubset, branch: int) -> Int[Tensor, "m c"] | None:
+    """The clusters of some images of a run in a branch's memory; None if it has none."""
     pool = model.pool(branch)
     if model.folder is None or pool.cluster is None:
         return None
-    model.check_images(source)
-    return torch.empty_like(pool.cluster).index_copy_(0, pool.image, pool.cluster)[kept.to(pool.cluster.device)]
+    model.check_images(images.source)
+    rows = torch.empty_like(pool.cluster).index_copy_(0, pool.image, pool.cluster)
+    return rows[images.numbers.to(pool.cluster.device)]
 
 
 def _own_rows(of_branches: list[RuleNegatives]) -> list[RuleNegatives]:

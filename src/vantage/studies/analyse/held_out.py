@@ -187,7 +187,7 @@ def nce_of_pairs(
     count = len(query)
     if not 1 <= negatives < count:
         raise UserError(f"{negatives} negatives among the keys of {count} pairs: give 1 to {count - 1}")
-    order = torch.randperm(count, generator=torch.Generator().manual_seed(seed)).to(query.device)
+    order = draws.permutation(count, seed).to(query.device)
     query, key = query[order].double(), key[order].double()
     estimates = query.new_empty(count)
     for start in range(0, count, _ROWS):

@@ -7,7 +7,7 @@ Gaussian toy it rises.
 b: pairs   r: draws of all negatives of a pair
 """
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import torch
@@ -63,7 +63,7 @@ class Spread:
 
     def table(self) -> list[Row]:
         """The rows as plain values."""
-        return [dict(zip(_HEADS, _values(row), strict=True)) for row in self.rows]
+        return [dict(zip(_HEADS, astuple(row), strict=True)) for row in self.rows]
 
     def lines(self) -> list[str]:
         """The table as text."""
@@ -175,10 +175,6 @@ def estimates_by_count(
 
 
 _HEADS = ("w_l", "negatives", "bias", "conditional_variance", "total_variance")
-
-
-def _values(row: SpreadRow) -> tuple[float | int, ...]:
-    return row.lower, row.negatives, row.bias, row.conditional, row.total
 
 
 def _row(lower: float, negatives: int, estimate: Float[Tensor, "b r"], truth: Float[Tensor, "b"]) -> SpreadRow:

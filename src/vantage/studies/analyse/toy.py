@@ -136,8 +136,7 @@ class TrainedToy:
 
     def train(self, lower: float, seed: int) -> Critic:
         """A critic that maximizes CNCE above the percentile w_ℓ on the training pairs of a seed."""
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with draws.torch_seed(seed):
             critic = Critic(self.layers, self.width, self.temperature)
             store = self.memory.build(self.pairs, self.width)
         x, y = self._training_pairs(seed)

@@ -23,7 +23,7 @@ from vantage.errors import UserError
 from vantage.evaluate import FineTune, LinearCached
 from vantage.evaluate.protocols.finetune.finetune import share_of_each_class
 from vantage.frozen.encoder import load
-from vantage.progress import QuietProgress
+from vantage.progress import QuietProgress, task
 from vantage.storage.cache import read_json
 from vantage.storage.results import ResultsFile, refuse_others
 from vantage.studies.benefit.encoders import count_pretraining_images, encoders_by_name
@@ -201,8 +201,7 @@ class _Comparison:
             return
         seconds = estimate_seconds(jobs, self.unit_times, budget, len(self.data.train), len(self.data.test))
         expected_seconds = 0.0
-        self.progress.start("expected seconds", max(1, round(sum(seconds.values()))))
-        try:
+        with task(self.progress, "expected seconds", max(1, round(sum(seconds.values())))):
             for job in jobs:
                 start, rows = time.monotonic(), self._rows(job.share, job.seed)
                 correct, choice = train_classifier(job.way, job.seed, self.data, rows, budget, self.work)
@@ -219,8 +218,6 @@ class _Comparison:
                 )
                 top1 = 100 * float(correct.double().mean())
                 self.progress.line(f"seed {job.seed}, {job.images:,} labels, {job.way.name}: {top1:.1f} %")
-        finally:
-            self.progress.stop()
 
 
 class _NoWarnings(QuietProgress):

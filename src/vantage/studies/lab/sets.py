@@ -64,7 +64,7 @@ class ConcatenatedSource:
 
     def fingerprint(self) -> str:
         """A hash of the fingerprints of all sources."""
-        return hash_of(source.fingerprint().encode() for source in self.sources)
+        return hash_of(source.fingerprint() for source in self.sources)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from vantage import draws
 from vantage.branch import Branch
 from vantage.errors import UserError
 from vantage.estimators import InfoNCE
@@ -43,8 +44,7 @@ class ClipContrast:
     def train(self, clips: Clips, shared: SharedFactors, seed: int, on_step: OnStep) -> ClipNetwork:
         """Train a network on what the two views share, and return it in evaluation mode. Raises `UserError` if the loss
         is no longer finite."""
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with draws.torch_seed(seed):
             network = self.encoder.build()
         network.to(clips.digits.pixels.device)
 

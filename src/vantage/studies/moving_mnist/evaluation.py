@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float, Int, Num
 from torch import Tensor, nn
 
+from vantage import draws
 from vantage.studies.moving_mnist.clips import Clips, normalize_pixels
 from vantage.studies.moving_mnist.factors import Factors
 from vantage.studies.moving_mnist.networks import FrameEncoder, FrameNetwork
@@ -93,8 +94,7 @@ class SupervisedTraining:
         self, train: Clips, test: Clips, task: FrameTask, seed: int, on_step: OnStep, test_frames: int = 0
     ) -> dict[str, float]:
         """Mean error of the task over the test frames, by the task's name."""
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with draws.torch_seed(seed):
             frame = self.encoder.build()
         network = nn.Sequential(frame, _layer(self.encoder.width, task.outputs(train), seed))
         network.to(train.digits.pixels.device)
@@ -109,8 +109,7 @@ class SupervisedTraining:
 
 
 def _layer(features: int, outputs: int, seed: int) -> nn.Linear:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with draws.torch_seed(seed):
         return nn.Linear(features, outputs)
 
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
+from vantage import draws
 from vantage.storage.results import ResultsFile
 from vantage.studies.moving_mnist.clips import Clips
 from vantage.studies.moving_mnist.contrast import ClipContrast
@@ -132,8 +133,7 @@ class UntrainedRow:
 
     def __call__(self, bench: Bench, seed: int, report: ReportFrames) -> dict[str, float]:
         """Evaluate the tasks."""
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with draws.torch_seed(seed):
             network = bench.contrast.encoder.build().frame
         network.to(bench.train.digits.pixels.device)
         return bench.heads.measure(network, bench.train, bench.test, seed, _ignore_step, TASKS, bench.test_frames)

@@ -10,6 +10,7 @@ from vantage.composition.codec import encode
 from vantage.data.sources.source import Source
 from vantage.encoding import Work
 from vantage.errors import DataError, UserError
+from vantage.progress import ending, task
 from vantage.storage.files import result_file, write_json, write_text
 from vantage.storage.provenance import versions
 from vantage.storage.results import ResultsFile
@@ -134,33 +135,34 @@ class InfoMinTable4:
         completed_frames = total - sum(row.work(self._bench(image_sets, seed)) for row, seed in missing)
         if missing:
             work.progress.start("frames", total, completed_frames)
-        for row, seed in missing:
-            bench, key = self._bench(image_sets, seed), _key(row.name, seed)
-            start, frames_before = time.perf_counter(), completed_frames
+        with ending(work.progress):
+            for row, seed in missing:
+                bench, key = self._bench(image_sets, seed), _key(row.name, seed)
+                start, frames_before = time.perf_counter(), completed_frames
 
-            def report_frames(frames: int, note: str, frames_before: int = frames_before, name: str = key) -> None:
-                work.progress.advance(frames_before + frames, f"{name}: {note}")
+                def report_frames(frames: int, note: str, frames_before: int = frames_before, name: str = key) -> None:
+                    work.progress.advance(frames_before + frames, f"{name}: {note}")
 
-            measures = row(bench, seed, report_frames)
-            results.add(key, RowMeasures(row.name, seed, measures, round(time.perf_counter() - start, 1)))
-            completed_frames += row.work(bench)
-            work.progress.line(f"{key}: {_words(measures)}")
-        work.progress.stop()
+                measures = row(bench, seed, report_frames)
+                results.add(key, RowMeasures(row.name, seed, measures, round(time.perf_counter() - start, 1)))
+                completed_frames += row.work(bench)
+                work.progress.line(f"{key}: {_words(measures)}")
         bench = self._bench(image_sets, 0)
         rows = {row.name: [results[_key(row.name, seed)].measures for seed in range(self.seeds)] for row in self.rows}
         return table_4_report({**rows, "chance": [chance(bench)]}, self._notes()), picture(bench.train)
 
     def _image_sets(self, sources: Mapping[str, Source], work: Work) -> dict[str, ImageSet]:
         device, image_sets = work.resolved_device(), {}
-        work.progress.start("reading images", len(sources))
-        for number, (name, source) in enumerate(sources.items()):
-            if "digits" in name:
-                image_set = load_digits(source, self.digit_classes, work.num_workers)
-            else:
-                image_set = load_backgrounds(source, self.background_side, self.background_classes, work.num_workers)
-            image_sets[name] = image_set.to(device)
-            work.progress.advance(number + 1, name.replace("_", " "))
-        work.progress.stop()
+        with task(work.progress, "reading images", len(sources)):
+            for number, (name, source) in enumerate(sources.items()):
+                if "digits" in name:
+                    image_set = load_digits(source, self.digit_classes, work.num_workers)
+                else:
+                    image_set = load_backgrounds(
+                        source, self.background_side, self.background_classes, work.num_workers
+                    )
+                image_sets[name] = image_set.to(device)
+                work.progress.advance(number + 1, name.replace("_", " "))
         return image_sets
 
     def _bench(self, image_sets: Mapping[str, ImageSet], seed: int) -> Bench:

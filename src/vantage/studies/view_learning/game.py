@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from vantage import draws
 from vantage.errors import UserError
 from vantage.studies.view_learning.learning import ViewLearning
 from vantage.studies.view_learning.terms import TermNetwork
@@ -94,8 +95,7 @@ class Game:
 
     def __init__(self, learning: ViewLearning, classes: int, device: torch.device | str = "cpu") -> None:
         """Initialize the players from the learning's seed, on a device."""
-        with torch.random.fork_rng(devices=[]):  # leave the caller's generator unchanged
-            torch.manual_seed(learning.seed)
+        with draws.torch_seed(learning.seed):
             self.players = Players(learning, classes).to(device)
         self.critic_steps = learning.updates.critic_steps
         rates = learning.learning_rates

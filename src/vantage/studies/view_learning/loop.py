@@ -17,7 +17,7 @@ from vantage.composition.codec import encode
 from vantage.data import Source
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.progress import Progress, QuietProgress
+from vantage.progress import Progress, QuietProgress, ending
 from vantage.storage.metrics import Metrics
 from vantage.storage.state import below
 from vantage.storage.strangers import check_run_folder
@@ -83,9 +83,8 @@ def _learn(learning: ViewLearning, folder: Path, progress: Progress, images_of_c
         progress.line(f"{state}: at step {learning_run.step:,} of {learning_run.total:,}")
     else:
         learning_run.save()  # so that there is always a finite state
-    with Signals() as stopping:
+    with Signals() as stopping, ending(progress):
         learning_run.run(stopping)
-    progress.stop()
     spaces = [learned_space(folder / name) if (folder / name).is_file() else None for name in (LAST, BEST)]
     return LearnedViews(folder, learning_run.step, learning_run.step == learning_run.total, *spaces)
 

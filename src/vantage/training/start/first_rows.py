@@ -8,7 +8,8 @@ from vantage.branch import Branch
 from vantage.data import Source, SourceSubset
 from vantage.encoders import EncoderNetwork, PerView, RoleNetworks
 from vantage.encoders.backbones.resnet import width_of
-from vantage.encoding import Work, encode_batches, in_evaluation
+from vantage.encoders.modes import in_evaluation
+from vantage.encoding import Work, encode_batches
 from vantage.learner import Learner
 from vantage.progress import Progress
 from vantage.records import Keys
@@ -35,8 +36,8 @@ def fill(learner: Learner, run: Run, branch: int, source: Source, progress: Prog
     store, choice = learner.store(branch), run.branches[branch]
     numbers = torch.arange(len(source))
     if store.room < len(source):
-        generator = torch.Generator().manual_seed(draws.mix(draws.Purpose.FIRST_ROWS, run.seed, branch))
-        numbers = torch.randperm(len(source), generator=generator)[: store.room]
+        seed = draws.mix(draws.Purpose.FIRST_ROWS, run.seed, branch)
+        numbers = draws.permutation(len(source), seed)[: store.room]
     network = key_encoder(learner.networks, choice)
     view = evaluation_view(run, choice.pool_views[0] if isinstance(run.encoders, PerView) else 0)
     device = next(network.parameters()).device

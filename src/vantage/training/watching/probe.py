@@ -4,7 +4,8 @@ import torch
 
 from vantage.data import Source
 from vantage.data.splits import hold_out_mask, with_labels
-from vantage.encoding import Work, encode_all, in_evaluation
+from vantage.encoders.modes import in_evaluation
+from vantage.encoding import Work, encode_all
 from vantage.errors import UserError
 from vantage.learner import Learner
 from vantage.machine.allocator import memory_of

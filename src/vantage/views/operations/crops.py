@@ -99,8 +99,8 @@ class RandomResizedCrop:
     def __post_init__(self) -> None:
         if not 1 <= self.size <= MOST_SIDE:
             raise UserError(f"a crop's size must be 1 to {MOST_SIDE:,} pixels, found {self.size}")
-        check_range("a crop's scale (shares of the image's area)", self.scale, 0.0, 1.0)
-        check_range("a crop's ratio (width over height)", self.ratio, 0.0)
+        check_range("a crop's scale (shares of the image's area)", self.scale, 1.0)
+        check_range("a crop's ratio (width over height)", self.ratio)
 
     def at_side(self, side: int) -> "RandomResizedCrop":
         """The same parts of the images, resized to another side."""

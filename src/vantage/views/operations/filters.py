@@ -50,7 +50,7 @@ class GaussianBlur:
 
     def __post_init__(self) -> None:
         check_probability("a blur's probability", self.probability)
-        check_range("a blur's sigma (pixels)", self.sigma, 0.0)
+        check_range("a blur's sigma (pixels)", self.sigma)
         if not self.reach > 0:
             raise UserError(f"a blur's reach must be above 0 sigma, found {self.reach}")
 

@@ -84,10 +84,8 @@ def check_probability(name: str, value: float) -> None:
         raise UserError(f"{name} must be a probability from 0 to 1, found {value}")
 
 
-def check_range(name: str, between: tuple[float, float], least: float, most: float = math.inf) -> None:
-    """Refuse, with a `UserError`, a range that is empty, not above `least`, or beyond `most`."""
+def check_range(name: str, between: tuple[float, float], most: float = math.inf) -> None:
+    """Refuse, with a `UserError`, a range that is empty, not above 0, or beyond `most`."""
     low, high = between
-    if not (least < low <= high <= most):
-        raise UserError(
-            f"{name} must be two rising numbers above {least:g} and at most {most:g}, found ({low}, {high})"
-        )
+    if not (0 < low <= high <= most):
+        raise UserError(f"{name} must be two rising numbers above 0 and at most {most:g}, found ({low}, {high})")

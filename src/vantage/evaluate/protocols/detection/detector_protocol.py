@@ -22,7 +22,7 @@ from vantage.evaluate.protocols.detection.sources.annotated import AnnotatedSour
 from vantage.evaluate.protocols.detection.sources.masks import coco_tools
 from vantage.evaluate.protocols.detection.sources.opening import split_annotated
 from vantage.evaluate.protocols.detection.sources.selections import OfClasses
-from vantage.evaluate.protocols.detection.training import DetectorTraining, detect, torch_seed
+from vantage.evaluate.protocols.detection.training import DetectorTraining, detect
 from vantage.evaluate.protocols.detection.voc_scoring import is_voc, voc_precision_of
 from vantage.evaluate.result import Outcome
 from vantage.evaluate.task import OwnTask, Task
@@ -93,10 +93,10 @@ class DetectorProtocol(OwnTask):
         images = training_images(train, output, self.keep_empty)
         schedule, sizes = self.scaled_schedule(), self.scheduled_sizes()
         device = work.resolved_device()
-        with torch_seed(draws.mix(self.seed, draws.Purpose.DETECTION_START), device):
+        with draws.torch_seed(draws.mix(self.seed, draws.Purpose.DETECTION_START), device):
             detector = self.network_on.build(encoder, len(train.classes), output, sizes)
         facts = (encoder.digest(), cache_key(images), repr((self, output)), device.type, torch.__version__, "2")
-        state_file = work.cache / "detectors" / f"{hash_of(fact.encode() for fact in facts)}.safetensors"
+        state_file = work.cache / "detectors" / f"{hash_of(facts)}.safetensors"
         training = DetectorTraining(
             schedule, self.seed, self.precise_batches, state_file, shapes_apart=self.shapes_apart
         )
@@ -182,8 +182,8 @@ def _report(precision: Precision, prefix: str) -> tuple[dict[str, float], dict[s
     return measures, {f"{prefix}measures": precision.measures, f"{prefix}AP of each class shown": of_class}
 
 
-def _mean_in_parts(losses: list[float], most: int = 100) -> list[float]:
-    """The mean loss of each of at most `most` equal parts of the training."""
-    size = -(-len(losses) // most) or 1
+def _mean_in_parts(losses: list[float]) -> list[float]:
+    """The mean loss of each of at most 100 equal parts of the training."""
+    size = -(-len(losses) // 100) or 1
     parts = (losses[start : start + size] for start in range(0, len(losses), size))
     return [sum(part) / len(part) for part in parts]

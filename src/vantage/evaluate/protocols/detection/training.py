@@ -5,7 +5,7 @@ b: images of a step   h, w: height and width in pixels
 
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from vantage import draws, processes
 from vantage.data.threads import prefetch
+from vantage.draws import torch_seed
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate.protocols.detection.detector import Detector
@@ -27,9 +28,10 @@ from vantage.evaluate.protocols.detection.shared_steps import SharedSteps
 from vantage.evaluate.protocols.detection.sources.annotated import AnnotatedSource
 from vantage.evaluate.protocols.detection.sources.masks import run_lengths
 from vantage.processes.sharing import own_parts, own_slice, parts_in_order, same_on_all, sum_gradients
+from vantage.progress import task
 from vantage.storage.state import StateFile, restore, tensors_of
 
-__all__ = ["DetectorTraining", "detect", "torch_seed"]
+__all__ = ["DetectorTraining", "detect"]
 
 _AHEAD = 2  # groups decoded in advance, each of as many images as there are threads
 _NORMS = (nn.BatchNorm2d, nn.GroupNorm, nn.LayerNorm)
@@ -73,16 +75,13 @@ class DetectorTraining:
         if is_same and last and restore(parts, optimizer, last.tensors):
             losses = last.facts["losses"]
         start = len(losses)
-        work.progress.start(f"training a detector, {name}", schedule.steps, start)
-        try:
+        with task(work.progress, f"training a detector, {name}", schedule.steps, start):
             steps = range(start, schedule.steps)
             for step, batch in zip(steps, self._batches(source, output, steps, work), strict=True):
                 losses.append(self._step(detector, optimizer, batch, step, device, shared_steps))
                 work.progress.advance(step + 1, f"loss {losses[-1]:.3f}")
                 if state.due and processes.rank() == 0:
                     state.write(tensors_of(parts, optimizer), {"losses": losses})
-        finally:
-            work.progress.stop()
         if start < schedule.steps and processes.rank() == 0:
             state.write(tensors_of(parts, optimizer), {"losses": losses})
         self._set_statistics(detector, source, output, work, shared_steps)
@@ -136,14 +135,13 @@ class DetectorTraining:
             norm.reset_running_stats()
             norm.momentum = None
         steps = range(self.schedule.steps, self.schedule.steps + count)
-        work.progress.start("statistics of BatchNorm", count)
         try:
-            for step, batch in zip(steps, self._batches(source, output, steps, work), strict=True):
-                with torch_seed(draws.mix(self.seed, draws.Purpose.DETECTION_STEP, step), device):
-                    _loss(detector, batch, device, shared_steps)
-                work.progress.advance(step + 1 - steps.start)
+            with task(work.progress, "statistics of BatchNorm", count):
+                for step, batch in zip(steps, self._batches(source, output, steps, work), strict=True):
+                    with torch_seed(draws.mix(self.seed, draws.Purpose.DETECTION_STEP, step), device):
+                        _loss(detector, batch, device, shared_steps)
+                    work.progress.advance(step + 1 - steps.start)
         finally:
-            work.progress.stop()
             for norm, momentum in zip(norms, momenta, strict=True):
                 norm.momentum = momentum
 
@@ -164,23 +162,11 @@ def detect(detector: Detector, source: AnnotatedSource, output: Output, work: Wo
             (result,) = detector.model([image.to(device).float() / 255])
             yield _detections(result, output).to_bytes()
 
-    work.progress.start(f"detections, {name}", len(source))
-    try:
+    with task(work.progress, f"detections, {name}", len(source)):
         for content in parts_in_order(own_detections(), len(source), (), torch.uint8):
             detections.append(Detections.from_bytes(content))
             work.progress.advance(len(detections))
-    finally:
-        work.progress.stop()
     return detections
-
-
-@contextmanager
-def torch_seed(seed: int, device: torch.device) -> Iterator[None]:
-    """Within this context torch's generators on the CPU and the device start at `seed`; they are restored
-    afterwards."""
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(seed)
-        yield
 
 
 def _loss(detector: Detector, batch: list[Example], device: torch.device, shared_steps: SharedSteps | None) -> Tensor:

@@ -132,7 +132,7 @@ class FineTune:
             str((label.tolist(), test_label.tolist())), work.resolved_device().type, torch.__version__,
             str(self.version), str(work.resident_bytes),  # crops of images that are held in memory are drawn by batch
         )  # fmt: skip
-        return hash_of([*(fact.encode() for fact in facts), _bytes(self.names)])
+        return hash_of([*facts, _bytes(self.names)])
 
     def first_sample(self, train: Source, label: Int[Tensor, "n"]) -> tuple[Int[Tensor, "k"], float]:
         """The numbers of the images of the first sample, and the weight decay for that many."""

@@ -26,6 +26,7 @@ from vantage.frozen.encoder import FrozenEncoder
 from vantage.frozen.features import batches
 from vantage.measures.accuracy import best_classes
 from vantage.processes.sharing import own_slice, same_on_all, sum_gradients
+from vantage.progress import task
 from vantage.storage.cache import hash_of
 from vantage.storage.state import State, StateFile, restore, tensors_of
 
@@ -132,22 +133,21 @@ def tune(
     images = epochs_of(source, view, size, schedule.seed, work)
     label = label.to(device)
     count, loss_note = len(source), ""
-    work.progress.start(f"fine-tuning, {encoder.name}, images", schedule.epochs * count, len(state.losses) * count)
-    for epoch in range(len(state.losses), schedule.epochs):
-        with torch.random.fork_rng([device] if device.type == "cuda" else []):
-            note = f"epoch {epoch + 1} of {schedule.epochs}{loss_note}"
-            views = report_progress(images(epoch), work.progress, epoch * count, note)
-            loss = state.epoch(views, label, epoch)
-        if not loss < float("inf"):
-            work.progress.stop()
-            raise Divergence(
-                f"fine-tuning {encoder.name} diverged in epoch {epoch + 1}: the loss is {loss}; choose lower learning"
-                " rates (--backbone-learning-rate, --head-learning-rate)"
-            )
-        loss_note = f", loss {loss:.3f}"
-        if state_file.due and epoch + 1 < schedule.epochs and processes.rank() == 0:
-            state_file.write(tensors_of(state.parts, state.optimizer), {"losses": state.losses})
-    work.progress.stop()
+    name, completed = f"fine-tuning, {encoder.name}, images", len(state.losses) * count
+    with task(work.progress, name, schedule.epochs * count, completed):
+        for epoch in range(len(state.losses), schedule.epochs):
+            with torch.random.fork_rng([device] if device.type == "cuda" else []):
+                note = f"epoch {epoch + 1} of {schedule.epochs}{loss_note}"
+                views = report_progress(images(epoch), work.progress, epoch * count, note)
+                loss = state.epoch(views, label, epoch)
+            if not loss < float("inf"):
+                raise Divergence(
+                    f"fine-tuning {encoder.name} diverged in epoch {epoch + 1}: the loss is {loss}; choose lower"
+                    " learning rates (--backbone-learning-rate, --head-learning-rate)"
+                )
+            loss_note = f", loss {loss:.3f}"
+            if state_file.due and epoch + 1 < schedule.epochs and processes.rank() == 0:
+                state_file.write(tensors_of(state.parts, state.optimizer), {"losses": state.losses})
     state_file.forget()
     how = schedule.constants | {"images_of_a_step": size, "training_view": repr(view), "crops": images.crop_method}
     return TunedCopy(state.backbone.eval().requires_grad_(False), state.head.requires_grad_(False), state.losses, how)
@@ -160,7 +160,7 @@ def _state_file(
     device = work.resolved_device().type
     facts = (encoder.digest(), repr(encoder.view), cache_key(source), repr(schedule), str(label.tolist()), device)
     facts += (str(work.resident_bytes),)  # crops of images that are held in memory are drawn by batch
-    return StateFile(work.cache / "finetune" / f"{hash_of(map(str.encode, facts))}.safetensors")
+    return StateFile(work.cache / "finetune" / f"{hash_of(facts)}.safetensors")
 
 
 def _images_of_a_step(images: int, most: int) -> int:
@@ -180,8 +180,7 @@ class _Training:
 
     def __init__(self, schedule: TuningSchedule, encoder: FrozenEncoder, classes: int, device: torch.device) -> None:
         self.schedule, self.losses = schedule, list[float]()
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(draws.mix(schedule.seed, draws.Purpose.FINETUNE_START))
+        with draws.torch_seed(draws.mix(schedule.seed, draws.Purpose.FINETUNE_START)):
             self.head = nn.Linear(encoder.width, classes)
             nn.init.normal_(self.head.weight, std=schedule.head_start)
             nn.init.zeros_(self.head.bias)

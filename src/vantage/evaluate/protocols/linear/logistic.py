@@ -21,6 +21,7 @@ from vantage.frozen.encoder import FrozenEncoder
 from vantage.frozen.labeled_features import LabeledFeatures, labeled_features
 from vantage.measures.accuracy import accuracy, best_classes
 from vantage.processes.sharing import own_slice
+from vantage.progress import task
 
 __all__ = ["LinearCached", "Logistic", "fit_logistic"]
 
@@ -97,14 +98,13 @@ class LinearCached:
         mask = hold_out_mask(label.cpu(), _HELD_OUT, self.seed, instead).to(label.device)
         accuracy_of: dict[int, float] = {}
         start: Logistic | None = None
-        work.progress.start("logistic regressions", len(self.l2))
-        # From strong to weak, each starting at the last solution: strong penalties are quick, and solutions lie close.
-        for number, index in enumerate(sorted(range(len(self.l2)), key=lambda index: -self.l2[index])):
-            rows = vector[~mask], label[~mask]
-            start = fit_logistic(*rows, classes, self.l2[index], self.iterations, start, shared=True)
-            accuracy_of[index] = accuracy(start.predict(vector[mask]), label[mask], classes).top1
-            work.progress.advance(number + 1)
-        work.progress.stop()
+        with task(work.progress, "logistic regressions", len(self.l2)):
+            # From strong to weak, each from the last solution: strong penalties are quick, and solutions lie close.
+            for number, index in enumerate(sorted(range(len(self.l2)), key=lambda index: -self.l2[index])):
+                rows = vector[~mask], label[~mask]
+                start = fit_logistic(*rows, classes, self.l2[index], self.iterations, start, shared=True)
+                accuracy_of[index] = accuracy(start.predict(vector[mask]), label[mask], classes).top1
+                work.progress.advance(number + 1)
         accuracies = [accuracy_of[index] for index in range(len(self.l2))]
         best = max(range(len(self.l2)), key=lambda index: (accuracies[index], self.l2[index]))
         by = f"accuracy on {int(mask.sum())} training images held out"

@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from vantage import processes
+from vantage import draws, processes
 from vantage.data.sources.source import Source, cache_key
 from vantage.data.sources.subset import SourceSubset
 from vantage.data.splits import LabeledSplit, hold_out_mask
@@ -31,6 +31,7 @@ from vantage.evaluate.protocols.linear.plan import LinearPlan
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.frozen.feature_cache import features_in_parts
 from vantage.processes.sharing import gather_rows, same_on_all
+from vantage.progress import task
 from vantage.storage.cache import hash_of
 from vantage.storage.state import StateFile
 
@@ -50,8 +51,7 @@ class Classifiers:
     ) -> None:
         """All start at initial weights drawn with the plan's seed."""
         self.depths = depths
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(plan.seed)
+        with draws.torch_seed(plan.seed):
             starts = [plan.start(classes, depth.width) for depth in depths]
         self.heads = [
             Heads(weight.to(device), bias.to(device), learning_rates, plan.descent) for weight, bias in starts
@@ -135,7 +135,7 @@ def train_and_guess(
     whole = Classifiers(plan, depths, classes, plan.learning_rates, device)
     partial = Classifiers(plan, depths, classes, candidates, device)
     facts = (plan.facts, digest, cache_key(train), repr(depths), str(work.resident_bytes), device.type)
-    key = hash_of([label.numpy().tobytes(), *map(str.encode, facts)])
+    key = hash_of([label.numpy().tobytes(), *facts])
     state = StateFile(work.cache / "linear" / f"{key}.safetensors")
     images = epochs_of(train, plan.view, plan.batch_size, plan.seed, work)
     _train(plan, (whole, partial), (~mask if candidates else None), images, label, encoder, state, work)
@@ -175,18 +175,17 @@ def _train(
     tensors = {f"{number}.{name}": value for number, one in enumerate(both) for name, value in one.tensors().items()}
     start, device = _restore(state, tensors), work.resolved_device()
     count = len(label)
-    work.progress.start(f"linear classifiers, {encoder.name}, images", plan.epochs * count, start * count)
-    for epoch in range(start, plan.epochs):
-        factor, note = plan.factor(epoch), f"epoch {epoch + 1} of {plan.epochs}"
-        for rows, views in report_progress(images(epoch), work.progress, epoch * count, note):
-            features, target = gather_rows(encode(encoder.backbone, views), len(rows)), label[rows].to(device)
-            both[0].step(features, target, factor)
-            if subset is not None:
-                in_subset = subset[rows].to(device)
-                both[1].step(features[in_subset], target[in_subset], factor)
-        if state.due and processes.rank() == 0:
-            state.write(tensors, {"epochs": epoch + 1})
-    work.progress.stop()
+    with task(work.progress, f"linear classifiers, {encoder.name}, images", plan.epochs * count, start * count):
+        for epoch in range(start, plan.epochs):
+            factor, note = plan.factor(epoch), f"epoch {epoch + 1} of {plan.epochs}"
+            for rows, views in report_progress(images(epoch), work.progress, epoch * count, note):
+                features, target = gather_rows(encode(encoder.backbone, views), len(rows)), label[rows].to(device)
+                both[0].step(features, target, factor)
+                if subset is not None:
+                    in_subset = subset[rows].to(device)
+                    both[1].step(features[in_subset], target[in_subset], factor)
+            if state.due and processes.rank() == 0:
+                state.write(tensors, {"epochs": epoch + 1})
 
 
 def _restore(state: StateFile, tensors: Mapping[str, Tensor]) -> int:

@@ -14,8 +14,8 @@ from torch import Tensor
 from vantage import processes
 from vantage.data.resize import resize
 from vantage.data.sources.source import HasMasks, cache_key
-from vantage.encoders.backbones.depths import maps
-from vantage.encoding import Work, in_evaluation, in_threads
+from vantage.encoders.backbones.depths import example_maps
+from vantage.encoding import Work, in_threads
 from vantage.errors import DataError, UserError, first_line
 from vantage.evaluate.protocols.segmentation.decoder import MapAt
 from vantage.frozen.encoder import FrozenEncoder, Pixels
@@ -34,7 +34,7 @@ class Squares:
     def __init__(self, source: HasMasks, size: int, work: Work) -> None:
         """Squares of `size` pixels. Raises `DataError` for a mask that does not fit its image."""
         self.source, self.size, self.count = source, size, len(source)
-        self.key = hash_of([cache_key(source).encode(), f"{size}".encode(), b"squares 1"])
+        self.key = hash_of([cache_key(source), f"{size}", "squares 1"])
 
         def compute(numbers: Int[Tensor, "b"]) -> UInt8[Tensor, "b 4 s s"]:
             return torch.cat(list(in_threads(self._image_with_mask, iter([numbers.tolist()]), work.num_workers)))
@@ -76,7 +76,7 @@ class FeatureMaps:
         self._copies = 2 if mirror else 1
         self._map = MapAt(encoder.backbone, depth).eval().to(self.device)
         facts = (encoder.digest(), repr(encoder.view), squares.key, f"{depth} {self._copies}", self.device.type, "1")
-        self.key = hash_of(fact.encode() for fact in facts)
+        self.key = hash_of(facts)
         file = work.cache / "maps" / f"{self.key}.npy"
         with counting(work.progress, f"maps, {encoder.name}") as progress:
             self._rows: Rows = _shared_rows(
@@ -103,8 +103,7 @@ def try_maps(encoder: FrozenEncoder, size: int) -> None:
     square = encoder.view.finish(torch.zeros(1, 3, size, size, dtype=torch.uint8))
     weight = next(encoder.backbone.parameters(), square)
     try:
-        with torch.no_grad(), in_evaluation(encoder.backbone):
-            shapes = [tuple(one.shape) for one in maps(encoder.backbone, square.to(weight.device))]
+        shapes = [tuple(one.shape) for one in example_maps(encoder.backbone, square.to(weight.device))]
     except UserError:
         raise
     except Exception as problem:  # a user's network may raise anything

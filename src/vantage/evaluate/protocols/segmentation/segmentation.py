@@ -27,6 +27,7 @@ from vantage.evaluate.task import OwnTask, Task
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.confusion import Confusion
 from vantage.processes.sharing import own_parts, own_slice, same_on_all, sum_gradients
+from vantage.progress import task
 from vantage.storage.cache import hash_of
 from vantage.storage.state import StateFile, restore, tensors_of
 
@@ -137,37 +138,35 @@ class Segmentation(OwnTask):
         to rounding."""
         squares = maps.squares
         channels = maps.of(torch.arange(1)).shape[1]
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
+        with draws.torch_seed(self.seed):
             decoder = Decoder(channels, self.width, len(squares.source.classes), squares.size).to(maps.device)
         per_epoch = max(1, math.ceil(squares.count / self.batch_size))
         optimizer = torch.optim.AdamW(
             decoder.parameters(), self.learning_rate, weight_decay=self.weight_decay, **_ADAMW
         )
         facts = (maps.key, repr(self), torch.__version__)
-        state = StateFile(work.cache / "decoders" / f"{hash_of(map(str.encode, facts))}.safetensors")
+        state = StateFile(work.cache / "decoders" / f"{hash_of(facts)}.safetensors")
         parts = {"decoder": decoder}
         last = state.read("epochs")
         is_same = same_on_all(last.facts["epochs"] if last else 0)
         start = last.facts["epochs"] if is_same and last and restore(parts, optimizer, last.tensors) else 0
-        work.progress.start(f"decoder, {maps.encoder.name}", self.epochs, start)
-        for epoch in range(start, self.epochs):
-            loss = torch.zeros(())
-            for number, (rows, mirror) in enumerate(self._batches(squares.count, epoch)):
-                progress = (epoch * per_epoch + number) / (self.epochs * per_epoch)
-                optimizer.param_groups[0]["lr"] = self.learning_rate * 0.5 * (1 + math.cos(math.pi * progress))
-                share = own_slice(len(rows))
-                _share_statistics(decoder, len(rows))
-                loss = _loss(decoder, maps, rows[share], mirror[share])
-                optimizer.zero_grad()
-                loss.backward()
-                sum_gradients(decoder.parameters())
-                optimizer.step()
-            loss = processes.total(loss.detach())
-            work.progress.advance(epoch + 1, f"loss {float(loss):.3f}")
-            if state.due and processes.rank() == 0:
-                state.write(tensors_of(parts, optimizer), {"epochs": epoch + 1})
-        work.progress.stop()
+        with task(work.progress, f"decoder, {maps.encoder.name}", self.epochs, start):
+            for epoch in range(start, self.epochs):
+                loss = torch.zeros(())
+                for number, (rows, mirror) in enumerate(self._batches(squares.count, epoch)):
+                    progress = (epoch * per_epoch + number) / (self.epochs * per_epoch)
+                    optimizer.param_groups[0]["lr"] = self.learning_rate * 0.5 * (1 + math.cos(math.pi * progress))
+                    share = own_slice(len(rows))
+                    _share_statistics(decoder, len(rows))
+                    loss = _loss(decoder, maps, rows[share], mirror[share])
+                    optimizer.zero_grad()
+                    loss.backward()
+                    sum_gradients(decoder.parameters())
+                    optimizer.step()
+                loss = processes.total(loss.detach())
+                work.progress.advance(epoch + 1, f"loss {float(loss):.3f}")
+                if state.due and processes.rank() == 0:
+                    state.write(tensors_of(parts, optimizer), {"epochs": epoch + 1})
         state.forget()
         BatchNorm().convert(decoder)
         return decoder.eval()
@@ -213,15 +212,14 @@ def _check_test(images: HasMasks) -> None:
 def _count_pixels(maps: FeatureMaps, decoder: nn.Module, images: HasMasks, batch: int, work: Work) -> Confusion:
     """Test pixels by class and prediction, at each mask's own size; the processes share the batches."""
     confusion = Confusion.empty(len(images.classes))
-    work.progress.start(f"test pixels, {maps.encoder.name}", len(images))
-    for numbers in own_parts(torch.arange(len(images)).split(batch)):
-        score = decoder(maps.of(numbers))
-        for number, one in zip(numbers.tolist(), score, strict=True):
-            truth = images.mask(number)
-            guess = enlarge(one[None], *truth.shape)[0].argmax(0)
-            confusion = confusion.plus(truth.flatten().long(), guess.flatten().cpu())
-        work.progress.advance(int(numbers[-1]) + 1)
-    work.progress.stop()
+    with task(work.progress, f"test pixels, {maps.encoder.name}", len(images)):
+        for numbers in own_parts(torch.arange(len(images)).split(batch)):
+            score = decoder(maps.of(numbers))
+            for number, one in zip(numbers.tolist(), score, strict=True):
+                truth = images.mask(number)
+                guess = enlarge(one[None], *truth.shape)[0].argmax(0)
+                confusion = confusion.plus(truth.flatten().long(), guess.flatten().cpu())
+            work.progress.advance(int(numbers[-1]) + 1)
     return Confusion(processes.total(confusion.count.to(processes.device())).cpu())
 
 

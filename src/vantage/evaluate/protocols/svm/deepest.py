@@ -11,8 +11,8 @@ from torch import Tensor
 
 from vantage.data.sources.source import Source, distinct_classes, labels_of, marks_in, marks_of
 from vantage.data.sources.subset import SourceSubset
-from vantage.encoders.backbones.depths import GRIDS, AtDepth, grid_pool, maps
-from vantage.encoding import Work, in_evaluation
+from vantage.encoders.backbones.depths import GRIDS, AtDepth, example_maps, grid_pool
+from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate.protocols.linear.depths import example_of
 from vantage.frozen.encoder import FrozenEncoder
@@ -51,8 +51,7 @@ def deepest(encoder: FrozenEncoder) -> tuple[FrozenEncoder, str]:
     example = example_of(encoder)
     pooled_features = replace(encoder, view=view), f"pooled features: {encoder.width} numbers"
     try:
-        with torch.no_grad(), in_evaluation(encoder.backbone):
-            height, width = maps(encoder.backbone, example)[-1].shape[2:]
+        height, width = example_maps(encoder.backbone, example)[-1].shape[2:]
     except UserError:
         return pooled_features
     backbone = AtDepth(encoder.backbone, -1, grid_pool(GRIDS[-1], height, width), example).eval()

@@ -22,6 +22,7 @@ from vantage.evaluate.protocols.svm.solver import Machine, Solver, version_of_so
 from vantage.evaluate.protocols.svm.svm import check_classes, how_of
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.average_precision import average_precision
+from vantage.progress import task
 from vantage.storage.cache import hash_of
 from vantage.storage.results import CachedResults
 
@@ -97,22 +98,21 @@ def evaluate_samples(
     _check_enough(plan, train_features)
     facts = (encoder.digest(), repr(encoder.view), cache_key(train), cache_key(test), repr(plan))
     facts += (version_of_solver(), work.resolved_device().type)
-    results = CachedResults(work.cache / "lowshot" / f"{hash_of(fact.encode() for fact in facts)}.json")
+    results = CachedResults(work.cache / "lowshot" / f"{hash_of(facts)}.json")
     pairs = [(k, sample) for k in plan.shots for sample in range(plan.samples)]
     missing_keys = missing_on_all(results, [_key(pair) for pair in pairs])
     missing = [pair for pair in pairs if _key(pair) in missing_keys]
     classes = len(train_features.classes)
     machines = _machines(plan, train_features, missing)
     query, count = test_features.vector.double(), (len(pairs) - len(missing)) * classes
-    work.progress.start("SVMs on few images", len(pairs) * classes, count)
-    for pair in missing:
-        table = []
-        for number in range(classes):
-            table.append(_precisions(next(machines), query, test_features.mark[:, number]))
-            count += 1
-            work.progress.advance(count, f"{pair[0]} images of each class")
-        results.add(_key(pair), table)
-    work.progress.stop()
+    with task(work.progress, "SVMs on few images", len(pairs) * classes, count):
+        for pair in missing:
+            table = []
+            for number in range(classes):
+                table.append(_precisions(next(machines), query, test_features.mark[:, number]))
+                count += 1
+                work.progress.advance(count, f"{pair[0]} images of each class")
+            results.add(_key(pair), table)
     precision = {pair: torch.tensor(results[_key(pair)], dtype=torch.float64) for pair in pairs}
     how = how_of(encoder, plan.solver)
     return SampleResults(precision, len(train_features.mark), len(test_features.mark), words, how)

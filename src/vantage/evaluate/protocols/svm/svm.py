@@ -22,6 +22,7 @@ from vantage.evaluate.protocols.svm.solver import Machine, Solver, version_of_so
 from vantage.evaluate.result import Outcome
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.average_precision import average_precision
+from vantage.progress import task
 from vantage.storage.cache import hash_of
 from vantage.storage.results import CachedResults
 
@@ -97,7 +98,7 @@ class SVM:
         costs, classes = costs_of(self.costs), train_features.classes
         check_classes(train_features, mark, test_features, test_mark, self.folds if len(costs) > 1 else 1)
         facts = (encoder.digest(), repr(encoder.view), cache_key(train), repr(self), version_of_solver())
-        key = hash_of(fact.encode() for fact in (*facts, work.resolved_device().type))
+        key = hash_of([*facts, work.resolved_device().type])
         on_folds = self._choose(train_features, mark, costs, work, key)
         # The first, if several tie, as in the released code; the lists ascend.
         best = [costs[int(np.argmax([score for score, _ in row]))] for row in on_folds]
@@ -136,18 +137,17 @@ class SVM:
         total = len(numbers) * len(costs)
         vector, column = features.vector.numpy(), mark.T.contiguous().numpy()
         row: list[list[float]] = []
-        work.progress.start("SVMs on folds", total, total - len(pairs))
-        fits = shared_fits(
-            lambda pair: (self.solver.cross_validate, vector, column[pair[0]], pair[1], self.folds),
-            pairs, np.array, (2,), size=vector.size, fits=self.folds,
-        )  # fmt: skip
-        for count, ((number, _), fit) in enumerate(zip(pairs, fits, strict=True), total - len(pairs) + 1):
-            row.append(fit.tolist())
-            work.progress.advance(count, features.classes[number])
-            if len(row) == len(costs):
-                results.add(str(number), row)
-                row = []
-        work.progress.stop()
+        with task(work.progress, "SVMs on folds", total, total - len(pairs)):
+            fits = shared_fits(
+                lambda pair: (self.solver.cross_validate, vector, column[pair[0]], pair[1], self.folds),
+                pairs, np.array, (2,), size=vector.size, fits=self.folds,
+            )  # fmt: skip
+            for count, ((number, _), fit) in enumerate(zip(pairs, fits, strict=True), total - len(pairs) + 1):
+                row.append(fit.tolist())
+                work.progress.advance(count, features.classes[number])
+                if len(row) == len(costs):
+                    results.add(str(number), row)
+                    row = []
         return [[(float(score), int(failures)) for score, failures in results[str(number)]] for number in numbers]
 
     def _fit(
@@ -156,14 +156,13 @@ class SVM:
         """The SVM of each class."""
         vector, column = features.vector.numpy(), mark.T.contiguous().numpy()
         machines: list[Machine] = []
-        work.progress.start("SVMs", len(costs))
-        for row in shared_fits(
-            lambda number: (self.solver.fit, vector, column[number], costs[number]),
-            range(len(costs)), Machine.row, (vector.shape[1] + 2,), size=vector.size, fits=1,
-        ):  # fmt: skip
-            machines.append(Machine.of_row(row))
-            work.progress.advance(len(machines))
-        work.progress.stop()
+        with task(work.progress, "SVMs", len(costs)):
+            for row in shared_fits(
+                lambda number: (self.solver.fit, vector, column[number], costs[number]),
+                range(len(costs)), Machine.row, (vector.shape[1] + 2,), size=vector.size, fits=1,
+            ):  # fmt: skip
+                machines.append(Machine.of_row(row))
+                work.progress.advance(len(machines))
         return machines
 
 

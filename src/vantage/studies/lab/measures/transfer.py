@@ -3,8 +3,7 @@
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 
-import torch
-
+from vantage import draws
 from vantage.data import SourceSubset
 from vantage.evaluate import FineTune, LinearCached, LowShotChosen
 from vantage.studies.lab.contracts import Subject
@@ -100,7 +99,7 @@ class FineTunedAccuracy:
     def __call__(self, subject: Subject) -> dict[str, float]:
         """Top-5 in percent as in the paper (top-1 with at most five classes), by the share of the labels."""
         train, numbers = subject.split.train, {}
-        order = torch.randperm(len(train), generator=torch.Generator().manual_seed(subject.seed))
+        order = draws.permutation(len(train), subject.seed)
         count = min(self.held_out, len(train) // 4)
         others, own = (SourceSubset(train, rows.sort().values) for rows in (order[:count], order[count:]))
         for protocol in self.protocols:

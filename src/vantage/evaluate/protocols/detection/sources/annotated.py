@@ -3,6 +3,7 @@
 n: instances in an image   k: keypoints of an instance   h, w: height and width in pixels   m: selected instances
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -10,9 +11,10 @@ from typing import Protocol, runtime_checkable
 from jaxtyping import Bool, Float, Int, UInt8
 from torch import Tensor
 
+from vantage.data.sources.folder import Folder
 from vantage.errors import DataError
 
-__all__ = ["AnnotatedSource", "Instances", "RunLengths", "check_size"]
+__all__ = ["AnnotatedFolder", "AnnotatedSource", "Instances", "RunLengths"]
 
 
 @dataclass(frozen=True)
@@ -115,10 +117,39 @@ class AnnotatedSource(Protocol):
         ...
 
 
-def check_size(image: UInt8[Tensor, "3 h w"], size: tuple[int, int], name: str, file: str) -> None:
-    """Raises `DataError` for an image that has another size than in its annotation, which is in `file`."""
-    height, width = image.shape[1:]
-    if (height, width) != size:
-        raise DataError(
-            f"{name} has {width} x {height} pixels, but {file} says {size[1]} x {size[0]}: its boxes would be misplaced"
-        )
+class AnnotatedFolder(ABC):
+    """Images of a folder, whose sizes their annotations state: what sources of different annotations share."""
+
+    _files: Folder
+    _stated_in: str
+    """Where sizes are stated, in words."""
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def image(self, number: int) -> UInt8[Tensor, "3 h w"]:
+        """One image as RGB; raises `UnreadableImage`, and `DataError` for one of another size than annotated."""
+        image = self._files.image(number)
+        (height, width), (stated_height, stated_width) = image.shape[1:], self.size(number)
+        if (height, width) != (stated_height, stated_width):
+            raise DataError(
+                f"{self.name(number)} has {width} x {height} pixels, but {self._stated_in} says {stated_width} x"
+                f" {stated_height}: its boxes would be misplaced"
+            )
+        return image
+
+    def label(self, number: int) -> int | None:
+        """None: an image shows any number of classes."""
+        return None
+
+    def name(self, number: int) -> str:
+        """The image's path relative to its folder."""
+        return self._files.name(number)
+
+    @abstractmethod
+    def size(self, number: int) -> tuple[int, int]:
+        """Height and width of an image in pixels, as annotated."""
+
+    def stamp(self) -> str:
+        """A hash of the size and time of change of every image."""
+        return self._files.stamp()

@@ -12,21 +12,20 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import UInt8
 from torch import Tensor
 
 from vantage.data.decode import MAX_PIXELS
 from vantage.data.sources.crops import coco_entries
 from vantage.data.sources.folder import Folder
 from vantage.errors import DataError
-from vantage.evaluate.protocols.detection.sources.annotated import Instances, RunLengths, check_size
+from vantage.evaluate.protocols.detection.sources.annotated import AnnotatedFolder, Instances, RunLengths
 from vantage.evaluate.protocols.detection.sources.masks import check_mask, runs_of
 from vantage.storage.cache import hash_of
 
 __all__ = ["CocoImages"]
 
 
-class CocoImages:
+class CocoImages(AnnotatedFolder):
     """The images of a COCO file, in the order of their ids, with their instances.
 
     Classes are the categories by ascending id, so that COCO's own files agree. Boxes are clipped to the image; an
@@ -36,7 +35,7 @@ class CocoImages:
 
     def __init__(self, file: Path, root: Path | None = None, max_pixels: int = MAX_PIXELS) -> None:
         """`root` is the folder of the images; if omitted, it is looked for near the file, as in COCO's own folders."""
-        self.file = file
+        self.file, self._stated_in = file, str(file)
         with coco_entries(file):
             self._load(*_read_file(file), root, max_pixels)
 
@@ -67,23 +66,6 @@ class CocoImages:
         for number in range(len(self)):  # a wrong one would otherwise stop the training hours later
             self._check(number, max_pixels)
 
-    def __len__(self) -> int:
-        return len(self._images)
-
-    def image(self, number: int) -> UInt8[Tensor, "3 h w"]:
-        """One image as RGB; raises `UnreadableImage`, and `DataError` for one of another size than in the file."""
-        image = self._files.image(number)
-        check_size(image, self.size(number), self.name(number), str(self.file))
-        return image
-
-    def label(self, number: int) -> int | None:
-        """None: an image shows any number of classes."""
-        return None
-
-    def name(self, number: int) -> str:
-        """The image's path relative to its folder."""
-        return self._files.name(number)
-
     def size(self, number: int) -> tuple[int, int]:
         """Height and width of an image in pixels, from the file."""
         return int(self._images[number]["height"]), int(self._images[number]["width"])
@@ -108,11 +90,7 @@ class CocoImages:
 
     def fingerprint(self) -> str:
         """A hash of the file, and of the names and the bytes of at most 32 images evenly spaced among them."""
-        return hash_of([self._files.fingerprint().encode(), self._digest.encode()])
-
-    def stamp(self) -> str:
-        """A hash of the size and time of change of every image."""
-        return self._files.stamp()
+        return hash_of([self._files.fingerprint(), self._digest])
 
     def _annotations(self, number: int) -> list[tuple[dict[str, Any], tuple[float, float, float, float]]]:
         """Annotations and boxes of an image, without boxes that have no area."""

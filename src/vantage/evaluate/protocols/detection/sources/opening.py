@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import torch
-
 from vantage import draws
 from vantage.data.decode import MAX_PIXELS
 from vantage.data.sources.multi_label import voc_splits
@@ -41,9 +39,7 @@ def split_annotated(source: AnnotatedSource) -> tuple[AnnotatedSource, Annotated
     count = round(0.2 * len(source))
     if not count:
         raise UserError(f"{len(source)} images are too few to hold out 20% of them: name test images")
-    order = torch.randperm(
-        len(source), generator=torch.Generator().manual_seed(draws.mix(0, draws.Purpose.HELD_OUT_BOXES))
-    )
+    order = draws.permutation(len(source), draws.mix(0, draws.Purpose.HELD_OUT_BOXES))
     return SelectedImages(source, order[count:].sort().values), SelectedImages(source, order[:count].sort().values)
 
 

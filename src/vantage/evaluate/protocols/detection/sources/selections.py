@@ -70,7 +70,7 @@ class SelectedImages(_SourceView):
 
     def fingerprint(self) -> str:
         """A hash of the whole source's fingerprint and of the selected numbers."""
-        return hash_of([self.source.fingerprint().encode(), self.numbers.numpy().tobytes()])
+        return hash_of([self.source.fingerprint(), self.numbers.numpy().tobytes()])
 
     def stamp(self) -> str:
         """The stamp of the whole source."""
@@ -93,11 +93,11 @@ class JoinedImages(_SourceView):
 
     def fingerprint(self) -> str:
         """A hash of the parts' fingerprints."""
-        return hash_of(part.fingerprint().encode() for part in self.parts)
+        return hash_of(part.fingerprint() for part in self.parts)
 
     def stamp(self) -> str:
         """A hash of the parts' stamps."""
-        return hash_of(stamp_of(part).encode() for part in self.parts)
+        return hash_of(map(stamp_of, self.parts))
 
 
 class OfClasses(_SourceView):
@@ -139,7 +139,7 @@ class OfClasses(_SourceView):
 
     def fingerprint(self) -> str:
         """A hash of the source's fingerprint and of the classes."""
-        return hash_of([self.source.fingerprint().encode(), "\n".join(self.classes).encode()])
+        return hash_of([self.source.fingerprint(), "\n".join(self.classes)])
 
     def stamp(self) -> str:
         """The stamp of the source."""

@@ -10,13 +10,11 @@ from xml.etree import ElementTree
 
 import numpy as np
 import torch
-from jaxtyping import UInt8
-from torch import Tensor
 
 from vantage.data.decode import MAX_PIXELS
 from vantage.data.sources.folder import Folder
 from vantage.errors import DataError
-from vantage.evaluate.protocols.detection.sources.annotated import Instances, RunLengths, check_size
+from vantage.evaluate.protocols.detection.sources.annotated import AnnotatedFolder, Instances, RunLengths
 from vantage.storage.cache import hash_of
 
 __all__ = ["VOC_CLASSES", "VocImages"]
@@ -28,7 +26,7 @@ VOC_CLASSES = (
 """The twenty classes of VOC 2007 to 2012."""
 
 
-class VocImages:
+class VocImages(AnnotatedFolder):
     """A split, such as trainval or test, of a folder such as VOCdevkit/VOC2007, with the boxes of each image.
 
     The files count pixels from 1 and include the last, so a box (1, 1, 1, 1) is one pixel: here 0, 0, 1, 1. Classes are
@@ -52,24 +50,7 @@ class VocImages:
                 f"{len(missing)} of {len(files)} images of {root}#{split} are missing, such as {missing[0]}"
             )
         self._files = Folder(root, files, (), np.full(len(files), -1, np.int32), 0, max_pixels)
-        self._annotations = annotations
-
-    def __len__(self) -> int:
-        return len(self._annotations)
-
-    def image(self, number: int) -> UInt8[Tensor, "3 h w"]:
-        """One image as RGB; raises `UnreadableImage`, and `DataError` for one of another size than in its XML."""
-        image = self._files.image(number)
-        check_size(image, self.size(number), self.name(number), "its XML")
-        return image
-
-    def label(self, number: int) -> int | None:
-        """None: an image shows any number of classes."""
-        return None
-
-    def name(self, number: int) -> str:
-        """The image's path relative to the root."""
-        return self._files.name(number)
+        self._annotations, self._stated_in = annotations, "its XML"
 
     def size(self, number: int) -> tuple[int, int]:
         """Height and width of an image in pixels, from its XML."""
@@ -93,13 +74,7 @@ class VocImages:
 
     def fingerprint(self) -> str:
         """A hash of all names and boxes, and of the bytes of at most 32 images evenly spaced among them."""
-        return hash_of(
-            [self._files.fingerprint().encode(), "\n".join(self.classes).encode(), repr(self._annotations).encode()]
-        )
-
-    def stamp(self) -> str:
-        """A hash of the size and time of change of every image."""
-        return self._files.stamp()
+        return hash_of([self._files.fingerprint(), "\n".join(self.classes), repr(self._annotations)])
 
 
 _Box = tuple[float, float, float, float]
