@@ -11,6 +11,7 @@ from vantage.composition.fitting import parts_of
 from vantage.encoders import PerView
 from vantage.errors import UserError
 from vantage.estimators import JCL, InfoNCE
+from vantage.schedules import StepDecay
 from vantage.studies.sweep import (
     SPACES,
     BlurWidth,
@@ -146,7 +147,7 @@ def test_the_ladder_ends_at_infomin_and_operations_at_the_run() -> None:
         ("crop.scale.0=0.1", {"views.views.0.crop.scale.0", "views.views.1.crop.scale.0"}),
         ("views.1.crop.scale=(0.1,0.9)", {"views.views.1.crop.scale.0", "views.views.1.crop.scale.1"}),
         ("estimator.temperature=0.5", {"branches.0.estimator.temperature"}),
-        ("batch_size=32", {"batch_size"}),
+        ("batch_size=32", {"batch_size", "learning_rate.base"}),
         ("encoders.encoder.backbone.depth=34", {"encoders.encoder.backbone.depth"}),
         ("negatives=(OtherImages(), Ring())", {"branches.0.negatives"}),
         ("branches.0.estimator=Decoupled(0.1)", {"branches.0.estimator"}),
@@ -174,6 +175,15 @@ def test_several_fields_move_together_value_by_value() -> None:
     assert (first.run.branches[0].estimator, first.run.epochs) == (InfoNCE(0.1), 100)
     assert (second.run.branches[0].estimator, second.run.epochs) == (JCL(0.2), 200)
     assert (second.label, sweep.axis) == ("JCL(0.2), 200", "estimator, epochs")
+
+
+def test_schedules_follow_epochs_and_batch_size() -> None:
+    base = vantage.ring_moco(32).fit(images=1_000).rescale(epochs=20)
+    sweep = parse_fields("epochs=10,40", "batch_size=64,128")
+    assert [point.run for point in sweep.points(base)] == [base.rescale(64, 10), base.rescale(128, 40)]
+    assert sweep.points(base)[0].run.learning_rate != base.learning_rate
+    own, given = parse_fields("epochs=10", "learning_rate=StepDecay(0.03, 0.1, (2, 4))"), StepDecay(0.03, 0.1, (2, 4))
+    assert own.points(base)[0].run.learning_rate == given
 
 
 def test_a_grid_has_every_combination_and_the_last_field_varies_fastest() -> None:
