@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from known_pace import noise
 
 import vantage
 from vantage.composition.fields import differences
@@ -11,7 +12,7 @@ from vantage.composition.fitting import parts_of
 from vantage.encoders import PerView
 from vantage.errors import UserError
 from vantage.estimators import JCL, InfoNCE
-from vantage.schedules import StepDecay
+from vantage.schedules import BetweenEpochs, Linear, StepDecay
 from vantage.studies.sweep import (
     SPACES,
     BlurWidth,
@@ -26,6 +27,7 @@ from vantage.studies.sweep import (
     Sweep,
     parse_fields,
 )
+from vantage.studies.sweep.checks import points_on
 from vantage.training.run import Run
 from vantage.views import Channels, ColorJitter, Frequencies, Patches, RandomResizedCrop, WithJigsaw
 from vantage.views.augmentation import Augmentation, Views
@@ -184,6 +186,15 @@ def test_schedules_follow_epochs_and_batch_size() -> None:
     assert sweep.points(base)[0].run.learning_rate != base.learning_rate
     own, given = parse_fields("epochs=10", "learning_rate=StepDecay(0.03, 0.1, (2, 4))"), StepDecay(0.03, 0.1, (2, 4))
     assert own.points(base)[0].run.learning_rate == given
+
+
+def test_schedules_among_the_values_count_the_epochs_of_the_images() -> None:
+    images = noise(160, 8)
+    base, line = vantage.moco_v2(32).fit(len(images)), BetweenEpochs(Linear(0.0, 1.0, 2))
+    sweep = parse_fields("weight=BetweenEpochs(Linear(0.0, 1.0, 2)),1.0")
+    first, second = points_on(images, sweep, base)
+    assert first.run.branches[0].weight == replace(line, steps_per_epoch=base.steps_per_epoch(160))
+    assert second.run == base
 
 
 def test_a_grid_has_every_combination_and_the_last_field_varies_fastest() -> None:

@@ -1,22 +1,29 @@
 """What is checked before a sweep trains anything."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 
 from vantage.data.sources.source import Source
 from vantage.data.splits import LabeledSplit, RenumberedSource, check_apart
 from vantage.errors import UserError
+from vantage.planning.sizing import count_epochs
 from vantage.progress import Progress
-from vantage.studies.sweep.sweeps import SweepPoint
+from vantage.studies.sweep.sweeps import Sweep, SweepPoint
 from vantage.training.backbone import evaluation_view
 from vantage.training.images import open_images
 from vantage.training.run import Data, Run
 from vantage.training.start.try_parts import try_branches, try_networks
 
-__all__ = ["check_test_images", "check_train_images", "try_point"]
+__all__ = ["check_test_images", "check_train_images", "points_on", "try_point"]
 
 _TRIAL_IMAGES = 16  # images that views are tried on before anything is trained
+
+
+def points_on(train: Source, sweep: Sweep, base: Run) -> tuple[SweepPoint, ...]:
+    """The points of a sweep; schedules among its values count epochs of these images."""
+    return tuple(replace(point, run=count_epochs(point.run, len(train))) for point in sweep.points(base))
 
 
 def check_test_images(train: Source, test: Source, progress: Progress) -> Source:
