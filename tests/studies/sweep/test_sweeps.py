@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 from known_pace import noise
+from small_runs import small_run
 
 import vantage
 from vantage.composition.fields import differences
@@ -12,6 +13,7 @@ from vantage.composition.fitting import parts_of
 from vantage.encoders import PerView
 from vantage.errors import UserError
 from vantage.estimators import JCL, InfoNCE
+from vantage.progress import QuietProgress
 from vantage.schedules import BetweenEpochs, Linear, StepDecay
 from vantage.studies.sweep import (
     SPACES,
@@ -27,7 +29,7 @@ from vantage.studies.sweep import (
     Sweep,
     parse_fields,
 )
-from vantage.studies.sweep.checks import points_on
+from vantage.studies.sweep.checks import points_on, try_points
 from vantage.training.run import Run
 from vantage.views import Channels, ColorJitter, Frequencies, Patches, RandomResizedCrop, WithJigsaw
 from vantage.views.augmentation import Augmentation, Views
@@ -195,6 +197,20 @@ def test_schedules_among_the_values_count_the_epochs_of_the_images() -> None:
     first, second = points_on(images, sweep, base)
     assert first.run.branches[0].weight == replace(line, steps_per_epoch=base.steps_per_epoch(160))
     assert second.run == base
+
+
+def test_doubts_about_values_are_told_with_them() -> None:
+    """They were lost in a sweep, though not in `pretrain`: JCL with one key was compared as if it was another loss."""
+
+    class Lines(QuietProgress):
+        def line(self, text: str) -> None:
+            lines.append(text)
+
+    images, lines, base = noise(160, 32), list[str](), small_run("moco_v2", "")
+    try_points(parse_fields("estimator=InfoNCE(0.1),JCL(0.2)").points(base), images, Lines())
+    assert len(lines) == 1 and lines[0].startswith(
+        "JCL(0.2): branch 0 gives each query one positive, so JCL is InfoNCE"
+    )
 
 
 def test_a_grid_has_every_combination_and_the_last_field_varies_fastest() -> None:

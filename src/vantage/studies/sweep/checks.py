@@ -14,9 +14,10 @@ from vantage.studies.sweep.sweeps import Sweep, SweepPoint
 from vantage.training.backbone import evaluation_view
 from vantage.training.images import open_images
 from vantage.training.run import Data, Run
+from vantage.training.start.doubts import doubts
 from vantage.training.start.try_parts import try_branches, try_networks
 
-__all__ = ["check_test_images", "check_train_images", "points_on", "try_point"]
+__all__ = ["check_test_images", "check_train_images", "points_on", "try_points"]
 
 _TRIAL_IMAGES = 16  # images that views are tried on before anything is trained
 
@@ -52,8 +53,19 @@ def check_train_images(
     return fingerprints
 
 
-def try_point(point: SweepPoint, train: Source) -> None:
-    """Raises `UserError` that names the value if its views or branches do not fit the images."""
+def try_points(points: Sequence[SweepPoint], train: Source, progress: Progress) -> None:
+    """Raises `UserError` that names a value whose views or branches do not fit the images. `progress` gets a line for
+    each doubt about a run, with the values that it is about."""
+    labels = dict[str, list[str]]()
+    for point in points:
+        _try_point(point, train)
+        for line in doubts(point.run):
+            labels.setdefault(line, []).append(point.label)
+    for line, these in labels.items():
+        progress.line(line if len(these) == len(points) else f"{'; '.join(these)}: {line}")
+
+
+def _try_point(point: SweepPoint, train: Source) -> None:
     step = max(1, len(train) // _TRIAL_IMAGES)
     try:
         generator = torch.Generator().manual_seed(0)
