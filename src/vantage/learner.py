@@ -3,6 +3,8 @@
 b: images here   v: views   d: width
 """
 
+from collections.abc import Callable
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -85,10 +87,11 @@ class Learner(nn.Module):
         views: list[Float[Tensor, "b ..."]],
         image: Int[Tensor, "b"],
         step: int,
-        keys: StepKeys | None = None,
+        keys: Callable[[], StepKeys] | None = None,
     ) -> Step:
         """The loss of a batch. `image` holds the images' numbers in the data set; `step` counts optimizer steps from 0.
-        `keys` are those of an accumulated part, if `encode_keys_first` encoded them.
+        `keys` returns those of an accumulated part, if `encode_keys_first` encoded them; as tensors among the
+        arguments, Fabric would round them to the precision of the networks.
 
         Raises `UserError` if there are fewer views than the branches name.
         """
@@ -97,7 +100,7 @@ class Learner(nn.Module):
                 f"the branches need {self.views} views, but {len(views)} were made: add views or change Branch.keys"
             )
         if keys:
-            return self.contrast(self._queries(views), keys, image, step, self.seeds({}, image, step))
+            return self.contrast(self._queries(views), keys(), image, step, self.seeds({}, image, step))
         return self.compute(views, image, step, self.seeds(self.orders(views, step), image, step))
 
     def orders(self, views: list[Tensor] | dict[int, Tensor], step: int) -> dict[int, Int[Tensor, "n"]]:

@@ -12,13 +12,14 @@ from vantage.composition.fitting import parts_of
 from vantage.data import Arrays
 from vantage.encoders import Encoder, Momentum, ResNet, ResNet9, SplitBatchNorm, Timm
 from vantage.errors import UserError
+from vantage.negatives import Ring
 from vantage.planning import plan
 from vantage.planning.ladder import rungs
 from vantage.planning.plan import make_plan
 from vantage.planning.sizing import PlanOptions, compose, default_recipe, fit_run, override, set_early
 from vantage.planning.words import describe_networks
 from vantage.recipes import infomin, moco_v1, moco_v2, simclr
-from vantage.schedules import CosineByStep
+from vantage.schedules import BetweenEpochs, ByEpoch, CosineByStep, Linear
 from vantage.training.optimizers import LARS, SGD, AdamW
 from vantage.training.run import Run
 
@@ -143,6 +144,20 @@ def test_the_learning_rate_follows_batch_and_epochs_unless_it_is_given() -> None
     run = override(fitted_run, {"batch_size": 512, "epochs": 100, "learning_rate.base": 0.5})
     assert run.learning_rate.base == 0.5 and run.learning_rate.milestones == (60, 80)
     assert override(fitted_run, {}) == fitted_run
+
+
+def test_a_schedule_in_place_of_another_counts_the_epochs_of_these_images() -> None:
+    """Else Ring's keep, set to fall to .1 within two epochs, would take two of ImageNet's."""
+    line, own = BetweenEpochs(Linear(1.0, 0.1, 2)), ByEpoch(Linear(1.0, 0.1, 2), steps_per_epoch=7)
+    changes = {"branches.0.weight": own, "branches.0.negatives": (Ring(line),), "batch_size": 100}
+    fitted_run = moco_v2(32).fit(1_000)
+    for run in (
+        override(fitted_run, changes, 1_000),
+        fit_run(PlanOptions(changes=lambda run: changes), moco_v2(32), 1_000, epochs=10),
+    ):
+        ring = run.branches[0].negatives[0]
+        assert isinstance(ring, Ring) and ring.keep == replace(line, steps_per_epoch=10)
+        assert run.branches[0].weight == own  # a number that was given is kept
 
 
 @pytest.mark.parametrize(

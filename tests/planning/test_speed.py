@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 from known_pace import Pace, noise
-from small_runs import small_run
+from small_runs import in_groups, small_run
 
 import vantage
 from vantage.data import Batch, Source
@@ -35,6 +35,14 @@ def test_a_plan_knows_what_small_views_cost() -> None:
     chosen = {"resizing": ProgressiveResizing((20,), (0.5,))}
     options = PlanOptions(changes=lambda run: chosen)
     assert make_plan(noise(1_000), 5.0, options, measure=measure).run.resizing == chosen["resizing"]
+
+
+def test_a_share_of_the_batch_has_a_share_of_its_groups(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two images in each of four groups, on two devices: four images in four groups were refused."""
+    monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
+    run = replace(in_groups(small_run("moco_v2", ""), 4), batch_size=8, hardware=Hardware("cpu", devices=2))
+    for accumulate in (1, 2):
+        assert measure_speed(replace(run, accumulate=accumulate), noise(48, 16), 0.02).step > 0
 
 
 @pytest.mark.parametrize("recipe", ["interclr", "local_aggregation", "cmc"])

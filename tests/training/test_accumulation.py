@@ -14,7 +14,7 @@ from vantage.data import Batch
 from vantage.encoders import Momentum, PerView, SplitBatchNorm
 from vantage.learner import Fresh
 from vantage.memory import InBatch, Queue
-from vantage.positives import Remembered
+from vantage.positives import Positives, Remembered
 from vantage.records import Keys, Pool, Scores
 from vantage.training.feed import Feed
 from vantage.training.run import Run
@@ -154,6 +154,29 @@ def assert_parts_equal_the_whole(run: Run, accumulate: int) -> None:
 @pytest.mark.parametrize("recipe", IN_PARTS)
 def test_parts_compute_what_the_whole_batch_does(recipe: str, images_path: str):
     assert_parts_equal_the_whole(exact(small_run(recipe, images_path)), 2)
+
+
+@dataclass(frozen=True)
+class InFloat32:
+    """What another rule takes, if vectors have the precision of losses."""
+
+    rule: Positives
+
+    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Pool, step: int) -> Scores:
+        """Its positives."""
+        assert {each.vector.dtype for each in (query, *keys)} == {torch.float32}
+        return self.rule(query, keys, pool, step)
+
+
+@pytest.mark.parametrize("recipe", ["moco_v2", "simclr"])
+def test_vectors_of_parts_keep_their_precision_beside_networks_in_bfloat16(recipe: str, images_path: str, monkeypatch):
+    """Fabric rounds every tensor that it hands to a model, and a bfloat16 cosine cannot rank keys."""
+    monkeypatch.setattr("vantage.training.computing.launch.has_bf16", lambda on_cuda: True)
+    run = in_groups(small_run(recipe, images_path), 2)
+    branches = tuple(replace(branch, positives=InFloat32(branch.positives)) for branch in run.branches)
+    run = replace(run, branches=branches, hardware=replace(run.hardware, precision="bf16-mixed"))
+    (losses, _), (losses_of_parts, _) = two_steps(run), two_steps(replace(run, accumulate=2))
+    assert losses_of_parts == pytest.approx(losses, rel=1e-2)
 
 
 @pytest.mark.parametrize("shuffle", ["images", "keys"])

@@ -8,7 +8,7 @@ import pytest
 from vantage.composition.assignments import assign
 from vantage.errors import UserError
 from vantage.progress import QuietProgress
-from vantage.recipes import RECIPES, VARIANTS, jcl, moco_v2
+from vantage.recipes import RECIPES, VARIANTS, everything, jcl, moco_v2, simclr
 from vantage.training.loop import train
 from vantage.training.run import Data
 from vantage.training.start.doubts import doubts
@@ -34,6 +34,23 @@ def test_jcl_with_one_positive_is_noted_as_info_nce(positives: str):
         " Branch.keys"
     ]
     assert not list(doubts(assign(run, ["positives=ClusterMates()"])))
+
+
+@pytest.mark.parametrize("recipe", [moco_v2, simclr])
+def test_a_query_that_is_its_own_positive_is_noted(recipe):
+    (line,) = doubts(assign(recipe(32), ["branches.0.keys=0,1"]))
+    assert line.startswith("branch 0 takes view 0 as query and as key, so a query is its own positive")
+
+
+@pytest.mark.parametrize("setting", ["pool=3,4", "remember=EachKey()"])
+def test_what_a_branch_that_reads_another_store_cannot_decide_is_noted(setting: str):
+    """It was ignored without a word."""
+    (line,) = doubts(assign(everything(32), [f"branches.1.{setting}"]))
+    assert line.startswith("branch 1 reads what branch 0 remembers, so its own pool and remember have no effect")
+    branches = [
+        "branches=Branch(InBatch(),OtherViews(),(),InfoNCE()),Branch(StoreOf(0),OtherViews(),(),InfoNCE(),pool=0)"
+    ]
+    assert not list(doubts(assign(moco_v2(32), branches)))  # keys of the same step are chosen by each branch
 
 
 def test_a_learning_rate_of_zero_is_noted():

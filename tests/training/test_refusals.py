@@ -10,6 +10,7 @@ import pytest
 from small_runs import IMAGES, SIZE, small_run
 
 from vantage import processes
+from vantage.composition.assignments import assign
 from vantage.composition.codec import allowing
 from vantage.errors import UserError
 from vantage.training.folder import same_run
@@ -128,3 +129,14 @@ def test_processes_with_other_images_or_settings_are_refused(images_path: str, m
     monkeypatch.setattr(processes, "count", lambda: 2)
     with pytest.raises(UserError, match="the processes do not have the same images: give all machines the same"):
         check_same_images(images_here)
+
+
+@pytest.mark.parametrize(("momentum", "where"), [("1.5", "1.5 at step 0"), ("Linear(0.9, 1.2, 3)", "1.2 at step 17")])
+def test_a_momentum_encoder_that_would_run_away_is_refused(momentum: str, where: str, images_path: str, tmp_path: Path):
+    """It left the network faster at every step, and the run ended as if nothing was wrong."""
+    run = assign(small_run("moco_v2", images_path), [f"encoders.momentum={momentum}"])
+    with pytest.raises(UserError, match=f"encoders.momentum is {where}: it is the weight .* give 0 to 1"):
+        train(run, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    kept = assign(run, ["encoders.momentum=Cosine(0.9, 1.0, 7)", "epochs=1"])
+    assert train(kept, tmp_path / "run").finished

@@ -26,6 +26,7 @@ from vantage.memory import Bank, ClusteredBank, LabeledBank, ReclusteredBank
 from vantage.planning.ladder import Rung
 from vantage.recipes import moco_v2, simclr, with_small_crops
 from vantage.schedules import Constant
+from vantage.schedules.epochs import with_steps_per_epoch
 from vantage.training.optimizers import LARS, SGD
 from vantage.training.run import Run
 from vantage.training.start.try_parts import check_groups
@@ -35,6 +36,7 @@ __all__ = [
     "PlanOptions",
     "check_parts",
     "compose",
+    "count_epochs",
     "early_changes",
     "growing_views",
     "least_epochs",
@@ -177,10 +179,19 @@ def with_network(run: Run, backbone: Backbone) -> Run:
     return replace(run, encoders=encoders)
 
 
-def override(run: Run, changes: Mapping[str, Any]) -> Run:
-    """Apply the user's values to a fitted run; the learning rate follows batch size and epochs."""
+def override(run: Run, changes: Mapping[str, Any], images: int | None = None) -> Run:
+    """Apply the user's values to a run that is fitted to `images` images; the learning rate follows batch size and
+    epochs."""
     resized_run = run.rescale(changes.get("batch_size"), changes.get("epochs"))
-    return replace_at(resized_run if {"batch_size", "epochs"} & set(changes) else run, changes)
+    changed_run = replace_at(resized_run if {"batch_size", "epochs"} & set(changes) else run, changes)
+    return changed_run if images is None else count_epochs(changed_run, images)
+
+
+def count_epochs(run: Run, images: int) -> Run:
+    """The run, whose schedules count epochs of `images` images, also those that replaced others after it was fitted."""
+    steps = max(1, run.steps_per_epoch(images))
+    branches, encoders = with_steps_per_epoch((run.branches, run.encoders), steps)
+    return replace(run, branches=branches, encoders=encoders)
 
 
 def least_epochs(run: Run) -> int:
@@ -207,7 +218,7 @@ def fit_run(options: PlanOptions, base: Run, images: int, epochs: int) -> Run:
     run = replace(run, encoders=everywhere(run.encoders, lambda part: _shorten_momentum(part, steps)))
     if steps < _FEW_STEPS:
         run = _short(run, options.keep_optimizer)
-    return replace_at(run, options.changes(run))
+    return count_epochs(replace_at(run, options.changes(run)), images)
 
 
 def _shorten_momentum(part: Any, steps: int) -> Any:

@@ -4,11 +4,12 @@ import math
 import time
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from torch.nn.functional import normalize
 
-from vantage.composition.fitting import parts_of
+from vantage.composition.fitting import change_all, parts_of
 from vantage.data import Batch, Source
 from vantage.data.order import steps_in
 from vantage.encoders import SplitBatchNorm
@@ -65,14 +66,17 @@ def measure_speed(
 
     The session is the one that training uses. Images decoded into memory stay in the cache, where training finds them.
     A network whose step takes longer than `seconds` is measured on a small batch, and the result is scaled up. A run on
-    several devices is measured on one of them with its share of the batch, without compilation. Nothing is written to
-    disk except a checkpoint in a temporary folder, and torch's default generator is left unchanged. Raises `UserError`
-    for everything that training would refuse, and if the temporary folder has no room.
+    several devices is measured on one of them with its share of the batch and of the groups of BatchNorm, without
+    compilation. Nothing is written to disk except a checkpoint in a temporary folder, and torch's default generator is
+    left unchanged. Raises `UserError` for everything that training would refuse, and if the temporary folder has no
+    room.
     """
     hardware = run.hardware
     shares = hardware.processes
     share = max(run.batch_size // shares, min(run.batch_size, 2 * run.accumulate))  # BatchNorm needs two images
     alone = replace(run, batch_size=share, hardware=replace(hardware, devices=1, nodes=1, compile=False))
+    if shares > 1:
+        alone = replace(alone, encoders=change_all(run.encoders, SplitBatchNorm, partial(_share, run)))
     with torch.random.fork_rng(devices=[]), using_threads(hardware.threads):
         few = replace(alone, batch_size=_few(alone))
         speed = _measure(few, source, min(seconds, SHORT_LOOK) / 4, progress)
@@ -83,6 +87,11 @@ def measure_speed(
         slower = _EXCHANGE_FACTOR if uses_cuda(hardware.accelerator) else hardware.devices
         speed = replace(speed, step=speed.step * slower)
     return speed
+
+
+def _share(run: Run, norm: SplitBatchNorm) -> SplitBatchNorm:
+    """The groups of the joint batch that one process has; at least one in each accumulated part."""
+    return SplitBatchNorm(max(run.accumulate, norm.groups // run.hardware.processes))
 
 
 def _few(run: Run) -> int:

@@ -4,11 +4,15 @@
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
+from vantage.composition.fitting import everywhere
 from vantage.schedules.checks import at_least, between, finite, require
 from vantage.schedules.numbers import Schedule
 
-__all__ = ["BetweenEpochs", "ByEpoch", "RampByEpoch"]
+__all__ = ["BetweenEpochs", "ByEpoch", "RampByEpoch", "with_steps_per_epoch"]
+
+_IMAGENET_STEPS = 5_004
 
 
 @dataclass(frozen=True)
@@ -21,7 +25,7 @@ class _Epochs:
     every: float = 1.0
     """How many epochs one step of the course stands for."""
 
-    steps_per_epoch: int = 5_004
+    steps_per_epoch: int = _IMAGENET_STEPS
     """Optimizer steps of an epoch; 5,004 for ImageNet at batch size 256. Set by `Run.fit`."""
 
     def __post_init__(self) -> None:
@@ -94,7 +98,7 @@ class RampByEpoch:
     epochs: int
     """E, how many epochs the ramp has."""
 
-    steps_per_epoch: int = 5_004
+    steps_per_epoch: int = _IMAGENET_STEPS
     """Optimizer steps of an epoch; 5,004 for ImageNet at batch size 256. Set by `Run.fit`."""
 
     def __post_init__(self) -> None:
@@ -114,3 +118,14 @@ class RampByEpoch:
         epoch."""
         epochs, steps = round(self.epochs * longer), round(self.steps_per_epoch * finer)
         return replace(self, epochs=max(1, epochs), steps_per_epoch=max(1, steps))
+
+
+def with_steps_per_epoch(value: Any, steps: int) -> Any:
+    """A composition of parts and tuples, with the steps of an epoch in every schedule that still has ImageNet's: one
+    that was put into a run after `Run.fit`."""
+
+    def counted(part: Any) -> Any:
+        is_unset = isinstance(part, _Epochs | RampByEpoch) and part.steps_per_epoch == _IMAGENET_STEPS
+        return replace(part, steps_per_epoch=steps) if is_unset else part
+
+    return everywhere(value, counted)

@@ -135,7 +135,7 @@ def _study(
     from vantage.studies.sweep import Study
 
     changes = _changes(run, settings, options)
-    base = override(run.fit(images, changes.get("batch_size")).rescale(epochs=options.epochs), changes)
+    base = override(run.fit(images, changes.get("batch_size")).rescale(epochs=options.epochs), changes, images)
     return Study(sweep, base, options.seeds, information, baselines=options.baselines, discard=options.discard)
 
 

@@ -125,7 +125,7 @@ def pretrain(words: list[str], console: Console) -> int:
     size = view_size(options.size, source, console)
     base, changes = set_early(run_at(size), first), _changes(run_at(size), settings)
     fitted_run = base.fit(len(source), changes.get("batch_size"))
-    run = override(fitted_run, changes)
+    run = override(fitted_run, changes, len(source))
     choices = {*changes, *_named_part_paths(base, options)}
     show_differences(set_early(recipe(size), first), base, fitted_run, run, choices, console)
     note_statistics(recipe, run, console)

@@ -1,22 +1,30 @@
 """What is checked before a sweep trains anything."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 
 from vantage.data.sources.source import Source
 from vantage.data.splits import LabeledSplit, RenumberedSource, check_apart
 from vantage.errors import UserError
+from vantage.planning.sizing import count_epochs
 from vantage.progress import Progress
-from vantage.studies.sweep.sweeps import SweepPoint
+from vantage.studies.sweep.sweeps import Sweep, SweepPoint
 from vantage.training.backbone import evaluation_view
 from vantage.training.images import open_images
 from vantage.training.run import Data, Run
+from vantage.training.start.doubts import doubts
 from vantage.training.start.try_parts import try_branches, try_networks
 
-__all__ = ["check_test_images", "check_train_images", "try_point"]
+__all__ = ["check_test_images", "check_train_images", "points_on", "try_points"]
 
 _TRIAL_IMAGES = 16  # images that views are tried on before anything is trained
+
+
+def points_on(train: Source, sweep: Sweep, base: Run) -> tuple[SweepPoint, ...]:
+    """The points of a sweep; schedules among its values count epochs of these images."""
+    return tuple(replace(point, run=count_epochs(point.run, len(train))) for point in sweep.points(base))
 
 
 def check_test_images(train: Source, test: Source, progress: Progress) -> Source:
@@ -45,8 +53,19 @@ def check_train_images(
     return fingerprints
 
 
-def try_point(point: SweepPoint, train: Source) -> None:
-    """Raises `UserError` that names the value if its views or branches do not fit the images."""
+def try_points(points: Sequence[SweepPoint], train: Source, progress: Progress) -> None:
+    """Raises `UserError` that names a value whose views or branches do not fit the images. `progress` gets a line for
+    each doubt about a run, with the values that it is about."""
+    labels = dict[str, list[str]]()
+    for point in points:
+        _try_point(point, train)
+        for line in doubts(point.run):
+            labels.setdefault(line, []).append(point.label)
+    for line, these in labels.items():
+        progress.line(line if len(these) == len(points) else f"{'; '.join(these)}: {line}")
+
+
+def _try_point(point: SweepPoint, train: Source) -> None:
     step = max(1, len(train) // _TRIAL_IMAGES)
     try:
         generator = torch.Generator().manual_seed(0)

@@ -5,8 +5,8 @@ from itertools import product
 from typing import Any, ClassVar
 
 from vantage.composition.assignments import read_assignments, split_values
-from vantage.composition.fields import replace_at
 from vantage.errors import UserError
+from vantage.planning.sizing import override
 from vantage.studies.sweep.sweeps import SweepPoint
 from vantage.training.run import Run
 
@@ -19,7 +19,8 @@ _NEVER_VARY = ("recipe", "seed", "data", "hardware", "monitoring")
 class Field:
     """Any field of a run: a number or a part. A path names fields and positions in tuples. It may be the end of a
     longer path, and then sets every field whose path ends with it: `crop.scale.0` is the first number of the scale of
-    every crop, in all views."""
+    every crop, in all views. What is counted in epochs follows `epochs`, and the learning rate `batch_size`
+    (`Run.rescale`)."""
 
     name: ClassVar[str] = "field"
     recipe: ClassVar[str] = "moco_v2"
@@ -108,7 +109,7 @@ def _point(paths: tuple[str, ...], base: Run, texts: tuple[str, ...]) -> SweepPo
     pairs = " and ".join(f"{path} cannot be {text}" for path, text in zip(paths, texts, strict=True))
     assignments = [f"{path}={text}" for path, text in zip(paths, texts, strict=True)]
     try:
-        run = replace_at(base, read_assignments(base, assignments, _can_vary, base.recipe))
+        run = override(base, read_assignments(base, assignments, _can_vary, base.recipe))
     except UserError as problem:
         raise UserError(f"{pairs}: {problem}") from problem
     return SweepPoint(", ".join(texts), run, _number(texts[0]) if len(texts) == 1 else None)

@@ -20,7 +20,7 @@ from vantage.progress import Progress, QuietProgress
 from vantage.storage.metrics import last_numbers
 from vantage.studies.analyse.held_out import HeldOutInformation
 from vantage.studies.sweep.baselines import baselines
-from vantage.studies.sweep.checks import check_test_images, check_train_images, try_point
+from vantage.studies.sweep.checks import check_test_images, check_train_images, points_on, try_points
 from vantage.studies.sweep.discarding import mark_to_discard, remove_marked, tidy_marked
 from vantage.studies.sweep.nested_progress import NestedProgress, WarnsOnce
 from vantage.studies.sweep.result import SweepResult
@@ -99,15 +99,14 @@ class _StudyRun:
         self.study, self.folder, self.progress = study, folder, progress
         self.work = replace(work, progress=WarnsOnce(progress))
         self.train, self.test = train, check_test_images(train, test, self.work.progress)
-        self.points = study.sweep.points(study.base)
+        self.points = points_on(train, study.sweep, study.base)
         self.information = None if study.information is None else asdict(study.information)
         self.negatives = 0 if study.information is None else study.information.negative_count(len(test))
         self.protocols = [[protocol.name, protocol.version, asdict(protocol)] for protocol in study.protocols]  # pyright: ignore
         self.judged_by = (self.protocols, *own_code(study.protocols))
         self.source = None if study.base.data.path else train
         self.trained_on = check_train_images(self.points, study.base, train, self.source)
-        for point in self.points:
-            try_point(point, train)
+        try_points(self.points, train, progress)
         self.pairs = [(point, seed) for seed in study.seeds for point in self.points]
         # Once: own code may change what it names, as when it counts its calls.
         self.keys = {(id(point), seed): self._key_of(point, seed) for point, seed in self.pairs}

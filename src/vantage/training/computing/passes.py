@@ -86,7 +86,7 @@ def _one_by_one(context: StepContext, parts: list[Part], step: int) -> list[Step
 
 def _forward(context: StepContext, part: Part, step: int) -> Step:
     views = _views(context, part, step) if part.views is None else part.views
-    return context.model(views, part.batch.image, step, part.keys)
+    return context.model(views, part.batch.image, step, None if part.keys is None else lambda: part.keys)
 
 
 @torch.no_grad()
@@ -150,7 +150,7 @@ def _contrast(context: StepContext, vectors: list[Tensor], image: Tensor, parts:
     """The loss of the vectors of all parts."""
     learner, precision = context.learner, context.fabric.strategy.precision
     with precision.forward_context():
-        rows = iter(precision.convert_input(vectors))
+        rows = iter(vectors)
         queries, keys = ({view: next(rows) for view in views} for views in (learner.query_views, learner.key_views))
         joint = {view: processes.gather_joint(vector, parts) for view, vector in keys.items()}
         batch = GatheredKeys(joint, processes.gather_joint(image, parts))
