@@ -33,20 +33,21 @@ from vantage.training.run import Data
 from vantage.training.session import Session
 from vantage.views import ProgressiveResizing
 
-SETS = {"cifar10-jpg": "cifar10-jpg.tar.gz#train", "flowers5": "flowers5-128.tar.gz"}
+SETS = {"cifar10-jpg": ("cifar10-jpg.tar.gz#train", 0), "flowers5": ("flowers5-128.tar.gz", 64)}
+"""Path of each set, and the side of the squares that a plan keeps in memory; 0 if it keeps images as they are."""
 STAGES = {"half": 0.0, "three quarters": 0.55, "full": 0.8}
 """Sides of the views, and the share of the run at which they have it."""
 IMAGES, ROUNDS = 3_584, 7
 WAYS = ("scaled down", "made small")
 
 
-def session_on(data: str) -> Session:
-    """A session of the plan's recipe on some of the images, in memory."""
+def session_on(data: str, squares: int) -> Session:
+    """A session of the plan's recipe on some of the images, in memory, where `squares` is the side of their squares."""
     source, options = open_source(data), PlanOptions()
     run = compose(options, Rung(ResNet9(16, features=256), 32, 0))
     run = replace(
         run,
-        data=Data(data, max_images=IMAGES, num_workers=0),
+        data=Data(data, max_images=IMAGES, num_workers=0, resident_side=squares),
         hardware=replace(run.hardware, accelerator="cpu", threads=1),
     )
     part = training_part(source, run.data)
@@ -112,8 +113,8 @@ def main() -> None:
     folder = options.data
     torch.set_num_threads(1)
     rows: list[dict[str, Any]] = []
-    for name, file in SETS.items():
-        session = session_on(str(folder / file))
+    for name, (file, squares) in SETS.items():
+        session = session_on(str(folder / file), squares)
         batches, steps = list(session.feed.batches(0, 0)), session.run.epochs * session.feed.steps
         for stage, share in STAGES.items():
             rows.append({"set": name, "side": stage, **row(stage_of(session, batches, int(share * steps)))})
