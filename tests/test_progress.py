@@ -77,5 +77,18 @@ def test_work_that_may_be_none_is_reported_from_its_first_call(
     assert plain.name == "decoding images" and capsys.readouterr().err == "decoding images: 20 of 100, 2:40 left\n"
 
 
+def test_work_that_begins_again_is_timed_anew(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """A plan decodes images once for each side of their squares, and tries a network between."""
+    clock, plain = [0.0], PlainProgress()
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+    with progress.counting(plain, "decoding images") as advance:
+        advance(100, 100)
+        clock[0] += 60
+        advance(10, 100)
+        clock[0] += 4
+        advance(50, 100)
+    assert capsys.readouterr().err == "decoding images: 50 of 100, 0:04 left\n"
+
+
 def test_quiet_wins_over_the_terminal():
     assert isinstance(progress_for(quiet=True), QuietProgress)

@@ -70,20 +70,21 @@ def ending(progress: Progress) -> Iterator[None]:
 @contextmanager
 def counting(progress: Progress, name: str) -> Iterator[Callable[[int, int], None]]:
     """A callback (parts done, total parts) for work that may turn out to be empty: its first call starts the progress,
-    and the end of the block stops it."""
-    is_running = False
+    and so does one with fewer parts than before, which belongs to other work of that name. The end of the block stops
+    it."""
+    last: int | None = None
 
     def advance(completed: int, total: int) -> None:
-        nonlocal is_running
-        if not is_running:
+        nonlocal last
+        if last is None or completed < last:
             progress.start(name, total)
-            is_running = True
+        last = completed
         progress.advance(completed)
 
     try:
         yield advance
     finally:
-        if is_running:
+        if last is not None:
             progress.stop()
 
 

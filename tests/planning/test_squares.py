@@ -25,8 +25,8 @@ def planned(source: Source, minutes: float = 5.0, **changes: object) -> vantage.
     return plan(source, minutes, measure=Pace(), changes=changes)
 
 
-@pytest.mark.parametrize(("size", "side"), [(32, 64), (64, 128), (96, 192), (224, 448)])
-def test_images_of_several_sizes_are_kept_at_twice_the_view(size: int, side: int) -> None:
+@pytest.mark.parametrize(("size", "side"), [(32, 128), (64, 128), (96, 192), (224, 448)])
+def test_images_of_several_sizes_are_kept_at_twice_the_view_and_no_less_than_128_pixels(size: int, side: int) -> None:
     assert plan(MIXED, 5.0, size=size, measure=Pace()).data.resident_side == side
 
 
@@ -37,8 +37,8 @@ def test_images_that_stay_as_they_are_have_no_squares() -> None:
 def test_images_of_one_size_that_are_too_large_are_kept_as_squares() -> None:
     source = noise(40, side=300, width=310)
     assert planned(source).data.resident_side == 0
-    assert planned(source, **{"data.resident_bytes": 40 * 3 * 200 * 200}).data.resident_side == 64
-    assert planned(source, **{"data.resident_bytes": 40 * 3 * 50 * 50}).data.resident_side == 0
+    assert planned(source, **{"data.resident_bytes": 40 * 3 * 200 * 200}).data.resident_side == 128
+    assert planned(source, **{"data.resident_bytes": 40 * 3 * 100 * 100}).data.resident_side == 0
 
 
 @pytest.mark.parametrize(("side", "kept"), [(64, 0), (65, 64), (300, 64)])
@@ -49,10 +49,10 @@ def test_squares_larger_than_twice_the_view_are_made_smaller_since_nothing_of_th
 
 
 def test_a_small_machine_plans_what_its_training_can_keep(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vantage.training.feed.memory_of", lambda device: 2 * len(MIXED) * 3 * 50 * 50)
+    monkeypatch.setattr("vantage.training.feed.memory_of", lambda device: 2 * len(MIXED) * 3 * 100 * 100)
     run = planned(MIXED)
     assert run.data.resident_side == 0
-    feed = feed_of(run.views, Data(resident_side=64), BatchOrder(8), MIXED, torch.device("cpu"))
+    feed = feed_of(run.views, Data(resident_side=128), BatchOrder(8), MIXED, torch.device("cpu"))
     assert isinstance(feed.images, StreamedImages)
 
 
@@ -63,7 +63,7 @@ def test_what_is_set_wins() -> None:
 
 def test_without_time_to_decode_them_images_are_streamed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two at once, in a quarter of 300 seconds."""
-    for seconds, side in ((2.0, 64), (3.0, 0)):
+    for seconds, side in ((2.0, 128), (3.0, 0)):
         monkeypatch.setattr(squares, "CORES", 2)
         look = SizeLook(60, None, seconds)
         monkeypatch.setattr(measured_rungs, "look_at_sizes", lambda _, look=look: look)
@@ -72,7 +72,7 @@ def test_without_time_to_decode_them_images_are_streamed(monkeypatch: pytest.Mon
 
 def test_the_plan_says_so() -> None:
     result = make_plan(MIXED, 5.0, measure=Pace())
-    assert dict(rows(result))["epochs"].endswith("of 60 images, kept as squares of 64 px")
+    assert dict(rows(result))["epochs"].endswith("of 60 images, kept as squares of 128 px")
     assert "squares" not in dict(rows(make_plan(noise(600), 5.0, measure=Pace())))["epochs"]
 
 
