@@ -224,15 +224,15 @@ def test_the_longer_plan_finds_its_start_from_any_folder(
 ) -> None:
     """Its images too, also if they have moved. Records of earlier versions do not say where a run was begun."""
     saved_run(tmp_path / "start", tiny_run())
-    (tmp_path / "work").mkdir()
-    monkeypatch.chdir(tmp_path / "work")
+    (tmp_path / "begun").mkdir()
+    monkeypatch.chdir(tmp_path / "begun")
     call("--init", "../start", "--import", "tiny", "--minutes", "1")
-    begun = f"vantage pretrain --init {tmp_path}/work/../start --data "
+    begun = f"vantage pretrain --init {tmp_path}/begun/../start --data "
     assert next_commands(capsys)[-1].startswith(f"{begun}{images} ")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "moved").symlink_to(images)
     command = "vantage pretrain --init=../start --minutes 1"
-    resume_as_if_begun_by(command, tmp_path / "run", "--data", "moved", folder=str(tmp_path / "work"))
+    resume_as_if_begun_by(command, tmp_path / "run", "--data", "moved", folder=str(tmp_path / "begun"))
     assert next_commands(capsys)[-1].startswith(f"{begun}{tmp_path}/moved ")
     resume_as_if_begun_by(command, tmp_path / "run")
     assert f"pretrain --init {tmp_path}/../start " in next_commands(capsys)[-1]

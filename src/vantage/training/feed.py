@@ -92,9 +92,12 @@ def feed_of(
 
     `progress` gets (images done, images in all) while images are decoded into memory.
     """
-    side, size = usual_size(source) if not data.resident_side else (data.resident_side, (data.resident_side,) * 2)
+    side, has_one_size = data.resident_side, True
+    if not side:
+        side, common = usual_size(source)
+        has_one_size = common is not None
     budget = resident_budget(data, str(device))
-    if true_on_all(size is not None and len(source) * 3 * side * side <= budget):  # memory may differ between machines
+    if true_on_all(has_one_size and len(source) * 3 * side * side <= budget):  # memory may differ between machines
         try:
             images = ResidentImages(
                 source,
