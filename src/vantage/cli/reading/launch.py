@@ -97,37 +97,39 @@ def does_the_work(verb: str, console: Console) -> bool:
     count, rank = os.environ.get("WORLD_SIZE", ""), os.environ.get("RANK", "0")
     if not count.isdecimal() or int(count) < 2:
         return True
-    if launcher():
-        _check_same_as_first(verb, rank)
+    heard = not launcher() or _same_as_first(verb, rank)
     of_several = f"{verb} needs one process: of the {count} that {launcher() or 'torchrun'} started,"
     if console.first:
         console.note(f"{of_several} the first does the work and the others end{_SHARING.get(verb, '')}")
         forget_others()
         return True
-    if is_first_here() and not console.quiet:  # nothing else would be seen on this machine, or where RANK is left over
+    if (is_first_here() or not heard) and not console.quiet:  # what is left undone would not be seen elsewhere
         print(f"{of_several} the first does the work and this one (RANK {rank}) ends", file=sys.stderr)
     return False
 
 
-def _check_same_as_first(verb: str, rank: str) -> None:
-    """Compare commands with the first process, which waits for nobody: a shell in the first of several tasks is alone.
-    The others pass if it has ended already."""
+def _same_as_first(verb: str, rank: str) -> bool:
+    """Whether this process knows that the first has the same command. The first waits for nobody, since a shell in the
+    first of several tasks is alone: once it has ended, the others cannot know. Raises `UserError` if it has another."""
     host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
     own = _GREETING + hashlib.blake2b(json.dumps(sys.argv[1:]).encode()).digest()
     if rank == "0":
         threading.Thread(target=_tell, args=(port, own), daemon=True).start()
-    elif (first := _hear(host, port)).startswith(_GREETING) and first != own:
+        return True
+    first = _hear(host, port)
+    if first.startswith(_GREETING) and first != own:
         raise UserError(
             f"{launcher()} started different commands as one job, but only its first process does the work of {verb}:"
             " start each by a job of its own, with one process"
         )
+    return first == own
 
 
 def _tell(port: int, command: bytes) -> None:
     """Give the command to whoever asks, until this process ends; to nobody if the port is taken."""
     with suppress(OSError), socket.create_server(("", port)) as server:
         while True:
-            with server.accept()[0] as connection:
+            with suppress(ConnectionError), server.accept()[0] as connection:  # who asked may have gone
                 connection.sendall(command)
 
 
