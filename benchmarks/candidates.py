@@ -105,6 +105,11 @@ def at_learning_rate(recipe: Recipe, rate: float, size: int) -> Run:
     return replace(replace_at(recipe(size), {"learning_rate.base": rate}), optimizer=SGD(weight_decay=1e-4))
 
 
+def growing_later(recipe: Recipe, size: int) -> Run:
+    """A recipe whose views stay small for a longer share of the run."""
+    return replace(recipe(size), resizing=ProgressiveResizing((16, 24), (0.6, 0.85)))
+
+
 PAIRS: Recipe = partial(with_growing_views, partial(at_learning_rate, partial(at_temperature, simclr, 0.2), 0.4))
 """The plan's recipe without its small views."""
 
@@ -144,6 +149,14 @@ CHOICES: dict[str, tuple[Recipe, Backbone]] = {
     ),
     "the plan, two small views, squares of 64": (
         partial(on_squares, 64, partial(with_small_views, 2, PAIRS)),
+        WIDE,
+    ),
+    "the plan, two small views, τ .1": (
+        partial(at_temperature, partial(with_small_views, 2, PAIRS), 0.1),
+        WIDE,
+    ),
+    "the plan, two small views, growing later": (
+        partial(growing_later, partial(with_small_views, 2, PAIRS)),
         WIDE,
     ),
     "the plan, one small view": (partial(with_small_views, 1, PAIRS), WIDE),
