@@ -112,7 +112,7 @@ class Folder:
             raise DataError(f"the list file {path} names no images: write on each line the path of an image")
         names, labels, twice = _once(path, names, labels, numbers)
         words = {label for label in labels if label}
-        numeric = all(word.isdecimal() for word in words)
+        numeric = all(word.isdecimal() and len(word) <= 4_300 for word in words)  # longer ones are no numbers to int
         classes = tuple(sorted(words, key=(lambda word: (int(word), word)) if numeric else None))
         index = {word: number for number, word in enumerate(classes)}
         label = np.array([index.get(word, -1) for word in labels], np.int32)
