@@ -200,3 +200,18 @@ def test_rows_that_do_not_fit_together_are_refused(
     far = None if negatives is None else torch.ones(negatives)
     with pytest.raises(UserError, match=message):
         getattr(unchecked, name)(torch.ones(query), torch.ones(keys), negatives=far)
+
+
+@pytest.mark.parametrize("name", [*(case[0] for case in CASES), "jcl"])
+def test_rows_of_two_precisions_or_devices_are_refused(unchecked: ModuleType, name: str):
+    single, double = torch.ones(4, 3), torch.ones(4, 3, dtype=torch.float64)
+    keys = (single[:, None], double[:, None]) if name == "jcl" else (single, double)
+    loss = getattr(unchecked, name)
+    for kind, z1, z2, negatives in (
+        (r"z1 is float64 on cpu, \w+ is float32 on cpu: give all in one precision", double, keys[0], None),
+        ("z1 is float32 on cpu, negatives is float64 on cpu", single, keys[0], double),
+        ("z1 is float32 on cpu, negatives is float32 on meta", single, keys[0], single.to("meta")),
+    ):
+        with pytest.raises(UserError, match=kind):
+            loss(z1, z2, negatives=negatives)
+    assert torch.isfinite(loss(single, keys[0].half(), negatives=double.bfloat16()))

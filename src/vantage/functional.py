@@ -9,7 +9,8 @@ float32, and autocast does not apply here.
 * With `negatives` (such as a queue) the rows of `z1` are the queries, those of `z2` their positives, and only the rows
   of `negatives` are negatives: MoCo.
 
-A batch of one image without `negatives` raises `UserError`, and so do rows that do not fit together.
+A batch of one image without `negatives` raises `UserError`, and so do rows that do not fit together: in number, width,
+precision (float64 and others) or device.
 
 b: images   k: keys of an image   m: negatives   d: width
 """
@@ -212,3 +213,10 @@ def _check_shapes(rows: dict[str, Float[Tensor, "..."] | None]) -> None:
         if shape[-1] != queries.shape[-1]:
             found = f"the rows of z1 have {queries.shape[-1]:,} numbers, those of {name} {shape[-1]:,}"
             raise UserError(f"{found}: give vectors of the same width")
+        if (each.dtype == torch.float64) != (queries.dtype == torch.float64) or each.device != queries.device:
+            found = f"z1 is {_kind(queries)}, {name} is {_kind(each)}"
+            raise UserError(f"{found}: give all in one precision, on one device")
+
+
+def _kind(rows: Float[Tensor, "..."]) -> str:
+    return f"{str(rows.dtype).removeprefix('torch.')} on {rows.device}"

@@ -70,6 +70,19 @@ MOST_LINES = 4
         ("pretrain moco_v2 --out OUT --data IMAGES --set recipe=x", "no field 'recipe'"),
         ("pretrain moco_v2 --out OUT --data IMAGES --backbone resnet19", "no backbone 'resnet19'; did you mean resnet"),
         (
+            "pretrain moco_v2 --out OUT --data IMAGES --backbone resnet9 --set backbone=ResNet(18)",
+            "--backbone is given, but --set encoders.encoder.backbone replaces what it chooses: leave one out",
+        ),
+        (
+            "pretrain cmc --minutes 1 --out OUT --data IMAGES --optimizer lars --set optimizer=SGD()",
+            "--optimizer is given, but --set optimizer replaces what it chooses: leave one out",
+        ),
+        (
+            "analyse views crop --out OUT --data IMAGES --backbone resnet9"
+            " --set encoders.encoder=Encoder(ResNet(18),MLP(512,128))",
+            "--backbone is given, but --set encoders.encoder replaces",
+        ),
+        (
             "pretrain moco_v2 --out OUT --data IMAGES --optimizer adm",
             "expected sgd, adamw or lars, found adm",
         ),

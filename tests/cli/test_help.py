@@ -118,6 +118,13 @@ def test_help_names_every_choice(
         assert [choice for kind in kinds for choice in get_args(kind) if str(choice) not in words] == [], option.flag
 
 
+def test_help_on_a_share_says_which_ones_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["analyse", "false-negatives", "--help"]) == 0
+    assert "above 0, at most 1;" in " ".join(capsys.readouterr().out.split())
+    assert main(["analyse", "false-negatives", "run", "--data", str(tmp_path), "--share", "0"]) == 2
+    assert "share is 0.0: give one above 0, at most 1" in capsys.readouterr().err
+
+
 def test_the_command_line_itself_imports_no_torch() -> None:
     code = (
         "import sys, types\n"

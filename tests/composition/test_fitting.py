@@ -91,3 +91,9 @@ def test_groups_that_a_batch_cannot_have_are_refused_before_anything_is_written(
     encoder = replace(run.encoders.encoder, normalization=SplitBatchNorm(groups))  # pyright: ignore
     with pytest.raises(UserError, match=f"split {batch} images into {groups} groups"):
         try_branches(replace(run, encoders=replace(run.encoders, encoder=encoder)))  # pyright: ignore
+
+
+def test_batches_and_sets_of_no_image_are_refused():
+    for images, batch_size, words in ((10_000, 0, "batch_size is 0"), (0, 0, "batch_size is 0"), (0, None, "found 0")):
+        with pytest.raises(UserError, match=f"^{words}"):
+            moco_v2(32).fit(images, batch_size)

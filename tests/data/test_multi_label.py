@@ -145,6 +145,16 @@ def test_voc_is_read_from_its_lists_or_its_boxes(tmp_path: Path) -> None:
         assert source.name(0) == "JPEGImages/000001.jpg" and source.image(0).shape == (3, 6, 9)
 
 
+def test_an_image_that_a_split_of_voc_names_twice_is_refused(tmp_path: Path) -> None:
+    """It counted twice and, without lists of classes, had the marks of another image, or none."""
+    for lists in (True, False):
+        root = voc(tmp_path / str(lists), lists)
+        split = root / "ImageSets" / "Main" / "trainval.txt"
+        split.write_text(f"{split.read_text()}\n000001\n")
+        with pytest.raises(DataError, match=r"trainval\.txt names 1 image twice, such as 000001: write each on one"):
+            open_source(f"{root}#trainval")
+
+
 def test_voc_wants_a_split(tmp_path: Path) -> None:
     root = voc(tmp_path)
     for part in ("", "#train"):

@@ -102,6 +102,23 @@ def test_an_image_that_a_list_names_by_several_paths_counts_once(tmp_path: Path)
         assert [source.label(number) for number in range(4)] == [0, 1, None, 0]
 
 
+def test_a_link_that_a_list_names_beside_its_file_counts_once(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(png(1))
+    (tmp_path / "far").mkdir()
+    for link in ("b.png a.png", "c.png far/../b.png", "gone.png nowhere.png", "x.png x.png"):
+        name, target = link.split()
+        (tmp_path / name).symlink_to(target)
+    (tmp_path / "list.txt").write_text("b.png\na.png cat\ngone.png dog\nx.png dog\nc.png cat\n")
+    source, line = open_images(Data(str(tmp_path / "list.txt"), on_bad_image="skip"))
+    assert "2 files that are named twice count once, such as b.png (again as a.png)" in line
+    source = open_source(str(tmp_path / "list.txt"))
+    assert [source.name(number) for number in range(len(source))] == ["b.png", "gone.png", "x.png"]
+    assert [source.label(number) for number in range(3)] == [0, 1, 1]
+    (tmp_path / "list.txt").write_text("a.png cat\nb.png dog\n")
+    with pytest.raises(DataError, match=r"a\.png is 'cat' on line 1, but 'dog' on line 2 \(as b\.png\)"):
+        open_source(str(tmp_path / "list.txt"))
+
+
 def test_an_image_to_which_a_list_gives_two_labels_is_refused(tmp_path: Path) -> None:
     (tmp_path / "list.txt").write_text(f"# mine\na.png cat\nb.png dog\n{tmp_path}/a.png dog\n")
     with pytest.raises(DataError, match=r"a\.png is 'cat' on line 2, but 'dog' on line 4.*table \(\.csv\)"):

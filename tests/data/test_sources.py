@@ -13,7 +13,7 @@ import pytest
 import torch
 from kept_images import CLASSES, IMAGES, LABELS, as_png
 
-from vantage.data import Folder, Source, SourceSubset, Tar, labels_of, open_source
+from vantage.data import Arrays, Folder, Source, SourceSubset, Tar, labels_of, open_source
 from vantage.data.sources.source import read_some, stamp_of
 from vantage.errors import DataError, UnreadableImage
 from vantage.training.images import open_images
@@ -285,6 +285,14 @@ def test_lists_whose_last_word_is_no_class_are_refused(tree: Path, tmp_path: Pat
     (tree / "list.tsv").write_text("a.png 0\nb.png -1\nc.png 1\n")
     with pytest.raises(DataError, match="1 bad line: line 2: 'b.png -1'.* if it has one, its label"):
         open_source(tree / "list.tsv", cache=tmp_path)
+
+
+def test_numbers_beyond_those_of_labels_are_no_class_and_no_crash(tree: Path, tmp_path: Path) -> None:
+    """As 32 bits, -2**32 is 0; Python reads no number of more than 4,300 digits."""
+    label = np.array([-(2**32), 1, -(2**62), -7])
+    assert [Arrays(IMAGES[:4], label, "array").label(number) for number in range(4)] == [None, 1, None, None]
+    (tree / "list.txt").write_text(f"a.png 1\nb.png {'9' * 5_000}\n")
+    assert len(open_source(tree / "list.txt", cache=tmp_path).classes) == 2
 
 
 def test_a_name_may_hold_the_sign_of_a_part(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Files and folders that are no sets of images, or hold less than they should: the answer says what to do."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,9 @@ import torch
 from kept_images import IMAGES, LABELS, as_png
 
 from vantage.data import Folder, Parquet, labels_of, open_source
+from vantage.data.sources.masked import open_masked
 from vantage.errors import DataError, UnreadableImage, UserError
+from vantage.evaluate.protocols.detection import open_annotated
 
 
 @pytest.mark.parametrize(
@@ -120,6 +123,13 @@ def test_places_that_cannot_be_opened(tmp_path: Path) -> None:
             open_source(tmp_path / path, cache=tmp_path / "cache")
         assert isinstance(error.value, UserError)
     assert len(open_source(tmp_path / "one", cache=tmp_path / "cache", at_least=1)) == 1
+
+
+@pytest.mark.parametrize("open_path", [open_source, open_annotated, open_masked])
+@pytest.mark.parametrize("path", ["~no-such-user/x", "~no-such-user/x#y", "~no-such-user/{0..1}.tar"])
+def test_the_home_of_an_unknown_user_is_no_crash(open_path: Callable[[str], object], path: str) -> None:
+    with pytest.raises(DataError, match=r"~no-such-user/.*(do(es)? not exist|name two folders|name a folder|cannot)"):
+        open_path(path)
 
 
 def test_an_empty_path_is_not_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -237,6 +237,15 @@ def test_a_bound_that_is_no_size_is_refused_before_any_work(text: str, monkeypat
         cache_folder()
 
 
+def test_a_user_without_a_home_is_asked_for_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container whose user the system does not know; it ended in a traceback."""
+    for name in ("HOME", "VANTAGE_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)
+    with pytest.raises(UserError, match="you have no home folder.*VANTAGE_CACHE=FOLDER"):
+        cache_folder()
+
+
 def test_the_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = {"20GB": 20 * 10**9, "1.5 tb": 1_500 * 10**9, "0MB": 0, "300KB": 300_000}
     for text, size in sizes.items():

@@ -20,6 +20,8 @@ from vantage.cli import main
 from vantage.composition.codec import allowing
 from vantage.errors import UserError
 from vantage.progress import PlainProgress
+from vantage.schedules import ByEpoch, Linear
+from vantage.training.folder import settings
 from vantage.training.loop import resume, train
 from vantage.training.session import Session
 
@@ -129,6 +131,23 @@ def test_the_folder_says_what_was_run(images_path: str, tmp_path: Path):
     assert len(list((tmp_path / "run" / "checkpoint").iterdir())) == 2
     with pytest.raises(UserError, match="already holds a run"):
         train(run, tmp_path / "run")
+
+
+def test_a_schedule_put_into_a_fitted_run_counts_the_epochs_of_its_images(
+    images_path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    """It counted ImageNet's. What an earlier version saved so goes on so."""
+    run = small_run("moco_v2", images_path, epochs=1)
+    levels = ByEpoch(Linear(1.0, 0.5, 2), every=0.5)
+    run = replace(run, branches=(replace(run.branches[0], weight=levels),))
+    train(run, tmp_path / "run", PlainProgress())
+    assert "an epoch has 6 steps here" in capsys.readouterr().err
+    assert settings.read(tmp_path / "run").branches[0].weight == replace(levels, steps_per_epoch=6)
+    assert resume(tmp_path / "run", run).finished
+    settings.write(run, tmp_path / "earlier")
+    for given in (None, run):
+        assert resume(tmp_path / "earlier", given).finished
+        assert settings.read(tmp_path / "earlier").branches[0].weight == levels
 
 
 def test_the_losses_of_several_branches_are_recorded(images_path: str, tmp_path: Path):

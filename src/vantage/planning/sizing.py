@@ -26,9 +26,9 @@ from vantage.memory import Bank, ClusteredBank, LabeledBank, ReclusteredBank
 from vantage.planning.ladder import Rung
 from vantage.recipes import moco_v2, simclr, with_small_crops
 from vantage.schedules import Constant
-from vantage.schedules.epochs import with_steps_per_epoch
 from vantage.training.optimizers import LARS, SGD
 from vantage.training.run import Run
+from vantage.training.start.epochs import count_epochs
 from vantage.training.start.try_parts import check_groups
 from vantage.views import ProgressiveResizing
 
@@ -36,7 +36,6 @@ __all__ = [
     "PlanOptions",
     "check_parts",
     "compose",
-    "count_epochs",
     "early_changes",
     "growing_views",
     "least_epochs",
@@ -185,13 +184,6 @@ def override(run: Run, changes: Mapping[str, Any], images: int | None = None) ->
     resized_run = run.rescale(changes.get("batch_size"), changes.get("epochs"))
     changed_run = replace_at(resized_run if {"batch_size", "epochs"} & set(changes) else run, changes)
     return changed_run if images is None else count_epochs(changed_run, images)
-
-
-def count_epochs(run: Run, images: int) -> Run:
-    """The run, whose schedules count epochs of `images` images, also those that replaced others after it was fitted."""
-    steps = max(1, run.steps_per_epoch(images))
-    branches, encoders = with_steps_per_epoch((run.branches, run.encoders), steps)
-    return replace(run, branches=branches, encoders=encoders)
 
 
 def least_epochs(run: Run) -> int:

@@ -1,6 +1,7 @@
 """Numbers that follow the epochs: any schedule, counted in epochs instead of steps.
 
-`Run.fit` sets how many steps an epoch has, and `Run.rescale` stretches these schedules with the run.
+`Run.fit` sets how many steps an epoch has, and `Run.rescale` stretches these schedules with the run. One that is put
+into a run later gets the number when training begins, if it still has ImageNet's.
 """
 
 from dataclasses import dataclass, replace
@@ -26,7 +27,7 @@ class _Epochs:
     """How many epochs one step of the course stands for."""
 
     steps_per_epoch: int = _IMAGENET_STEPS
-    """Optimizer steps of an epoch; 5,004 for ImageNet at batch size 256. Set by `Run.fit`."""
+    """Optimizer steps of an epoch; 5,004, for ImageNet at batch size 256, until `Run.fit` or `train` sets it."""
 
     def __post_init__(self) -> None:
         require(self, "every", self.every, self.every > 0, "be above 0")
@@ -99,7 +100,7 @@ class RampByEpoch:
     """E, how many epochs the ramp has."""
 
     steps_per_epoch: int = _IMAGENET_STEPS
-    """Optimizer steps of an epoch; 5,004 for ImageNet at batch size 256. Set by `Run.fit`."""
+    """Optimizer steps of an epoch; 5,004, for ImageNet at batch size 256, until `Run.fit` or `train` sets it."""
 
     def __post_init__(self) -> None:
         finite(self, "end")

@@ -21,12 +21,15 @@ __all__ = ["cache_folder", "digest", "hash_of", "read_cached", "read_json", "try
 
 def cache_folder() -> Path:
     """The cache's folder, which need not exist yet. Raises `UserError`, before any work, if `VANTAGE_CACHE_SIZE` is no
-    size."""
+    size, or if no folder is named and the user has no home."""
     given_bound()
     if path := os.environ.get("VANTAGE_CACHE"):
         return Path(path)
-    root = os.environ.get("XDG_CACHE_HOME")
-    return (Path(root) if root else Path.home() / ".cache") / "vantage"
+    if root := os.environ.get("XDG_CACHE_HOME"):
+        return Path(root, "vantage")
+    if (home := os.path.expanduser("~")) == "~":  # as of a container's user that the system does not know
+        raise UserError("you have no home folder, in which the cache would be: name a folder, VANTAGE_CACHE=FOLDER")
+    return Path(home, ".cache", "vantage")
 
 
 def hash_of(facts: Iterable[bytes | str]) -> str:

@@ -31,6 +31,7 @@ from vantage.training.session import Session, check_belongs
 from vantage.training.signals import Signals, anywhere
 from vantage.training.start.begin_folder import begin_folder
 from vantage.training.start.doubts import doubts
+from vantage.training.start.epochs import counted_at_start
 from vantage.training.start.first_rows import begin
 from vantage.training.start.try_parts import check_groups
 from vantage.training.start.warm_parts import take
@@ -71,7 +72,8 @@ def train(
 ) -> TrainingOutcome:
     """Train a run from its start and keep everything in `folder`.
 
-    The run is used as given; to adapt a recipe to a data set, call `run.fit(images)` first. `source`, any object with
+    The run is used as given; to adapt a recipe to a data set, call `run.fit(images)` first. Only schedules that still
+    count ImageNet's epochs, as those put into a run after `fit` do, count the run's own. `source`, any object with
     the methods of `Source`, gives the images in place of `run.data.path`. Its fingerprint is recorded, so that `resume`
     can check that the images are the same. SIGINT and SIGTERM save a checkpoint and end the run early.
 
@@ -140,6 +142,7 @@ def _train(
     fabric, run = launch(run, progress)
     images, line = open_images(run.data, source=source, together=True)
     progress.line(line)
+    run = counted_at_start(run, len(images), settings.read(folder) if resumed else None, progress)
     check_labels(run, images)  # now: failing at the first validation would lose the epoch before it
     data = _checked_images(run, folder, newest, images, resumed)
     with counting(progress, "decoding images") as report:

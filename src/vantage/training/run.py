@@ -206,8 +206,12 @@ class Run:
         Raises `UserError` for fewer images than `batch_size` or, if it is omitted, than the smallest batch (usually 8).
         """
         _at_least(0, "", images=images)
+        _at_least(1, "", batch_size=1 if batch_size is None else batch_size)
+        expect(images, int, "images", "a whole number")
         if batch_size is None:
-            batch_size = self._smaller_batch(images)
+            batch_size = smaller_batch(self.batch_size, images, self.parts)
+            if batch_size > images:
+                raise UserError(f"found {images} images, but the smallest batch is {batch_size}: give at least as many")
         elif batch_size > images:
             raise UserError(f"a batch of {batch_size} is larger than the set of {images} images: give at most {images}")
         longer = min(4.0, max(1.0, (50_000 / images) ** 0.5))
@@ -224,17 +228,12 @@ class Run:
         batch_size = self.batch_size if batch_size is None else batch_size
         epochs = self.epochs if epochs is None else epochs
         _at_least(1, "", batch_size=batch_size, epochs=epochs)  # before a schedule is stretched by an invalid number
+        expect(epochs, int, "epochs", "a whole number")
         learning_rate = self.learning_rate.scale(batch_size / self.batch_size).for_epochs(self.epochs, epochs)
         parts = (self.branches, self.encoders)
         branches, encoders = stretch_all(parts, epochs / self.epochs, self.batch_size / batch_size)
         run = replace(self, batch_size=batch_size, epochs=epochs, learning_rate=learning_rate)
         return replace(run, branches=branches, encoders=encoders)
-
-    def _smaller_batch(self, images: int) -> int:
-        size = smaller_batch(self.batch_size, images, self.parts)
-        if size > images:
-            raise UserError(f"found {images} images, but the smallest batch is {size}: give at least that many")
-        return size
 
 
 def _at_least(least: int, part: str, **values: int | float) -> None:

@@ -135,7 +135,8 @@ def test_a_toy_needs_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         ("", "needs a kind first"),
         ("spread-toi", "did you mean spread-toy?"),
         ("spread-toy --draws 1", "give at least 2 pairs, 2 draws"),
-        ("optimal-toy --seeds 0", "give at least one of each"),
+        ("optimal-toy --repetitions 0", "give at least one of each"),
+        ("optimal-toy --seeds 5", "no option --seeds; did you mean --repetitions?"),
         ("similarty RUN --data DATA", "no analysis 'similarty'; did you mean similarity?"),
         ("similarity --data DATA", "needs RUN: folders of the runs"),
         ("similarity RUN", "needs --data"),
@@ -229,4 +230,6 @@ def test_an_own_analysis_is_stored_as_plain_numbers_in_a_folder_named_by_text(
     """A folder given as text failed when all was computed; so did numbers that JSON does not hold."""
     saved = analyse(Own(), [str(run[0])], run[1], work=work(), out=str(tmp_path / "own"))
     assert json.loads(saved.table_file.read_text())["rows"] == [{"one": 0.5, "two": 3, "three": None}]
-    assert experiment(OptimalToy(negatives=4, pairs=64, pool=64, seeds=2), str(tmp_path / "toy")).table_file.exists()
+    assert experiment(
+        OptimalToy(negatives=4, pairs=64, pool=64, repetitions=2), str(tmp_path / "toy")
+    ).table_file.exists()

@@ -90,7 +90,7 @@ def test_10_a_toy_of_nothing_is_refused() -> None:
 @cache
 def optimal() -> EstimateCurves:
     """Standard errors over pairs and pool: .001 for NCE, growing with w_ℓ to .005."""
-    return OptimalToy(pairs=700, pool=1_000, seeds=2)()
+    return OptimalToy(pairs=700, pool=1_000, repetitions=2)()
 
 
 def test_10_estimates_with_the_optimal_critic() -> None:
@@ -114,7 +114,7 @@ def test_10_a_ring_may_exceed_the_information() -> None:
     assert float(gain) == pytest.approx(0.0499 - 0.0193, abs=0.006)
 
 
-QUICK = TrainedToy(lower=(0.0, 10.0, 50.0), epochs=5, learning_rate=0.01, seeds=1, held_out=3_000)
+QUICK = TrainedToy(lower=(0.0, 10.0, 50.0), epochs=5, learning_rate=0.01, repetitions=1, held_out=3_000)
 
 
 @cache
@@ -160,7 +160,7 @@ def test_11_published_estimates() -> None:
     in the mean of six seeds, from .0074 to .0117. The tolerance is two deviations of a single seed; it excludes the
     paper's value, and its .0022 at w_ℓ = 25.
     """
-    toy = TrainedToy(lower=(0.0,), seeds=1)
+    toy = TrainedToy(lower=(0.0,), repetitions=1)
     held_out, training = (curve.mean[0] for curve in toy().curves)
     short = replace(toy, epochs=30)
     pairs_10, held_out_10 = zip(*(short.estimates(10.0, seed) for seed in range(3)), strict=True)
@@ -170,7 +170,7 @@ def test_11_published_estimates() -> None:
     assert held_out < toy.gaussian.information < training  # only held-out pairs obey the bound
 
 
-@pytest.mark.parametrize("change", [{"seeds": 0}, {"lower": ()}, {"learning_rate": 0.0}, {"epochs": 0}])
+@pytest.mark.parametrize("change", [{"repetitions": 0}, {"lower": ()}, {"learning_rate": 0.0}, {"epochs": 0}])
 def test_11_toys_that_train_nothing_are_refused(change: dict) -> None:
     with pytest.raises(UserError, match="at least one of each"):
         replace(QUICK, **change)

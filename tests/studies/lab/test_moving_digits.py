@@ -24,7 +24,7 @@ def test_a_cell_has_the_numbers_of_the_table(tmp_path: Path) -> None:
     course = ClipTraining(1, 64, 128, AdamW(weight_decay=0.0), CosineByStep(0.001))
     heads = LinearHeads(ClipTraining(1), 128)
     table = InfoMinTable4(
-        Scene(seen=2, last=3), course=course, heads=heads, test_frames=64, information_clips=64, seeds=2
+        Scene(seen=2, last=3), course=course, heads=heads, test_frames=64, information_clips=64, repetitions=2
     )
     sources = {"digits": digits, "test_digits": digits, "backgrounds": backgrounds, "test_backgrounds": backgrounds}
     splits = (Split(digits, digits, digits), Split(backgrounds, backgrounds, backgrounds))

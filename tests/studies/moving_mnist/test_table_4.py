@@ -78,7 +78,7 @@ def test_one_command_prints_the_table_and_a_second_one_resumes(
     for number, row in enumerate(stored_rows["rows"]):
         row["seconds"] = 1000.0 + number  # by which a row that is made again would show
     (out / "rows.json").write_text(json.dumps(stored_rows))
-    assert main([*words(paths, out), "--seeds", "1"]) == 0
+    assert main([*words(paths, out), "--repetitions", "1"]) == 0
     *others, again = json.loads((out / "rows.json").read_text())["rows"]
     assert (again["key"], again["measures"]) == (lost_row["key"], lost_row["measures"]) and others == stored_rows[
         "rows"
@@ -101,7 +101,7 @@ def test_more_seeds_can_be_added_later(paths: dict[str, str], tmp_path: Path) ->
         heads=LinearHeads(ClipTraining(epochs=1, batch_size=8)),
     )
     first, _ = reproduce(entry, arrays, tmp_path)
-    both, _ = reproduce(replace(entry, seeds=2), arrays, tmp_path)
+    both, _ = reproduce(replace(entry, repetitions=2), arrays, tmp_path)
     assert "±" not in first.rows[0][1] and "±" in both.rows[0][1] and "seeds 2 " in both.notes[0]
     assert len(json.loads((tmp_path / "rows.json").read_text())["rows"]) == 18
 
@@ -113,7 +113,7 @@ def test_the_list_and_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert "infomin-table-4" in capsys.readouterr().out
     assert main(["reproduce", "infomin-table-4", "--help"]) == 0
     output = capsys.readouterr().out
-    for flag in ("--test-backgrounds", "--seeds", "--set PATH=VALUE", "--temperature"):
+    for flag in ("--test-backgrounds", "--repetitions", "--set PATH=VALUE", "--temperature"):
         assert flag in output
 
 

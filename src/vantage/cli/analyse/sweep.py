@@ -17,10 +17,11 @@ from vantage.cli.reading.recipe_options import (
     at_some_size,
     find_recipe,
     for_one_of,
+    refuse_replaced,
     view_size,
     with_named_parts,
 )
-from vantage.composition.assignments import assign, read_assignments
+from vantage.composition.assignments import assign, read_assignments, split_values
 from vantage.composition.fields import settings_in
 from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
@@ -70,8 +71,7 @@ def sweep(words: list[str], console: Console) -> int:
     work = computing.work(console)
     source, data = _open(images, options, computing, console)
     fitted_study = study(run_at(view_size(images.size, source, console)), len(source))
-    base = replace(fitted_study.base, data=data)
-    fitted_study = replace(fitted_study, base=base, protocols=_protocols(source))
+    fitted_study = replace(fitted_study, base=replace(fitted_study.base, data=data), protocols=_protocols(source))
     return _run(fitted_study, source, _test(images, options, computing, console), Path(options.out), work, console)
 
 
@@ -190,7 +190,9 @@ def _test(images: ImageOptions, options: SweepOptions, computing: ComputeOptions
 
 def _changes(run: "Run", settings: list[str], options: SweepOptions) -> dict[str, Any]:
     settings = [*settings, *assignments({"batch_size": options.batch_size})]
-    return read_assignments(run, settings, lambda path: path.partition(".")[0] not in _NEVER_VARY, run.recipe)
+    changes = read_assignments(run, settings, lambda path: path.partition(".")[0] not in _NEVER_VARY, run.recipe)
+    refuse_replaced(changes, run, backbone=options.backbone)
+    return changes
 
 
 def _sweeps() -> "dict[str, Callable[[], Sweep]]":
@@ -219,8 +221,6 @@ def _sweep(words: list[str], sweeps: "dict[str, Callable[[], Sweep]]") -> "tuple
 def _sweep_first(words: list[str]) -> list[str]:
     """The words with one field after each `--set`. If no sweep comes first, the fields that `--set` gives several
     values are moved to the front: they are the sweep."""
-    from vantage.composition.assignments import split_values
-
     words = _one_field_each(words)
     if not words or not words[0].startswith("-"):
         return words

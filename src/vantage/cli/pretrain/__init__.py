@@ -1,7 +1,7 @@
 """The verb `pretrain`: fit a recipe to images, change it by options, and train it."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import count
@@ -32,14 +32,15 @@ from vantage.cli.reading.out_files import check_folder, check_new_run
 from vantage.cli.reading.recipe_options import (
     at_some_size,
     find_recipe,
+    named_part_paths,
     note_statistics,
+    refuse_replaced,
     settable,
     view_size,
     with_learned_views,
     with_named_parts,
 )
 from vantage.composition.assignments import read_assignments
-from vantage.composition.fields import settings_in
 
 if TYPE_CHECKING:
     from vantage.training.loop import TrainingOutcome
@@ -110,8 +111,7 @@ def pretrain(words: list[str], console: Console) -> int:
     run_at = cache(partial(with_named_parts, recipe, backbone=options.backbone, optimizer=options.optimizer))
     out = check_new_run(Path(options.out)) if options.out else _free_folder(options.recipe and recipe.__name__)
     settings = (*options.set, *_settings(options, as_started(devices, options.set), loading))
-    name = options.recipe or "the plan"
-    first = early_changes(at_some_size(lambda size: _first_changes(run_at(size), settings, name), options.size))
+    first = early_changes(at_some_size(lambda size: _first_changes(run_at(size), settings, options), options.size))
     hardware = set_early(run_at(224), first).hardware
     check_devices(hardware)
     if options.init:
@@ -189,14 +189,9 @@ def _settings(options: PretrainOptions, devices: DeviceOptions, loading: Loading
     return [*assignments(fields), *assignments(vars(devices), "hardware."), *assignments(vars(loading), "data.")]
 
 
-def _named_part_paths(run: "Run", options: PretrainOptions) -> Iterator[str]:
+def _named_part_paths(run: "Run", options: PretrainOptions) -> dict[str, str]:
     """The paths of the parts that options choose by name."""
-    if options.optimizer:
-        yield "optimizer"
-    if options.backbone:
-        yield from (
-            setting.path for setting in settings_in(run.encoders, "encoders") if setting.path.endswith(".backbone")
-        )
+    return named_part_paths(run, backbone=options.backbone, optimizer=options.optimizer)
 
 
 def _changes(run: "Run", settings: Sequence[str], name: str = "") -> dict[str, Any]:
@@ -204,11 +199,12 @@ def _changes(run: "Run", settings: Sequence[str], name: str = "") -> dict[str, A
     return read_assignments(run, settings, lambda path: path != "recipe", name or run.recipe)
 
 
-def _first_changes(run: "Run", settings: Sequence[str], name: str) -> dict[str, Any]:
+def _first_changes(run: "Run", settings: Sequence[str], options: PretrainOptions) -> dict[str, Any]:
     """The changes to a run that is not fitted yet, so that a mistake is reported before the images are read."""
     from vantage.planning.sizing import check_parts
 
-    changes = _changes(run, settings, name)
+    changes = _changes(run, settings, options.recipe or "the plan")
+    refuse_replaced(changes, run, backbone=options.backbone, optimizer=options.optimizer)
     check_parts(run, changes)
     return changes
 

@@ -45,6 +45,7 @@ _FLAGS = {
     "output-dir": "out",
     "arch": "backbone",
     "widths": "backbone",
+    "seeds": "repetitions",
 }
 """Other names of flags."""
 

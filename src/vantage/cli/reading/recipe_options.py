@@ -25,7 +25,9 @@ __all__ = [
     "at_some_size",
     "find_recipe",
     "for_one_of",
+    "named_part_paths",
     "note_statistics",
+    "refuse_replaced",
     "run_named",
     "settable",
     "view_size",
@@ -125,6 +127,25 @@ def with_named_parts(recipe: "Callable[[int], Run]", size: int, *, backbone: str
             )
         run = replace(run, optimizer=kind(), learning_rate=learning_rate.scale(base * run.batch_size / 256 / old_base))
     return run
+
+
+def named_part_paths(run: "Run", *, backbone: str = "", optimizer: str = "") -> dict[str, str]:
+    """The options that choose parts of a run by name, by the paths of these parts."""
+    backbones = [one.path for one in settings_in(run.encoders, "encoders") if one.path.endswith(".backbone")]
+    return dict.fromkeys(backbones if backbone else (), "--backbone") | (
+        {"optimizer": "--optimizer"} if optimizer else {}
+    )
+
+
+def refuse_replaced(changes: Iterable[str], run: "Run", *, backbone: str = "", optimizer: str = "") -> None:
+    """Raises `UserError` if changed paths replace all parts that an option chose by name: the head and the learning
+    rate would be those of the option's."""
+    named = named_part_paths(run, backbone=backbone, optimizer=optimizer)
+    for option in dict.fromkeys(named.values()):
+        paths = [path for path, chosen_by in named.items() if chosen_by == option]
+        by = [next((one for one in changes if f"{path}.".startswith(f"{one}.")), "") for path in paths]
+        if all(by):
+            raise UserError(f"{option} is given, but --set {by[0]} replaces what it chooses: leave one out")
 
 
 def settable(words: list[str]) -> Iterable[str]:

@@ -112,7 +112,7 @@ class Folder:
             raise DataError(f"the list file {path} names no images: write on each line the path of an image")
         names, labels, twice = _once(path, names, labels, numbers)
         words = {label for label in labels if label}
-        numeric = all(word.isdecimal() for word in words)
+        numeric = all(word.isdecimal() and len(word) <= 4_300 for word in words)  # longer ones are no numbers to int
         classes = tuple(sorted(words, key=(lambda word: (int(word), word)) if numeric else None))
         index = {word: number for number, word in enumerate(classes)}
         label = np.array([index.get(word, -1) for word in labels], np.int32)
@@ -182,10 +182,11 @@ def _once(
         if not labels[first]:
             labels[first], numbers[first] = labels[number], numbers[number]
         elif labels[number] not in ("", labels[first]):
+            other = f" (as {names[number]})" if names[number] != names[first] else ""
             raise DataError(
                 f"the list file {path} gives two labels to one image: {names[first]} is {labels[first]!r} on line"
-                f" {numbers[first]}, but {labels[number]!r} on line {numbers[number]}. Remove one of them, or write a"
-                " table (.csv) for images that show several classes"
+                f" {numbers[first]}, but {labels[number]!r} on line {numbers[number]}{other}. Remove one of them, or"
+                " write a table (.csv) for images that show several classes"
             )
     kept = [number for number in range(len(names)) if number not in again]
     twice = [(names[first], names[number]) for number, first in again.items()]

@@ -109,13 +109,13 @@ def open_masked(paths: str, classes: tuple[str, ...] = (), max_pixels: int = MAX
     if len(classes) > IGNORE_INDEX:
         raise DataError(f"{len(classes)} classes are too many: an index is one byte, and {IGNORE_INDEX} means no class")
     folder, mark, part = paths.rpartition("#")
-    root = Path(folder).expanduser()
+    root = Path(os.path.expanduser(folder))
     if not mark or not part or not root.is_dir():
         raise DataError(
             f"{paths}: name two folders with # between them, the images and their masks, such as"
             " nyu/images#nyu/masks or nyu/images#masks"
         )
-    masks = next((path for path in (Path(part).expanduser(), root.parent / part) if path.is_dir()), None)
+    masks = next((path for path in (Path(os.path.expanduser(part)), root.parent / part) if path.is_dir()), None)
     if masks is None:
         raise DataError(f"{paths}: there is no folder of masks {part}, nor {root.parent / part}. Check the path")
     names = list_images(root, cache_folder()).names

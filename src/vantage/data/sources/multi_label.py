@@ -4,6 +4,7 @@ n: images   c: classes
 """
 
 import csv
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
@@ -74,11 +75,15 @@ class MultiLabelImages(Unlabeled):
 
         The images are those of ImageSets/Main/SPLIT.txt. Their classes come from a list for each class beside it
         (dog_trainval.txt: 1, 0 for difficult, −1), or, without such lists, from the boxes in Annotations: a class all
-        of whose boxes are difficult is difficult. Raises `DataError` if there is neither.
+        of whose boxes are difficult is difficult. Raises `DataError` if there is neither, or if the split names an
+        image twice.
         """
-        names = [line.split()[0] for line in _lines(root / _LISTS / f"{split}.txt") if line.strip()]
+        file = root / _LISTS / f"{split}.txt"
+        names = [line.split()[0] for line in _lines(file) if line.strip()]
         if not names:
-            raise DataError(f"{root / _LISTS / split}.txt names no images")
+            raise DataError(f"{file} names no images")
+        if again := [name for name, count in Counter(names).items() if count > 1]:
+            raise DataError(f"{file} names {_images(len(again))} twice, such as {again[0]}: write each on one line")
         lists = sorted((root / _LISTS).glob(f"*_{split}.txt"))
         classes = tuple(path.name.removesuffix(f"_{split}.txt") for path in lists)
         if lists:

@@ -23,10 +23,11 @@ def named_twice(paths: Sequence[str], states: Sequence[Hashable]) -> dict[int, i
 
 
 def listed_twice(root: Path, names: Sequence[str]) -> dict[int, int]:
-    """The number of each name, relative to `root` or absolute, that leads to the same file as an earlier one, with the
-    number of that one. Links are followed as by `_files`."""
+    """The number of each name, relative to `root` or absolute, that leads to the same file as an earlier one, also
+    through a link, with the number of that one."""
     first: dict[str, int] = {}
-    return {n: first[file] for n, file in enumerate(_files(root, names)) if first.setdefault(file, n) != n}
+    files = (os.path.realpath(file) if os.path.islink(file) else file for file in _files(root, names))
+    return {n: first[file] for n, file in enumerate(files) if first.setdefault(file, n) != n}
 
 
 def linked_twice(root: Path, names: Sequence[str], links: Sequence[str]) -> dict[str, str]:
@@ -43,7 +44,7 @@ def linked_twice(root: Path, names: Sequence[str], links: Sequence[str]) -> dict
 
 def _files(root: Path, names: Sequence[str]) -> Iterator[str]:
     """The path of each file by which two names of it are equal, unless one is itself a link: only links among folders
-    are followed, since that asks the file system once for each folder."""
+    are followed, which asks the file system once for each folder."""
 
     @cache
     def real(folder: str) -> str:

@@ -106,7 +106,8 @@ def _open_name(name: str, cache: Path, data_root: Path, max_pixels: int, progres
     module, _, rest = name.partition(":")
     if external_part(f"{module}:{rest.partition(':')[0]}") and module != "photographs" and not Path(name).exists():
         return _open_external(module, *rest.split(":", 1))
-    if "{" in name and not any(Path(each).expanduser().exists() for each in (name, name.rpartition("#")[0] or name)):
+    whole = os.path.expanduser(name)
+    if "{" in name and not any(os.path.exists(each) for each in (whole, whole.rpartition("#")[0] or whole)):
         return _open_shards(name, cache, max_pixels, progress)
     path, part = _split(name)
     if path.is_dir():
@@ -130,12 +131,12 @@ def _open_external(module: str, name: str, *path: str) -> Source:
 
 def _split(name: str) -> tuple[Path, str]:
     """Path and part. Raises `DataError` when the path does not exist."""
-    whole = Path(name).expanduser()
+    whole = Path(os.path.expanduser(name))
     if whole.exists() or "#" not in name:
         path, part = whole, ""
     else:
         before, _, part = name.rpartition("#")
-        path = Path(before).expanduser()
+        path = Path(os.path.expanduser(before))
     if not path.exists():
         near = path.parent
         while not near.exists() and near != near.parent:

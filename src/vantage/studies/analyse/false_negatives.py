@@ -66,8 +66,8 @@ class FalseNegatives:
     those among these keys."""
 
     share: float = 0.1
-    """Share of the keys that Ring, Ball, Hardest, semi-hard and semi-easy keep, 0 to 1; for Ring, also the share that
-    its inner cut drops."""
+    """Share of the keys that Ring, Ball, Hardest, semi-hard and semi-easy keep, above 0, at most 1; for Ring, also the
+    share that its inner cut drops."""
 
     drawn: int = 256
     """Number of keys that rules with a random draw choose for each query: with replacement by `Sample`; by the others

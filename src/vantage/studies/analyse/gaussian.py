@@ -103,25 +103,25 @@ class OptimalToy:
     """Number of negatives drawn for each pair, with replacement."""
 
     pairs: int = 3_000
-    """Number of pairs for each seed."""
+    """Number of pairs for each repetition."""
 
     pool: int = 2_000
     """Size of the pool of numbers y that negatives are drawn from and that defines the percentiles; independent of the
     pairs."""
 
-    seeds: int = 3
+    repetitions: int = 3
     """Number of repetitions, with seeds 0, 1, …"""
 
     def __post_init__(self) -> None:
-        if not self.lower or min(self.negatives, self.pairs, self.pool, self.seeds) < 1:
+        if not self.lower or min(self.negatives, self.pairs, self.pool, self.repetitions) < 1:
             raise UserError(
                 f"the toy with percentiles {self.lower}, {self.negatives} negatives, {self.pairs} pairs, a pool of"
-                f" {self.pool} and {self.seeds} seeds: give at least one of each"
+                f" {self.pool} and {self.repetitions} repetitions: give at least one of each"
             )
 
     def __call__(self) -> EstimateCurves:
         """The table and the picture."""
-        estimates = [self._estimates(seed) for seed in range(self.seeds)]
+        estimates = [self._estimates(seed) for seed in range(self.repetitions)]
         curve = EstimateCurve.of("optimal critic", estimates)
         return EstimateCurves("NCE and CNCE with the optimal critic", self.gaussian.information, self.lower, (curve,))
 

@@ -109,8 +109,8 @@ class TrainedToy:
     temperature: float = 1.0
     """τ. The paper states none."""
 
-    seeds: int = 5
-    """Repetitions, with seeds 0, 1, …"""
+    repetitions: int = 5
+    """Number of repetitions, with seeds 0, 1, …"""
 
     def __post_init__(self) -> None:
         counts = (
@@ -121,14 +121,14 @@ class TrainedToy:
             self.epochs,
             self.layers,
             self.width,
-            self.seeds,
+            self.repetitions,
         )
         if not self.lower or min(counts) < 1 or self.temperature <= 0 or self.learning_rate <= 0:
             raise UserError(f"nothing can be trained by {self}: give at least one of each, and positive numbers")
 
     def __call__(self) -> EstimateCurves:
         """The table and the picture."""
-        estimates = [[self.estimates(lower, seed) for lower in self.lower] for seed in range(self.seeds)]
+        estimates = [[self.estimates(lower, seed) for lower in self.lower] for seed in range(self.repetitions)]
         training_curve = EstimateCurve.of("training pairs", [[pair[0] for pair in row] for row in estimates])
         held_out_curve = EstimateCurve.of("held-out pairs", [[pair[1] for pair in row] for row in estimates])
         curves = (held_out_curve, training_curve, *([PUBLISHED] if self.lower == LOWER else []))

@@ -92,13 +92,13 @@ class InfoMinTable4:
     information_clips: int = 1_280
     """Number of test clips on which I_NCE is measured, at least a batch."""
 
-    seeds: int = 1
+    repetitions: int = 1
     """Number of repetitions, with seeds 0, 1, …; more may be added later."""
 
     def __post_init__(self) -> None:
-        if self.seeds < 1 or min(self.test_frames, self.information_clips) < 0:
+        if self.repetitions < 1 or min(self.test_frames, self.information_clips) < 0:
             raise UserError(
-                f"{self.name}: seeds is {self.seeds}, test_frames {self.test_frames} and information_clips"
+                f"{self.name}: repetitions is {self.repetitions}, test_frames {self.test_frames} and information_clips"
                 f" {self.information_clips}; give at least 1 seed, and nothing below 0"
             )
         if min(self.digit_classes, self.background_classes) < 2:
@@ -128,7 +128,7 @@ class InfoMinTable4:
         self, sources: Mapping[str, Source], results: ResultsFile[RowMeasures], work: Work
     ) -> "tuple[Report, Image]":
         """Train and measure every row and seed that is not stored yet."""
-        pairs = [(row, seed) for seed in range(self.seeds) for row in self.rows]
+        pairs = [(row, seed) for seed in range(self.repetitions) for row in self.rows]
         missing = [(row, seed) for row, seed in pairs if _key(row.name, seed) not in results]
         image_sets = self._image_sets(sources, work)
         total = sum(row.work(self._bench(image_sets, seed)) for row, seed in pairs)
@@ -148,7 +148,9 @@ class InfoMinTable4:
                 completed_frames += row.work(bench)
                 work.progress.line(f"{key}: {_words(measures)}")
         bench = self._bench(image_sets, 0)
-        rows = {row.name: [results[_key(row.name, seed)].measures for seed in range(self.seeds)] for row in self.rows}
+        rows = {
+            row.name: [results[_key(row.name, seed)].measures for seed in range(self.repetitions)] for row in self.rows
+        }
         return table_4_report({**rows, "chance": [chance(bench)]}, self._notes()), picture(bench.train)
 
     def _image_sets(self, sources: Mapping[str, Source], work: Work) -> dict[str, ImageSet]:
@@ -183,7 +185,7 @@ class InfoMinTable4:
         """Notes below the table."""
         course = self.course
         return (
-            f"Ours: seeds {self.seeds} (mean ± standard deviation), epochs {course.epochs}, clips of an epoch"
+            f"Ours: seeds {self.repetitions} (mean ± standard deviation), epochs {course.epochs}, clips of an epoch"
             f" {course.clips or 'one for each digit'}, batch {course.batch_size}, frames seen {self.scene.seen}, second"
             f" view of frame {self.scene.last}. Paper: epochs 200, clips 60,000, batch 128, frames seen 10, second"
             " view of frame 20, backgrounds of STL-10.",
@@ -204,8 +206,9 @@ def reproduce(
     table.check(sources)
     with only_writer(folder, "reproducing in"):
         settings, images = encode(table, "entry"), {name: source.fingerprint() for name, source in sources.items()}
-        free = {"seeds": "any"}  # more seeds change nothing about earlier ones
-        results = stored_measures(folder, {"entry": table.name, "settings": {**settings, **free}, "images": images})
+        others = {name: value for name, value in settings.items() if name != "repetitions"}  # more may be added
+        kept_as = {"entry": table.name, "settings": {**others, "seeds": "any"}, "images": images}
+        results = stored_measures(folder, kept_as)
         report, image = table(sources, results, work or Work())
         record = {
             **{"entry": table.name, "title": report.title, "settings": settings, "images": images},

@@ -8,13 +8,13 @@ import torch
 from vantage.data.sources.source import Source
 from vantage.data.splits import LabeledSplit, RenumberedSource, check_apart
 from vantage.errors import UserError
-from vantage.planning.sizing import count_epochs
 from vantage.progress import Progress
 from vantage.studies.sweep.sweeps import Sweep, SweepPoint
 from vantage.training.backbone import evaluation_view
 from vantage.training.images import open_images
 from vantage.training.run import Data, Run
 from vantage.training.start.doubts import doubts
+from vantage.training.start.epochs import count_epochs
 from vantage.training.start.try_parts import try_branches, try_networks
 
 __all__ = ["check_test_images", "check_train_images", "points_on", "try_points"]

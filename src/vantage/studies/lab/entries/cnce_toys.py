@@ -72,7 +72,7 @@ TABLE_5 = Entry(
             tuple(Beats(f"critics @ {NCE}, SD", f"critics @ {above(lower)}, SD") for lower in _LOWER[1:]), (NCE,), NCE,
             note="by the distances of the seeds from their median"),
     ),
-    commands=("vantage analyse trained-toy --seeds 5 --out toy",),
+    commands=("vantage analyse trained-toy --repetitions 5 --out toy",),
     panels=(
         Panel(NCE, {"held-out pairs": _estimates(), "training pairs": _estimates(_TRAINING)},
             "percentile of the nearest negatives", y_label="estimate (nats)", paper_columns=("estimate",),

@@ -1,5 +1,6 @@
 """Annotated images at a path, and their split into training and test images."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -55,11 +56,11 @@ def _check_once(parts: Sequence[str]) -> None:
 
 def _split(name: str) -> tuple[Path, str]:
     """Path and part."""
-    path = Path(name).expanduser()
+    path = Path(os.path.expanduser(name))
     if path.exists() or "#" not in name:
         return path, ""
     before, _, part = name.rpartition("#")
-    return Path(before).expanduser(), part
+    return Path(os.path.expanduser(before)), part
 
 
 def _open_one(name: str, max_pixels: int) -> AnnotatedSource:
