@@ -27,7 +27,7 @@ from vantage.frozen.encoder import FrozenEncoder, load
 from vantage.frozen.export.card import card_of
 from vantage.frozen.export.detectron2.folder import CARD, write_folder
 from vantage.frozen.export.graph import Check, check_crops
-from vantage.frozen.export.metadata import metadata_of
+from vantage.frozen.export.metadata import colors_of, metadata_of, preparation
 from vantage.frozen.export.to_onnx import onnx_file, onnx_script
 from vantage.frozen.export.to_timm import timm_script
 from vantage.frozen.export.to_torch import torch_file, torch_script
@@ -134,10 +134,10 @@ def _content(encoder: FrozenEncoder, to: Format, file: Path, source: Source | No
         make, lines = _GRAPHS[to]
         content, check = make(encoder, check_crops(encoder, source), file.name)
         return content, lines(encoder, file.as_posix()), check
-    script = _SCRIPTS[to]
-    how = script(encoder.choice, file.as_posix())
+    script, pixels = _SCRIPTS[to], f"# images: RGB, {preparation(encoder.view)}; then {colors_of(encoder.view)}\n"
+    how = script(encoder.choice, file.as_posix()) + pixels
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in encoder.backbone.state_dict().items()}
-    movable = script(encoder.choice, file.name)  # the file may be moved
+    movable = script(encoder.choice, file.name) + pixels  # the file may be moved
     return save(tensors, metadata_of(encoder, movable)), how, None
 
 
