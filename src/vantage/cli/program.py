@@ -80,8 +80,8 @@ vantage --version prints the version.
 
 examples:
   vantage pretrain --data photos --minutes 30 --out runs/photos
-  vantage evaluate knn runs/photos --data photos
-  vantage export runs/photos --to torchvision --out backbone.safetensors
+  vantage evaluate knn runs/photos --data labeled
+  vantage export runs/photos --to safetensors --out backbone.safetensors
 """
 
 
