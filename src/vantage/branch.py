@@ -113,9 +113,11 @@ class Branch:
                 case Estimator():
                     negatives = sum_negatives(query, pool, self.negatives, estimator.temperature, step)
                     losses = estimator(positive, negatives, step)
-            if losses.shape != positive.keep.shape[:1]:  # a column of losses would spread over all queries
-                found = f"losses of shape {tuple(losses.shape)} for {len(positive.keep)} queries"
-                raise UserError(f"{type(estimator).__name__} gives {found}: give one for each query")
+            shape = getattr(losses, "shape", None)  # a user's own may return nothing
+            if shape != positive.keep.shape[:1]:  # a column of losses would spread over all queries
+                found = f"a {type(losses).__name__}" if shape is None else f"losses of shape {tuple(shape)}"
+                words = f"gives {found} for {len(positive.keep)} queries: give one for each query"
+                raise UserError(f"{type(estimator).__name__} {words}")
             return _mean(losses, positive)
 
 

@@ -1,6 +1,8 @@
 """Errors that the user can correct; their messages say what was asked for, what was found, and what to do."""
 
+import os
 import re
+import sysconfig
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +21,10 @@ __all__ = [
 ]
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+_HERE = os.path.join(os.path.dirname(__file__), "")
+_INSTALLED = (_HERE, sysconfig.get_path("stdlib"), "site-packages", "dist-packages")
+"""What the files of Vantage, of Python and of libraries have in their paths."""
 
 
 class UserError(ValueError):
@@ -66,9 +72,11 @@ def first_line(error: BaseException, most: int | None = None) -> str:
 
 
 def with_place(error: BaseException) -> str:
-    """An error of someone else's code in one line: its type, the first line of its text, and where it was raised."""
+    """An error of someone else's code in one line: its type, the first line of its text, and the last line of that code
+    before it was raised, which may have been in Vantage or in a library."""
     frames = traceback.extract_tb(error.__traceback__)
-    place = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
+    own = [frame for frame in frames if not any(folder in frame.filename for folder in _INSTALLED)]
+    place = f" ({(own or frames)[-1].filename}, line {(own or frames)[-1].lineno})" if frames else ""
     return f"{type(error).__name__}: {first_line(error)}{place}"
 
 

@@ -51,6 +51,7 @@ def test_minutes_alone_make_a_run_and_five_lines_show_it(
     first = lines.index("plan for 2 minutes")
     tried = lines[lines.index("measuring the speed of this machine on these images") + 1 : first]
     assert tried and all(re.fullmatch(r"  \w+\(.*\), views of .* px: [\d,]+ images/s", line) for line in tried)
+    assert len({line.split(" px: ")[0] for line in tried}) == len(tried), "the chosen one is measured again"
     assert [line.strip().startswith(head) for line, head in zip(lines[first + 1 :], HEADINGS, strict=False)] == [
         True
     ] * 5

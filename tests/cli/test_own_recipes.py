@@ -70,6 +70,11 @@ def no_recipe(size: int = 224) -> int:
     return size
 
 
+def recipe_of_one_size() -> Run:
+    """Takes no size."""
+    return own_recipe(32)
+
+
 def test_a_recipe_of_ones_own_needs_its_module_named(
     training: TrainingStub, images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -81,8 +86,9 @@ def test_a_recipe_of_ones_own_needs_its_module_named(
     assert main(["resume", str(tmp_path / "run")]) == 2
     assert "is not part of Vantage" in capsys.readouterr().err
     assert run_of(training, f"--import={__name__}", "resume", tmp_path / "run") == run
-    assert main([*words[:1], f"{__name__}:no_recipe", *words[2:], "--import", __name__]) == 2
-    assert "is not a recipe" in capsys.readouterr().err
+    for name in ("no_recipe", "recipe_of_one_size"):
+        assert main([*words[:1], f"{__name__}:{name}", *words[2:], "--import", __name__]) == 2
+        assert f"{name} is not a recipe" in capsys.readouterr().err
 
 
 def test_the_command_to_copy_next_names_the_module_and_quotes_the_folder(

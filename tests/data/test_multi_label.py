@@ -65,7 +65,7 @@ def test_the_fingerprint_follows_the_marks(tmp_path: Path) -> None:
     [
         ("a.jpg,dog\nb,cat\n", "1 bad line: line 2: 'b,cat'"),
         ("image\n", "names no images"),
-        ("a.jpg\nc.jpg\n", "names no class"),
+        ("a.jpg\nc.jpg\n", "names no class: .*, or, of images without classes, make it a list: a file .txt"),
         ("a.jpg,dog\na.jpg,cat\n", "names 1 image twice, such as a.jpg on lines 1 and 2: write"),
     ],
 )

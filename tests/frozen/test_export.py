@@ -84,6 +84,8 @@ def test_the_lines_begin_with_the_imports_that_they_need(
 ) -> None:
     result = export_backbone(encoder(backbone), to, tmp_path / "backbone.safetensors")
     assert result.how.splitlines()[: len(imports) + 1] == [*imports, ""] and result.how.count("import ") == len(imports)
+    last = result.how.splitlines()[-1]  # without it, one had to know that pixels are normalized
+    assert last.startswith("# images: RGB, shorter side") and "pixels from 0 to 1 in RGB, normalized: mean (" in last
 
 
 @pytest.mark.parametrize("to", ["torchvision", "timm", "safetensors"])

@@ -15,6 +15,7 @@ from vantage.measures import effective_rank
 from vantage.recipes import RECIPES, cmc, simclr
 from vantage.step import Watched
 from vantage.training.watching.branches import epoch_lines, kept_losses, monitor_of
+from vantage.training.watching.epoch_end import is_shown
 from vantage.training.watching.monitor import Monitor, warning
 
 
@@ -205,3 +206,9 @@ def test_a_batch_of_one_image_does_not_break():
     vector = synthetic.vectors(1, 4, 0)
     assert math.isfinite(facts_of(vector, vector)["uniformity"])
     assert_close(facts_of(vector, vector)["alignment"], 0.0, rtol=0, atol=1e-6)
+
+
+def test_short_epochs_are_printed_about_every_ten_seconds() -> None:
+    """A plan of a minute printed a hundred lines."""
+    assert [epoch for epoch in range(1, 53) if is_shown(epoch, 52, seconds=0.9 * epoch)] == [1, 12, 24, 36, 48, 52]
+    assert all(is_shown(epoch, 20, seconds=10.0 * epoch) for epoch in range(1, 21)), "long ones always"

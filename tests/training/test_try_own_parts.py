@@ -46,6 +46,8 @@ class OwnViews:
         views: list[Any] = self.own.finish(crops, generator)
         if self.wrong == "rows":
             return [view[:1] for view in views]
+        if self.wrong == "values":
+            return [views[0], views[1] * torch.nan]
         return views[:1] if self.wrong == "finish" else views
 
     def batch(self, images: Tensor, generator: torch.Generator) -> list[Any]:
@@ -77,6 +79,7 @@ class OwnViews:
         ),
         ("finish", r"OwnViews.finish returns 1 in place of a list of 2 views, which is the count"),
         ("rows", r"OwnViews.finish: view 0 of 2 image\(s\) is torch.float32 of shape \(1, 3, 16, 16\)"),
+        ("values", r"OwnViews.finish: view 1 has values that are no finite numbers"),
         ("batch", r"OwnViews.finish makes views of the shapes \[.*\], and batch \[.*\]: make the same"),
     ],
 )
@@ -164,10 +167,13 @@ class OwnRule:
     what: str
     def __call__(self, scores, query, pool, step):
         near = scores.cosine.detach() < 0.5
-        return {"mask": near, "float": scores.only(near.float()), "": scores.only(near)}[self.what]
+        if self.what == "short":
+            return scores.only(near).only(near[:, 1:])
+        masks = {"": near, "float": near.float(), "row": near[:1], "column": near[:, :1]}
+        return near if self.what == "mask" else scores.only(masks[self.what])
 
 run = vantage.moco_v2(32).fit(64)
-for what in ("", "mask", "float"):
+for what in ("", "mask", "float", "row", "column", "short"):
     try:
         try_branches(replace(run, branches=(replace(run.branches[0], negatives=(OwnRule(what),)),)))
     except vantage.UserError as problem:
@@ -175,11 +181,49 @@ for what in ("", "mask", "float"):
 """
 
 
+def _printed_by(code: str) -> list[str]:
+    """The lines that a process of its own prints, where calls are not checked against annotations, as at a user's."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(vantage.__file__).parents[1])}
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout.splitlines()
+
+
 @pytest.mark.slow
 def test_what_an_own_rule_returns_is_named() -> None:
-    """In a process of its own, where calls are not checked against annotations, as at a user's."""
-    environment = {**os.environ, "PYTHONPATH": str(Path(vantage.__file__).parents[1])}
-    command = [sys.executable, "-c", _OWN_RULES]
-    lines = subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout.splitlines()
+    lines = _printed_by(_OWN_RULES)
     words = "branch 0 cannot work: the rule OwnRule returns {}: return scores.only(keep), a boolean for each pair"
-    assert lines == [words.format(found) for found in ("a Tensor", "a mask of torch.float32")]
+    found = ("a Tensor", "a mask of torch.float32", "a mask of (1, 32) for pairs of (8, 32)")
+    assert lines[:3] == [words.format(each) for each in found]
+    assert lines[3] == words.format("a mask of (8, 1) for pairs of (8, 32)")
+    assert lines[4].startswith("branch 0 cannot work: the rule OwnRule: RuntimeError: ")
+    assert lines[4].endswith("(<string>, line 12)"), "the line of the rule, not that of Vantage or torch"
+
+
+_OWN_ESTIMATORS = """
+from dataclasses import dataclass, replace
+import vantage
+from vantage.training.start.try_parts import try_branches
+
+@dataclass(frozen=True)
+class Own:
+    what: str
+    temperature: float = 0.2
+    def __call__(self, positive, negatives, step):
+        losses = vantage.InfoNCE(self.temperature)(positive, negatives, step)
+        return {"": losses, "nothing": None, "detached": losses.detach()}[self.what]
+
+run = vantage.moco_v2(32).fit(64)
+for what in ("", "nothing", "detached"):
+    try:
+        try_branches(replace(run, branches=(replace(run.branches[0], estimator=Own(what)),)))
+    except vantage.UserError as problem:
+        print(problem)
+"""
+
+
+@pytest.mark.slow
+def test_what_an_own_estimator_returns_is_named() -> None:
+    assert _printed_by(_OWN_ESTIMATORS) == [
+        "branch 0 cannot work: Own gives a NoneType for 8 queries: give one for each query",
+        "branch 0 cannot work: no gradient reaches the queries: compute the loss from cosines that are not detached",
+    ]

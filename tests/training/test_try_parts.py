@@ -126,7 +126,8 @@ class Nearest:
 def test_a_part_that_fails_is_named_with_its_place() -> None:
     run = small_run("moco_v2", "")
     branch = replace(run.branches[0], negatives=(Nearest(1_000),))
-    with pytest.raises(UserError, match=r"^branch 0 cannot work: RuntimeError: .*\(.*test_try_parts.py, line \d+\)$"):
+    words = r"^branch 0 cannot work: the rule Nearest: RuntimeError: .*\(.*test_try_parts.py, line \d+\)$"
+    with pytest.raises(UserError, match=words):
         try_branches(replace(run, branches=(branch,)))
 
 

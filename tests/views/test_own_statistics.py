@@ -108,6 +108,10 @@ def test_the_command_prints_the_options_to_set(tmp_path: Path, monkeypatch: pyte
         and f"--set views.view.operations.2.mean={words.replace(chr(32), chr(44))}" in output
     )
     assert "space.statistics" not in output
+    assert main(["views", "statistics", "moco_v2", "--data", path]) == 0
+    *_, mean, std, options = capsys.readouterr().out.splitlines()
+    mean, std = (line.split(": ")[1].replace(" ", ",") for line in (mean, std))
+    assert options == f"--set mean={mean} --set std={std}", "a plan may have more views than the recipe"
     assert main(["views", "statistics", "--data", path, "--space", "HSV", "--images", "2"]) == 0
     assert "color space: HSV" in capsys.readouterr().out
 

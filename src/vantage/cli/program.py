@@ -79,9 +79,9 @@ with every verb:
 vantage --version prints the version.
 
 examples:
-  vantage pretrain moco_v2 --data photos --out runs/photos
-  vantage evaluate knn runs/photos --data photos
-  vantage export runs/photos --to torchvision --out backbone.safetensors
+  vantage pretrain --data photos --minutes 30 --out runs/photos
+  vantage evaluate knn runs/photos --data labeled
+  vantage export runs/photos --to safetensors --out backbone.safetensors
 """
 
 

@@ -45,7 +45,7 @@ def find_recipe(name: str) -> "Callable[[int], Run]":
 
     if own := external_part(name):
         function = allowed_object(*own, "recipe")
-        if not callable(function) or not isinstance(function(224), Run):
+        if not _takes_a_size(function) or not isinstance(function(224), Run):
             raise UserError(f"{name} is not a recipe: a recipe takes the size of the views and returns a Run")
         return cast("Callable[[int], Run]", function)
     recipes_by_name, plain = _recipes_by_name(), _plain(name)
@@ -61,6 +61,17 @@ def find_recipe(name: str) -> "Callable[[int], Run]":
     raise UserError(
         f"there is no recipe {name!r}{did_you_mean(plain, recipes_by_name)} (vantage recipes lists them all)"
     )
+
+
+def _takes_a_size(function: object) -> bool:
+    """Whether something can be called with one argument, as far as can be known without a call."""
+    try:
+        signature(cast("Callable[..., object]", function)).bind(224)
+    except TypeError:  # also if it is no function
+        return False
+    except ValueError:  # it does not say what it takes
+        return callable(function)
+    return True
 
 
 def run_named(name: str, size: int | None) -> "Run | None":

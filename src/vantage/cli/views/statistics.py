@@ -72,12 +72,14 @@ def _space(name: str, run: "Run | None") -> "ColorSpace":
 
 
 def _assignments(run: "Run", statistics: "Statistics") -> list[str]:
-    """The options that set the statistics of every normalization in the recipe's views."""
+    """The options that set the statistics of every normalization in the recipe's views: by name, which suits any number
+    of views, unless other fields have these names."""
+    found = [leaf.path for leaf in leaves(run) if leaf.path.rpartition(".")[2] in ("mean", "std")]
+    paths = [path for path in found if path.startswith("views.") and path.split(".")[-2] != "statistics"]
     words = []
-    for leaf in leaves(run):
-        part, _, field = leaf.path.rpartition(".")
-        if part.startswith("views.") and not part.endswith(".statistics") and field in ("mean", "std"):
-            words.append(f"--set {leaf.path}={_numbers(getattr(statistics, field), ',')}")
+    for path in ["mean", "std"] if paths and paths == found else paths:
+        numbers = statistics.mean if path.endswith("mean") else statistics.std
+        words.append(f"--set {path}={_numbers(numbers, ',')}")
     return words
 
 

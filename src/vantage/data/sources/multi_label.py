@@ -66,7 +66,10 @@ class MultiLabelImages(Unlabeled):
                 f"the table {path} names {_images(len(again))} twice, such as {where}: write each on one line"
             )
         if not classes:
-            raise DataError(f"the table {path} names no class: write after each image the classes it shows")
+            raise DataError(
+                f"the table {path} names no class: write after each image the classes it shows, or, of images without"
+                " classes, make it a list: a file .txt with a path on each line"
+            )
         return cls(path.parent, list(classes_of), classes, _marks(classes_of, classes), max_pixels)
 
     @classmethod

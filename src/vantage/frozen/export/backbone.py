@@ -27,7 +27,7 @@ from vantage.frozen.encoder import FrozenEncoder, load
 from vantage.frozen.export.card import card_of
 from vantage.frozen.export.detectron2.folder import CARD, write_folder
 from vantage.frozen.export.graph import Check, check_crops
-from vantage.frozen.export.metadata import metadata_of
+from vantage.frozen.export.metadata import colors_of, metadata_of, preparation
 from vantage.frozen.export.to_onnx import onnx_file, onnx_script
 from vantage.frozen.export.to_timm import timm_script
 from vantage.frozen.export.to_torch import torch_file, torch_script
@@ -120,7 +120,7 @@ def export_backbone(encoder: FrozenEncoder, to: Format, file: Path | str, source
         # older card of this name described an export that is gone.
         write_result(card, text, "the model card")
         write_result(file, content, "the network" if to in _GRAPHS else "the backbone")
-    return Export(file, how, card, check)
+    return Export(file, how if to in _GRAPHS else how + _pixels(encoder), card, check)  # the card says it in words
 
 
 def _check_format(to: str) -> None:
@@ -137,8 +137,13 @@ def _content(encoder: FrozenEncoder, to: Format, file: Path, source: Source | No
     script = _SCRIPTS[to]
     how = script(encoder.choice, file.as_posix())
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in encoder.backbone.state_dict().items()}
-    movable = script(encoder.choice, file.name)  # the file may be moved
+    movable = script(encoder.choice, file.name) + _pixels(encoder)  # the file may be moved
     return save(tensors, metadata_of(encoder, movable)), how, None
+
+
+def _pixels(encoder: FrozenEncoder) -> str:
+    """A comment about the input of a network without its view."""
+    return f"# images: RGB, {preparation(encoder.view)}; then {colors_of(encoder.view)}\n"
 
 
 def _export_folder(encoder: FrozenEncoder, folder: Path) -> Export:

@@ -10,7 +10,7 @@ from vantage.facts.results import BASELINES, LabeledResult
 from vantage.facts.run_facts import RunFacts, facts_of
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.frozen.export.graph import Check
-from vantage.frozen.export.metadata import preparation
+from vantage.frozen.export.metadata import colors_of, preparation
 from vantage.planning.words import choices
 from vantage.storage.tables import Table
 
@@ -54,9 +54,7 @@ def _use(encoder: FrozenEncoder, to: str, how: str, check: Check | None) -> list
     view = encoder.view
     colors = "Color space and normalization are in the file."
     if check is None:
-        statistics = f"mean {view.statistics.mean}, standard deviation {view.statistics.std}"
-        channels = "" if view.channels == (0, 1, 2) else f", of which channels {view.channels} are seen"
-        colors = f"Then pixels from 0 to 1 in {type(view.space).__name__}{channels}, normalized: {statistics}."
+        colors = f"Then {colors_of(view)}."
     images = f"Images: RGB, {preparation(view)}. {colors}"
     agrees = [check.sentence().capitalize() + "."] if check else []
     return ["## Use", _block(how, "bash" if to == "detectron2" else "python"), images, *agrees]

@@ -5,7 +5,7 @@ import json
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.views.evaluation import EvaluationView, Straight
 
-__all__ = ["input_of", "metadata_of", "preparation"]
+__all__ = ["colors_of", "input_of", "metadata_of", "preparation"]
 
 
 def preparation(view: EvaluationView | Straight) -> str:
@@ -15,6 +15,13 @@ def preparation(view: EvaluationView | Straight) -> str:
         return f"shorter side resized to {view.base.resize} pixels, then both sides to {size} (bilinear, antialiased)"
     resize = f"shorter side resized to {view.resize} pixels (bilinear, antialiased)"
     return f"{resize}, the middle {view.size} x {view.size} cropped"
+
+
+def colors_of(view: EvaluationView | Straight) -> str:
+    """The colors that a network without its view takes, in words."""
+    channels = "" if view.channels == (0, 1, 2) else f", of which channels {view.channels} are seen"
+    statistics = f"mean {view.statistics.mean}, standard deviation {view.statistics.std}"
+    return f"pixels from 0 to 1 in {type(view.space).__name__}{channels}, normalized: {statistics}"
 
 
 def input_of(view: EvaluationView | Straight) -> str:

@@ -19,7 +19,7 @@ from vantage.encoders import Encoder
 from vantage.encoders.activations import bytes_for_backward
 from vantage.encoders.normalization.grouped import share_of_groups
 from vantage.encoders.weights import build_without_numbers
-from vantage.errors import UserError, first_line, with_place
+from vantage.errors import UserError, first_line, naming, with_place
 from vantage.estimators import EstimatorChoice, TableEstimator
 from vantage.machine.allocator import check_memory, check_views
 from vantage.machine.devices import uses_cuda
@@ -170,6 +170,8 @@ def _try(branch: Branch, images: int, batch: int, step: int) -> None:
     if isinstance(pool, Keys):
         _check_rules(branch.negatives, with_clusters(query, pool), pool, step)
     result = branch.contrast(query, keys, pool, step, state)
+    if not result.loss.requires_grad:
+        raise UserError("no gradient reaches the queries: compute the loss from cosines that are not detached")
     result.loss.backward()
     if not torch.isfinite(result.loss) or vector.grad is None or not torch.isfinite(vector.grad).all():
         raise UserError(f"on random vectors the loss is {result.loss.item()}: check the temperature and the rules")
@@ -198,15 +200,27 @@ def _check_temperature(estimator: object) -> None:
         )
 
 
+def _no_scores(found: object) -> str | None:
+    """What a rule returned in place of scores with a boolean for each pair, in words; None if it did not."""
+    if not isinstance(found, Scores):
+        return f"a {type(found).__name__}"
+    if found.keep.dtype != torch.bool:
+        return f"a mask of {found.keep.dtype}"
+    if found.keep.shape != found.cosine.shape:  # one that spreads over all queries or keys would be counted wrongly
+        return f"a mask of {tuple(found.keep.shape)} for pairs of {tuple(found.cosine.shape)}"
+    return None
+
+
 def _check_rules(rules: tuple[Rule, ...], query: Keys, pool: Keys, step: int) -> None:
     """Raises `UserError` for a rule that returns no scores, or that counts pairs which an earlier one dropped."""
     row = torch.arange(len(query))[:, None]
     for number, rule in enumerate(rules):
-        before, after = (negatives_of(query, pool, rules[:end], step) for end in (number, number + 1))
-        if not isinstance(after, Scores) or after.keep.dtype != torch.bool:
-            found = f"a mask of {after.keep.dtype}" if isinstance(after, Scores) else f"a {type(after).__name__}"
+        before = negatives_of(query, pool, rules[:number], step)
+        with naming(f"the rule {type(rule).__name__}"):
+            after = negatives_of(query, pool, rules[: number + 1], step)
+        if mistake := _no_scores(after):
             raise UserError(
-                f"the rule {type(rule).__name__} returns {found}: return scores.only(keep), a boolean for each pair"
+                f"the rule {type(rule).__name__} returns {mistake}: return scores.only(keep), a boolean for each pair"
             )
         counted = torch.zeros(len(query), len(pool), dtype=torch.bool)
         counted[row.expand_as(before.key)[before.keep], before.key[before.keep]] = True

@@ -57,3 +57,5 @@ def _check(views: Any, images: int, count: int, method: str) -> None:
             raise UserError(
                 f"{method}: view {number} of {images} image(s) is {found}: make floats, a row for each image"
             )
+        if not torch.isfinite(view).all():
+            raise UserError(f"{method}: view {number} has values that are no finite numbers")

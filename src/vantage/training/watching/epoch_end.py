@@ -1,5 +1,6 @@
 """What a run reports at the end of an epoch: a row of numbers, what they say in words, and the accuracy of kNN."""
 
+import math
 from typing import Any
 
 from vantage.processes.sharing import by_first
@@ -11,7 +12,9 @@ from vantage.training.watching.missed import report_missed
 from vantage.training.watching.monitor import warning
 from vantage.training.watching.probe import knn_so_far
 
-__all__ = ["end_epoch"]
+__all__ = ["end_epoch", "is_shown"]
+
+_SECONDS_BETWEEN_LINES = 10.0
 
 
 def end_epoch(
@@ -33,10 +36,18 @@ def end_epoch(
         progress.line(f"epoch {epoch + 1}: kNN {row['knn']:.1f} % on labeled training images")
     row |= {f"adapted.{number}": value for number, value in enumerate(session.learner.adaptive_values())}
     by_first(lambda: metrics and metrics.write(row))
-    for line in epoch_lines(epoch + 1, numbers):
-        progress.line(line)
+    if is_shown(epoch + 1, session.run.epochs, seconds):
+        for line in epoch_lines(epoch + 1, numbers):
+            progress.line(line)
     if collapse:
         progress.warn(collapse)
+
+
+def is_shown(epoch: int, epochs: int, seconds: float) -> bool:
+    """Whether the numbers of an epoch (from 1) are printed, after so many seconds of training: those of the first and
+    the last one, and of short epochs about every ten seconds. All are written to the run's folder."""
+    every = max(1, math.ceil(_SECONDS_BETWEEN_LINES * epoch / max(seconds, 1e-9)))
+    return epoch in (1, epochs) or epoch % every == 0
 
 
 def _validate(session: Session) -> float:
