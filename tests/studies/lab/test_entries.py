@@ -97,7 +97,15 @@ def test_the_papers_contradictions_are_found() -> None:
     }
     assert against["jcl-table-2", "2"] == ("JCL − MoCo v2 = 0 (keypoint 50)",)
     assert against["cnce-table-1", "1, CMC"] == ("CMCRing − CMC = 0 (CIFAR-100)",)
+    assert "LA − MoCoRing + 4 = -2.6 (ImageNet)" in against["cnce-table-1", "3"], "more than by up to 4 %"
     assert len(against["jcl-table-1", "5"]) == 7  # CPC v1, InstDisc, LocalAgg and MoCo against BigBiGAN, and three more
+
+
+def test_the_order_of_a_table_is_asked_of_every_set() -> None:
+    """Without annealing IRing is below IR on ImageNet, and above it on CIFAR-10."""
+    pairs = {one.claim.name: one.paper for one in judge_claims(entry_of("cnce-table-2"), {})}
+    names = {name: [(each.name, round(each.values[0], 1)) for each in pairs[name]] for name in ("4", "4, CIFAR-10")}
+    assert names == {"4": [("IR − no anneal (ImageNet)", 1.9)], "4, CIFAR-10": [("no anneal − IR (CIFAR-10)", 0.2)]}
 
 
 def test_printed_gains_are_those_of_the_cells() -> None:

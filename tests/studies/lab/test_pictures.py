@@ -80,6 +80,15 @@ def test_a_picture_has_the_points_of_the_results_and_of_the_paper() -> None:
     assert shared.curves[""][1].at == (1.4, 1.5, 1.9)
 
 
+def test_points_of_the_paper_on_our_axes_are_named_too(repository: Path) -> None:
+    first = replace(ENTRY.panels[0], paper_shares_axes=True)
+    assert [box.sources for box in boxes(replace(ENTRY, panels=(first,)), LEVELS)] == [("two cores", PAPER)]
+    assert [box.sources for box in comparison_boxes()[:2]] == [("two cores",), (PAPER,)]
+    lines = (repository / "docs" / "claims.md").read_text(encoding="utf-8").splitlines()
+    (table,) = (line for line in lines if line.endswith("(images/claims/infomin-table-4.svg)"))
+    assert "Points from two cores, the paper." in table
+
+
 def test_means_intervals_and_seeds_are_where_the_numbers_are() -> None:
     line, theirs, rows, _ = shapes(comparison_boxes())
     (means,) = [bars for bars in line.containers if len(bars.lines[0].get_xdata()) == 3]

@@ -41,6 +41,11 @@ def test_planted_effects(predicate: Predicate, in_favor: dict[str, float], again
     assert verdict(predicate, cells(**against)) == "refuted"
 
 
+def test_a_margin_is_named_by_its_sign() -> None:
+    names = [Beats("a", "b", by).contrasts({"a": (1.0,), "b": (1.0,)}.get)[0].name for by in (0.5, -0.5)]
+    assert names == ["a − b − 0.5", "a − b + 0.5"]
+
+
 def test_no_effect_is_undecided() -> None:
     rows = {name: tuple(CHANCE.normal(0, 1, 6)) for name in "abcd"}
     for predicate in (

@@ -31,7 +31,7 @@ from vantage.studies.sweep import (
 )
 from vantage.studies.sweep.checks import points_on, try_points
 from vantage.training.run import Run
-from vantage.views import Channels, ColorJitter, Frequencies, Patches, RandomResizedCrop, WithJigsaw
+from vantage.views import Channels, ColorJitter, Frequencies, Patches, RandomResizedCrop, WithJigsaw, frequency_views
 from vantage.views.augmentation import Augmentation, Views
 from vantage.views.operations.color import Normalize
 
@@ -107,6 +107,16 @@ def test_blur_changes_its_width_alone() -> None:
     assert paths(one.run, two.run) == {"views.sigma"}
     assert isinstance(one.run.views, Frequencies) and one.run.views.sigma == 0.5
     assert one.run.views.view.crop == vantage.simclr(64).views.views[0].crop  # pyright: ignore
+
+
+def test_networks_for_channels_see_both_bands_in_color() -> None:
+    """The paper contrasts bands as it contrasts channels, with a network for each (B.3)."""
+    base = vantage.cmc_softmax(64)
+    (point,) = BlurWidth((0.5,)).points(base)
+    backbones = {f"encoders.encoders.{number}.backbone.in_channels" for number in (0, 1)}
+    assert {path for path in paths(base, point.run) if not path.startswith("views")} == backbones
+    assert point.run.views == frequency_views(64, 0.5), "normalized as RGB, not as Lab"
+    try_points(BlurWidth((0.5,)).points(small_run("cmc_softmax", "")), noise(160, 32), QuietProgress())
 
 
 def test_color_spaces_come_with_their_statistics() -> None:

@@ -25,6 +25,7 @@ __all__ = [
     "branch",
     "floors",
     "gate",
+    "half_encoders",
     "halves_in_batch",
     "own_floors",
     "two_core_run",
@@ -87,8 +88,12 @@ def halves_in_batch(run: Run) -> Run:
     def across(query: int, key: int) -> Branch:
         return Branch(InBatch(), OtherViews(), (OtherImages(),), InfoNCE(0.1), query=query, keys=(key,), pool=(key,))
 
-    encoders = PerView(tuple(Encoder(Convolutions(_HALF, in_channels=n), LinearHead(128)) for n in (1, 2)))
-    return replace(run, encoders=encoders, branches=(across(0, 1), across(1, 0)))
+    return replace(run, encoders=half_encoders((1, 2)), branches=(across(0, 1), across(1, 0)))
+
+
+def half_encoders(channels: tuple[int, ...]) -> PerView:
+    """An encoder of half the width for each view, whose numbers of channels these are."""
+    return PerView(tuple(Encoder(Convolutions(_HALF, in_channels=n), LinearHead(128)) for n in channels))
 
 
 def with_temperature(run: Run, temperature: float) -> Run:

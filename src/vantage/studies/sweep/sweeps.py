@@ -8,6 +8,8 @@ from vantage.composition.fitting import everywhere, parts_of
 from vantage.errors import UserError
 from vantage.training.run import Run
 from vantage.views.augmentation import Augmentation, ViewMaker
+from vantage.views.colors.spaces import InSpace
+from vantage.views.colors.statistics import IMAGENET
 from vantage.views.frequencies import Frequencies
 from vantage.views.operations.color import ColorJitter, Normalize
 from vantage.views.operations.crops import Crop, RandomResizedCrop
@@ -154,6 +156,8 @@ class BlurWidth:
     (InfoMin, arXiv 2005.10243, Fig. 9: on STL-10 I_NCE is largest at .7, accuracy at 1).
 
     Both come from one crop, taken as in the run's first view, flipped and normalized, without its other operations.
+    Networks that see channels of a color space, such as those of `cmc` (the paper's setting), get three channels. A
+    single network normalizes both bands together, so it hardly sees the high frequencies of a narrow blur.
     """
 
     name: ClassVar[str] = "blur"
@@ -171,8 +175,16 @@ class BlurWidth:
         """A run for each σ."""
         check_has(base, Augmentation, self.name)
         first = next(part for part in parts_of(base.views) if isinstance(part, Augmentation))
-        view = replace(first, operations=(HorizontalFlip(0.5), _normalize(base.views, self.name)))
+        other_colors = any(isinstance(part, InSpace) for part in parts_of(base.views))
+        normalize = IMAGENET.normalize() if other_colors else _normalize(base.views, self.name)
+        view = replace(first, operations=(HorizontalFlip(0.5), normalize))
+        base = replace(base, encoders=everywhere(base.encoders, _seeing_colors))
         return points_of(self, self.values, lambda width: replace(base, views=Frequencies(view, width)))
+
+
+def _seeing_colors(part: Any) -> Any:
+    """A backbone for three channels, if it has another number of them."""
+    return replace(part, in_channels=3) if getattr(part, "in_channels", 3) != 3 else part
 
 
 def points_of(

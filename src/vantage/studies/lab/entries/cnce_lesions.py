@@ -82,6 +82,8 @@ TABLE_2 = Entry(
             ("CIFAR-10",), LINEAR, True),
         Claim("4", "ImageNet: IRing without annealing is below IR", "numbers", (Beats("IR", "no anneal"),),
             ("ImageNet",), LINEAR, True),
+        Claim("4, CIFAR-10", "CIFAR-10: IRing without annealing is above IR", "numbers", (Beats("no anneal", "IR"),),
+            ("CIFAR-10",), LINEAR, True, note="the opposite of claim 4"),
         Claim("a", "from a warm base, at keep .1 from the first step, the ring is above its ball", "ours",
             (Beats("warm IRing", "warm w_u = 100"),), (), LINEAR, True),
         Claim("b", "why: with the inner cut at 1 % from the first step on, as in the text (w_u = 99), it is above IRing"

@@ -7,7 +7,15 @@ from vantage.recipes import cmc_softmax, moco_v1, moco_v2, simclr
 from vantage.studies.lab.entry import Arm, Cell, Gate
 from vantage.studies.lab.measures.vectors import ProtocolAccuracy
 from vantage.studies.lab.measures.view_information import ViewInformation
-from vantage.studies.lab.two_cores import floors, gate, halves_in_batch, own_floors, two_core_run, with_temperature
+from vantage.studies.lab.two_cores import (
+    floors,
+    gate,
+    half_encoders,
+    halves_in_batch,
+    own_floors,
+    two_core_run,
+    with_temperature,
+)
 from vantage.studies.sweep.categorical import ColorSpaces, Ladder
 from vantage.studies.sweep.sweeps import BlurWidth, CropBound, JitterStrength, PatchDistance, Sweep
 from vantage.training.optimizers import SGD
@@ -69,8 +77,10 @@ def own_floors_of(arms: dict[str, Arm]) -> tuple[tuple[Cell, ...], tuple[Gate, .
 _SIMCLR = replace(simclr(32), optimizer=SGD(momentum=0.9, weight_decay=1e-4))
 DISTANCES = _sweep_arms(PatchDistance((16, 24, 32, 40, 48), patch=16), _SIMCLR, "d ")
 """Figure 3: how far apart two patches are, in pixels."""
-WIDTHS = _sweep_arms(BlurWidth((0.25, 0.3, 0.35, 0.5, 0.75, 1.25)), _SIMCLR, "σ ")
-"""Figure 9: the width of the blur that separates low from high frequencies."""
+_BANDS = _sweep_arms(BlurWidth((0.25, 0.3, 0.35, 0.5, 0.75, 1.25)), cmc_softmax(32), "σ ")
+WIDTHS = {name: replace(arm, run=replace(arm.run, encoders=half_encoders((3, 3)))) for name, arm in _BANDS.items()}
+"""Figure 9: the width of the blur that separates low from high frequencies, with a network for each, as for channels
+(B.3). One network would normalize both together and not see the high frequencies of a narrow blur."""
 
 
 _SPACES = ColorSpaces(("RGB", "XYZ", "HSV", "YCbCr", "YDbDr", "Lab"))

@@ -1,5 +1,4 @@
-"""InfoMin's figures that vary one thing about the views (Tian et al., arXiv 2005.10243; they show points without
-numbers)."""
+"""InfoMin's figures that vary one thing about the views (Tian et al., arXiv 2005.10243): points without numbers."""
 
 # fmt: off
 
@@ -155,7 +154,7 @@ FIGURE_5 = Entry(
 )
 
 _WIDTHS = tuple(WIDTHS)
-_WIDTH_FLOORS, _WIDTH_GATE = floors_of(_WIDTHS[3], WIDTHS)
+_WIDTH_FLOORS, _WIDTH_GATES = own_floors_of(WIDTHS)
 _PEAK = f"{_WIDTHS[2]} @ {SHARED}"
 
 FIGURE_9 = Entry(
@@ -167,19 +166,20 @@ FIGURE_9 = Entry(
     claims=(
         Claim("1", "I_NCE peaks inside, at .7 (.35 here)", "B.3", (InteriorPeak(_WIDTHS),), (), SHARED),
         Claim("2", "above .7 (.35 here) accuracy peaks inside, at 1", "B.3", (InteriorPeak(_WIDTHS[2:]),), (), LINEAR,
-            True),
+            True, gates=_WIDTH_GATES[2:]),
         Claim("3", "below .7 (.35 here) accuracy rises with the width", "B.3", (Order(_WIDTHS[:3]),), (), LINEAR,
-            True),
+            True, gates=_WIDTH_GATES[:3]),
         Claim("4", "accuracy peaks at a larger width than I_NCE: from .7 to 1 (.35 to .5 here) accuracy"
             " rises and I_NCE falls", "B.3", (Beats(_WIDTHS[3], _WIDTHS[2]), Beats(_PEAK, f"{_WIDTHS[3]} @ {SHARED}")),
-            (), LINEAR, True),
+            (), LINEAR, True, gates=_WIDTH_GATES[2:4]),
         Claim("5", "at equal I_NCE the larger width is more accurate", "B.3", (),
             note="no two cells have equal I_NCE, and six points are too few to interpolate: the picture shows them"),
     ),
     commands=infomin_commands.FIGURE_9,
-    gate=_WIDTH_GATE,
+    gate=_WIDTH_GATES[3],
     panels=_panels({"": _positions(_WIDTHS)}, "width of the blur σ (px)"),
-    scale=f"SimCLR by SGD; images of half the paper's side, so that widths are halved too; {FROM_SCRATCH}",
+    scale="CMC by cross-entropy, with an encoder of half the width for each band; images of half the paper's side, so"
+    f" that widths are halved too; {FROM_SCRATCH}",
 )
 
 _LADDER = tuple(LADDER)

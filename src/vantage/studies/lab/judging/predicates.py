@@ -76,7 +76,8 @@ class Beats(AllContrasts):
     def contrasts(self, values: Values) -> tuple[SeedContrast, ...]:
         """Their difference."""
         gap = combine(values, {self.first: 1.0, self.second: -1.0}, -self.by)
-        return (SeedContrast(f"{self.first} − {self.second}{f' − {self.by:g}' if self.by else ''}", gap),)
+        by = f" {'−' if self.by > 0 else '+'} {abs(self.by):g}" if self.by else ""
+        return (SeedContrast(f"{self.first} − {self.second}{by}", gap),)
 
 
 @dataclass(frozen=True)

@@ -216,7 +216,7 @@ def _picture(entry: Entry, levels: tuple[LevelResults, ...]) -> str:
     """The picture with its axes in words, or the reason why there is none."""
     if points := boxes(entry, [(one.level.words, one.numbers) for one in levels]):
         axes = "; ".join(dict.fromkeys(box.panel.axes for box in points))
-        sources = ", ".join(dict.fromkeys(box.source for box in points))
+        sources = ", ".join(dict.fromkeys(source for box in points for source in box.sources))
         return f"![{entry.place}: {axes}. Points from {sources}.]({PICTURES}/{entry.name}.svg)"
     if not entry.runnable_cells:
         return "No picture: none of its cells are run here."

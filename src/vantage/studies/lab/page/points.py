@@ -60,6 +60,11 @@ class Box:
         return f"{self.source}, {seeds} seed{'s' * (counts[-1] > 1)}"
 
     @property
+    def sources(self) -> tuple[str, ...]:
+        """Where its points come from: its source, and the paper if its points share the axes."""
+        return (self.source, PAPER) if PAPER in self.curves else (self.source,)
+
+    @property
     def words(self) -> str:
         """All of its numbers, for readers who cannot see the picture."""
         curves = (
