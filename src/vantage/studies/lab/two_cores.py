@@ -18,6 +18,7 @@ from vantage.studies.lab.measures.vectors import ProtocolAccuracy
 from vantage.training.run import Data, Hardware, Monitoring, Run
 
 __all__ = [
+    "BATCH",
     "IMAGES",
     "QUEUE",
     "Scale",

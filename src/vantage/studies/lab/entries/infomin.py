@@ -101,7 +101,8 @@ TEXT_C3 = Entry(
     panels=(Panel(LINEAR, {"": tuple(STEPS)}, paper_columns=("top-1",), paper_label="ImageNet, top-1 (%)"),),
     commands=judged(_CLASSIFIER, (*(pretraining(recipe, 100) for recipe in ("infomin_no_jigsaw", "infomin_linear")),
         _SHORT)),
-    scale=f"{SCALE}; the patches of the jigsaw have 9 px",
+    scale=f"{SCALE}; the learning rate of the papers by batch size, a quarter of that of other entries; the patches of"
+    " the jigsaw have 9 px",
 )
 
 _TABLE_6 = paper(
