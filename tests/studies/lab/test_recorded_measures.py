@@ -78,6 +78,6 @@ def test_settings_that_are_not_fields_of_an_experiment_are_those_of_its_version(
     assert [digest(settings) for settings in (*inner, *toys)] == [
         "c909c42d95189b5a",
         "c55d3507a99f2504",
-        "ce92326596e5aef5",
+        "4b7e6bfc96fc0bf2",
         "05174a68eebfbcdb",
     ]
