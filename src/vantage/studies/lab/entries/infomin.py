@@ -99,7 +99,7 @@ TEXT_C3 = Entry(
     claims=(
         Claim("1", "each step adds", "C.3", (Order(tuple(STEPS)),), ("top-1",), LINEAR, True, reasons=_WHY_STEPS),
         Claim("a", "the MLP adds", "C.3, its second step", (Beats("with MLP, τ .15", "with jigsaw"),), ("top-1",),
-            LINEAR, True, part_of="claim 1"),
+            LINEAR, True, part_of="claim 1", reasons=_WHY_STEPS),
     ),
     gate=gate("RA-CJ-Blur, linear"),
     panels=(Panel(LINEAR, {"": tuple(STEPS)}, paper_columns=("top-1",), paper_label="ImageNet, top-1 (%)"),),
