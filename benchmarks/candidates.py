@@ -151,10 +151,13 @@ CHOICES: dict[str, tuple[Recipe, Backbone]] = {
         partial(on_squares, 64, partial(with_small_views, 2, PAIRS)),
         WIDE,
     ),
-    "the plan, two small views, τ .1": (
-        partial(at_temperature, partial(with_small_views, 2, PAIRS), 0.1),
-        WIDE,
-    ),
+    **{
+        f"the plan, two small views, τ {text}": (
+            partial(at_temperature, partial(with_small_views, 2, PAIRS), float(text)),
+            WIDE,
+        )
+        for text in (".07", ".1", ".15")
+    },
     "the plan, two small views, growing later": (
         partial(growing_later, partial(with_small_views, 2, PAIRS)),
         WIDE,

@@ -99,7 +99,7 @@ class InfoMinTable4:
         if self.repetitions < 1 or min(self.test_frames, self.information_clips) < 0:
             raise UserError(
                 f"{self.name}: repetitions is {self.repetitions}, test_frames {self.test_frames} and information_clips"
-                f" {self.information_clips}; give at least 1 seed, and nothing below 0"
+                f" {self.information_clips}; give at least 1 repetition, and nothing below 0"
             )
         if min(self.digit_classes, self.background_classes) < 2:
             raise UserError(f"{self.name}: with fewer than 2 classes there is nothing to distinguish; give at least 2")
