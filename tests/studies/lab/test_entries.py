@@ -1,6 +1,7 @@
 import math
 import pickle
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from vantage.studies.lab import (
     page,
     smoke,
 )
-from vantage.studies.lab.levels import LEVELS, one_gpu
+from vantage.studies.lab.levels import LEVELS, one_gpu, overnight
 from vantage.studies.lab.making.collecting import write_collected
 from vantage.studies.lab.making.maker import arm_chain, composition
 from vantage.studies.lab.making.results import outdated, read_results
@@ -66,7 +67,7 @@ def test_what_is_asked_can_be_measured() -> None:
 
 def test_a_claim_that_is_part_of_another_has_no_cells_of_its_own() -> None:
     parts = [(entry, claim) for entry in ENTRIES for claim in entry.claims if claim.part_of]
-    assert len(parts) == 13
+    assert len(parts) == 14
     for entry, claim in parts:
         names, _, other = claim.part_of.removeprefix("claims ").removeprefix("claim ").partition(" of ")
         whole = entry_of(other) if other else entry
@@ -135,16 +136,28 @@ def test_results_in_the_repository_belong_to_entries_as_they_are(repository: Pat
         assert all(map(math.isfinite, values)) and all(place["versions"]["torch"] for place in record["made_on"])
 
 
-def test_one_gpu_asks_the_same_of_a_larger_network() -> None:
-    """Arms differ in what they differed in; numbers of one level never count at the other."""
+@pytest.mark.parametrize(
+    ("level", "times", "network"),
+    [(overnight, 5, Convolutions((32, 64, 128, 256))), (one_gpu, 10, ResNet9(32))],
+)
+def test_other_levels_ask_the_same_for_more_images(
+    level: Callable[[Entry], Entry], times: int, network: Convolutions | ResNet9
+) -> None:
+    """Arms differ in what they differed in; numbers of one level never count at another."""
     for entry in (entry_of("jcl-table-1"), entry_of("cnce-table-1")):
-        larger = one_gpu(entry)
+        larger = level(entry)
         for small, large in zip(entry.runnable_cells, larger.runnable_cells, strict=True):
             for arm, more in zip(arm_chain(small.experiment), arm_chain(large.experiment), strict=True):
-                assert more.run.epochs == 10 * arm.run.epochs and more.run.data.max_images == 22_500
-                assert backbones(more.run) == {ResNet9(32)} and backbones(arm.run) == {Convolutions((32, 64, 128, 256))}
+                assert more.run.epochs == times * arm.run.epochs and more.run.data.max_images == 22_500
+                assert backbones(more.run) == {network} and backbones(arm.run) == {Convolutions((32, 64, 128, 256))}
                 assert everywhere(more.run.branches, sizes) == everywhere(arm.run.branches, sizes)
-                assert composition(more) != composition(arm)
+                assert more.run.batch_size == 256 and arm.run.batch_size == 64
+                assert rate(more.run) == pytest.approx(4 * rate(arm.run)) and composition(more) != composition(arm)
+
+
+def rate(run: Run) -> float:
+    """The learning rate of the first step."""
+    return run.learning_rate(0, 100, run.epochs)
 
 
 def backbones(run: Run) -> set[Any]:
@@ -163,9 +176,9 @@ def sizes(part: Any) -> Any:
     return part
 
 
-def test_toys_are_not_made_on_a_gpu() -> None:
+def test_toys_are_not_made_at_other_levels() -> None:
     toy = next(entry for entry in ENTRIES if entry.name == "cnce-appendix-c")
-    assert toy.runnable_cells and not one_gpu(toy).runnable_cells
+    assert toy.runnable_cells and not one_gpu(toy).runnable_cells and not overnight(toy).runnable_cells
 
 
 def test_scale_and_state_are_named() -> None:

@@ -116,6 +116,12 @@ def test_the_key_follows_everything_that_decides(order: WorkOrder) -> None:
     assert composition(replace(arm, run=replace(arm.run, seed=3))) == composition(arm)
 
 
+def test_only_the_cells_that_are_asked_for_are_missing(order: WorkOrder) -> None:
+    maker = order.maker()
+    todo = missing_pieces(maker, order.entries, (0, 1), cells=("branch",))
+    assert todo and {(piece.cell.name, piece.seed) for piece in todo} == {("branch", 1)}
+
+
 def test_what_is_at_its_default_does_not_enter_the_key() -> None:
     content = composition(BASE)["run"]
     assert "accumulate" not in content and content["epochs"] == 4 and content["learning_rate"] == {

@@ -46,7 +46,7 @@ def test_the_command_line_lists_shows_and_refuses(tmp_path: Path, capsys: pytest
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("level", ["two-cores", "one-gpu"])
+@pytest.mark.parametrize("level", ["two-cores", "overnight", "one-gpu"])
 def test_the_list_shows_the_state_of_a_level_by_the_results_that_are_named(
     level: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -93,6 +93,18 @@ def test_a_toy_is_made_and_judged_from_the_command_line(tmp_path: Path, capsys: 
     assert "results of smoke are not on it" in output.err
     assert (tmp_path / "smoke-results" / "cnce-appendix-c.json").exists() and (tmp_path / "claims.md").exists()
     assert main([*words, "--quiet"]) == 0 and "to be done" not in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_only_the_cells_with_a_name_are_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["reproduce", "cnce-table-5", "cnce-appendix-c", "--level", "smoke", "--seeds", "0", "--out", str(tmp_path)]
+    assert main([*words, "--cell", "optimal critik"]) == 2
+    assert "did you mean optimal critic" in capsys.readouterr().err
+    assert main([*words, "--cell", "optimal critic"]) == 0
+    assert "1 measurement" in capsys.readouterr().err
+    assert main([*words, "--missing"]) == 0
+    output = capsys.readouterr().out
+    assert "cnce-table-5" in output and "cnce-appendix-c" not in output
 
 
 @pytest.mark.slow

@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from vantage.cli.printing.console import INTERRUPTED, Console
 from vantage.cli.reading.arguments import Command, Word, read
 from vantage.cli.reading.options import check_device
 from vantage.cli.reading.out_files import check_folder
+from vantage.cli.reproduce.selecting import check_cells, name_and_path, read_seeds, select_entries
 from vantage.cli.reproduce.showing import list_entries, print_claims, print_runs, show_entry
-from vantage.composition.suggest import no_such
 from vantage.errors import UserError
 from vantage.storage.strangers import check_content
 
@@ -27,9 +27,10 @@ class LabOptions:
     """Entries, such as jcl-table-1. A paper (jcl, cnce, interclr, infomin) means all its entries, `ours` those that no
     paper has, and `all` every entry. If omitted, entries are listed with their state."""
 
-    level: Literal["smoke", "two-cores", "one-gpu", "paper"] = "two-cores"
-    """smoke: a minute each, on photographs that need no file, and no claim is judged; two-cores: hours; one-gpu: a
-    larger network for thirty times as many images; paper: only print the commands at the paper's scale."""
+    level: Literal["smoke", "two-cores", "overnight", "one-gpu", "paper"] = "two-cores"
+    """smoke: a minute each, on photographs that need no file, and no claim is judged; two-cores: hours; overnight: the
+    same for fifteen times as many images; one-gpu: a larger network for thirty times as many; paper: only print the
+    commands at the paper's scale."""
 
     data: Annotated[tuple[str, ...], Word("NAME=PATH", repeated=True)] = ()
     """Path of an image set, such as tiny-imagenet-50=tiny-imagenet-50.tar.gz. May be repeated."""
@@ -39,6 +40,9 @@ class LabOptions:
 
     seeds: str = "0..5"
     """Seeds, as FIRST..LAST or one number. Results for other seeds are kept."""
+
+    cell: Annotated[tuple[str, ...], Word("NAME", repeated=True)] = ()
+    """Only run the cells with this name, as --show prints it. May be repeated. If omitted, all cells of the entries."""
 
     jobs: int = 1
     """Processes that share the work. You may start more of them elsewhere on the same folder."""
@@ -76,7 +80,7 @@ def run_lab(words: list[str], console: Console, about: str) -> int:
     if not options.names and not options.page and not options.take_in:
         _list(options, console)
         return 0
-    entries = _select_entries(options.names)
+    entries = select_entries(options.names)
     if options.show or options.level == "paper":
         for entry in _scaled(entries, options):
             show_entry(entry, options.level, console)
@@ -139,7 +143,7 @@ def _make(order: "WorkOrder", options: LabOptions, console: Console) -> bool:
     if options.missing:
         _list_missing(maker, order, options.jobs, console)
         return True
-    todo = missing_pieces(maker, order.entries, order.seeds, order.results)
+    todo = missing_pieces(maker, order.entries, order.seeds, order.results, order.cells)
     if todo and not options.collect:
         console.note(f"to be done: {estimate_workload(maker, todo).words(options.jobs, maker.on_gpu)}")
     complete = options.collect or make_all(order, options.jobs, console.note)
@@ -158,7 +162,7 @@ def _list_missing(maker: "Maker", order: "WorkOrder", jobs: int, console: Consol
 
     speeds = TrainingSpeeds(maker)
     for entry in order.entries:
-        if todo := missing_pieces(maker, (entry,), order.seeds, order.results):
+        if todo := missing_pieces(maker, (entry,), order.seeds, order.results, order.cells):
             rows = [(p.cell.name, f"seed {p.seed}, {p.measure.name if p.measure else 'toy'}") for p in todo]
             console.results(f"{entry.name}: {estimate_workload(maker, todo, speeds).words(jobs, maker.on_gpu)}", rows)
 
@@ -176,12 +180,13 @@ def _note_outdated(entries: "tuple[Entry, ...]", folder: Path, console: Console)
 def _order(entries: "tuple[Entry, ...]", options: LabOptions) -> "WorkOrder":
     from vantage.studies.lab import WorkOrder
 
-    data = tuple(_name_and_path(word) for word in options.data)
+    data = tuple(name_and_path(word) for word in options.data)
     folder = check_folder(Path(options.out))
     if options.jobs < 1:
         raise UserError(f"--jobs {options.jobs}: give at least 1")
     small, results = options.level == "smoke", _level_folder(options) if options.results else None
-    return WorkOrder(_scaled(entries, options), _seeds(options.seeds), folder, data, small, options.device, results)
+    scaled, seeds = _scaled(entries, options), read_seeds(options.seeds)
+    return WorkOrder(scaled, seeds, folder, data, small, options.device, results, check_cells(scaled, options.cell))
 
 
 def _scaled(entries: "tuple[Entry, ...]", options: LabOptions) -> "tuple[Entry, ...]":
@@ -211,34 +216,3 @@ def _level(options: LabOptions) -> "Level":
     from vantage.studies.lab import LEVELS
 
     return next((each for each in LEVELS if each.name == options.level), LEVELS[0])
-
-
-def _select_entries(names: tuple[str, ...]) -> "tuple[Entry, ...]":
-    from vantage.studies.lab import ENTRIES
-
-    groups: dict[str, Any] = {entry.name: (entry,) for entry in ENTRIES}
-    for paper in dict.fromkeys(entry.paper.lower() for entry in ENTRIES):
-        groups[paper] = tuple(entry for entry in ENTRIES if entry.paper.lower() == paper)
-    groups["all"] = ENTRIES
-    for name in names:
-        if name not in groups:
-            raise no_such("entry", name, groups, "entries")
-    return tuple({entry.name: entry for name in names for entry in groups[name]}.values())
-
-
-def _name_and_path(word: str) -> tuple[str, str]:
-    name, equals, path = word.partition("=")
-    if not equals or not name or not path:
-        raise UserError(f"--data {word}: write NAME=PATH, such as tiny-imagenet-50=tiny-imagenet-50.tar.gz")
-    return name, path
-
-
-def _seeds(words: str) -> tuple[int, ...]:
-    first, _, last = words.partition("..")
-    try:
-        seeds = tuple(range(int(first), int(last or first) + 1))
-    except ValueError:
-        seeds = ()
-    if not seeds or seeds[0] < 0:
-        raise UserError(f"--seeds {words}: write FIRST..LAST, such as 0..5, or one number")
-    return seeds

@@ -1,4 +1,5 @@
-"""The levels of the lab: on two cores, and on a GPU with a larger network that sees thirty times as many images."""
+"""The levels of the lab: on two cores; there overnight, for fifteen times as many images; and on a GPU, with a larger
+network for thirty times as many."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -13,22 +14,44 @@ from vantage.studies.lab.entry import Arm, Cell, Entry, Untrained, with_runs
 from vantage.studies.lab.two_cores import QUEUE
 from vantage.training.run import Data, Hardware, Run
 
-__all__ = ["LEVELS", "Level", "one_gpu"]
+__all__ = ["LEVELS", "Level", "one_gpu", "overnight"]
 
-IMAGES, BATCH, KEYS, LONGER = 22_500, 256, 4_096, 10
-"""Training images, batch size, keys in a queue or a sample, and the factor by which epochs are multiplied."""
+IMAGES, BATCH, KEYS = 22_500, 256, 4_096
+"""Training images, batch size, and keys in a queue or a sample."""
+
+
+def overnight(entry: Entry) -> Entry:
+    """The entry with three times as many images, five times as many epochs, batches of 256 with learning rates to
+    match, and twice as many negatives. Toys are left out."""
+    return _with_each_run(entry, lambda run: _longer(run, 5))
 
 
 def one_gpu(entry: Entry) -> Entry:
-    """The entry with a ResNet-9 of width 32 in place of four convolutions (or of a narrower ResNet-9), three times as
-    many images, ten times as many epochs, batches of 256 with learning rates to match, and twice as many negatives.
-    Toys are left out."""
-    return replace(entry, cells=tuple(_larger_cell(cell) for cell in entry.cells))
+    """The entry as overnight, but with ten times as many epochs, and a ResNet-9 of width 32 in place of four
+    convolutions (or of a narrower ResNet-9)."""
+    return _with_each_run(entry, lambda run: _larger(_longer(run, 10)))
 
 
-def _larger_cell(cell: Cell) -> Cell:
-    experiment = with_runs(cell.experiment, _larger) if isinstance(cell.experiment, Arm | Untrained) else None
-    return replace(cell, experiment=experiment)
+def _with_each_run(entry: Entry, change: Callable[[Run], Run]) -> Entry:
+    def changed(cell: Cell) -> Cell:
+        experiment = with_runs(cell.experiment, change) if isinstance(cell.experiment, Arm | Untrained) else None
+        return replace(cell, experiment=experiment)
+
+    return replace(entry, cells=tuple(changed(cell) for cell in entry.cells))
+
+
+def _longer(run: Run, times: int) -> Run:
+    def more_negatives(part: Any) -> Any:
+        match part:
+            case Queue() if part.length == QUEUE:
+                return Queue(KEYS)
+            case Sample() if part.count == QUEUE:
+                return Sample(KEYS)
+        return part
+
+    data = Data(hold_out=run.data.hold_out, max_images=IMAGES)
+    run = run.fit(IMAGES, BATCH).rescale(BATCH, times * run.epochs)
+    return replace(run, branches=everywhere(run.branches, more_negatives), data=data, hardware=Hardware())
 
 
 def _larger(run: Run) -> Run:
@@ -38,16 +61,9 @@ def _larger(run: Run) -> Run:
                 return ResNet9(part.widths[0], in_channels=part.in_channels)
             case ResNet9():
                 return replace(part, width=2 * part.width)
-            case Queue() if part.length == QUEUE:
-                return Queue(KEYS)
-            case Sample() if part.count == QUEUE:
-                return Sample(KEYS)
         return part
 
-    data = Data(hold_out=run.data.hold_out, max_images=IMAGES)
-    run = run.fit(IMAGES, BATCH).rescale(BATCH, LONGER * run.epochs)
-    parts = {name: everywhere(getattr(run, name), larger) for name in ("encoders", "branches")}
-    return replace(run, **parts, data=data, hardware=Hardware())
+    return replace(run, encoders=everywhere(run.encoders, larger))
 
 
 @dataclass(frozen=True)
@@ -73,6 +89,7 @@ class Level:
 
 LEVELS = (
     Level("two-cores", "two cores", lambda entry: entry),
+    Level("overnight", "two cores, overnight", overnight, "overnight"),
     Level("one-gpu", "one GPU", one_gpu, "one-gpu"),
 )
 """The levels in the order of the page."""

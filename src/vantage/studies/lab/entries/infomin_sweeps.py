@@ -130,6 +130,7 @@ FIGURE_4 = Entry(
 _CROP, _JITTER = _row("c", ".02", ".08", ".2", ".4", ".7"), _row("x", ".125", ".5", "1", "1.5", "2.5")
 
 _FLOORS, _GATE = floors_of("MLP, c .2", CROPS)
+_JITTER_GATES = (replace(_GATE, base="MLP, x .5"),)
 
 FIGURE_5 = Entry(
     "infomin-figure-5",
@@ -141,7 +142,11 @@ FIGURE_5 = Entry(
         Claim("1", "the best crop bound is .2", "§3.4", _best(_CROP[:1], 2), (), LINEAR, True,
             part_of="claim 2 of infomin-figure-13"),
         Claim("2", "the best jitter is 1", "§3.4", _best(_JITTER[:1], 2), (), LINEAR, True,
-            part_of="claim 1 of infomin-figure-14", reasons=_unlearned("MLP, x 2.5", "MLP, x .125")),
+            gates=_JITTER_GATES, part_of="claim 1 of infomin-figure-14",
+            reasons=_unlearned("MLP, x 2.5", "MLP, x .125")),
+        Claim("a", "the best jitter lies inside", "ours", (InteriorPeak(_JITTER[0]),), (), LINEAR, True,
+            gates=_JITTER_GATES, part_of="claim a of infomin-figure-14",
+            reasons=_unlearned("MLP, x 2.5", "MLP, x .125")),
     ),
     commands=(infomin_commands.sweep("crop"), infomin_commands.sweep("jitter")),
     gate=_GATE,
@@ -241,7 +246,7 @@ FIGURE_14 = Entry(
             LINEAR, True, reasons=_unlearned("linear, x 2.5", "linear, x .125")),
     ),
     commands=(infomin_commands.sweep("jitter"), infomin_commands.sweep("jitter", "moco_v1")),
-    gate=replace(_GATE, base="MLP, x .5"),
+    gate=_JITTER_GATES[0],
     panels=_panels(_by_head(_JITTER), "strength of jitter x"),
     scale=f"figure 13's heads, crops from .2 of the image; {FROM_SCRATCH}, since a base favors its own x",
 )

@@ -3,7 +3,7 @@
 import multiprocessing
 import signal
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from multiprocessing.queues import SimpleQueue
 from pathlib import Path
@@ -56,6 +56,9 @@ class WorkOrder:
     results: Path | None = None
     """Folder of collected numbers (see `results.py`); seeds that are complete there are not rerun."""
 
+    cells: tuple[str, ...] = ()
+    """Names of the cells to run; if empty, all cells of the entries."""
+
     def maker(self, progress: Progress | None = None) -> Maker:
         """A maker for this order, with its image sets. Raises `UserError` if the device is not available, or if the lab
         is not safe to open."""
@@ -67,15 +70,20 @@ class WorkOrder:
 
 
 def missing_pieces(
-    maker: Maker, entries: Iterable[Entry], seeds: tuple[int, ...], results: Path | None = None
+    maker: Maker,
+    entries: Iterable[Entry],
+    seeds: tuple[int, ...],
+    results: Path | None = None,
+    cells: Container[str] = (),
 ) -> list[Piece]:
-    """The pieces that are not done in the lab, in the order in which they will be done. A seed for which the folder
-    `results` holds all cells of an entry is not run again."""
+    """The pieces that are not done in the lab, in the order in which they will be done; with `cells`, of the cells with
+    these names only. A seed for which the folder `results` holds all cells of an entry is not run again."""
     todo: list[Piece] = []
     for entry in entries:
         complete = complete_seeds(results, entry) if results else set[int]()
         pieces = maker.pieces(entry, tuple(seed for seed in seeds if seed not in complete))
-        todo += [piece for piece in pieces if maker.numbers(piece) is None]
+        asked = (piece for piece in pieces if not cells or piece.cell.name in cells)
+        todo += [piece for piece in asked if maker.numbers(piece) is None]
     return todo
 
 
@@ -103,7 +111,7 @@ def make_all(order: WorkOrder, jobs: int = 1, report: Callable[[str], None] = la
         raise problems.get()
     _check_exits([worker.exitcode or 0 for worker in workers])
     maker = order.maker()
-    return not missing_pieces(maker, order.entries, order.seeds, order.results)
+    return not missing_pieces(maker, order.entries, order.seeds, order.results, order.cells)
 
 
 def _worker(order: WorkOrder, problems: "SimpleQueue[UserError | OSError]", jobs: int) -> None:
@@ -131,7 +139,7 @@ def _check_exits(statuses: Sequence[int]) -> None:
 
 def _work_through(order: WorkOrder, report: Callable[[str], None], jobs: int) -> bool:
     maker = order.maker(QuietProgress())
-    pieces = missing_pieces(maker, order.entries, order.seeds, order.results)
+    pieces = missing_pieces(maker, order.entries, order.seeds, order.results, order.cells)
     remaining = Remaining(maker, pieces, jobs)
     todo = list(zip(pieces, remaining.costs, strict=True))
     first = multiprocessing.parent_process()
