@@ -20,6 +20,7 @@ from vantage.training.run import Data, Hardware, Monitoring, Run
 __all__ = [
     "BATCH",
     "IMAGES",
+    "PAPERS_RATE",
     "QUEUE",
     "Scale",
     "base",
@@ -36,10 +37,12 @@ __all__ = [
 IMAGES, BATCH, QUEUE = 7_500, 64, 2_048
 """Training images of a set (equally many of each class), batch size, and keys in a queue."""
 
+PAPERS_RATE = 0.03 / 256
+"""The papers' learning rate, by images of a batch."""
+
 _HALF = (16, 32, 64, 128)
-_RATE = 0.03
-"""Constant learning rate of a base at that batch size: four times the papers' .03 per 256 images, since runs are
-short."""
+_RATE = 4 * PAPERS_RATE
+"""That of most runs here: four times as high, since they are short."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ def two_core_run(run: Run, epochs: int, falling: bool = False, scale: Scale = _U
     """A recipe for 32 pixels with a small network, trained on few images: queues of `QUEUE` keys, a tenth of each
     class held out, and a learning rate that is constant or, with `falling`, follows half a cosine to 0."""
     run = run.fit(scale.images, scale.batch_size).rescale(scale.batch_size, epochs)
-    rate = _RATE * scale.batch_size / BATCH
+    rate = _RATE * scale.batch_size
 
     def smaller(part: Any) -> Any:
         if isinstance(part, ResNet):

@@ -25,7 +25,7 @@ from vantage.recipes import (
 from vantage.schedules import CosineByStep
 from vantage.studies.lab.entry import Arm, Cell, Reason
 from vantage.studies.lab.measures.vectors import ProtocolAccuracy
-from vantage.studies.lab.two_cores import BATCH, two_core_run
+from vantage.studies.lab.two_cores import BATCH, PAPERS_RATE, two_core_run
 from vantage.training.optimizers import SGD
 from vantage.training.run import Run
 
@@ -65,7 +65,7 @@ LENGTHS = {
 
 def _at_papers_rate(arm: Arm) -> Arm:
     """An arm at the papers' own learning rate, a quarter of that of other arms (`two_cores`)."""
-    return replace(arm, run=replace(arm.run, learning_rate=CosineByStep(0.03 * BATCH / 256)))
+    return replace(arm, run=replace(arm.run, learning_rate=CosineByStep(PAPERS_RATE * BATCH)))
 
 
 STEPS = {

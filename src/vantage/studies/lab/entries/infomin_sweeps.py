@@ -26,8 +26,7 @@ from vantage.studies.lab.panel import Panel
 
 __all__ = ["ENTRIES"]
 
-LINEAR, SHARED = "linear-cached", "I_NCE"
-_HEADS = ("MLP", "linear")
+LINEAR, SHARED, _HEADS = "linear-cached", "I_NCE", ("MLP", "linear")
 
 
 def _cells(arms: dict[str, Arm], *more: Measure) -> tuple[Cell, ...]:
@@ -130,7 +129,7 @@ FIGURE_4 = Entry(
 _CROP, _JITTER = _row("c", ".02", ".08", ".2", ".4", ".7"), _row("x", ".125", ".5", "1", "1.5", "2.5")
 
 _FLOORS, _GATE = floors_of("MLP, c .2", CROPS)
-_JITTER_GATES = (replace(_GATE, base="MLP, x .5"),)
+_JITTER_GATES, _JITTER_FAILS = (replace(_GATE, base="MLP, x .5"),), _unlearned("MLP, x 2.5", "MLP, x .125")
 
 FIGURE_5 = Entry(
     "infomin-figure-5",
@@ -142,11 +141,9 @@ FIGURE_5 = Entry(
         Claim("1", "the best crop bound is .2", "§3.4", _best(_CROP[:1], 2), (), LINEAR, True,
             part_of="claim 2 of infomin-figure-13"),
         Claim("2", "the best jitter is 1", "§3.4", _best(_JITTER[:1], 2), (), LINEAR, True,
-            gates=_JITTER_GATES, part_of="claim 1 of infomin-figure-14",
-            reasons=_unlearned("MLP, x 2.5", "MLP, x .125")),
+            gates=_JITTER_GATES, part_of="claim 1 of infomin-figure-14", reasons=_JITTER_FAILS),
         Claim("a", "the best jitter lies inside", "ours", (InteriorPeak(_JITTER[0]),), (), LINEAR, True,
-            gates=_JITTER_GATES, part_of="claim a of infomin-figure-14",
-            reasons=_unlearned("MLP, x 2.5", "MLP, x .125")),
+            gates=_JITTER_GATES, part_of="claim a of infomin-figure-14", reasons=_JITTER_FAILS),
     ),
     commands=(infomin_commands.sweep("crop"), infomin_commands.sweep("jitter")),
     gate=_GATE,
@@ -158,9 +155,8 @@ FIGURE_5 = Entry(
     scale=FROM_SCRATCH,
 )
 
-_WIDTHS = tuple(WIDTHS)
+_WIDTHS, _LADDER = tuple(WIDTHS), tuple(LADDER)
 _WIDTH_FLOORS, _WIDTH_GATES = own_floors_of(WIDTHS)
-_PEAK = f"{_WIDTHS[2]} @ {SHARED}"
 
 FIGURE_9 = Entry(
     "infomin-figure-9",
@@ -175,8 +171,8 @@ FIGURE_9 = Entry(
         Claim("3", "below .7 (.35 here) accuracy rises with the width", "B.3", (Order(_WIDTHS[:3]),), (), LINEAR,
             True, gates=_WIDTH_GATES[:3]),
         Claim("4", "accuracy peaks at a larger width than I_NCE: from .7 to 1 (.35 to .5 here) accuracy"
-            " rises and I_NCE falls", "B.3", (Beats(_WIDTHS[3], _WIDTHS[2]), Beats(_PEAK, f"{_WIDTHS[3]} @ {SHARED}")),
-            (), LINEAR, True, gates=_WIDTH_GATES[2:4]),
+            " rises and I_NCE falls", "B.3", (Beats(_WIDTHS[3], _WIDTHS[2]),
+            Beats(f"{_WIDTHS[2]} @ {SHARED}", f"{_WIDTHS[3]} @ {SHARED}")), (), LINEAR, True, gates=_WIDTH_GATES[2:4]),
         Claim("5", "at equal I_NCE the larger width is more accurate", "B.3", (),
             note="no two cells have equal I_NCE, and six points are too few to interpolate: the picture shows them"),
     ),
@@ -187,7 +183,6 @@ FIGURE_9 = Entry(
     f" that widths are halved too; {FROM_SCRATCH}",
 )
 
-_LADDER = tuple(LADDER)
 _LADDER_FLOORS, _LADDER_GATE = floors_of(_LADDER[2], LADDER)
 
 FIGURE_12 = Entry(
