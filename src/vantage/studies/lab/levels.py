@@ -10,9 +10,8 @@ from vantage.composition.fitting import everywhere
 from vantage.encoders import Convolutions, ResNet9
 from vantage.memory import Queue
 from vantage.negatives import Sample
-from vantage.schedules import CosineByStep, StepDecay
 from vantage.studies.lab.entry import Arm, Cell, Entry, Untrained, with_runs
-from vantage.studies.lab.two_cores import PAPERS_RATE, QUEUE
+from vantage.studies.lab.two_cores import QUEUE, at_papers_rate
 from vantage.training.run import Data, Hardware, Run
 
 __all__ = ["LEVELS", "Level", "one_gpu", "overnight"]
@@ -25,7 +24,7 @@ def overnight(entry: Entry) -> Entry:
     """The entry with three times as many images, five times as many epochs, batches of 256 at the papers' learning
     rate, and twice as many negatives. Toys are left out. At four times that rate, batches of 256 do not learn strong
     views, and runs of this length need no haste."""
-    return _with_each_run(entry, lambda run: _at_papers_rate(_longer(run, 5)))
+    return _with_each_run(entry, lambda run: at_papers_rate(_longer(run, 5)))
 
 
 def one_gpu(entry: Entry) -> Entry:
@@ -54,11 +53,6 @@ def _longer(run: Run, times: int) -> Run:
     data = Data(hold_out=run.data.hold_out, max_images=IMAGES)
     run = run.fit(IMAGES, BATCH).rescale(BATCH, times * run.epochs)
     return replace(run, branches=everywhere(run.branches, more_negatives), data=data, hardware=Hardware())
-
-
-def _at_papers_rate(run: Run) -> Run:
-    assert isinstance(run.learning_rate, CosineByStep | StepDecay)
-    return replace(run, learning_rate=replace(run.learning_rate, base=PAPERS_RATE * run.batch_size))
 
 
 def _larger(run: Run) -> Run:

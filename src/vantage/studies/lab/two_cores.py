@@ -20,9 +20,9 @@ from vantage.training.run import Data, Hardware, Monitoring, Run
 __all__ = [
     "BATCH",
     "IMAGES",
-    "PAPERS_RATE",
     "QUEUE",
     "Scale",
+    "at_papers_rate",
     "base",
     "branch",
     "floors",
@@ -37,11 +37,10 @@ __all__ = [
 IMAGES, BATCH, QUEUE = 7_500, 64, 2_048
 """Training images of a set (equally many of each class), batch size, and keys in a queue."""
 
-PAPERS_RATE = 0.03 / 256
-"""The papers' learning rate, by images of a batch."""
-
 _HALF = (16, 32, 64, 128)
-_RATE = 4 * PAPERS_RATE
+_PAPERS_RATE = 0.03 / 256
+"""The papers' learning rate, by images of a batch."""
+_RATE = 4 * _PAPERS_RATE
 """That of most runs here: four times as high, since they are short."""
 
 
@@ -83,6 +82,12 @@ def two_core_run(run: Run, epochs: int, falling: bool = False, scale: Scale = _U
         hardware=Hardware(),
         monitoring=Monitoring(checkpoint_minutes=2.0),
     )
+
+
+def at_papers_rate(run: Run) -> Run:
+    """The run at the papers' own learning rate, with the same schedule."""
+    assert isinstance(run.learning_rate, CosineByStep | StepDecay)
+    return replace(run, learning_rate=replace(run.learning_rate, base=_PAPERS_RATE * run.batch_size))
 
 
 def halves_in_batch(run: Run) -> Run:

@@ -22,10 +22,9 @@ from vantage.recipes import (
     moco_v2,
     simclr,
 )
-from vantage.schedules import CosineByStep
 from vantage.studies.lab.entry import Arm, Cell, Reason
 from vantage.studies.lab.measures.vectors import ProtocolAccuracy
-from vantage.studies.lab.two_cores import BATCH, PAPERS_RATE, two_core_run
+from vantage.studies.lab.two_cores import at_papers_rate, two_core_run
 from vantage.training.optimizers import SGD
 from vantage.training.run import Run
 
@@ -63,16 +62,12 @@ LENGTHS = {
 """InfoMin and MoCo v2 by the paper's number of epochs."""
 
 
-def _at_papers_rate(arm: Arm) -> Arm:
-    """An arm at the papers' own learning rate, a quarter of that of other arms (`two_cores`)."""
-    return replace(arm, run=replace(arm.run, learning_rate=CosineByStep(PAPERS_RATE * BATCH)))
-
-
-STEPS = {
-    "RA-CJ-Blur, linear": _at_papers_rate(_arm(infomin_no_jigsaw(32))),
-    "with jigsaw": _at_papers_rate(_arm(infomin_linear(32))),
-    "with MLP, τ .15": _at_papers_rate(LENGTHS["InfoMin 200"]),
+_STEPS = {
+    "RA-CJ-Blur, linear": _arm(infomin_no_jigsaw(32)),
+    "with jigsaw": _arm(infomin_linear(32)),
+    "with MLP, τ .15": LENGTHS["InfoMin 200"],
 }
+STEPS = {name: replace(arm, run=at_papers_rate(arm.run)) for name, arm in _STEPS.items()}
 """Appendix C.3 of InfoMin: jigsaw and head are added one by one. At four times the rate, views without a jigsaw and a
 linear head at τ .07 stay at the accuracy of a random encoder."""
 

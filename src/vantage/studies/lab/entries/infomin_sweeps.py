@@ -7,6 +7,7 @@ from dataclasses import replace
 from vantage.studies.lab.contracts import Measure
 from vantage.studies.lab.entries import infomin_commands
 from vantage.studies.lab.entries.infomin_arms import (
+    AT_PAPERS_RATE,
     COLORS,
     CROPS,
     DISTANCES,
@@ -73,8 +74,7 @@ def _unlearned(strong: str, weak: str) -> tuple[Reason, Reason]:
     )
 
 
-_DISTANCES = tuple(DISTANCES)
-_PATCH_FLOORS, _PATCH_GATE = floors_of("d 32", DISTANCES)
+_DISTANCES, (_PATCH_FLOORS, _PATCH_GATE) = tuple(DISTANCES), floors_of("d 32", DISTANCES)
 
 FIGURE_3 = Entry(
     "infomin-figure-3",
@@ -152,7 +152,7 @@ FIGURE_5 = Entry(
         Panel(LINEAR, {"": _positions(_JITTER[0])}, "strength of jitter x"),
         Panel(LINEAR, {"crop bound": _CROP[0], "jitter": _JITTER[0]}, x_measure=SHARED),
     ),
-    scale=FROM_SCRATCH,
+    scale=AT_PAPERS_RATE,
 )
 
 _WIDTHS, _LADDER = tuple(WIDTHS), tuple(LADDER)
@@ -202,7 +202,7 @@ FIGURE_12 = Entry(
     commands=(infomin_commands.sweep("ladder", "moco_v1"),),
     gate=_LADDER_GATE,
     panels=_panels({"": _LADDER}),
-    scale=f"MoCo v1; no blur at 32 px; {FROM_SCRATCH}; strong views learn late",
+    scale=f"MoCo v1; no blur at 32 px; {AT_PAPERS_RATE}; strong views learn late",
 )
 
 FIGURE_13 = Entry(
@@ -223,7 +223,7 @@ FIGURE_13 = Entry(
     commands=(infomin_commands.sweep("crop"), infomin_commands.sweep("crop", "moco_v1")),
     gate=_GATE,
     panels=_panels(_by_head(_CROP), "crop bound c"),
-    scale=f"MoCo v2, with an MLP at τ .15 and a linear head at τ .07; {FROM_SCRATCH}, since a base favors its own c",
+    scale=f"MoCo v2, with an MLP at τ .15 and a linear head at τ .07; {AT_PAPERS_RATE}, since a base favors its own c",
 )
 
 FIGURE_14 = Entry(
@@ -243,7 +243,7 @@ FIGURE_14 = Entry(
     commands=(infomin_commands.sweep("jitter"), infomin_commands.sweep("jitter", "moco_v1")),
     gate=_JITTER_GATES[0],
     panels=_panels(_by_head(_JITTER), "strength of jitter x"),
-    scale=f"figure 13's heads, crops from .2 of the image; {FROM_SCRATCH}, since a base favors its own x",
+    scale=f"figure 13's heads, crops from .2 of the image; {AT_PAPERS_RATE}, since a base favors its own x",
 )
 
 ENTRIES = (FIGURE_3, FIGURE_4, FIGURE_5, FIGURE_9, FIGURE_12, FIGURE_13, FIGURE_14)
