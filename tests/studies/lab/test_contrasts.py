@@ -39,8 +39,9 @@ def test_sign_flips_count_every_pattern() -> None:
     assert sign_flip(SIX) == pytest.approx(float(oracle.pvalue))
 
 
-def test_a_second_look_needs_a_smaller_p() -> None:
-    assert level(5) == level(6) == 0.05 and level(7) == level(30) == 0.0294
+def test_each_look_needs_a_smaller_p() -> None:
+    assert level(0) == level(5) == level(6) == 0.05 and level(7) == level(12) == 0.0294
+    assert level(13) == 0.0221 and level(24) == 0.0182 and level(25) == level(99) == 0.0158
     between = (1.0, 0.3, -0.5, 1.6, 0.9, -0.1, 1.2, -0.3, 0.9, 0.3)
     p = float(stats.ttest_1samp(between, 0.0).pvalue)
     assert level(10) < p < level(6)

@@ -10,14 +10,15 @@ from vantage.measures.significance import has_no_spread, holm, interval, two_sid
 
 __all__ = ["FEWEST", "SeedContrast", "ContrastResult", "judge_contrasts", "level", "sign_flip"]
 
-_FIRST_LOOK = 6
-"""Pairs of a study as planned. More are a second look: seeds are added after the first ones have been judged."""
+_LOOK = 6
+"""Pairs of a study as planned. Every six more are another look: seeds are added after the others have been judged."""
 
 FEWEST = 5
 """Pairs below which nothing is decided. Sign flips of five pairs, which are shown beside the t test, cannot go below
 p = .0625: only six or more pairs can be decided by both."""
 
-_LEVEL, _LEVEL_OF_TWO_LOOKS = 0.05, 0.0294
+_LEVELS = (0.05, 0.0294, 0.0221, 0.0182, 0.0158)
+"""The level of each look at the data if there are one to five of them (Pocock, Biometrika 64, 1977)."""
 _MOST_FLIPS = 2**16
 """Most sign patterns that are enumerated; with more, the sign-flip p is left out."""
 
@@ -86,8 +87,10 @@ class ContrastResult:
 
 def level(pairs: int) -> float:
     """Probability below which a claim counts as decided, after Holm's correction over its entry: .05 for up to six
-    pairs and, for more, the level of each of two looks at the data (Pocock, Biometrika 64, 1977)."""
-    return _LEVEL if pairs <= _FIRST_LOOK else _LEVEL_OF_TWO_LOOKS
+    pairs and, for more, the level of each of several looks at the data, one for every six pairs. More than five looks
+    have the level of five."""
+    looks = max(1, math.ceil(pairs / _LOOK))
+    return _LEVELS[min(looks, len(_LEVELS)) - 1]
 
 
 def sign_flip(values: Sequence[float]) -> float | None:

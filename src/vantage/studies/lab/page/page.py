@@ -66,9 +66,10 @@ notes and reasons are written by us.
   inside: one with the verdict of the claim). *equal in all seeds*: the differences have no spread, so there is no t
   test.
 * *supported* and *refuted* need at least five pairs, and p below .05 for or against the claim; everything else is
-  *undecided*. More than six pairs are a second look, after the first six were judged, which needs p below .0294
-  (Pocock's level for two looks). "Within ±δ" is tested by two one-sided tests. Claims about accuracy are undecided
-  unless the base is above raw pixels and above its random encoder (the gate).
+  *undecided*. More than six pairs are a second look, after the first six were judged, which needs p below .0294, and
+  more than twelve a third, which needs .0221 (Pocock's levels for two and three looks). "Within ±δ" is tested by two
+  one-sided tests. Claims about accuracy are undecided unless the base is above raw pixels and above its random encoder
+  (the gate).
 * *void*: the claim's precondition does not hold. *not run*: a cell has not been run yet. *not asked*: the claim is not
   tested at this level, for the reason given.
 * *Why* and *ruled out* follow a refuted claim: what the numbers of the same entry show about the reason, with a
