@@ -25,10 +25,11 @@ from vantage.studies.analyse.analysis import Analysis, AnalysisResult, analyse, 
 from vantage.studies.analyse.band import Band
 from vantage.studies.analyse.false_negatives import FalseNegatives
 from vantage.studies.analyse.gaussian import OptimalToy
+from vantage.studies.analyse.held_out import HeldOutInformation
 from vantage.studies.analyse.labels import Labels
 from vantage.studies.analyse.similarity import Similarity
 
-QUICK = Similarity(images=6, augmentations=3)
+QUICK, INFORMATION = Similarity(images=6, augmentations=3), HeldOutInformation(images=9, draws=2)
 
 
 @pytest.fixture(scope="module")
@@ -147,6 +148,7 @@ def test_a_toy_needs_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         ("labels RUN --data DATA --images 3", "no option --images"),
         ("band RUN --data DATA --seed x", "--seed"),
         ("false-negatives RUN --data DATA --share 2", "share is 2.0"),
+        ("information RUN --data DATA --negatives 48", "needs 49 held-out images or more, found 48"),
         ("similarity RUN nowhere --data DATA", "nowhere holds no run"),
         ("similarity RUN --data nowhere.npz", "nowhere.npz"),
         ("similarity RUN --data DATA --view 7", "view 7 was asked for, but the run makes 2"),
@@ -180,7 +182,7 @@ def test_help_is_on_standard_output(words: str, phrase: str, capsys: pytest.Capt
     assert phrase in output.out and output.err == ""
 
 
-@pytest.mark.parametrize("analysis", [Band(images=5), FalseNegatives(images=5, drawn=4), Labels(), QUICK])
+@pytest.mark.parametrize("analysis", [Band(images=5), FalseNegatives(images=5, drawn=4), Labels(), QUICK, INFORMATION])
 def test_every_analysis_keeps_a_table_that_is_plain_json_and_a_picture(
     analysis: Analysis, clustered_run: tuple[Path, Source], tmp_path: Path
 ) -> None:
@@ -194,7 +196,7 @@ def test_every_analysis_keeps_a_table_that_is_plain_json_and_a_picture(
 def test_help_describes_each_kind(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["analyse", "--help"]) == 0
     output = capsys.readouterr().out.replace("\n  ", " ").splitlines()  # a sentence may go over two lines
-    kinds = "similarity band labels false-negatives optimal-toy trained-toy spread-toy".split()
+    kinds = "similarity information band labels false-negatives optimal-toy trained-toy spread-toy".split()
     lines = {word: line for line in output if (word := line.partition(" ")[0]) in kinds}
     assert list(lines) == kinds and all(len(line) > 40 for line in lines.values())
     help_text = " ".join(lines["spread-toy"].split())

@@ -93,7 +93,7 @@ def test_each_recipe_has_its_pairing(runs: dict[str, TrainedNetworks]) -> None:
 @pytest.mark.parametrize("name", ["moco_v2", "cmc", "simclr", "pirl", "jcl"])
 def test_runs_of_every_kind_are_measured(name: str, runs: dict[str, TrainedNetworks]) -> None:
     one, source = runs[name], images(30, seed=5, size=SIZE)
-    estimates = HeldOutInformation(negatives=9, draws=2)(one, source, work())
+    estimates = HeldOutInformation(negatives=9, draws=2).of(one, source, work())
     assert [part.branch for part in estimates] == list(range(len(one.branches)))
     for part in estimates:
         assert (part.negatives, part.images, len(part.estimates)) == (9, 30, 2)
@@ -101,7 +101,7 @@ def test_runs_of_every_kind_are_measured(name: str, runs: dict[str, TrainedNetwo
         assert all(math.isfinite(estimate) and estimate < part.bound for estimate in part.estimates)
         assert part.nats == pytest.approx(sum(part.estimates) / 2)
         assert part.deviation == pytest.approx(abs(part.estimates[0] - part.estimates[1]) / math.sqrt(2))
-    again = HeldOutInformation(negatives=9, draws=2)(one, source, work(batch=8))
+    again = HeldOutInformation(negatives=9, draws=2).of(one, source, work(batch=8))
     for part, same in zip(estimates, again, strict=True):
         assert_close(part.estimates, same.estimates, rtol=0, atol=1e-5)
 
@@ -109,7 +109,7 @@ def test_runs_of_every_kind_are_measured(name: str, runs: dict[str, TrainedNetwo
 def test_a_slow_network_answers_and_one_draw_makes_the_pair(runs: dict[str, TrainedNetworks]) -> None:
     one, source = runs["moco_v2"], images(20, seed=6, size=SIZE)
     information = HeldOutInformation(draws=1, seed=4)
-    (estimate,) = information(one, source, work())
+    (estimate,) = information.of(one, source, work())
     seed, maker = draws.mix(4, 0x4E1D, 0, 0), one.run.views
     crops = [maker.crop(source.image(n), torch.Generator().manual_seed(draws.mix(seed, n, 0))) for n in range(20)]
     together = tuple(torch.stack(same) for same in zip(*crops, strict=True))
@@ -121,9 +121,26 @@ def test_a_slow_network_answers_and_one_draw_makes_the_pair(runs: dict[str, Trai
     assert estimate.nats == pytest.approx(sum(expected) / 20, abs=1e-5)
 
 
+def test_runs_are_a_table_and_a_picture(runs: dict[str, TrainedNetworks]) -> None:
+    source, estimate = images(12, seed=6, size=SIZE), HeldOutInformation(draws=2)
+    result = estimate([runs["moco_v2"], runs["simclr"]], source, work())
+    assert [(row["run"], row["branch"]) for row in result.table()] == [
+        (runs["moco_v2"].name, 0),
+        (runs["simclr"].name, 0),
+        (runs["simclr"].name, 1),
+    ]
+    (alone,) = estimate.of(runs["moco_v2"], source, work())
+    first = result.table()[0]
+    assert (first["i_nce"], first["deviation"], first["negatives"]) == (alone.nats, alone.deviation, 11)
+    assert first["bound"] == pytest.approx(math.log(12))
+    panel = result.figure().axes[0]
+    assert [bar.get_width() for bar in panel.patches] == [row["i_nce"] for row in result.table()]  # type: ignore
+    assert "log(negatives + 1)" in "\n".join(result.lines())
+
+
 def test_too_few_held_out_images_are_refused(runs: dict[str, TrainedNetworks]) -> None:
     with pytest.raises(UserError, match="with 30 negatives needs 31 held-out images or more, found 30"):
-        HeldOutInformation(negatives=30)(runs["moco_v2"], images(30, seed=0, size=SIZE), work())
+        HeldOutInformation(negatives=30).of(runs["moco_v2"], images(30, seed=0, size=SIZE), work())
     with pytest.raises(UserError, match="give no fewer than 0, 2 and 1"):
         HeldOutInformation(draws=0)
 
@@ -137,8 +154,8 @@ def test_without_a_number_all_others_are_negatives() -> None:
 @pytest.mark.gpu
 def test_a_gpu_finds_the_same(runs: dict[str, TrainedNetworks]) -> None:
     source = images(30, seed=5, size=SIZE)
-    cpu_information = HeldOutInformation(draws=1)(runs["moco_v2"], source, work())
-    gpu_information = HeldOutInformation(draws=1)(runs["moco_v2"], source, replace(work(), device="cuda:0"))
+    cpu_information = HeldOutInformation(draws=1).of(runs["moco_v2"], source, work())
+    gpu_information = HeldOutInformation(draws=1).of(runs["moco_v2"], source, replace(work(), device="cuda:0"))
     assert_close(cpu_information[0].estimates, gpu_information[0].estimates, rtol=1e-3, atol=1e-3)
 
 
@@ -155,7 +172,7 @@ def test_critics_without_a_temperature_are_refused(runs: dict[str, TrainedNetwor
     one = runs["moco_v2"]
     branch = replace(one.run.branches[0], estimator=Cold())
     with pytest.raises(UserError, match="critic of Cold is unknown"):
-        HeldOutInformation(draws=1)(
+        HeldOutInformation(draws=1).of(
             replace(one, run=replace(one.run, branches=(branch,))), images(9, seed=0, size=SIZE), work()
         )
 
@@ -174,4 +191,4 @@ def test_a_temperature_may_be_a_whole_number(runs: dict[str, TrainedNetworks]) -
         for temperature in (1, 1.0)
     )
     information = HeldOutInformation(draws=1)
-    assert information(whole, source, work()) == information(fraction, source, work())
+    assert information.of(whole, source, work()) == information.of(fraction, source, work())

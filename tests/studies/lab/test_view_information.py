@@ -14,7 +14,7 @@ from vantage.studies.lab.measures.view_information import ViewInformation
 def test_shared_information_is_that_of_the_first_branch_on_test_images(tmp_path: Path) -> None:
     subject = subject_of(tmp_path)
     numbers = ViewInformation(images=30, draws=2)(subject)
-    (branch,) = HeldOutInformation(images=30, draws=2, seed=0)(subject.networks(), subject.split.test, subject.work)
+    (branch,) = HeldOutInformation(images=30, draws=2, seed=0).of(subject.networks(), subject.split.test, subject.work)
     assert numbers == {"I_NCE": pytest.approx(branch.nats)} and branch.negatives == 29
 
 

@@ -80,7 +80,7 @@ def test_a_row_is_what_its_run_measures(whole: tuple[SweepResult, Path], images_
         (run,) = (folder / "runs").glob(f"{row.label}-seed-{row.seed}-*")
         one = trained_networks(run)
         assert one.run.seed == row.seed and one.run.views.views[0].crop.scale[0] == row.number  # pyright: ignore
-        (shared,) = HeldOutInformation(negatives=5, draws=2)(one, TEST, Work("cpu", num_workers=1))
+        (shared,) = HeldOutInformation(negatives=5, draws=2).of(one, TEST, Work("cpu", num_workers=1))
         assert (row.i_nce, row.i_nce_deviation) == pytest.approx((shared.nats, shared.deviation), abs=1e-6)
         assert row.branches[0]["pairs"] == "view 0 with view 1 of the same draw"
 

@@ -112,7 +112,8 @@ def _kinds() -> dict[str, Any]:
     from vantage.studies.analyse.band import Band
     from vantage.studies.analyse.classes import Classes
     from vantage.studies.analyse.false_negatives import FalseNegatives
+    from vantage.studies.analyse.held_out import HeldOutInformation
     from vantage.studies.analyse.labels import Labels
     from vantage.studies.analyse.similarity import Similarity
 
-    return {kind.name: kind for kind in (Similarity, Classes, Band, Labels, FalseNegatives)}
+    return {kind.name: kind for kind in (Similarity, HeldOutInformation, Classes, Band, Labels, FalseNegatives)}

@@ -18,9 +18,10 @@ from vantage.studies.analyse.curves import EstimateCurves as EstimateCurves
 from vantage.studies.analyse.false_negatives import FalseNegatives as FalseNegatives
 from vantage.studies.analyse.gaussian import Gaussian as Gaussian
 from vantage.studies.analyse.gaussian import OptimalToy as OptimalToy
-from vantage.studies.analyse.held_out import BranchInformation as BranchInformation
 from vantage.studies.analyse.held_out import HeldOutInformation as HeldOutInformation
 from vantage.studies.analyse.held_out import nce_of_pairs as nce_of_pairs
+from vantage.studies.analyse.information_table import BranchInformation as BranchInformation
+from vantage.studies.analyse.information_table import InformationTable as InformationTable
 from vantage.studies.analyse.labels import Labels as Labels
 from vantage.studies.analyse.similarity import Similarity as Similarity
 from vantage.studies.analyse.spread import Spread as Spread

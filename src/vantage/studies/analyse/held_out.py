@@ -11,7 +11,7 @@ b: pairs   d: width of the vectors   n: images
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from statistics import fmean
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Int
@@ -24,50 +24,15 @@ from vantage.data.threads import prefetch
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.frozen.networks import TrainedNetworks
-from vantage.measures.information import bound, nce
-from vantage.storage.tables import Mean
+from vantage.measures.information import nce
 from vantage.studies.analyse.augmentation import draw_numbers
+from vantage.studies.analyse.information_table import BranchInformation, InformationTable
 
-__all__ = ["BranchInformation", "HeldOutInformation", "Pairing", "nce_of_pairs", "pairing"]
+__all__ = ["HeldOutInformation", "Pairing", "nce_of_pairs", "pairing"]
 
 _PART = 256  # images whose views are finished together, independent of the network's batch size
 _ROWS = 1024  # pairs of a tile
 _MAX_NEGATIVES = 4_095  # used if no number is given
-
-
-@dataclass(frozen=True)
-class BranchInformation:
-    """The information that the two views of a branch share, as estimated by its critic."""
-
-    branch: int
-    """Number of the branch."""
-
-    pairs: str
-    """Which views are paired."""
-
-    estimates: tuple[float, ...]
-    """I_NCE of each draw of the views and the negatives, in nats."""
-
-    negatives: int
-    """K: the number of negatives of each pair."""
-
-    images: int
-    """Number of held-out images; each draw makes one pair from every image."""
-
-    @property
-    def nats(self) -> float:
-        """Mean of the estimates."""
-        return fmean(self.estimates)
-
-    @property
-    def deviation(self) -> float:
-        """Standard deviation over the draws; 0 for a single one."""
-        return Mean.of(self.estimates).bar
-
-    @property
-    def bound(self) -> float:
-        """log(K + 1) in nats, which no estimate exceeds."""
-        return bound(self.negatives)
 
 
 @dataclass(frozen=True)
@@ -105,7 +70,10 @@ def pairing(branch: Branch) -> Pairing:
 
 @dataclass(frozen=True)
 class HeldOutInformation:
-    """How I_NCE is estimated on held-out images."""
+    """I_NCE of every branch of a run, in nats: how much information its two views share, as its own critic estimates it
+    (InfoMin, Tian et al., arXiv 2005.10243). Give images that the run was not trained on: of others it is too high."""
+
+    name: ClassVar[str] = "information"
 
     negatives: int = 0
     """K: the number of negatives of each pair, which are keys of other held-out images; 0: all of them, at most 4,095.
@@ -137,7 +105,11 @@ class HeldOutInformation:
             )
         return self.negatives or min(_MAX_NEGATIVES, images - 1)
 
-    def __call__(self, model: TrainedNetworks, source: Source, work: Work) -> tuple[BranchInformation, ...]:
+    def __call__(self, runs: Sequence[TrainedNetworks], source: Source, work: Work) -> InformationTable:
+        """I_NCE of every run. Raises the same errors as `of`."""
+        return InformationTable(tuple((one.name, self.of(one, source, work)) for one in runs))
+
+    def of(self, model: TrainedNetworks, source: Source, work: Work) -> tuple[BranchInformation, ...]:
         """I_NCE of every branch of a run, on images that it must not have been trained on.
 
         The views are those of the run's own view maker, the critic is cosine / τ without margins, and the networks are

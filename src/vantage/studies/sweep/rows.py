@@ -11,7 +11,7 @@ from vantage.errors import UserError
 from vantage.facts.results import RANDOM_ENCODER, RAW_PIXELS
 from vantage.storage.cache import digest
 from vantage.storage.results import ResultsFile
-from vantage.studies.analyse.held_out import BranchInformation
+from vantage.studies.analyse.information_table import BranchInformation
 from vantage.training.run import Data, Hardware, Run
 
 __all__ = ["SweepRow", "information_fields", "key_of", "stored_rows"]

@@ -205,7 +205,7 @@ class _StudyRun:
     def _shared(self, run_folder: Path) -> dict[str, Any]:
         if self.study.information is None:
             return {}
-        return information_fields(self.study.information(trained_networks(run_folder), self.test, self.work))
+        return information_fields(self.study.information.of(trained_networks(run_folder), self.test, self.work))
 
     def _baselines(self) -> list[tuple[SweepRow, Callable[[], FrozenEncoder]]]:
         if not self.study.baselines:

@@ -27,4 +27,4 @@ class ViewInformation:
     def __call__(self, subject: Subject) -> dict[str, float]:
         """I_NCE of the first branch, in nats."""
         estimate = HeldOutInformation(images=self.images, draws=self.draws, seed=subject.seed)
-        return {"I_NCE": estimate(subject.networks(), subject.split.test, subject.work)[0].nats}
+        return {"I_NCE": estimate.of(subject.networks(), subject.split.test, subject.work)[0].nats}
