@@ -52,7 +52,7 @@ def _sweep_arms(sweep: Sweep, run: Run, name: str) -> dict[str, Arm]:
 
 
 def _slow_arms(sweep: Sweep, run: Run, name: str) -> dict[str, Arm]:
-    """The same at the papers' learning rate: at four times that, as elsewhere, MoCo does not learn strong views."""
+    """The same at the papers' learning rate: at four times that, as elsewhere, MoCo does not learn strong colors."""
     arms = _sweep_arms(sweep, run, name)
     return {label: replace(arm, run=at_papers_rate(arm.run)) for label, arm in arms.items()}
 
@@ -61,7 +61,7 @@ _MLP = with_temperature(moco_v2(32), 0.15)
 _LINEAR = replace(with_temperature(moco_v2(32), 0.07), encoders=moco_v1(32).encoders)
 _CROPS = CropBound((0.02, 0.08, 0.2, 0.4, 0.7))
 _JITTERS = JitterStrength((0.125, 0.5, 1.0, 1.5, 2.5))
-CROPS = _slow_arms(_CROPS, _MLP, "MLP, c ") | _slow_arms(_CROPS, _LINEAR, "linear, c ")
+CROPS = _sweep_arms(_CROPS, _MLP, "MLP, c ") | _sweep_arms(_CROPS, _LINEAR, "linear, c ")
 """Figure 13: the smallest share of the image that a crop may show, with either head."""
 JITTERS = _slow_arms(_JITTERS, _MLP, "MLP, x ") | _slow_arms(_JITTERS, _LINEAR, "linear, x ")
 """Figure 14: the strength of color jitter, with either head."""

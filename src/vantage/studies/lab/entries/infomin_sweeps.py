@@ -152,7 +152,7 @@ FIGURE_5 = Entry(
         Panel(LINEAR, {"": _positions(_JITTER[0])}, "strength of jitter x"),
         Panel(LINEAR, {"crop bound": _CROP[0], "jitter": _JITTER[0]}, x_measure=SHARED),
     ),
-    scale=AT_PAPERS_RATE,
+    scale=f"jitter at {AT_PAPERS_RATE}",
 )
 
 _WIDTHS, _LADDER = tuple(WIDTHS), tuple(LADDER)
@@ -223,7 +223,7 @@ FIGURE_13 = Entry(
     commands=(infomin_commands.sweep("crop"), infomin_commands.sweep("crop", "moco_v1")),
     gate=_GATE,
     panels=_panels(_by_head(_CROP), "crop bound c"),
-    scale=f"MoCo v2, with an MLP at τ .15 and a linear head at τ .07; {AT_PAPERS_RATE}, since a base favors its own c",
+    scale=f"MoCo v2, with an MLP at τ .15 and a linear head at τ .07; {FROM_SCRATCH}, since a base favors its own c",
 )
 
 FIGURE_14 = Entry(
