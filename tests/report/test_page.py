@@ -69,6 +69,7 @@ def test_a_page_has_every_section_and_hostile_names_are_text(hostile: tuple[Path
     assert [one.get("id") for one in page.all("section")] == list(SECTIONS)
     assert "Under-trained:" in page.text and "a baseline is as good as the run in knn, top-1 on 5,000 " in page.text
     assert "60.00" in page.text and "<script>run" in page.text and "vantage pretrain <script>" in page.text
+    assert "folder" in [one.get("value") for one in page.all("option")], "the images are in several folders"
     alternatives = [one.get("alt") for one in page.all("img")]
     assert any(name and name.startswith(f"{HOSTILE[0]}/{HOSTILE[1]}") for name in alternatives)
     assert any(name and HOSTILE[3] in name for name in alternatives) and "49" not in "".join(map(str, alternatives))

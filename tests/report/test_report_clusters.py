@@ -41,6 +41,7 @@ def test_clusters_are_those_of_the_memory(tmp_path: Path) -> None:
     assert headings == clusters.largest(8) and len(headings) == 4
     assert section.count('src="data:image/') == sum(min(8, size) for _, size in headings)
     assert '<option value="cluster">by cluster</option>' in page
+    assert '<option value="folder">' not in page, "all images are in one folder"
 
 
 def test_a_run_without_clusters_has_none(tmp_path: Path) -> None:

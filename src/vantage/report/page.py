@@ -64,6 +64,11 @@ class MapSection:
         return self.images["label"] is not None
 
     @property
+    def in_folders(self) -> bool:
+        """Whether the images come from more than one folder."""
+        return len(self.images["folders"]) > 1
+
+    @property
     def clustered(self) -> bool:
         """Whether any run has clusters."""
         return any(run["cluster"] is not None for run in self.runs)

@@ -12,9 +12,11 @@ from vantage.data import open_source
 from vantage.data.sources.arrays import Arrays
 from vantage.errors import UserError
 from vantage.negatives import Ring
+from vantage.recipes import moco_v2
 from vantage.schedules import Constant, Linear
 from vantage.studies.analyse import HeldOutInformation
-from vantage.studies.sweep import PatchDistance
+from vantage.studies.sweep import Fields, PatchDistance
+from vantage.studies.sweep.field import Field
 from vantage.training import loop
 from vantage.training.run import Run
 
@@ -43,6 +45,12 @@ def test_misfits_are_reported_before_training(images_path: str, tmp_path: Path) 
     with pytest.raises(UserError, match=r"protocols of the sweep are \[\]: give at least one"):
         replace(study_of(images_path), protocols=())
     assert not folder.exists()
+
+
+def test_two_values_that_are_one_run_are_refused() -> None:
+    for sweep in (Field("temperature", ("0.1", "0.2", "0.10")), Fields(("temperature",), (("0.1",), ("0.10",)))):
+        with pytest.raises(UserError, match="temperature: 0.1 and 0.10 are the same run: give each value only once"):
+            sweep.points(moco_v2(32))
 
 
 def test_images_of_one_class_are_refused_before_training(tmp_path: Path) -> None:

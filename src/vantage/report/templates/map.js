@@ -9,7 +9,7 @@ const folder = numbers(images.folder, Uint16Array);
 const label = images.label ? numbers(images.label, Int32Array) : null;
 const nameOf = (i) => (images.folders[folder[i]] ? images.folders[folder[i]] + "/" : "") + images.names[i];
 const picture = read("map-sprite");
-const choice = { color: label ? "label" : "folder", dots: !sprite.side };
+const choice = { color: label ? "label" : images.folders.length > 1 ? "folder" : "none", dots: !sprite.side };
 const maps = [];
 const chance = (i) => Math.imul(i + 1, 2654435761) >>> 0;
 const order = Uint32Array.from({ length: count }, (_, i) => i).sort((a, b) => chance(a) - chance(b)); // else the last class hides the others

@@ -1,5 +1,6 @@
 """A sweep over any fields of a run, named by their paths."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, ClassVar
@@ -39,7 +40,7 @@ class Field:
     def points(self, base: Run) -> tuple[SweepPoint, ...]:
         """A run for each value."""
         _check(self.path, self.values)
-        return tuple(_point((self.path,), base, (text,)) for text in self.values)
+        return _points((self.path,), base, [(text,) for text in self.values])
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Fields:
     def points(self, base: Run) -> tuple[SweepPoint, ...]:
         """A run for each point."""
         _check(self.axis, self.values)
-        return tuple(_point(self.paths, base, texts) for texts in self.values)
+        return _points(self.paths, base, self.values)
 
 
 def parse_fields(*words: str, grid: bool = False) -> Field | Fields:
@@ -103,6 +104,20 @@ def _check(axis: str, values: tuple[Any, ...]) -> None:
         raise UserError(f"the values of {axis} are {values!r}: give a tuple of texts, such as ('0.1', 'Ring()')")
     if not values or len(set(values)) < len(values):
         raise UserError(f"the values of {axis} are {values}: give at least one, and each only once")
+
+
+def _points(paths: tuple[str, ...], base: Run, values: Sequence[tuple[str, ...]]) -> tuple[SweepPoint, ...]:
+    """A point for each of the values. Raises `UserError` for two that are the same run, such as 0.1 and 0.10."""
+    points: list[SweepPoint] = []
+    for texts in values:
+        point = _point(paths, base, texts)
+        for other in points:
+            if other.run == point.run:
+                raise UserError(
+                    f"{', '.join(paths)}: {other.label} and {point.label} are the same run: give each value only once"
+                )
+        points.append(point)
+    return tuple(points)
 
 
 def _point(paths: tuple[str, ...], base: Run, texts: tuple[str, ...]) -> SweepPoint:
