@@ -25,6 +25,7 @@ def test_the_command_line_lists_shows_and_refuses(tmp_path: Path, capsys: pytest
         "vantage reproduce jcl-table-1 --level two-cores --data tiny-imagenet-50=PATH",
         "vantage pretrain jcl",
         "vantage pretrain moco_v2",
+        "# each vantage pretrain says how long it will take on its machine, before its first step",
         "results: docs/claims.md#jcl-table-1",
     ):
         assert part in output

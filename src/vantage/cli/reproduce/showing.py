@@ -51,6 +51,8 @@ def show_entry(entry: "Entry", level: str, console: Console) -> None:
     console.result("# at the paper's scale:")
     for run, other in origins_of_runs(entry, ENTRIES).items():
         console.result(f"# {run} is trained by the commands of {other}")
+    if any(line.startswith("vantage pretrain ") for line in entry.commands):
+        console.result("# each vantage pretrain says how long it will take on its machine, before its first step")
     if entry.about_commands:
         console.result(f"# {entry.about_commands}")
     for line in entry.commands or ("# no command: see the page of claims",):
