@@ -28,7 +28,7 @@ from vantage.studies.lab.two_cores import at_papers_rate, two_core_run
 from vantage.training.optimizers import SGD
 from vantage.training.run import Run
 
-__all__ = ["LENGTHS", "LONGEST", "METHODS", "SCALE", "STEPS", "STRONG_VIEWS", "WIDTHS", "with_arms"]
+__all__ = ["LENGTHS", "METHODS", "SCALE", "STEPS", "STRONG_VIEWS", "WIDTHS", "with_arms"]
 
 _PAPER_EPOCHS, _EPOCHS = 200, 4
 
@@ -67,13 +67,9 @@ _STEPS = {
     "with jigsaw": _arm(infomin_linear(32)),
     "with MLP, τ .15": LENGTHS["InfoMin 200"],
 }
-_SLOW = {name: replace(arm, run=at_papers_rate(arm.run)) for name, arm in {**_STEPS, **LENGTHS}.items()}
-STEPS = {name: _SLOW[name] for name in _STEPS}
+STEPS = {name: replace(arm, run=at_papers_rate(arm.run)) for name, arm in _STEPS.items()}
 """Appendix C.3 of InfoMin: jigsaw and head are added one by one. At four times the rate, views without a jigsaw and a
 linear head at τ .07 stay at the accuracy of a random encoder."""
-
-LONGEST = {name: _SLOW[name] for name in ("InfoMin 800", "MoCo v2 800")}
-"""The longest runs of InfoMin and MoCo v2, at that learning rate."""
 
 SCALE = "each method from scratch by its own recipe, SimCLR by SGD; 4 epochs stand for the paper's 200"
 """How these arms are trained, in words."""
