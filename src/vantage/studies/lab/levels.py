@@ -22,8 +22,8 @@ IMAGES, BATCH, KEYS = 22_500, 256, 4_096
 
 def overnight(entry: Entry) -> Entry:
     """The entry with three times as many images, five times as many epochs, batches of 256 at the papers' learning
-    rate, and twice as many negatives. Toys are left out. At four times that rate, batches of 256 do not learn strong
-    views, and runs of this length need no haste."""
+    rate, and twice as many negatives. Toys are left out. At four times that rate, batches of 256 learn strong
+    views late, and runs of this length need no haste."""
     return _with_each_run(entry, lambda run: at_papers_rate(_longer(run, 5)))
 
 

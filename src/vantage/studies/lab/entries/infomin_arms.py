@@ -52,8 +52,8 @@ def _sweep_arms(sweep: Sweep, run: Run, name: str) -> dict[str, Arm]:
 
 
 def _slow_arms(sweep: Sweep, run: Run, name: str) -> dict[str, Arm]:
-    """The same at the papers' learning rate: at four times that, as elsewhere, strong jitter is not even learned in
-    fifteen times as many images."""
+    """The same at the papers' learning rate: at four times that, as elsewhere, jitter of strength 1 was not learned in
+    five times as many images."""
     arms = _sweep_arms(sweep, run, name)
     return {label: replace(arm, run=at_papers_rate(arm.run)) for label, arm in arms.items()}
 
