@@ -90,7 +90,7 @@ class Level:
 
 LEVELS = (
     Level("two-cores", "two cores", lambda entry: entry),
-    Level("overnight", "two cores, overnight", overnight, "overnight"),
+    Level("overnight", "overnight", overnight, "overnight"),
     Level("one-gpu", "one GPU", one_gpu, "one-gpu"),
 )
 """The levels in the order of the page."""

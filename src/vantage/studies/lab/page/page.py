@@ -35,10 +35,10 @@ _INTRODUCTION = """# What the papers claim, and what holds here
 This page tests what four papers claim: JCL (arXiv 2009.14776), CNCE (Ring; 2010.02037), InterCLR (2008.11702) and
 InfoMin (2005.10243). Each of their tables and figures that reports an experiment is an *entry*. Its *cells* are what
 we ran for it: trained runs, baselines and toys. A claim is a statement about cells, such as "JCL is above MoCo v2".
-Each entry states its scale, which is small: two cores; for some entries also two cores overnight, with fifteen times as
-many images, or one GPU, with a larger network and thirty times as many. A verdict applies to that scale, not to the
-paper's. *undecided* means that the difference is smaller than what this scale can tell from 0. The last two entries are
-ours: parts of all four papers in one run, and one at a time.
+Each entry states its scale, which is small: two cores; for some entries also *overnight*, the same two cores for
+fifteen times as many images, or one GPU, with a larger network and thirty times as many. A verdict applies to that
+scale, not to the paper's. *undecided* means that the difference is smaller than what this scale can tell from 0. The
+last two entries are ours: parts of all four papers in one run, and one at a time.
 
 The table counts verdicts, *papers* and *ours* apart. Ours are claims marked "ours", and stand-ins, which test a paper's
 claim on something else, such as mosaics of four images in place of COCO. A claim that is part of another one, decided
