@@ -42,6 +42,7 @@ START = (
     "docs/report",
     "docs/using_features",
     "docs/comparing",
+    "docs/reproducing",
     "docs/inventing",
     "docs/many_machines",
     "docs/scale",

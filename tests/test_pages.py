@@ -31,7 +31,7 @@ PAGES = [REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md", "CHANGEL
 PAGES += [REPOSITORY / "benchmarks" / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
 
 TRAINING = ("README.md", "docs/comparing.md", "docs/own_photos.md", "docs/weights_from_elsewhere.md")
-TRAINING += ("docs/scale.md", "docs/taking_it_elsewhere.md", "docs/using_features.md")
+TRAINING += ("docs/reproducing.md", "docs/scale.md", "docs/taking_it_elsewhere.md", "docs/using_features.md")
 """Pages whose commands train several networks, or write them for other runtimes."""
 
 NEEDS = {
@@ -91,6 +91,8 @@ def with_small_settings(words: list[str], backbone: str) -> list[str]:
         return [*words[: words.index("--minutes")], *FEW.split()]
     if words[:2] == ["analyse", "views"]:
         return [*words, *SWEPT]
+    if words[0] == "reproduce" and "--out" in words:
+        return smoke(words)
     if words[:2] == ["views", "learn"]:
         return [*words, *LEARNED]
     if words[0] != "pretrain":  # on one process
@@ -105,6 +107,15 @@ def with_small_settings(words: list[str], backbone: str) -> list[str]:
         else:
             short_words.append(word)
     return [*short_words, *small]
+
+
+def smoke(words: list[str]) -> list[str]:
+    """The words of a `vantage reproduce` at the smoke level; of entries that need images, what is missing is listed."""
+    if "--level" in words:
+        words = words[: words.index("--level")] + words[words.index("--level") + 2 :]
+    if "--data" in words:
+        words = [*words[: words.index("--data")], *words[words.index("--data") + 2 :], "--missing"]
+    return [*words, "--level=smoke", "--seeds=0"]
 
 
 def shortened_python(code: str) -> str:
