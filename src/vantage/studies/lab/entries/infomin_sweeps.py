@@ -127,9 +127,10 @@ FIGURE_4 = Entry(
 )
 
 _CROP, _JITTER = _row("c", ".02", ".08", ".2", ".4", ".7"), _row("x", ".125", ".5", "1", "1.5", "2.5")
-
 _FLOORS, _GATE = floors_of("MLP, c .2", CROPS)
-_JITTER_GATES, _JITTER_FAILS = (replace(_GATE, base="MLP, x .5"),), _unlearned("MLP, x 2.5", "MLP, x .125")
+_JITTER_GATES = (replace(_GATE, base="MLP, x .5"),)
+_JITTER_FAILS = (*_unlearned("MLP, x 2.5", "MLP, x .125"),
+    Reason("the learning rate: at four times it, in earlier runs, the weakest jitter was best too", ruled_out=True))
 
 FIGURE_5 = Entry(
     "infomin-figure-5",
@@ -193,8 +194,7 @@ FIGURE_12 = Entry(
     cells=(*_LADDER_FLOORS, *_cells(LADDER)),
     claims=(
         Claim("1", "over a ladder of augmentations, accuracy rises as I_NCE falls", "C.1",
-            (Correlation(_LADDER, SHARED, negative=True),), (), LINEAR,
-            True, reasons=_unlearned(_LADDER[-1], _LADDER[0])),
+            (Correlation(_LADDER, SHARED, True),), (), LINEAR, True, reasons=_unlearned(_LADDER[-1], _LADDER[0])),
         Claim("2", "the strongest augmentation is best", "C.1", (Highest(_LADDER[-1], _LADDER[:-1]),), (), LINEAR, True,
             reasons=_unlearned(_LADDER[-1], _LADDER[0])),
         Claim("3", "each step of augmentation lowers I_NCE", "C.1", (Order(_LADDER[::-1]),), (), SHARED),
@@ -234,11 +234,11 @@ FIGURE_14 = Entry(
     cells=(*_FLOORS, *_cells(JITTERS)),
     claims=(
         Claim("1", "the best strength of jitter x is 1, each head", "C.2", _best(_JITTER, 2), (), LINEAR, True,
-            reasons=_unlearned("linear, x 2.5", "linear, x .125")),
+            reasons=_JITTER_FAILS),
         Claim("2", "the peak is sharper with an MLP", "C.2", _sharper(_JITTER, 2), (), LINEAR, True),
         Claim("3", "I_NCE falls with x", "§3.4", tuple(Order(row[::-1]) for row in _JITTER), (), SHARED),
         Claim("a", "the best jitter x lies inside, each head", "ours", tuple(InteriorPeak(row) for row in _JITTER), (),
-            LINEAR, True, reasons=_unlearned("linear, x 2.5", "linear, x .125")),
+            LINEAR, True, reasons=_JITTER_FAILS),
     ),
     commands=(infomin_commands.sweep("jitter"), infomin_commands.sweep("jitter", "moco_v1")),
     gate=_JITTER_GATES[0],
