@@ -11,7 +11,7 @@ from vantage.studies.lab.entry import Reason
 from vantage.studies.lab.judging.contrasts import ContrastResult
 from vantage.studies.lab.levels import LEVELS
 from vantage.studies.lab.page.counts import LevelResults, count_table, entry_table
-from vantage.studies.lab.page.verdict_tables import verdict_tables
+from vantage.studies.lab.page.verdict_tables import changes_by_level, verdict_tables
 from vantage.studies.lab.verdicts import ClaimVerdict
 
 RESULTS = "benchmarks/results/claims"
@@ -99,6 +99,27 @@ def test_claims_of_the_papers_are_listed_once() -> None:
     ]
     assert len(refuted) == 1 and refuted[0].endswith("| few images; not a bug |")
     assert len(undecided) == 1 and undecided[0].endswith("| few seeds |")
+
+
+def test_what_another_level_decides_otherwise_is_listed() -> None:
+    first, _, last = LEVELS
+    test = ContrastResult("a − b", 6, 1.234, 0.911, 1.557, 0.01, 0.03, "supported")
+    short = ("refuted", "undecided", "supported", "undecided", "refuted", "supported")
+    longer = ("supported", "supported", "supported", "undecided", "undecided", "not run")
+    levels = tuple(
+        LevelResults(level, ENTRY, {}, tuple(replace(ruling(verdict), results=(test,)) for verdict in verdicts))
+        for level, verdicts in ((first, short), (last, longer))
+    )
+    lines = changes_by_level((ENTRY,), {ENTRY.name: levels}).splitlines()
+    assert lines[2] == "| entry | claim | two cores | one GPU |"
+    here, there = "a − b: +1.23 [+0.91, +1.56]", "**supported**: a − b: +1.23 [+0.91, +1.56] |"
+    assert [line.partition("(§1) | ")[2] for line in lines[4:]] == [
+        f"**refuted**: {here} | {there}",
+        f"undecided: {here} | {there}",
+    ]
+    part = replace(levels[1], rulings=(ruling("supported", part_of="claim 1"),))
+    assert changes_by_level((ENTRY,), {ENTRY.name: (replace(part, level=first), part)}) == ""
+    assert changes_by_level((ENTRY,), {ENTRY.name: levels[:1]}) == ""
 
 
 def test_as_many_claims_are_listed_as_counted(text: str) -> None:

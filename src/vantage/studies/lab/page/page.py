@@ -14,7 +14,7 @@ from vantage.studies.lab.page.counts import LevelResults, count_table, entry_tab
 from vantage.studies.lab.page.figure import draw
 from vantage.studies.lab.page.overview import Effect, draw_overview, effects
 from vantage.studies.lab.page.points import Box, boxes
-from vantage.studies.lab.page.verdict_tables import verdict_tables
+from vantage.studies.lab.page.verdict_tables import changes_by_level, verdict_tables
 from vantage.studies.lab.verdicts import Numbers, judge_claims
 
 __all__ = ["PICTURES", "overview_of", "page", "picture_boxes", "publish", "scale_of", "completion"]
@@ -47,8 +47,9 @@ other columns.
 
 The picture shows the claims about accuracy: gray intervals that are narrow around 0 are as informative as a verdict.
 After it, every claim of a paper that was tested on two cores has a line with the difference that decides it, or the
-least certain one of several, and its 95 % interval. The sections below give tests, pictures, reasons, the other scales,
-our own claims, and claims that are not tested here.
+least certain one of several, and its 95 % interval. A last table has what longer training decides otherwise, our own
+claims included. The sections below give tests, pictures, reasons, the other scales, our own claims, and claims that are
+not tested here.
 """
 
 _HOW_TO_READ = """## How to read the entries
@@ -113,6 +114,7 @@ def _page(entries: Sequence[Entry], results: Mapping[str, tuple[LevelResults, ..
         count_table(entries, results),
         f"![{_ABOUT_OVERVIEW}.]({PICTURES}/{_OVERVIEW}.svg)\n",
         verdict_tables(entries, results, LEVELS[0]),
+        changes_by_level(entries, results),
         _HOW_TO_READ,
         entry_table(entries, results),
     ]

@@ -1,18 +1,19 @@
-"""The papers' claims at a level, a line each: what held, what did not, and what the level cannot tell."""
+"""Claims, a line each: what held at a level, what did not, and what it cannot tell; and what other levels decide."""
 
 from collections.abc import Mapping, Sequence
 
 from vantage.storage.tables import Table
 from vantage.studies.lab.entry import Entry
-from vantage.studies.lab.levels import Level
+from vantage.studies.lab.levels import LEVELS, Level
 from vantage.studies.lab.page.claim_words import difference_in_words, paper_in_words
 from vantage.studies.lab.page.counts import LevelResults, papers_rulings
 from vantage.studies.lab.verdicts import ClaimVerdict
 
-__all__ = ["verdict_tables"]
+__all__ = ["changes_by_level", "verdict_tables"]
 
 _LAST_COLUMN = {"supported": "note", "refuted": "why, or what was ruled out", "undecided": "note"}
 """The verdicts that are listed, with the name of the last column."""
+_DECIDED = ("supported", "refuted")
 
 
 def verdict_tables(entries: Sequence[Entry], results: Mapping[str, tuple[LevelResults, ...]], level: Level) -> str:
@@ -28,9 +29,41 @@ def verdict_tables(entries: Sequence[Entry], results: Mapping[str, tuple[LevelRe
     return "\n".join(tables)
 
 
+def changes_by_level(entries: Sequence[Entry], results: Mapping[str, tuple[LevelResults, ...]]) -> str:
+    """A table of the claims, ours too, that another level decides and the first one does not, or decides otherwise.
+    Parts of other claims are left out. Empty if there are none."""
+    changed = [
+        (entry, {here.level.words: one for here, one in zip(results[entry.name], same, strict=True)})
+        for entry in entries
+        for same in zip(*(here.rulings for here in results[entry.name]), strict=True)
+        if not same[0].claim.part_of
+        and any(one.verdict in _DECIDED and one.verdict != same[0].verdict for one in same[1:])
+    ]
+    columns = [level.words for level in LEVELS if any(level.words in by_level for _, by_level in changed)]
+    rows = tuple(
+        (*_name(entry, next(iter(by_level.values()))), *(_verdict(by_level.get(level)) for level in columns))
+        for entry, by_level in changed
+    )
+    if not rows:
+        return ""
+    head = ("entry", "claim", *columns)
+    table = Table(head, rows, left=tuple(range(len(head)))).markdown(padded=False)
+    return f"### What longer training decides otherwise\n\n{table}\n"
+
+
+def _verdict(one: ClaimVerdict | None) -> str:
+    if one is None or not one.results:
+        return ""
+    word = f"**{one.verdict}**" if one.verdict in _DECIDED else one.verdict
+    return f"{word}: {difference_in_words(one)}"
+
+
 def _row(entry: Entry, one: ClaimVerdict) -> tuple[str, ...]:
-    claim = f"{one.claim.text} ({one.claim.place})"
-    return f"[{entry.name}](#{entry.name})", claim, paper_in_words(one), difference_in_words(one)
+    return *_name(entry, one), paper_in_words(one), difference_in_words(one)
+
+
+def _name(entry: Entry, one: ClaimVerdict) -> tuple[str, str]:
+    return f"[{entry.name}](#{entry.name})", f"{one.claim.text} ({one.claim.place})"
 
 
 def _reasons(one: ClaimVerdict) -> str:
