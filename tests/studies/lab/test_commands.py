@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from vantage.encoders import Encoder, LinearHead, ResNet, Role, TinyAlexNet
 from vantage.positives import NearMates
 from vantage.progress import QuietProgress
 from vantage.studies.lab import ENTRIES
+from vantage.studies.sweep import Study
 from vantage.training import loop
 from vantage.training.run import Data, Hardware, Run
 from vantage.training.start import warm_parts
@@ -68,6 +70,12 @@ ROWS = {
 appendix A; InfoMin's Tables 1 to 3 and 6 and its appendix C; images per step of quoted rows from their own papers."""
 ENTRIES_OF_ROWS = ("interclr-table-1", "interclr-table-4", "infomin-table-1", "infomin-text-c3", "infomin-table-6")
 ENTRIES_OF_ROWS += ("infomin-table-2",)
+
+
+PER_STEP = {"blur": 128, "color": 128, "color_raw": 128} | dict.fromkeys(
+    ("crop_moco_v1", "crop_moco_v2", "jitter_moco_v1", "jitter_moco_v2", "ladder_moco_v1"), 256
+)
+"""Images per step of InfoMin's sweeps, by their folder."""
 
 
 class Repeated:
@@ -190,6 +198,29 @@ def test_every_pretraining_at_the_papers_scale_takes_a_step(tmp_path: Path, monk
     monkeypatch.setattr(warm_parts, "check_backbones", lambda start, run: fits(start, narrowed(run)))
     for line in {training_of(line): line for line in LINES}.values():
         assert main(line.split()[1:]) == 0, line
+
+
+@pytest.mark.slow
+def test_the_ends_of_every_sweep_at_the_papers_scale_take_a_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    images(tmp_path / "few")
+    few = open_source(tmp_path / "few")
+    step, points, sweep = one_step_training(few, few), dict[str, int](), import_module("vantage.cli.analyse.sweep")
+
+    def both_ends(study: Study, source: Source, test: Source, out: Path, *_: object) -> int:
+        first, *_, last = study.sweep.points(study.base)
+        assert len(source) == MANY and first.run.batch_size == PER_STEP[out.name]
+        points[out.name] = sum(not step(point.run, tmp_path / out / point.label) for point in (first, last))
+        return 0
+
+    monkeypatch.setattr(sweep, "_open", lambda *_: (Repeated(few), Data("few")))
+    monkeypatch.setattr(sweep, "_test", lambda *_: few)
+    monkeypatch.setattr(sweep, "_run", both_ends)
+    for line in dict.fromkeys(line for entry in ENTRIES for line in entry.commands if " analyse views " in line):
+        assert main(line.split()[1:]) == 0, line
+    assert points == dict.fromkeys(PER_STEP, 2)
 
 
 def training_of(line: str) -> str:
