@@ -60,6 +60,7 @@ except UserError as problem:
 """
 
 
+@pytest.mark.slow
 def test_a_console_cannot_start_several_processes(tmp_path: Path) -> None:
     """It was killed by SIGKILL, with all that a notebook held, when the others found no script to run."""
     run = subprocess.run([sys.executable], input=CONSOLE, cwd=tmp_path, capture_output=True, text=True)

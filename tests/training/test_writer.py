@@ -117,6 +117,7 @@ def test_workers_that_outlive_a_failed_run_do_not_keep_its_folder(
     assert failure.tb
 
 
+@pytest.mark.slow
 def test_one_of_two_that_begin_at_once_is_refused(
     images_path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
