@@ -1,5 +1,6 @@
 """Figures without a window system, in one style. matplotlib is imported only when a picture is drawn."""
 
+import re
 from collections.abc import Sequence
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
@@ -76,4 +77,15 @@ def picture(figure: "Figure", kind: str, description: str = "") -> bytes:
     content = BytesIO()
     with rc_context({"svg.hashsalt": "vantage"}):
         figure.savefig(content, format=kind, metadata=metadata.get(kind))
-    return content.getvalue()
+    return _rounded(content.getvalue().decode()).encode() if kind == "svg" else content.getvalue()
+
+
+def _rounded(svg: str) -> str:
+    """An SVG with coordinates of two decimals of a point, and without indentation: a fifth smaller, and it looks the
+    same."""
+
+    def attribute(match: re.Match[str]) -> str:
+        return re.sub(r"-?\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}", match[0])
+
+    head, end, body = svg.partition("</metadata>")
+    return head + end + re.sub(r"\n +", "\n", re.sub(r' (?:d|x|y|width|height|transform)="[^"]*"', attribute, body))
