@@ -3,6 +3,7 @@ network for thirty times as many."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +35,10 @@ def one_gpu(entry: Entry) -> Entry:
 
 
 def _with_each_run(entry: Entry, change: Callable[[Run], Run]) -> Entry:
+    once = cache(change)  # arms share their bases
+
     def changed(cell: Cell) -> Cell:
-        experiment = with_runs(cell.experiment, change) if isinstance(cell.experiment, Arm | Untrained) else None
+        experiment = with_runs(cell.experiment, once) if isinstance(cell.experiment, Arm | Untrained) else None
         return replace(cell, experiment=experiment)
 
     return replace(entry, cells=tuple(changed(cell) for cell in entry.cells))

@@ -3,6 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any
 
 from vantage.storage.cache import digest
@@ -24,8 +25,9 @@ class Origins:
         self.left_out = 0
         self._of: dict[tuple[int, str], set[str]] = defaultdict(set)
         self._entries: dict[str, list[int]] = defaultdict(list)
+        made_of = cache(lambda experiment: digest(composition(experiment)))  # cells share their experiments
         for number, entry in enumerate(entries):
-            for made in {digest(composition(cell.experiment)) for cell in entry.runnable_cells}:
+            for made in {made_of(cell.experiment) for cell in entry.runnable_cells}:
                 self._entries[made].append(number)
 
     def add(self, record: Mapping[str, Any]) -> None:
