@@ -81,7 +81,7 @@ def picture(figure: "Figure", kind: str, description: str = "") -> bytes:
 
 
 def _rounded(svg: str) -> str:
-    """An SVG with coordinates of two decimals of a point, and without indentation: a fifth smaller, and it looks the
+    """An SVG with coordinates of two decimals of a point, and without indentation: a sixth smaller, and it looks the
     same."""
 
     def attribute(match: re.Match[str]) -> str:

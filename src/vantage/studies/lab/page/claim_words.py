@@ -8,13 +8,18 @@ from vantage.studies.lab.judging.contrasts import ContrastResult
 from vantage.studies.lab.verdicts import ClaimVerdict
 
 __all__ = [
+    "DECIDED",
     "difference_in_words",
     "least_certain",
     "ours_in_words",
     "paper_in_words",
     "runs_in_words",
     "verdict_in_words",
+    "verdict_word",
 ]
+
+DECIDED = ("supported", "refuted")
+"""The verdicts that decide a claim."""
 
 _MEASURES = {"linear-cached": "linear", "knn": "kNN"}
 """Names of measures in words, where they differ."""
@@ -30,7 +35,7 @@ def verdict_in_words(one: ClaimVerdict, said: dict[str, str] | None = None) -> s
     """The verdict on a claim, what it rests on, and, if it is refuted, the reasons. What `said` holds, by the claim
     that said it first, is referred to; what is new is added to it."""
     said = {} if said is None else said
-    word = f"**{one.verdict}**" if one.verdict in ("supported", "refuted") else one.verdict
+    word = verdict_word(one)
     words = [part for part in (one.reason, *map(_reason, one.reasons)) if part]
     new = [part for part in words if part not in said]
     earlier = dict.fromkeys(said[part] for part in words if part in said)
@@ -39,6 +44,11 @@ def verdict_in_words(one: ClaimVerdict, said: dict[str, str] | None = None) -> s
     referred = [f"as for claim {name}" if name != one.claim.name else "as on the left" for name in earlier]
     parts = [ours_in_words(one)] * bool(one.results) + new + referred
     return ": ".join((word, "; ".join(parts))) if parts else word
+
+
+def verdict_word(one: ClaimVerdict) -> str:
+    """The verdict, in bold if it decides the claim."""
+    return f"**{one.verdict}**" if one.verdict in DECIDED else one.verdict
 
 
 def paper_in_words(one: ClaimVerdict) -> str:

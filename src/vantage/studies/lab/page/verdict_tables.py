@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from vantage.storage.tables import Table
 from vantage.studies.lab.entry import Entry
 from vantage.studies.lab.levels import LEVELS, Level
-from vantage.studies.lab.page.claim_words import difference_in_words, paper_in_words
+from vantage.studies.lab.page.claim_words import DECIDED, difference_in_words, paper_in_words, verdict_word
 from vantage.studies.lab.page.counts import LevelResults, papers_rulings
 from vantage.studies.lab.verdicts import ClaimVerdict
 
@@ -13,7 +13,6 @@ __all__ = ["changes_by_level", "verdict_tables"]
 
 _LAST_COLUMN = {"supported": "note", "refuted": "why, or what was ruled out", "undecided": "note"}
 """The verdicts that are listed, with the name of the last column."""
-_DECIDED = ("supported", "refuted")
 
 
 def verdict_tables(entries: Sequence[Entry], results: Mapping[str, tuple[LevelResults, ...]], level: Level) -> str:
@@ -24,8 +23,7 @@ def verdict_tables(entries: Sequence[Entry], results: Mapping[str, tuple[LevelRe
     for verdict, last in _LAST_COLUMN.items():
         rows = tuple((*_row(*ruling), _reasons(ruling[1])) for ruling in rulings if ruling[1].verdict == verdict)
         head = ("entry", "claim", "the paper's numbers", "here", last)
-        table = Table(head, rows, left=tuple(range(len(head)))).markdown(padded=False)
-        tables.append(f"### {verdict.capitalize()} on {level.words}\n\n{table}\n")
+        tables.append(_table(f"{verdict.capitalize()} on {level.words}", head, rows))
     return "\n".join(tables)
 
 
@@ -37,7 +35,7 @@ def changes_by_level(entries: Sequence[Entry], results: Mapping[str, tuple[Level
         for entry in entries
         for same in zip(*(here.rulings for here in results[entry.name]), strict=True)
         if not same[0].claim.part_of
-        and any(one.verdict in _DECIDED and one.verdict != same[0].verdict for one in same[1:])
+        and any(one.verdict in DECIDED and one.verdict != same[0].verdict for one in same[1:])
     ]
     columns = [level.words for level in LEVELS if any(level.words in by_level for _, by_level in changed)]
     rows = tuple(
@@ -46,16 +44,16 @@ def changes_by_level(entries: Sequence[Entry], results: Mapping[str, tuple[Level
     )
     if not rows:
         return ""
-    head = ("entry", "claim", *columns)
+    return _table("What longer training decides otherwise", ("entry", "claim", *columns), rows)
+
+
+def _table(title: str, head: tuple[str, ...], rows: tuple[tuple[str, ...], ...]) -> str:
     table = Table(head, rows, left=tuple(range(len(head)))).markdown(padded=False)
-    return f"### What longer training decides otherwise\n\n{table}\n"
+    return f"### {title}\n\n{table}\n"
 
 
 def _verdict(one: ClaimVerdict | None) -> str:
-    if one is None or not one.results:
-        return ""
-    word = f"**{one.verdict}**" if one.verdict in _DECIDED else one.verdict
-    return f"{word}: {difference_in_words(one)}"
+    return f"{verdict_word(one)}: {difference_in_words(one)}" if one is not None and one.results else ""
 
 
 def _row(entry: Entry, one: ClaimVerdict) -> tuple[str, ...]:
