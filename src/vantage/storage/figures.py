@@ -1,5 +1,6 @@
 """Figures without a window system, in one style. matplotlib is imported only when a picture is drawn."""
 
+import hashlib
 import re
 from collections.abc import Sequence
 from io import BytesIO
@@ -77,15 +78,29 @@ def picture(figure: "Figure", kind: str, description: str = "") -> bytes:
     content = BytesIO()
     with rc_context({"svg.hashsalt": "vantage"}):
         figure.savefig(content, format=kind, metadata=metadata.get(kind))
-    return _rounded(content.getvalue().decode()).encode() if kind == "svg" else content.getvalue()
+    return _compact(content.getvalue().decode()).encode() if kind == "svg" else content.getvalue()
 
 
-def _rounded(svg: str) -> str:
-    """An SVG with coordinates of two decimals of a point, and without indentation: a sixth smaller, and it looks the
-    same."""
+def _compact(svg: str) -> str:
+    """An SVG at about half its size that looks the same: coordinates of two decimals of a point, each style written
+    once, no indentation, no names of groups and no rotations by nothing. Texts stay as they are."""
+    head, end, body = svg.partition("</metadata>")
+    styles: dict[str, str] = {}
 
-    def attribute(match: re.Match[str]) -> str:
+    def rounded(match: re.Match[str]) -> str:
         return re.sub(r"-?\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}", match[0])
 
-    head, end, body = svg.partition("</metadata>")
-    return head + end + re.sub(r"\n +", "\n", re.sub(r' (?:d|x|y|width|height|transform)="[^"]*"', attribute, body))
+    def named(match: re.Match[str]) -> str:
+        # Named by what it says: two pictures within one page do not change each other.
+        name = styles.setdefault(match[1], f"s{hashlib.sha256(match[1].encode()).hexdigest()[:8]}")
+        return f'class="{name}"'
+
+    def tag(match: re.Match[str]) -> str:
+        # A scale is no coordinate: letters drawn as paths have one of 0.015625.
+        text = re.sub(r'\b(?:d|x|y|width|height)="[^"]*"', rounded, match[0])
+        text = re.sub(r' transform="rotate\(-0 [^"]*"', "", re.sub(r'^<g id="[^"]*"', "<g", text))
+        return re.sub(r'\bstyle="([^"]*)"', named, text)
+
+    body = re.sub(r"\n +", "\n", re.sub(r"<\w[^>]*>", tag, body))
+    rules = "".join(f"\n.{name} {{{style}}}" for style, name in styles.items())
+    return head + end + body.replace("</style>", f"{rules}\n</style>", 1)
