@@ -15,7 +15,7 @@ from vantage.schedules import CosineByStep, StepDecay
 from vantage.studies.lab.contracts import Measure
 from vantage.studies.lab.entry import Arm, Cell, Gate, Untrained
 from vantage.studies.lab.measures.vectors import ProtocolAccuracy
-from vantage.training.run import Data, Hardware, Monitoring, Run
+from vantage.training.run import Data, Hardware, Run
 
 __all__ = [
     "BATCH",
@@ -80,7 +80,7 @@ def two_core_run(run: Run, epochs: int, falling: bool = False, scale: Scale = _U
         learning_rate=CosineByStep(rate) if falling else StepDecay(rate, milestones=()),
         data=Data(hold_out=0.1, max_images=scale.images),
         hardware=Hardware(),
-        monitoring=Monitoring(checkpoint_minutes=2.0),
+        monitoring=replace(run.monitoring, checkpoint_minutes=2.0),
     )
 
 

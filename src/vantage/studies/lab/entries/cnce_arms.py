@@ -13,6 +13,7 @@ from vantage.studies.lab.measures.vectors import FalseByBand, ProtocolAccuracy
 from vantage.studies.lab.two_cores import (
     IMAGES,
     QUEUE,
+    Scale,
     base,
     branch,
     floors,
@@ -47,6 +48,7 @@ __all__ = [
     "table_1_cell",
 ]
 
+_USUAL = Scale()
 LINEAR, KNN, FALSE = "linear-cached", "knn", "false negatives, all"
 MEASURES = (ProtocolAccuracy(), FalseByBand())
 """What is measured on every arm of Table 1."""
@@ -80,9 +82,9 @@ def arm(run: Run, start: Arm | None = None) -> Arm:
     return replace(plain, run=_equalize_draws(plain.run))
 
 
-def from_scratch(run: Run, epochs: int = 4, falling: bool = False) -> Arm:
+def from_scratch(run: Run, epochs: int = 4, falling: bool = False, scale: Scale = _USUAL) -> Arm:
     """A recipe trained from scratch; the annealing of its band is fitted to the short run."""
-    return Arm(_equalize_draws(two_core_run(run, epochs, falling), anneal=True))
+    return Arm(_equalize_draws(two_core_run(run, epochs, falling, scale), anneal=True))
 
 
 IR = with_temperature(instance_discrimination(32), 0.07)

@@ -1,13 +1,13 @@
-"""What Ring's annealing and inner cut do (Wu et al., arXiv 2010.02037, Table 2, Figure 2, Appendix E)."""
+"""What Ring's annealing and inner cut do (Wu et al., arXiv 2010.02037, Table 2, Figure 2a, Appendix E)."""
 
 # fmt: off
 
 from dataclasses import replace
 
 from vantage.composition.fitting import everywhere
-from vantage.negatives import Ball, Ring
+from vantage.negatives import Ball
 from vantage.recipes import ball_ir, ring_ir, ring_ir_absolute, ring_ir_unannealed
-from vantage.schedules import ByEpoch, Constant, Linear
+from vantage.schedules import Constant
 from vantage.studies.lab.entries.cnce_arms import (
     FALSE,
     IR,
@@ -29,7 +29,7 @@ from vantage.studies.lab.panel import Panel
 from vantage.studies.lab.two_cores import gate
 from vantage.training.run import Run
 
-__all__ = ["FIGURE_2A", "FIGURE_2B", "TABLE_2"]
+__all__ = ["FIGURE_2A", "TABLE_2"]
 
 _MEASURES = (ProtocolAccuracy(),)
 _GATE = gate("IR", "IR")
@@ -171,49 +171,3 @@ FIGURE_2A = Entry(
     " tenth, the nearest quarter or all keys; no inner cut, so that all keys are IR itself",
 )
 """Figure 2a: rings that start at different epochs."""
-
-
-def _stepwise() -> Arm:
-    """Ten levels of equal length, over the part of the run in which the linear policy anneals."""
-    levels = ByEpoch(Linear(1.0, 0.1, 9), every=10.0)
-    recipe = ring_ir(32)
-    stepwise = everywhere(recipe.branches, lambda part: replace(part, keep=levels) if isinstance(part, Ring) else part)
-    return from_scratch(replace(recipe, branches=stepwise))
-
-
-_ADAPTIVE = ("468 steps are too few for a policy that moves by .01 per step, or only after five validations: claim b.1"
-    " has the other two policies")
-
-FIGURE_2B = Entry(
-    "cnce-figure-2b",
-    "CNCE",
-    "Figures 2b and 2c",
-    "four policies of annealing",
-    cells=(
-        *IR_FLOORS,
-        Cell("IR", IR_BASE, _MEASURES),
-        Cell("linear", _ANNEALED, _MEASURES),
-        Cell("step", _stepwise(), _MEASURES),
-    ),
-    claims=(
-        Claim("b.1", "all end within ± 1", "Appendix E", (Close(("linear", "step"), 1.0),), (), KNN, True,
-            precondition=Beats("linear", "random encoder, IR"), note="for linear and step only, if they learn at all"),
-        Claim("b.2", "linear and step reach 95 % of their end sooner than both adaptive policies", "Appendix E", (),
-            note=_ADAPTIVE),
-        Claim("c.1", "adaptive thresholds reach a tenth before the end", "Appendix E", (), note=_ADAPTIVE),
-        Claim("c.2", "they do so at .75 ± .1 of the run", "Appendix E", (), note=_ADAPTIVE),
-        Claim("c.3", "they never leave [.1, 1]", "Appendix E", (),
-            note="they are clipped to this range, so no run could leave it"),
-    ),
-    commands=judged("knn --k 1", (
-        f"{ring_training('ring_ir', run=f'ring_{name}')} --epochs 200 --set branches.0.negatives.0.keep={keep}"
-        for name, keep in (
-            ("linear", "BetweenEpochs(Linear(1.0,0.1,100))"), ("step", "ByEpoch(Linear(1.0,0.1,9),every=10.0)"),
-            ("accuracy", "FollowsAccuracy() --set monitoring.knn_every=1"), ("loss", "FollowsLoss()"),
-        )
-    ), "CIFAR10"),
-    gate=_GATE,
-    panels=tuple(Panel(by, {"": ("IR", "linear", "step")}) for by in (LINEAR, KNN)),
-    scale="trained from scratch, annealed over the first third",
-)
-"""Figures 2b and 2c: policies of annealing."""

@@ -2,8 +2,9 @@
 
 # fmt: off
 
+from vantage.studies.lab.entries.cnce_annealing import FIGURE_2B
 from vantage.studies.lab.entries.cnce_clusters import TABLE_6
-from vantage.studies.lab.entries.cnce_lesions import FIGURE_2A, FIGURE_2B
+from vantage.studies.lab.entries.cnce_lesions import FIGURE_2A
 from vantage.studies.lab.entry import Cell, Claim, Entry, Reason
 from vantage.studies.lab.experiments.toys import NegativeSpread, TrainedCritics, above
 from vantage.studies.lab.judging.predicates import Above, Beats, Order

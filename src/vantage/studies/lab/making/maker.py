@@ -70,9 +70,9 @@ def composition(experiment: Any) -> dict[str, Any]:
             share = {"hold_out": experiment.run.data.hold_out, "max_images": experiment.run.data.max_images}
             start = composition(experiment.start) if experiment.start else None
             parts = {name: version for name, version in versions_of(experiment.run).items() if version > 1}
-            every = experiment.run.monitoring.keep_every
-            kept = {"keep_every": every} if every else {}
-            return {"run": run, "set": experiment.images, **share, **kept, "start": start, "parts": parts}
+            watched = {name: getattr(experiment.run.monitoring, name) for name in ("keep_every", "knn_every")}
+            watched = {name: every for name, every in watched.items() if every}
+            return {"run": run, "set": experiment.images, **share, **watched, "start": start, "parts": parts}
         case Untrained():
             return {"untrained": "pixels" if experiment.pixels else "encoder", "like": composition(experiment.arm)}
         case Toy() | OnSets():
