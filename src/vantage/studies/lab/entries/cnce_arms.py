@@ -1,5 +1,6 @@
 """The arms of CNCE's tables and figures on two cores (Wu et al., arXiv 2010.02037): warm bases, and their branches."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,9 @@ from vantage.negatives import Ball, Ring, Sample
 from vantage.recipes import cmc_softmax, instance_discrimination, moco_v1
 from vantage.schedules import Constant
 from vantage.studies.lab.entry import Arm, Cell
+from vantage.studies.lab.judging.predicates import Order
 from vantage.studies.lab.measures.vectors import FalseByBand, ProtocolAccuracy
+from vantage.studies.lab.panel import Panel
 from vantage.studies.lab.two_cores import (
     IMAGES,
     QUEUE,
@@ -44,6 +47,8 @@ __all__ = [
     "MEASURES",
     "arm",
     "band_terms",
+    "by_band",
+    "falling",
     "from_scratch",
     "table_1_cell",
 ]
@@ -111,3 +116,23 @@ def table_1_cell(name: str, arm: Arm) -> Cell:
 def band_terms(cell: str, *names: str) -> tuple[str, ...]:
     """Terms: the share of false negatives in bands of ranks."""
     return tuple(f"{cell} @ false negatives, {name}" for name in names)
+
+
+_UP_TO = (1, 10, 25, 50, 100)
+_BANDS = tuple(f"{low} to {high} %" for low, high in zip((0, *_UP_TO), _UP_TO, strict=False))
+
+
+def falling(cell: str) -> Order:
+    """The nearer a band, the more false negatives it holds."""
+    return Order(band_terms(cell, "10 to 25 %", "1 to 10 %", "0 to 1 %"))
+
+
+def by_band(cells: Iterable[str]) -> Panel:
+    """The share of false negatives by band, for each of these cells; MoCo's, over all ranks, is the line."""
+    return Panel(
+        FALSE,
+        {name: dict(zip(band_terms(name, *_BANDS), _UP_TO, strict=True)) for name in cells},
+        "up to rank (%), nearest first",
+        y_label="of the query's class (%)",
+        reference_lines=(f"MoCo @ {FALSE}",),
+    )

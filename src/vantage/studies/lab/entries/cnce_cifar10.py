@@ -1,0 +1,98 @@
+"""Ring against its bases on the paper's own smallest set (Wu et al., arXiv 2010.02037, Table 1a). Our CIFAR-10 was
+recompressed as JPEG."""
+
+# fmt: off
+
+from dataclasses import replace
+
+from vantage.recipes import ring_cmc, ring_ir, ring_moco
+from vantage.studies.lab.entries.cnce_arms import (
+    CMC,
+    CMC_BASE,
+    CMC_GATE,
+    FALSE,
+    IR,
+    IR_BASE,
+    IR_GATE,
+    KNN,
+    LINEAR,
+    MOCO,
+    MOCO_BASE,
+    MOCO_GATE,
+    arm,
+    band_terms,
+    by_band,
+    falling,
+    table_1_cell,
+)
+from vantage.studies.lab.entries.paper_commands import judged, ring_training
+from vantage.studies.lab.entry import Arm, Cell, Claim, Entry
+from vantage.studies.lab.judging.predicates import Above, Beats
+from vantage.studies.lab.measures.vectors import ProtocolAccuracy
+from vantage.studies.lab.panel import Panel
+from vantage.studies.lab.two_cores import IMAGES, floors, own_floors
+
+__all__ = ["TABLE_1A"]
+
+_SET = "CIFAR-10"
+_CHANCE = 100 * (IMAGES // 10 - 1) / (IMAGES - 1)
+"""Percent of the other images that are of an image's class, with ten classes."""
+
+
+def _on_cifar10(arm: Arm) -> Arm:
+    """The arm, and all that it continues, on CIFAR-10."""
+    return replace(arm, images="cifar-10", start=_on_cifar10(arm.start) if arm.start else None)
+
+
+def _cell(name: str, arm: Arm, paper: float) -> Cell:
+    return replace(table_1_cell(name, _on_cifar10(arm)), paper={_SET: paper})
+
+
+_BASES = {name: _on_cifar10(arm) for name, arm in (("MoCo", MOCO_BASE), ("IR", IR_BASE), ("CMC", CMC_BASE))}
+_BASE_CELLS = tuple(Cell(f"{name} base", arm, (ProtocolAccuracy(),)) for name, arm in _BASES.items())
+_CELLS = {cell.name: cell for cell in (
+    _cell("MoCo", arm(MOCO, MOCO_BASE), 83.1),
+    _cell("MoCoRing", arm(ring_moco(32), MOCO_BASE), 86.1),
+    _cell("IR", arm(IR, IR_BASE), 81.2),
+    _cell("IRing", arm(ring_ir(32), IR_BASE), 83.9),
+    _cell("CMC", arm(CMC, CMC_BASE), 85.6),
+    _cell("CMCRing", arm(ring_cmc(32), CMC_BASE), 87.6),
+)}
+_RINGS = {"IR": "IRing", "CMC": "CMCRing", "MoCo": "MoCoRing"}
+_ARMS = {name: (f"{name} base", name, ring) for name, ring in _RINGS.items()}
+
+TABLE_1A = Entry(
+    "cnce-table-1a",
+    "CNCE",
+    "Table 1a",
+    "ring negatives against their bases on CIFAR-10 (JPEG)",
+    cells=(
+        *floors(_BASES["MoCo"]),
+        *own_floors("IR", _BASES["IR"]),
+        *own_floors("CMC", _BASES["CMC"]),
+        *_BASE_CELLS,
+        *_CELLS.values(),
+    ),
+    claims=(
+        Claim("1, MoCo", "MoCoRing is above MoCo on CIFAR-10", "§5", (Beats("MoCoRing", "MoCo"),), (_SET,), LINEAR,
+            True),
+        Claim("1, IR", "IRing is above IR on CIFAR-10", "§5", (Beats("IRing", "IR"),), (_SET,), LINEAR, True,
+            gates=(IR_GATE,)),
+        Claim("1, CMC", "CMCRing is above CMC on CIFAR-10", "§5", (Beats("CMCRing", "CMC"),), (_SET,), LINEAR, True,
+            gates=(CMC_GATE,)),
+        Claim("a", "with ten classes too, the nearer a band of negatives, the more of its images are of the query's"
+            " class", "§4, ours", (falling("MoCo"), falling("IR")), (), FALSE),
+        Claim("b", "MoCoRing's band (1 to 10 %) holds more false negatives than chance", "ours",
+            (Above(band_terms("MoCoRing", "1 to 10 %")[0], _CHANCE),), (), FALSE),
+    ),
+    commands=judged("linear-ring", (ring_training(recipe, "CIFAR10") for recipe in
+        ("ring_ir", "cnce_ir", "ring_moco", "cnce_moco", "ring_cmc", "cnce_cmc")), "CIFAR10"),
+    gate=MOCO_GATE,
+    panels=(
+        Panel(LINEAR, _ARMS, paper_columns=(_SET,), paper_label="ResNet-18, top-1 (%)"),
+        Panel(KNN, _ARMS),
+        by_band(_CELLS),
+    ),
+    scale="as cnce-table-1, on 7,500 images of CIFAR-10, which was recompressed as JPEG",
+)
+"""Table 1a."""
