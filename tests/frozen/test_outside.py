@@ -274,4 +274,4 @@ def test_verbs_that_take_a_run_take_weights(weights: Path, tmp_path: Path, capsy
     page = str(tmp_path / "page.html")
     assert page in run("report", word, str(tmp_path / "run"), "--data", data, "--out", page)
     assert main(["--import", "tiny", "analyse", "band", word, "--data", data]) == 2
-    assert "looks at what a run remembers" in capsys.readouterr().err
+    assert "needs the views, heads and memory of a run" in capsys.readouterr().err

@@ -102,8 +102,8 @@ def analyse(
     without_folder = [one.name for one in runs if one.folder is None]
     if without_folder and not getattr(analysis, "features_suffice", False):
         raise UserError(
-            f"{analysis.name} looks at what a run remembers, and {without_folder[0]} has no memory: name the folders of"
-            " runs"
+            f"{analysis.name} needs the views, heads and memory of a run, which {without_folder[0]} lacks: name the"
+            " folders of runs"
         )
     result = analysis(runs, source, work or Work())
     record = {
