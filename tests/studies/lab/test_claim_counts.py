@@ -8,7 +8,7 @@ import pytest
 
 from vantage.studies.lab import ENTRIES, page
 from vantage.studies.lab.entry import Reason
-from vantage.studies.lab.judging.contrasts import ContrastResult
+from vantage.studies.lab.judging.contrasts import ContrastResult, SeedContrast
 from vantage.studies.lab.levels import LEVELS
 from vantage.studies.lab.page.counts import LevelResults, count_table, entry_table
 from vantage.studies.lab.page.verdict_tables import changes_by_level, verdict_tables
@@ -99,6 +99,31 @@ def test_claims_of_the_papers_are_listed_once() -> None:
     ]
     assert len(refuted) == 1 and refuted[0].endswith("| few images; not a bug |")
     assert len(undecided) == 1 and undecided[0].endswith("| few seeds |")
+
+
+def test_undecided_differences_below_all_of_the_papers_are_named_and_counted() -> None:
+    """The interval of a difference ends below the smallest number of the paper for the same difference."""
+    level = LEVELS[0]
+    test = ContrastResult("a − b", 6, 0.1, -0.3, 0.5, 0.6, 0.5, "undecided")
+    paper = (
+        SeedContrast("a − b (top-1)", (1.1,)),
+        SeedContrast("a − b (top-5)", (0.6,)),
+        SeedContrast("c − b (x)", (0.1,)),
+    )
+    about, other = replace(CLAIM, accuracy=True), replace(CLAIM, accuracy=False)
+    rulings = (
+        ClaimVerdict(about, "undecided", (test,), "few images", paper),
+        ClaimVerdict(about, "undecided", (replace(test, high=0.7),), "", paper),  # the paper has .6 too
+        ClaimVerdict(about, "undecided", (test,), "", paper[2:]),  # nothing to compare
+        ClaimVerdict(other, "undecided", (test,), "", paper),  # perhaps another unit
+        ClaimVerdict(about, "undecided", (replace(test, is_difference=False),), "", paper),
+        ClaimVerdict(about, "refuted", (replace(test, verdict="refuted"),), "", paper),
+    )
+    text = verdict_tables((ENTRY,), {ENTRY.name: (LevelResults(level, ENTRY, {}, rulings),)}, level)
+    rows = [line for line in text.splitlines() if line.startswith("| [")]
+    assert [line.endswith("| smaller than in the paper; few images |") for line in rows] == [False, True] + 4 * [False]
+    assert text.count("smaller than in the paper") == 2
+    assert "Of the 2 undecided differences in accuracy for which the paper has numbers, 1 is smaller" in text
 
 
 def test_what_another_level_decides_otherwise_is_listed() -> None:

@@ -10,6 +10,7 @@ from vantage.studies.lab.verdicts import ClaimVerdict
 __all__ = [
     "DECIDED",
     "difference_in_words",
+    "is_below_paper",
     "least_certain",
     "ours_in_words",
     "paper_in_words",
@@ -98,6 +99,15 @@ def difference_in_words(one: ClaimVerdict) -> str:
     """The same contrast with its interval, without its test."""
     least = least_certain(one)
     return f"{least.name}: {_mean_and_interval(least)}"
+
+
+def is_below_paper(one: ClaimVerdict) -> bool | None:
+    """Whether the same difference is smaller than in the paper: its interval ends below every difference that the
+    paper's numbers have. None if they have none, or if the claim is not about accuracy, whose unit both share."""
+    least = least_certain(one)
+    paper = [value for each in one.paper if each.name.startswith(f"{least.name} (") for value in each.values]
+    comparable = one.claim.accuracy and least.is_difference and bool(paper)
+    return least.high < min(paper) if comparable else None
 
 
 def least_certain(one: ClaimVerdict) -> ContrastResult:

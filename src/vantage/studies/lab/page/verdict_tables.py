@@ -5,7 +5,13 @@ from collections.abc import Mapping, Sequence
 from vantage.storage.tables import Table
 from vantage.studies.lab.entry import Entry
 from vantage.studies.lab.levels import LEVELS, Level
-from vantage.studies.lab.page.claim_words import DECIDED, difference_in_words, paper_in_words, verdict_word
+from vantage.studies.lab.page.claim_words import (
+    DECIDED,
+    difference_in_words,
+    is_below_paper,
+    paper_in_words,
+    verdict_word,
+)
 from vantage.studies.lab.page.counts import LevelResults, papers_rulings
 from vantage.studies.lab.verdicts import ClaimVerdict
 
@@ -13,6 +19,7 @@ __all__ = ["changes_by_level", "verdict_tables"]
 
 _LAST_COLUMN = {"supported": "note", "refuted": "why, or what was ruled out", "undecided": "note"}
 """The verdicts that are listed, with the name of the last column."""
+_BELOW = "smaller than in the paper"
 
 
 def verdict_tables(entries: Sequence[Entry], results: Mapping[str, tuple[LevelResults, ...]], level: Level) -> str:
@@ -24,7 +31,19 @@ def verdict_tables(entries: Sequence[Entry], results: Mapping[str, tuple[LevelRe
         rows = tuple((*_row(*ruling), _reasons(ruling[1])) for ruling in rulings if ruling[1].verdict == verdict)
         head = ("entry", "claim", "the paper's numbers", "here", last)
         tables.append(_table(f"{verdict.capitalize()} on {level.words}", head, rows))
-    return "\n".join(tables)
+    return "\n".join((*tables, *_how_many_are_below_paper([one for _, one in rulings])))
+
+
+def _how_many_are_below_paper(rulings: Sequence[ClaimVerdict]) -> tuple[str, ...]:
+    """A sentence on undecided claims; none if there is nothing to compare."""
+    each = [is_below_paper(one) for one in rulings if one.verdict == "undecided"]
+    compared, below = [one for one in each if one is not None], each.count(True)
+    if not compared:
+        return ()
+    return (
+        f"Of the {len(compared)} undecided differences in accuracy for which the paper has numbers,"
+        f" {below} {'is' if below == 1 else 'are'} {_BELOW}: the interval ends below the paper's smallest number.\n",
+    )
 
 
 def changes_by_level(entries: Sequence[Entry], results: Mapping[str, tuple[LevelResults, ...]]) -> str:
@@ -65,6 +84,10 @@ def _name(entry: Entry, one: ClaimVerdict) -> tuple[str, str]:
 
 
 def _reasons(one: ClaimVerdict) -> str:
-    """Why a claim is refuted, or the note on another one."""
-    reasons = [f"{'not ' * reason.ruled_out}{reason.text}" for reason, _ in one.reasons]
-    return "; ".join(reasons) or one.reason
+    """Why a claim is refuted, or the note on another one; for an undecided one, whether it is smaller than the
+    paper's."""
+    reasons = [f"{'not ' * reason.ruled_out}{reason.text}" for reason, _ in one.reasons] or [one.reason] * bool(
+        one.reason
+    )
+    below = [_BELOW] if one.verdict == "undecided" and is_below_paper(one) else []
+    return "; ".join(below + reasons)
