@@ -64,6 +64,15 @@ def test_the_picture_of_all_papers_has_a_row_for_each_claim() -> None:
     assert overview_in_words(shown[:1]) == "A: a is best: supported, +1.50 [+1.00, +2.50]."
 
 
+def test_the_picture_of_all_papers_has_their_own_differences() -> None:
+    test = ContrastResult("a − b", 6, 1.5, 1.0, 2.5, 0.01, 0.03, "supported")
+    shown = [Effect("A", "a is best", test, "supported", (3.0, 0.5)), Effect("A", "b is best", test, "refuted")]
+    axis = overview_figure(shown).axes[0]
+    hollow = [line.get_xydata() for line in axis.lines if line.get_markerfacecolor() == "white"]
+    assert [points.tolist() for points in hollow if len(points)] == [[[3.0, 1.0], [0.5, 1.0]]]
+    assert overview_in_words(shown[:1]) == "A: a is best: supported, +1.50 [+1.00, +2.50], the paper +0.5, +3."
+
+
 def test_a_picture_has_the_points_of_the_results_and_of_the_paper() -> None:
     line, theirs, rows, shared = comparison_boxes()
     assert [(box.source, box.title) for box in (line, theirs, rows, shared)] == [

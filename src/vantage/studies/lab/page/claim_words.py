@@ -14,6 +14,7 @@ __all__ = [
     "least_certain",
     "ours_in_words",
     "paper_in_words",
+    "paper_numbers",
     "runs_in_words",
     "verdict_in_words",
     "verdict_word",
@@ -101,13 +102,19 @@ def difference_in_words(one: ClaimVerdict) -> str:
     return f"{least.name}: {_mean_and_interval(least)}"
 
 
-def is_below_paper(one: ClaimVerdict) -> bool | None:
-    """Whether the same difference is smaller than in the paper: its interval ends below every difference that the
-    paper's numbers have. None if they have none, or if the claim is not about accuracy, whose unit both share."""
+def paper_numbers(one: ClaimVerdict) -> tuple[float, ...]:
+    """What the paper has for the difference that is shown here, in points; none for a claim that is not about accuracy,
+    since units may differ."""
     least = least_certain(one)
-    paper = [value for each in one.paper if each.name.startswith(f"{least.name} (") for value in each.values]
-    comparable = one.claim.accuracy and least.is_difference and bool(paper)
-    return least.high < min(paper) if comparable else None
+    same = [each.values for each in one.paper if each.name.startswith(f"{least.name} (")]
+    return sum(same, ()) if one.claim.accuracy and least.is_difference else ()
+
+
+def is_below_paper(one: ClaimVerdict) -> bool | None:
+    """Whether the difference that is shown is smaller than in the paper: its interval ends below the smallest of the
+    paper's numbers. None if there are none."""
+    numbers = paper_numbers(one)
+    return least_certain(one).high < min(numbers) if numbers else None
 
 
 def least_certain(one: ClaimVerdict) -> ContrastResult:

@@ -26,8 +26,8 @@ _OVERVIEW = "overview"
 """Name of the picture of all papers."""
 
 _ABOUT_OVERVIEW = (
-    "The papers' claims about accuracy on two cores: the difference behind each, with its 95 % interval; right of 0 it"
-    " is as claimed"
+    "The papers' claims about accuracy on two cores: the difference behind each, with its 95 % interval, and that in"
+    " the paper; right of 0 it is as claimed"
 )
 
 _INTRODUCTION = """# What the papers claim, and what holds here
@@ -45,11 +45,11 @@ claim on something else, such as mosaics of four images in place of COCO. A clai
 by the same cells, is counted under *repeated* only. [How to read the entries](#how-to-read-the-entries) explains the
 other columns.
 
-The picture shows the claims about accuracy: gray intervals that are narrow around 0 are as informative as a verdict.
-After it, every claim of a paper that was tested on two cores has a line with the difference that decides it, or the
-least certain one of several, and its 95 % interval. A last table has what longer training decides otherwise, our own
-claims included. The sections below give tests, pictures, reasons, the other scales, our own claims, and claims that are
-not tested here.
+The picture shows the claims about accuracy; hollow points are the paper's own differences. Gray intervals that are
+narrow around 0, and far from the paper's, are as informative as a verdict. After it, every claim of a paper that was
+tested on two cores has a line with the difference that decides it, or the least certain one of several, and its 95 %
+interval. A last table has what longer training decides otherwise, our own claims included. The sections below give
+tests, pictures, reasons, the other scales, our own claims, and claims that are not tested here.
 """
 
 _HOW_TO_READ = """## How to read the entries
