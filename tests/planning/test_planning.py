@@ -202,6 +202,8 @@ def test_the_words_of_a_plan() -> None:
     assert text_of["epochs"] == f"{result.run.epochs} of 1,800 images, 200 held out to judge by"
     assert text_of["speed"].startswith("533 images/s here: 5 minutes, until ")
     assert text_of["in ten times the time"].startswith("ResNet9(width=")
+    spare = make_plan(noise(40), 1e6, measure=Pace())
+    assert dict(rows(spare))["in ten times the time"] == "the same; only more images would use it"
     assert duration(0.2) == "1 second" and duration(89.0) == "89 seconds" and duration(3_600.0) == "60 minutes"
     assert duration(6_000.0) == "1.7 hours" and duration(1290 * 3_600.0) == "54 days"
     assert len(clock(60.0)) == 5 and len(clock(90_000.0)) > 8

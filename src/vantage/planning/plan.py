@@ -178,7 +178,10 @@ def _on(recipe: Callable[[int], Run], backbone: Backbone | str, size: int) -> Ru
 
 def rows(plan: Plan, held_out_images: int = 0) -> list[tuple[str, str]]:
     """A plan in five lines, each with its heading."""
-    run, more = plan.run, plan.longer
+    run = plan.run
+    now, later = (
+        f"{describe_networks(one)}, views of {view_sides(one)} px, {one.epochs:,} epochs" for one in (run, plan.longer)
+    )
     apart = f", {held_out_images:,} held out to judge by" if held_out_images else ""
     squares = f", kept as squares of {run.data.resident_side} px" if run.data.resident_side else ""
     return [
@@ -188,8 +191,5 @@ def rows(plan: Plan, held_out_images: int = 0) -> list[tuple[str, str]]:
             "speed",
             f"{plan.images_per_second:,.0f} images/s here: {duration(plan.seconds)}, until {clock(plan.seconds)}",
         ),
-        (
-            "in ten times the time",
-            f"{describe_networks(more)}, views of {view_sides(more)} px, {more.epochs:,} epochs",
-        ),
+        ("in ten times the time", later if later != now else "the same; only more images would use it"),
     ]
