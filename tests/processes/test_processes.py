@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 import ranks
 import torch
 from torch.testing import assert_close
@@ -38,3 +39,11 @@ def test_two_processes_gather_rows_in_order_and_sum_gradients(tmp_path: Path):
     loss, gradient = ranks.uneven_parts(lambda rows: rows)
     assert_close((results[0]["loss"] + results[1]["loss"]) / 2, loss, rtol=0, atol=1e-12)
     assert_close(torch.cat([results[0]["query"], results[1]["query"]]) / 2, gradient, rtol=0, atol=1e-12)
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="/proc does not list threads here")
+def test_no_thread_outlives_the_group(tmp_path: Path) -> None:
+    """One that lets go of a tensor while Python ends aborts the process."""
+    for results in ranks.spawn(ranks.leaving, tmp_path):
+        before, after = results["threads"].tolist()
+        assert before > 0 and after == 0

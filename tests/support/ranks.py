@@ -1,5 +1,6 @@
 """The work of each of two processes, and of one alone, for `test_learner.py` and `test_processes.py`."""
 
+import gc
 import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
@@ -136,6 +137,23 @@ def gathering(folder: Path) -> None:
     torch.save(results, folder / f"{rank}.pt")
 
 
+def leaving(folder: Path) -> None:
+    """Leave the group while an object that refers to itself holds it, as a model wrapped by DDP does; write how many of
+    gloo's threads there were before and after."""
+    gc.disable()
+    holder = SimpleNamespace(group=dist.group.WORLD)
+    holder.itself = holder
+    del holder
+    rank, before = processes.rank(), _gloo_threads()
+    processes.leave()
+    torch.save({"threads": torch.tensor([before, _gloo_threads()])}, folder / f"{rank}.pt")
+
+
+def _gloo_threads() -> int:
+    names = [path.read_text() for path in Path("/proc/self/task").glob("*/comm")]
+    return sum("gloo" in name for name in names)
+
+
 def sharing() -> dict[str, Any]:
     """The results of the functions of `sharing`, on one process or several."""
     parts = [torch.full((number % 3 + 1, 2), float(number)) for number in range(5)]
@@ -208,7 +226,8 @@ def _enter(rank: int, work: Callable[[Path], None], folder: Path, count: int) ->
     try:
         work(folder)
     finally:
-        dist.destroy_process_group()
+        if dist.is_initialized():
+            dist.destroy_process_group()
 
 
 def spawn(work: Callable[[Path], None], folder: Path, count: int = 2) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 w: processes   b: rows on this process   p: accumulated parts
 """
 
+import gc
 from collections.abc import Sequence
 
 import torch
@@ -30,8 +31,10 @@ def device() -> torch.device:
 
 
 def leave() -> None:
-    """Leave the group: from here on, this process works alone."""
+    """Leave the group: from here on, this process works alone. Gloo's threads end: one that still lets go of tensors
+    when Python ends would abort the process."""
     if count() > 1:
+        gc.collect()  # a model that was wrapped for several processes refers to itself, and would keep the threads
         dist.destroy_process_group()
 
 

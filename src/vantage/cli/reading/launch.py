@@ -1,6 +1,5 @@
 """Run one verb on several processes, started here or by a launcher; or on the first of them."""
 
-import atexit
 import hashlib
 import json
 import math
@@ -49,12 +48,10 @@ def join_processes(devices: int | None, device: str) -> str:
         raise UserError(
             f"--device {device} is one device, but {devices * nodes} share the work: give cpu, cuda or auto"
         )
-    from vantage import processes
     from vantage.training.computing.launch import open_fabric
     from vantage.training.run import Hardware
 
     fabric = open_fabric(Hardware(accelerator=device, devices=devices, nodes=nodes, precision="32-true"))
-    atexit.register(processes.leave)
     return str(fabric.device)
 
 

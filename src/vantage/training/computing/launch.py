@@ -1,5 +1,6 @@
 """Launch a run: open its devices, and connect its processes (Lightning Fabric)."""
 
+import atexit
 import inspect
 import logging
 import os
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch.nn.parallel import DistributedDataParallel
 
+from vantage import processes
 from vantage.errors import UserError
 from vantage.machine.allocator import keep_freed_memory
 from vantage.machine.devices import check_hardware, has_bf16, uses_cuda
@@ -77,6 +79,7 @@ def open_fabric(hardware: Hardware) -> "Fabric":
         raise UserError(f"the requested hardware ({words}) is not available: {problem}") from problem
     if isinstance(strategy, DDPStrategy):
         _check_script(strategy, hardware.processes)
+        atexit.register(processes.leave)  # however this process ends: by an error, a signal, or in a script
     with _silent(), _ending_with_first():
         fabric.launch()
     if fabric.world_size != hardware.processes:
