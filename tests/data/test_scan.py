@@ -150,7 +150,7 @@ def test_two_processes_share_the_images(tmp_path: Path) -> None:
     folder(tmp_path / "images", 700, {0: b"", 300: b"text", 699: b""})
     both = ranks.spawn(shared_scan.scan_twice, tmp_path)
     for found in both:
-        assert all(found[name].tolist() == [0, 300, 699] for name in ("first", "second", "third"))
+        assert all(found[name].tolist() == [0, 300, 699] for name in ("first", "second", "third", "other cores"))
         assert int(found["decoded second"]) == 3  # in both caches: only the bad ones are tried again
     for name in ("first", "third"):  # blocks of 256, 256 and 188 images, and the other's bad ones
         assert [int(found[f"decoded {name}"]) for found in both] == [256 + 188 + 1, 256 + 2]

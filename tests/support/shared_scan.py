@@ -11,7 +11,8 @@ from vantage.errors import DataError
 
 def scan_twice(folder: Path) -> None:
     """Scan the images in `folder` by both processes, each with a cache of its own, then with one cache of the two
-    emptied; write what was found and how many images this process decoded each time."""
+    emptied; write what was found and how many images this process decoded each time. Then scan them with one thread on
+    one process and two on the other, as on machines with different numbers of cores."""
     rank, decoded = processes.rank(), _counting()
     cache = folder / f"cache-{rank}"
     source = open_source(str(folder / "images"), cache=folder / f"index-{rank}")
@@ -23,6 +24,7 @@ def scan_twice(folder: Path) -> None:
         if name == "second" and rank:
             for file in cache.rglob("*.json"):
                 file.unlink()
+    found["other cores"] = [one.number for one in scan(source, 1 + rank, folder / f"new-{rank}", together=True).bad]
     torch.save({name: torch.tensor(value) for name, value in found.items()}, folder / f"{rank}.pt")
 
 

@@ -18,7 +18,7 @@ from torch import Tensor
 from vantage.data.sources.source import Source
 from vantage.data.sources.subset import SourceSubset
 from vantage.errors import DataError, UnreadableImage, one_line
-from vantage.processes.sharing import own_parts, parts_in_order, same_on_all, true_on_all
+from vantage.processes.sharing import own_parts, parts_in_order, same_on_all, true_on_all, value_of_first
 from vantage.storage.cache import cache_folder, hash_of, read_cached, try_write, try_write_json
 
 OnBadImage = Literal["skip", "stop"]
@@ -164,7 +164,7 @@ def _bad_numbers(
 ) -> Iterator[int]:
     """The numbers of the unreadable images, in order; `own` receives those that this process met. Work is handed
     out in blocks, since a task for each image would be slow."""
-    size = _CHUNK * max(1, num_workers)
+    size = _CHUNK * max(1, value_of_first(num_workers) if together else num_workers)  # alike on all
     blocks = [range(start, min(start + size, len(source))) for start in range(0, len(source), size)]
     with ThreadPoolExecutor(max(1, num_workers)) as pool:
 
