@@ -1,5 +1,7 @@
 """What tests of the command line share. The package is imported inside the fixtures, as in the folder above."""
 
+import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +16,15 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     """A cache of the test's own, and lines of 100 columns."""
     monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path_factory.mktemp("cache")))
     monkeypatch.setenv("COLUMNS", "100")
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    """A port of this computer on which a process of the test can listen, and that no other process gets meanwhile."""
+    with socket.socket() as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as whoever listens there does
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
 
 
 @pytest.fixture(scope="session")

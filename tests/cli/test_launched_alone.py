@@ -2,7 +2,6 @@
 
 import os
 import re
-import socket
 import sys
 from pathlib import Path
 
@@ -54,10 +53,7 @@ def test_a_rank_that_is_left_over_is_named(tmp_path: Path, monkeypatch: pytest.M
     assert "and this one (RANK 1) ends" in capsys.readouterr().err
 
 
-def test_srun_starts_one_command_or_is_refused(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
-    with socket.create_server(("", 0)) as free:
-        port = free.getsockname()[1]
-
+def test_srun_starts_one_command_or_is_refused(monkeypatch: pytest.MonkeyPatch, capsys, port: int) -> None:
     def run(rank: int, *words: str) -> str:
         """What `vantage recipes` prints on standard error as one of two processes, with the words given to each."""
         numbers = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 2, "LOCAL_WORLD_SIZE": 2, "MASTER_PORT": port}

@@ -1,7 +1,6 @@
 """Training in processes that torchrun, srun or mpirun started."""
 
 import json
-import socket
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -34,15 +33,12 @@ def losses_of_one(tmp_path_factory: pytest.TempPathFactory) -> list[float]:
 
 @pytest.mark.slow
 def test_two_machines_train_as_one_does(
-    run_and_images: tuple[str, str], losses_of_one: list[float], tmp_path: Path
+    run_and_images: tuple[str, str], losses_of_one: list[float], tmp_path: Path, port: int
 ) -> None:
     """Two torchruns that meet at an address, as on two machines, have the losses of one process."""
     words = _short_pretraining(run_and_images[1])
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{server.getsockname()[1]}"
     torchrun = ["-m", "torch.distributed.run", "--nnodes", "2", "--nproc-per-node", "1", "--rdzv-backend", "c10d"]
-    start = (*torchrun, "--rdzv-endpoint", address, *COMMAND)
+    start = (*torchrun, "--rdzv-endpoint", f"127.0.0.1:{port}", *COMMAND)
     wide = [*words, str(tmp_path / "two"), "--nodes", "2"]
     with ThreadPoolExecutor(2) as machines:
         lines = list(

@@ -220,7 +220,7 @@ def test_two_processes_train_from_the_command_line(images_path: str, tmp_path: P
     folder = tmp_path / "run"
     words = ["pretrain", "moco_v2", "--data", images_path, "--out", str(folder), "--size", "16", "--epochs", "1"]
     hardware = ["--batch-size", "16", "--set", "hardware.accelerator=cpu", "--devices", "2", "--precision", "32-true"]
-    subprocess.run([sys.executable, "-m", "vantage.cli", *words, *hardware], check=True, timeout=300)
+    subprocess.run([sys.executable, "-m", "vantage.cli", *words, *hardware], check=True, timeout=3000)
     assert [row["step"] for row in rows(folder)] == [IMAGES // 16]
     image = state(folder)["learner.stores.0.image"]
     assert (image >= 0).sum() == min(IMAGES // 16 * 16, len(image))  # the keys of both processes were remembered

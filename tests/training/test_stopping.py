@@ -57,7 +57,7 @@ def test_signals_save_and_end_cleanly(number: signal.Signals, images_path: str, 
     wait_for_a_checkpoint(folder, process)
     assert process.pid is not None
     os.kill(process.pid, number)
-    process.join(timeout=60)
+    process.join(timeout=600)
     assert process.exitcode == 0
     with allowing("tiny"):
         assert resume(folder).finished
