@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from vantage.cli import main
+from vantage.errors import UserError
 from vantage.studies.lab import ENTRIES, Entry, LabFolder, Origins, Untrained
 from vantage.studies.lab.making.maker import composition
 
@@ -53,6 +54,12 @@ def _take_in(mine: LabFolder, theirs: LabFolder) -> tuple[int, int]:
     copies, misfits = mine.take_in(theirs.folder, origins.admits)
     assert not misfits
     return copies, origins.left_out
+
+
+def test_a_folder_that_is_refused_needs_no_entries(tmp_path: Path) -> None:
+    origins = Origins(pytest.fail("an entry is made") for _ in ENTRIES)
+    with pytest.raises(UserError, match="is not the folder of a lab"):
+        LabFolder(tmp_path / "mine").take_in(tmp_path, origins.admits)
 
 
 def test_a_seed_of_an_entry_is_not_mixed(tmp_path: Path) -> None:

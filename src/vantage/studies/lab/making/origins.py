@@ -3,7 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 from vantage.storage.cache import digest
@@ -21,14 +21,11 @@ class Origins:
     cells that do not say where they were made."""
 
     def __init__(self, entries: Iterable[Entry]) -> None:
-        """`entries` are those of all levels; their numbers here tell them apart."""
+        """`entries` are those of all levels; their numbers here tell them apart. They are made for the first cell: a
+        folder that is refused needs none."""
         self.left_out = 0
         self._of: dict[tuple[int, str], set[str]] = defaultdict(set)
-        self._entries: dict[str, list[int]] = defaultdict(list)
-        made_of = cache(lambda experiment: digest(composition(experiment)))  # cells share their experiments
-        for number, entry in enumerate(entries):
-            for made in {made_of(cell.experiment) for cell in entry.runnable_cells}:
-                self._entries[made].append(number)
+        self._all = entries
 
     def add(self, record: Mapping[str, Any]) -> None:
         """Note where a cell of the lab was made."""
@@ -45,6 +42,16 @@ class Origins:
             return False
         self.add(record)
         return True
+
+    @cached_property
+    def _entries(self) -> dict[str, list[int]]:
+        """The numbers of the entries that an experiment belongs to, by its digest."""
+        numbers = defaultdict[str, list[int]](list)
+        made_of = cache(lambda experiment: digest(composition(experiment)))  # cells share their experiments
+        for number, entry in enumerate(self._all):
+            for made in {made_of(cell.experiment) for cell in entry.runnable_cells}:
+                numbers[made].append(number)
+        return numbers
 
     def _groups(self, record: Mapping[str, Any]) -> list[tuple[int, str]]:
         """The entries that a cell belongs to, each with the cell's seed."""
