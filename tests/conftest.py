@@ -11,13 +11,9 @@ import checking
 import hypothesis
 import jaxtyping
 import pytest
-import torch
 from xdist.scheduler import LoadScopeScheduling
 
 jaxtyping.jaxtyped = checking.jaxtyped  # pyright: ignore[reportAttributeAccessIssue]
-
-# Tensors are tiny: a second thread costs more than it gains, and the suite may run in several processes.
-torch.set_num_threads(1)
 
 # Scripts start background jobs that ignore Ctrl-C, which tests send to themselves and to others.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -28,6 +24,15 @@ hypothesis.settings.register_profile("thorough", deadline=None, max_examples=500
 hypothesis.settings.load_profile("vantage")
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Use one thread where tests run: tensors are tiny, a second thread costs more than it gains, and the suite may run
+    in several processes. The process that starts the others runs none, and does not wait for torch."""
+    if config.getoption("dist") == "no":
+        import torch
+
+        torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")
@@ -57,6 +62,8 @@ def own_parts() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def seed_torch() -> None:
     """Seed torch's default generator before each test, so that the order of tests does not matter."""
+    import torch
+
     torch.manual_seed(0)
 
 
@@ -74,6 +81,13 @@ class ByFile(LoadScopeScheduling):
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
         return file if _shares(file) else nodeid
+
+    def _reschedule(self, node: Any) -> None:
+        """Forget what a process has done: pytest-xdist counts all that it ever got after each test."""
+        work = self.assigned_work[node]
+        for scope in [scope for scope, tests in work.items() if all(tests.values())]:
+            del work[scope]
+        super()._reschedule(node)
 
 
 @functools.cache
@@ -95,6 +109,8 @@ def pytest_collection_finish() -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip the tests that need a GPU if there is none."""
+    import torch
+
     if torch.cuda.is_available():
         return
     for item in items:
