@@ -1,6 +1,7 @@
 """The smoke level: an entry's cells with the same parts, trained for a few steps on patches of photographs."""
 
 from dataclasses import fields, is_dataclass, replace
+from functools import cache
 from typing import Any
 
 from vantage.composition.fitting import everywhere
@@ -59,6 +60,7 @@ def _shrink_experiment(experiment: Any) -> Any:
     return shrink(experiment)
 
 
+@cache  # arms share their bases
 def _smaller(run: Run) -> Run:
     def smaller(part: Any) -> Any:
         match part:
