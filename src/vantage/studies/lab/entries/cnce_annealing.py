@@ -11,7 +11,7 @@ from vantage.recipes import ring_ir
 from vantage.schedules import Adaptive, ByEpoch, FollowsAccuracy, FollowsLoss, Linear, Schedule
 from vantage.studies.lab.entries.cnce_arms import KNN, LINEAR, from_scratch
 from vantage.studies.lab.entries.paper_commands import judged, ring_training
-from vantage.studies.lab.entry import Arm, Cell, Claim, Entry
+from vantage.studies.lab.entry import Arm, Cell, Claim, Entry, Reason
 from vantage.studies.lab.judging.predicates import Above, Beats, Close
 from vantage.studies.lab.measures.annealing import AdaptedShare, NearestByEpoch
 from vantage.studies.lab.measures.vectors import ProtocolAccuracy
@@ -49,12 +49,15 @@ _LINEAR = _annealed()
 _FIXED, _ADAPTIVE = ("linear", "step"), ("accuracy", "loss")
 _POLICIES = (*_FIXED, *_ADAPTIVE)
 _LAST, _NEARLY = "1-NN, at 100 %", "1-NN, 95 % of its end after"
-_LEAST, _REACHED = "keys kept, least", "keys kept, end reached after"
+_REACHED = "keys kept, end reached after"
+_EARLY = (Reason("with so few steps, a few improvements in a row lead to a tenth, and what the policies follow improves"
+    " from the start: the accuracy grows while the share of keys falls",
+    Beats("accuracy @ 1-NN, at 30 %", "accuracy @ 1-NN, at 10 %"), _LAST),)
 
 
 def _course(cell: str, number: str) -> dict[str, float]:
     """A number of a cell along its run."""
-    return {f"{cell} @ {number}, at {place} %": float(place) for place in range(5, 101, 5)}
+    return {f"{cell} @ {number}, at {place} %": float(place) for place in range(10, 101, 10)}
 
 
 FIGURE_2B = Entry(
@@ -75,11 +78,10 @@ FIGURE_2B = Entry(
         Claim("b.2", "linear and step reach 95 % of their end sooner than both adaptive policies", "Appendix E",
             tuple(Beats(slow, fast) for slow in _ADAPTIVE for fast in _FIXED), (), _NEARLY),
         Claim("c.1", "adaptive thresholds reach a tenth before the end", "Appendix E",
-            tuple(Above(policy, 11.0, below=True) for policy in _ADAPTIVE), (), _LEAST,
-            note="within a hundredth of it; of all keys, in percent"),
-        Claim("c.2", "they do so at .75 ± .1 of the run", "Appendix E", tuple(bound for policy in _ADAPTIVE for bound in
-            (Above(policy, 65.0), Above(policy, 85.0, below=True))), (), _REACHED,
+            tuple(Above(policy, 100.0, below=True) for policy in _ADAPTIVE), (), _REACHED,
             note="in percent of the run; 100 for one that never does"),
+        Claim("c.2", "they do so at .75 ± .1 of the run", "Appendix E", tuple(bound for policy in _ADAPTIVE for bound in
+            (Above(policy, 65.0), Above(policy, 85.0, below=True))), (), _REACHED, reasons=_EARLY),
         Claim("c.3", "they never leave [.1, 1]", "Appendix E", (),
             note="they are clipped to this range, so no run could leave it"),
     ),
@@ -95,7 +97,7 @@ FIGURE_2B = Entry(
         *(Panel(by, {"": _POLICIES}) for by in (LINEAR, KNN)),
         Panel(_LAST, {policy: _course(policy, "1-NN") for policy in _POLICIES}, "share of the run (%)",
             y_label="1-NN, top-1 (%)"),
-        Panel(_LEAST, {policy: _course(policy, "keys kept") for policy in _ADAPTIVE}, "share of the run (%)",
+        Panel(_REACHED, {policy: _course(policy, "keys kept") for policy in _ADAPTIVE}, "share of the run (%)",
             y_label="share of keys (%)"),
     ),
     scale="trained from scratch on 5,000 images; linear and step anneal over the first half of the run, as in the"
