@@ -5,24 +5,24 @@
 from dataclasses import replace
 from statistics import fmean
 
-from vantage.recipes import cnce_la, ring_cmc, ring_ir, ring_moco
+from vantage.recipes import cnce_la
 from vantage.studies.lab.entries.cnce_arms import (
     CHANCE,
-    CMC,
     CMC_BASE,
     CMC_FLOORS,
     CMC_GATE,
     FALSE,
     FLOORS,
-    IR,
     IR_BASE,
     IR_FLOORS,
     IR_GATE,
     KNN,
     LINEAR,
-    MOCO,
     MOCO_BASE,
     MOCO_GATE,
+    PAIRS,
+    ROWS,
+    TABLE_1_ARMS,
     arm,
     band_terms,
     by_band,
@@ -42,17 +42,7 @@ from vantage.studies.lab.panel import Panel
 __all__ = ["ENTRIES"]
 
 _SETS = ("CIFAR-10", "CIFAR-100", "STL-10", "ImageNet")
-_ARM_CELLS = {
-    cell.name: cell
-    for cell in (
-        table_1_cell("MoCo", arm(MOCO, MOCO_BASE)),
-        table_1_cell("MoCoRing", arm(ring_moco(32), MOCO_BASE)),
-        table_1_cell("IR", arm(IR, IR_BASE)),
-        table_1_cell("IRing", arm(ring_ir(32), IR_BASE)),
-        table_1_cell("CMC", arm(CMC, CMC_BASE)),
-        table_1_cell("CMCRing", arm(ring_cmc(32), CMC_BASE)),
-    )
-}
+_ARM_CELLS = {name: table_1_cell(name, branch) for name, branch in TABLE_1_ARMS.items()}
 _MOCO_BASE, _IR_BASE, _CMC_BASE = (
     Cell(name, arm, (ProtocolAccuracy(),))
     for name, arm in (("MoCo base", MOCO_BASE), ("IR base", IR_BASE), ("CMC base", CMC_BASE))
@@ -75,7 +65,6 @@ _TABLE_1 = paper(
     ("CMCRing", 87.6, 56.0, 66.4, 50.4),
     ("LA", 83.9, 61.4, 63.0, 48.0),
 )
-_PAIRS = (("IRing", "IR"), ("CMCRing", "CMC"), ("MoCoRing", "MoCo"))
 _RECIPES = ("ring_ir", "cnce_ir", "ring_moco", "cnce_moco", "ring_cmc", "cnce_cmc", "cnce_la")
 """The recipes of the tables' rows."""
 _PRETRAINING_SETS = ("CIFAR10", "CIFAR100", "STL10", "IMAGENET")
@@ -91,11 +80,9 @@ def _mean_gain() -> Cell:
     """The paper's gains on each set, the mean over the bases."""
     values = {cell.name: cell.paper for cell in _TABLE_3}
     return Cell("mean gain", paper={
-        one: fmean(values[ring][one] - values[base][one] for ring, base in _PAIRS) for one in _TRANSFER
+        one: fmean(values[ring][one] - values[base][one] for ring, base in PAIRS) for one in _TRANSFER
     })
 
-
-_ARMS = {base: (f"{base} base", base, ring) for ring, base in _PAIRS}
 
 TABLE_1 = Entry(
     "cnce-table-1",
@@ -111,9 +98,9 @@ TABLE_1 = Entry(
         Claim("1, CMC", "CMCRing is above CMC", "§5", (Beats("CMCRing", "CMC"),), _SETS, LINEAR, True,
             gates=(CMC_GATE,)),
         Claim("2", "gains lie between 2 and 5 points", "§5",
-            tuple(p for ring, own in _PAIRS for p in (Beats(ring, own, 2.0 - 1e-6), Close((ring, own), 5.0))), _SETS,
+            tuple(p for ring, own in PAIRS for p in (Beats(ring, own, 2.0 - 1e-6), Close((ring, own), 5.0))), _SETS,
             note="gains in points belong to 300 epochs of a ResNet-18: the three claims 1 have their sign"),
-        Claim("3", "each ring is above local aggregation, by up to 4 points", "§5", tuple(p for ring, _ in _PAIRS
+        Claim("3", "each ring is above local aggregation, by up to 4 points", "§5", tuple(p for ring, _ in PAIRS
             for p in (Beats(ring, "LA"), Beats("LA", ring, -4.0 - 1e-6))), _SETS, note=_NO_LA),
         Claim("a", "MoCo: the nearer a band of negatives, the more of its images are of the query's class",
             "§4, the reason for the inner cut", (falling("MoCo"),), (), FALSE),
@@ -129,8 +116,8 @@ TABLE_1 = Entry(
     about_commands="of STL-10 all 105,000 images are trained on, which the paper does not say; its code takes 5,000",
     gate=MOCO_GATE,
     panels=(
-        Panel(LINEAR, _ARMS, paper_columns=_SETS, paper_label="ResNet-18, top-1 (%)"),
-        Panel(KNN, _ARMS),
+        Panel(LINEAR, ROWS, paper_columns=_SETS, paper_label="ResNet-18, top-1 (%)"),
+        Panel(KNN, ROWS),
         by_band(_ARM_CELLS),
     ),
     scale="MoCo v1 and IR at τ .07, equally many negatives in every arm, Ring at keep .1 from the branch's first step",
@@ -152,7 +139,7 @@ _TABLE_3 = _with_mean(
 _THREE = "of its nine sets MNIST is here, and other flowers: claim a asks about these and CIFAR-10"
 _GATES = (IR_GATE, CMC_GATE, MOCO_GATE)
 _HERE = tuple(f"transfer, {name}" for name in TransferAccuracy().others)
-_TRANSFER_ARMS = {name: cell.experiment for name, cell in _ARM_CELLS.items()} | {"LA": arm(cnce_la(32), IR_BASE)}
+_TRANSFER_ARMS = TABLE_1_ARMS | {"LA": arm(cnce_la(32), IR_BASE)}
 
 TABLE_3 = Entry(
     "cnce-table-3",
@@ -170,11 +157,11 @@ TABLE_3 = Entry(
         _mean_gain(),
     ),
     claims=(
-        Claim("1", "over all sets, ring is above its base", "§5", tuple(Beats(a, b) for a, b in _PAIRS), ("mean",),
+        Claim("1", "over all sets, ring is above its base", "§5", tuple(Beats(a, b) for a, b in PAIRS), ("mean",),
             "transfer", True, gates=_GATES),
         Claim("2", "ring is competitive: on no set more than .5 below", "§5", tuple(Beats(a, b, -0.5) for a,
-            b in _PAIRS), _TRANSFER, note=_THREE),
-        Claim("3", "gains lie between .5 and 2", "§5", tuple(p for a, b in _PAIRS for p in (Beats(a, b, 0.5 - 1e-6),
+            b in PAIRS), _TRANSFER, note=_THREE),
+        Claim("3", "gains lie between .5 and 2", "§5", tuple(p for a, b in PAIRS for p in (Beats(a, b, 0.5 - 1e-6),
             Close((a, b), 2.0))), _TRANSFER,
             note=f"{_THREE}; the paper prints a gain of .1 for IRing on Fashion, and its values give -.1"),
         Claim("4", "Traffic and Flower have the largest mean gains", "§5", tuple(Beats(f"mean gain @ {one}",
@@ -182,7 +169,7 @@ TABLE_3 = Entry(
             "Flower")), ("Traffic",), note=_THREE),
         Claim("5", "IRing is above local aggregation", "§5", (Beats("IRing", "LA"),), ("mean",), "transfer", True),
         Claim("a", "ring is competitive: on none of the sets here more than .5 below", "§5, for other sets",
-            tuple(Beats(f"{a} @ {one}", f"{b} @ {one}", -0.5) for a, b in _PAIRS for one in _HERE), (), "transfer",
+            tuple(Beats(f"{a} @ {one}", f"{b} @ {one}", -0.5) for a, b in PAIRS for one in _HERE), (), "transfer",
             True, gates=_GATES, stand_in=True),
     ),
     commands=tuple(f"vantage evaluate transfer runs/{recipe} --by linear-ring --suite meta-dataset --root SETS"

@@ -7,7 +7,7 @@ from typing import Any
 from vantage.composition.fitting import everywhere
 from vantage.memory import Bank, ReclusteredBank
 from vantage.negatives import Ball, Ring, Sample
-from vantage.recipes import cmc_softmax, instance_discrimination, moco_v1
+from vantage.recipes import cmc_softmax, instance_discrimination, moco_v1, ring_cmc, ring_ir, ring_moco
 from vantage.schedules import Constant
 from vantage.studies.lab.entry import Arm, Cell
 from vantage.studies.lab.judging.predicates import Order
@@ -45,6 +45,9 @@ __all__ = [
     "MOCO_BASE",
     "MOCO_GATE",
     "MEASURES",
+    "PAIRS",
+    "ROWS",
+    "TABLE_1_ARMS",
     "arm",
     "band_terms",
     "by_band",
@@ -99,6 +102,20 @@ MOCO = moco_v1(32)
 CMC = with_temperature(cmc_softmax(32), 0.07)
 """CMC at Ring's τ."""
 MOCO_BASE, IR_BASE, CMC_BASE = arm(MOCO), arm(IR), arm(CMC)
+
+TABLE_1_ARMS = {
+    "MoCo": arm(MOCO, MOCO_BASE),
+    "MoCoRing": arm(ring_moco(32), MOCO_BASE),
+    "IR": arm(IR, IR_BASE),
+    "IRing": arm(ring_ir(32), IR_BASE),
+    "CMC": arm(CMC, CMC_BASE),
+    "CMCRing": arm(ring_cmc(32), CMC_BASE),
+}
+"""The branches of Table 1, by the name of their row."""
+PAIRS = (("IRing", "IR"), ("CMCRing", "CMC"), ("MoCoRing", "MoCo"))
+"""Each ring and the method that it is compared with."""
+ROWS = {base: (f"{base} base", base, ring) for ring, base in PAIRS}
+"""What continues each base, in the order of a picture's rows."""
 
 FLOORS = floors(MOCO_BASE)
 """The cells that MoCo's base must be above."""

@@ -86,8 +86,6 @@ def _name(entry: Entry, one: ClaimVerdict) -> tuple[str, str]:
 def _reasons(one: ClaimVerdict) -> str:
     """Why a claim is refuted, or the note on another one; for an undecided one, whether it is smaller than the
     paper's."""
-    reasons = [f"{'not ' * reason.ruled_out}{reason.text}" for reason, _ in one.reasons] or [one.reason] * bool(
-        one.reason
-    )
+    reasons = [f"{'not ' * reason.ruled_out}{reason.text}" for reason, _ in one.reasons]
     below = [_BELOW] if one.verdict == "undecided" and is_below_paper(one) else []
-    return "; ".join(below + reasons)
+    return "; ".join((*below, *(reasons or filter(None, [one.reason]))))
