@@ -6,6 +6,7 @@ from scipy.stats import spearmanr
 
 from vantage.errors import UserError
 from vantage.studies.lab.judging.contrasts import judge_contrasts
+from vantage.studies.lab.judging.curves import Curve, MostlyLeftOfTop, NearerToTop, ReverseU, VariesLess, parabola, top
 from vantage.studies.lab.judging.predicates import Above, Beats, Close, Highest, Order, Predicate
 from vantage.studies.lab.judging.shapes import Correlation, Gains, InteriorPeak, spearman
 
@@ -88,3 +89,48 @@ def test_gains_over_bases_are_correlated() -> None:
     assert plain.contrasts(numbers.get)[0].values == pytest.approx((1.0,))
     gains = replace(plain, bases=("raw a", "raw b", "raw c"))
     assert gains.contrasts(numbers.get)[0].values == pytest.approx((-1.0,)) and set(gains.terms) == set(numbers)
+
+
+def points(tops: float, curve: float = -1.0) -> dict[str, tuple[float, ...]]:
+    """Five cells of six seeds at 0 to 4, on a parabola with this top; `curve` < 0 opens it downwards."""
+    x = {name: place + CHANCE.normal(0, 0.05, 6) for place, name in enumerate("abcde")}
+    y = {name: curve * (row - tops) ** 2 + CHANCE.normal(0, 0.05, 6) for name, row in x.items()}
+    return {name: tuple(row) for name, row in y.items()} | {f"{name} @ x": tuple(row) for name, row in x.items()}
+
+
+def test_a_reverse_u_has_its_top_inside() -> None:
+    u = ReverseU(Curve(tuple("abcde"), "x"))
+    assert verdict(u, points(2.0)) == "supported"
+    for against in (points(2.0, curve=1.0), points(7.0), points(-3.0)):
+        assert verdict(u, against) == "refuted"
+
+
+def test_the_top_of_a_curve_is_inside_its_points() -> None:
+    x = (0.0, 1.0, 2.0, 4.0)
+    for y, at in (
+        ([-((a - 1.5) ** 2) for a in x], 1.5),
+        (x, 4.0),
+        ([-a for a in x], 0.0),
+        ([(a - 3) ** 2 for a in x], 0.0),
+    ):
+        assert top(x, y) == pytest.approx(at, abs=1e-6)
+    a, b, c = parabola(x, [2 * a * a - 3 * a + 5 for a in x])
+    assert (a, b, c) == pytest.approx((2.0, -3.0, 5.0))
+
+
+def test_distance_from_the_top() -> None:
+    curve = Curve(tuple("abcde"), "x")
+    rows = points(3.0)
+    assert verdict(NearerToTop(curve, ("d",), ("a", "b")), rows) == "supported"
+    assert verdict(NearerToTop(curve, ("a",), ("c", "d")), rows) == "refuted"
+    (gap,) = NearerToTop(curve, ("d",), ("a", "b")).contrasts(rows.get)
+    assert gap.values == pytest.approx((2.5,) * 6, abs=0.3)
+    assert verdict(MostlyLeftOfTop(curve, tuple("abc")), rows) == "supported"
+    assert verdict(MostlyLeftOfTop(curve, tuple("ae")), rows) == "undecided"
+    assert verdict(MostlyLeftOfTop(curve, ("e",)), rows) == "refuted"
+
+
+def test_cells_that_vary_less() -> None:
+    rows = cells(a=1, b=1.5, c=1, d=4)
+    assert verdict(VariesLess(("a", "b"), ("c", "d")), rows) == "supported"
+    assert verdict(VariesLess(("c", "d"), ("a", "b")), rows) == "refuted"

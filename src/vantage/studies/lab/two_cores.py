@@ -25,6 +25,7 @@ __all__ = [
     "at_papers_rate",
     "base",
     "branch",
+    "encoders_by_view",
     "floors",
     "gate",
     "half_encoders",
@@ -102,7 +103,12 @@ def halves_in_batch(run: Run) -> Run:
 
 def half_encoders(channels: tuple[int, ...]) -> PerView:
     """An encoder of half the width for each view, whose numbers of channels these are."""
-    return PerView(tuple(Encoder(Convolutions(_HALF, in_channels=n), LinearHead(128)) for n in channels))
+    return encoders_by_view(channels, _HALF)
+
+
+def encoders_by_view(channels: tuple[int, ...], widths: tuple[int, ...]) -> PerView:
+    """An encoder for each view, whose numbers of channels these are, with layers of these widths."""
+    return PerView(tuple(Encoder(Convolutions(widths, in_channels=n), LinearHead(128)) for n in channels))
 
 
 def with_temperature(run: Run, temperature: float) -> Run:

@@ -6,7 +6,7 @@ from vantage.studies.lab.entries import (
     combinations,
     infomin,
     infomin_detection,
-    infomin_views,
+    infomin_sweeps,
     interclr,
     jcl,
 )
@@ -20,7 +20,7 @@ ENTRIES: tuple[Entry, ...] = (
     *cnce_toys.ENTRIES,
     *interclr.ENTRIES,
     *infomin.ENTRIES,
-    *infomin_views.ENTRIES,
+    *infomin_sweeps.ENTRIES,
     *infomin_detection.ENTRIES,
     *combinations.ENTRIES,
 )

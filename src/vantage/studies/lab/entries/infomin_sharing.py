@@ -151,7 +151,7 @@ TABLE_5 = Entry(
     " view, trained within the batch on 7,500 images for 4 epochs; the floors of a color space are those of its raw"
     " views",
 )
-"""Figures 7 and 8 are asked of its cells too (`infomin_views`)."""
+"""Figures 7 and 8 are asked of its cells too (`infomin_flows`)."""
 
 ENTRIES = (TABLE_4, TABLE_5)
 """Both tables."""

@@ -5,7 +5,7 @@
 from dataclasses import replace
 
 from vantage.studies.lab.contracts import Measure
-from vantage.studies.lab.entries import infomin_commands
+from vantage.studies.lab.entries import infomin_commands, infomin_flows
 from vantage.studies.lab.entries.infomin_arms import (
     AT_PAPERS_RATE,
     COLORS,
@@ -246,5 +246,5 @@ FIGURE_14 = Entry(
     scale=f"figure 13's heads, crops from .2 of the image; {AT_PAPERS_RATE}, since a base favors its own x",
 )
 
-ENTRIES = (FIGURE_3, FIGURE_4, FIGURE_5, FIGURE_9, FIGURE_12, FIGURE_13, FIGURE_14)
-"""The figures in the paper's order."""
+ENTRIES = (FIGURE_3, FIGURE_4, FIGURE_5, *infomin_flows.ENTRIES, FIGURE_9, FIGURE_12, FIGURE_13, FIGURE_14)
+"""InfoMin's figures about views, in the paper's order."""

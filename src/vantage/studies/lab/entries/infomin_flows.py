@@ -1,0 +1,103 @@
+"""InfoMin's figures about learned views (Tian et al., arXiv 2005.10243, section 4.2): accuracy against what flows of
+several kinds leave in common, and larger networks on learned views. They extend the cells of Table 5."""
+
+# fmt: off
+
+from vantage.studies.lab.entries import infomin_commands
+from vantage.studies.lab.entries.infomin_sharing import GATES, LEARNED_ROWS, LINEAR, SHARED, TABLE_5
+from vantage.studies.lab.entry import Arm, Cell, Claim, Entry, Gate
+from vantage.studies.lab.experiments.learned_views import RAW_VIEWS, LearnedViewsCell, contrast
+from vantage.studies.lab.judging.curves import Curve, MostlyLeftOfTop, NearerToTop, ReverseU, VariesLess
+from vantage.studies.lab.judging.predicates import Beats
+from vantage.studies.lab.judging.shapes import Correlation, Gains
+from vantage.studies.lab.panel import Panel
+from vantage.studies.lab.two_cores import own_floors
+from vantage.views import RGB
+
+__all__ = ["ENTRIES"]
+
+_SPACES = tuple(LEARNED_ROWS)
+_FREE = ("unsupervised", "semi-supervised")
+"""Ways of learning that reduce what views share."""
+_STEPS = 95
+"""Steps of an epoch without labels; Table 5's flows learn for two epochs."""
+_EPOCHS = {"1 epoch": 1, "8 epochs": 8}
+"""How long other unsupervised flows learn."""
+
+
+def _of_spaces(row: str) -> tuple[str, ...]:
+    return tuple(f"{space}, {row}" for space in _SPACES)
+
+
+_NVP = tuple(Cell(f"{space}, {way}, NVP", LearnedViewsCell(way, space, "NVP")) for space in _SPACES for way in _FREE)
+_LENGTHS = tuple(
+    Cell(f"{space}, unsupervised, {name}", LearnedViewsCell("unsupervised", space, steps=epochs * _STEPS))
+    for space in _SPACES for name, epochs in _EPOCHS.items()
+)
+_UNSUPERVISED, _SEMI = (_of_spaces(way) + _of_spaces(f"{way}, NVP") for way in _FREE)
+_REDUCED = (*_UNSUPERVISED, *(cell.name for cell in _LENGTHS))
+_CURVE = Curve((*_REDUCED, *_of_spaces(RAW_VIEWS)), SHARED)
+_INSIDE = ReverseU(_CURVE)
+
+FIGURE_7 = Entry(
+    "infomin-figure-7",
+    "InfoMin",
+    "Figure 7",
+    "I_NCE against accuracy of learned views",
+    cells=(*TABLE_5.cells, *_NVP, *_LENGTHS),
+    claims=(
+        Claim("1", "unsupervised: a reverse U with its top inside", "§4.2", (_INSIDE,), (), LINEAR, True, gates=GATES,
+            note="the parabola over flows of both kinds, flows of several lengths, and raw views"),
+        Claim("2", "semi-supervised spreads less", "§4.2", (VariesLess(_SEMI, _UNSUPERVISED),), (), LINEAR,
+            note="over two spaces and two kinds of flow"),
+        Claim("3", "semi-supervised is nearer to the top", "§4.2", (NearerToTop(_CURVE, _SEMI, _UNSUPERVISED),), (),
+            LINEAR, precondition=_INSIDE),
+        Claim("4", "most unsupervised runs share too little", "§4.2", (MostlyLeftOfTop(_CURVE, _REDUCED),), (), LINEAR,
+            precondition=_INSIDE),
+        Claim("a", "over raw and learned views of both spaces, accuracy rises as I_NCE falls", "ours",
+            (Correlation(sum(LEARNED_ROWS.values(), ()), SHARED, negative=True),), (), LINEAR, True, gates=GATES),
+    ),
+    commands=infomin_commands.FIGURE_7,
+    about_commands=infomin_commands.ABOUT_FIGURE_7,
+    gate=TABLE_5.gate,
+    panels=(Panel(LINEAR, {"unsupervised": _REDUCED, "semi-supervised": _SEMI, RAW_VIEWS: _of_spaces(RAW_VIEWS)},
+        x_measure=SHARED),),
+    scale=f"the cells of infomin-table-5, flows that do not preserve volume (NVP), and unsupervised flows that learn"
+        f" for 1 and 8 epochs instead of 2: {TABLE_5.scale}",
+)
+
+_WIDE = (32, 64, 128, 256)
+"""The usual widths of the other entries."""
+_ROWS = (RAW_VIEWS, "semi-supervised")
+_LARGER = tuple(Cell(f"{space}, {row}, full width", LearnedViewsCell(row, space, widths=_WIDE))
+    for space in _SPACES for row in _ROWS)
+_PAIRS = tuple((f"{space}, semi-supervised{width}", f"{space}, {RAW_VIEWS}{width}")
+    for width in ("", ", full width") for space in _SPACES)
+"""Learned views and raw ones: RGB and YDbDr, at half the width and at full width."""
+_RANDOM = own_floors("RGB, full width", Arm(contrast(RGB(), widths=_WIDE)))[1]
+_WIDE_GATE = Gate(f"RGB, {RAW_VIEWS}, full width", ("raw pixels, RGB", _RANDOM.name), LINEAR)
+
+FIGURE_8 = Entry(
+    "infomin-figure-8",
+    "InfoMin",
+    "Figure 8",
+    "learned views against raw ones, larger backbones",
+    cells=(*TABLE_5.cells, _RANDOM, *_LARGER),
+    claims=(
+        Claim("1", "learned views are above raw ones, each backbone and space", "§4.2.2",
+            tuple(Beats(*pair) for pair in _PAIRS), ("accuracy",), LINEAR, True, gates=(*GATES, _WIDE_GATE)),
+        Claim("2", "learned views gain more over raw ones in RGB than in YDbDr", "§4.2.2",
+            (Gains(*_PAIRS[:2]), Gains(*_PAIRS[2:])), (), LINEAR, True, gates=(*GATES, _WIDE_GATE)),
+        Claim("3", "learned RGB rises with capacity", "§4.2.2", (Beats(_PAIRS[2][0], _PAIRS[0][0]),), (), LINEAR, True,
+            gates=(*GATES, _WIDE_GATE)),
+    ),
+    commands=infomin_commands.FIGURE_8,
+    about_commands=infomin_commands.ABOUT_FIGURE_8,
+    gate=TABLE_5.gate,
+    panels=(Panel(LINEAR, {name: tuple(cell for pair in pairs for cell in pair[::-1]) for name, pairs in
+        (("half the width", _PAIRS[:2]), ("full width", _PAIRS[2:]))}),),
+    scale=f"the cells of infomin-table-5, and the same with networks of twice the width: {TABLE_5.scale}",
+)
+
+ENTRIES = (FIGURE_7, FIGURE_8)
+"""Figures 7 and 8."""
