@@ -28,7 +28,6 @@ __all__ = [
     "encoders_by_view",
     "floors",
     "gate",
-    "half_encoders",
     "halves_in_batch",
     "own_floors",
     "two_core_run",
@@ -91,22 +90,17 @@ def at_papers_rate(run: Run) -> Run:
     return replace(run, learning_rate=replace(run.learning_rate, base=_PAPERS_RATE * run.batch_size))
 
 
-def halves_in_batch(run: Run) -> Run:
-    """The run with an encoder of half the width for each of its two views, which have one channel and two. Negatives
-    are the other images of the batch: a bank starts from random rows, and a few epochs are too short for that."""
+def halves_in_batch(run: Run, channels: tuple[int, int] = (1, 2)) -> Run:
+    """The run with an encoder of half the width for each of its two views, which have so many channels. Negatives are
+    the other images of the batch: a bank starts from random rows, and a few epochs are too short for that."""
 
     def across(query: int, key: int) -> Branch:
         return Branch(InBatch(), OtherViews(), (OtherImages(),), InfoNCE(0.1), query=query, keys=(key,), pool=(key,))
 
-    return replace(run, encoders=half_encoders((1, 2)), branches=(across(0, 1), across(1, 0)))
+    return replace(run, encoders=encoders_by_view(channels), branches=(across(0, 1), across(1, 0)))
 
 
-def half_encoders(channels: tuple[int, ...]) -> PerView:
-    """An encoder of half the width for each view, whose numbers of channels these are."""
-    return encoders_by_view(channels, _HALF)
-
-
-def encoders_by_view(channels: tuple[int, ...], widths: tuple[int, ...]) -> PerView:
+def encoders_by_view(channels: tuple[int, ...], widths: tuple[int, ...] = _HALF) -> PerView:
     """An encoder for each view, whose numbers of channels these are, with layers of these widths."""
     return PerView(tuple(Encoder(Convolutions(widths, in_channels=n), LinearHead(128)) for n in channels))
 

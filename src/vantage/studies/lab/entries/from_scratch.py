@@ -24,9 +24,10 @@ from vantage.recipes import (
 )
 from vantage.studies.lab.entry import Arm, Cell, Reason
 from vantage.studies.lab.measures.vectors import ProtocolAccuracy
-from vantage.studies.lab.two_cores import at_papers_rate, two_core_run
+from vantage.studies.lab.two_cores import at_papers_rate, two_core_run, with_temperature
 from vantage.training.optimizers import SGD
 from vantage.training.run import Run
+from vantage.views import moco_v2_views
 
 __all__ = ["LENGTHS", "METHODS", "SCALE", "STEPS", "STRONG_VIEWS", "WIDTHS", "with_arms"]
 
@@ -48,6 +49,7 @@ METHODS = {
     "SimCLR 1000": _arm(_SIMCLR, 1_000),
     "InterCLR": _arm(interclr(32)),
     "InterCLR, MoCo": _arm(interclr_moco(32)),
+    "InterCLR, MoCo's views": _arm(replace(interclr(32), views=moco_v2_views(32, 1))),
     "InterCLR 1000": _arm(interclr(32), 1_000),
 }
 """Methods by their names in the tables."""
@@ -66,9 +68,12 @@ _STEPS = {
     "RA-CJ-Blur, linear": _arm(infomin_no_jigsaw(32)),
     "with jigsaw": _arm(infomin_linear(32)),
     "with MLP, τ .15": LENGTHS["InfoMin 200"],
+    "with jigsaw, τ .15": _arm(with_temperature(infomin_linear(32), 0.15)),
+    "with MLP, τ .07": _arm(with_temperature(infomin(32), 0.07)),
 }
 STEPS = {name: replace(arm, run=at_papers_rate(arm.run)) for name, arm in _STEPS.items()}
-"""Appendix C.3 of InfoMin: jigsaw and head are added one by one. At four times the rate, views without a jigsaw and a
+"""Appendix C.3 of InfoMin: jigsaw and head are added one by one. The last step changes head and τ together; the last
+two arms change one of them. At four times the rate, views without a jigsaw and a
 linear head at τ .07 stay at the accuracy of a random encoder."""
 
 SCALE = "each method from scratch by its own recipe, SimCLR by SGD; 4 epochs stand for the paper's 200"
