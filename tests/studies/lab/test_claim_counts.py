@@ -95,7 +95,7 @@ def test_claims_of_the_papers_are_listed_once() -> None:
     text = verdict_tables((ENTRY,), {ENTRY.name: (LevelResults(level, ENTRY, {}, rulings),)}, level)
     supported, refuted, undecided = (part.strip().splitlines()[4:] for part in text.split("### ")[1:])
     assert supported == [
-        f"| [jcl-table-1](#jcl-table-1) | {CLAIM.text} (§1) | no numbers | a − b: +1.23 [+0.91, +1.56] |  |"
+        f"| [jcl-table-1](#jcl-table-1) | {CLAIM.text} (§1) | no numbers | a − b: +1.23 [+0.91, +1.56] (linear) |  |"
     ]
     assert len(refuted) == 1 and refuted[0].endswith("| few images; not a bug |")
     assert len(undecided) == 1 and undecided[0].endswith("| few seeds |")
@@ -137,7 +137,7 @@ def test_what_another_level_decides_otherwise_is_listed() -> None:
     )
     lines = changes_by_level((ENTRY,), {ENTRY.name: levels}).splitlines()
     assert lines[2] == "| entry | claim | two cores | one GPU |"
-    here, there = "a − b: +1.23 [+0.91, +1.56]", "**supported**: a − b: +1.23 [+0.91, +1.56] |"
+    here, there = "a − b: +1.23 [+0.91, +1.56] (linear)", "**supported**: a − b: +1.23 [+0.91, +1.56] (linear) |"
     assert [line.partition("(§1) | ")[2] for line in lines[4:]] == [
         f"**refuted**: {here} | {there}",
         f"undecided: {here} | {there}",

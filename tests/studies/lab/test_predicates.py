@@ -8,7 +8,7 @@ from vantage.errors import UserError
 from vantage.studies.lab.judging.contrasts import judge_contrasts
 from vantage.studies.lab.judging.curves import Curve, MostlyLeftOfTop, NearerToTop, ReverseU, VariesLess, parabola, top
 from vantage.studies.lab.judging.predicates import Above, Beats, Close, Highest, Order, Predicate
-from vantage.studies.lab.judging.shapes import Correlation, Gains, InteriorPeak, spearman
+from vantage.studies.lab.judging.shapes import Correlation, Gains, InteriorPeak, SharperPeak, spearman
 
 CHANCE = np.random.default_rng(3)
 
@@ -134,3 +134,11 @@ def test_cells_that_vary_less() -> None:
     rows = cells(a=1, b=1.5, c=1, d=4)
     assert verdict(VariesLess(("a", "b"), ("c", "d")), rows) == "supported"
     assert verdict(VariesLess(("c", "d"), ("a", "b")), rows) == "refuted"
+
+
+def test_a_sharper_peak_leads_the_mean_of_its_neighbors() -> None:
+    sharper = SharperPeak(("a", "b", "c"), ("d", "e", "f"))
+    assert verdict(sharper, cells(a=1, b=4, c=2, d=1, e=2, f=1)) == "supported"
+    assert verdict(sharper, cells(a=1, b=1.5, c=1, d=1, e=4, f=1)) == "refuted"
+    numbers = {name: (float(value),) for name, value in zip("abcdef", (1, 4, 2, 1, 2, 1), strict=True)}
+    assert sharper.contrasts(numbers.get)[0].values == pytest.approx((1.5,))

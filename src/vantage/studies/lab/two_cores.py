@@ -90,14 +90,14 @@ def at_papers_rate(run: Run) -> Run:
     return replace(run, learning_rate=replace(run.learning_rate, base=_PAPERS_RATE * run.batch_size))
 
 
-def halves_in_batch(run: Run, channels: tuple[int, int] = (1, 2)) -> Run:
-    """The run with an encoder of half the width for each of its two views, which have so many channels. Negatives are
-    the other images of the batch: a bank starts from random rows, and a few epochs are too short for that."""
+def halves_in_batch(run: Run) -> Run:
+    """The run with an encoder of half the width for each of its two views, which have one channel and two. Negatives
+    are the other images of the batch: a bank starts from random rows, and a few epochs are too short for that."""
 
     def across(query: int, key: int) -> Branch:
         return Branch(InBatch(), OtherViews(), (OtherImages(),), InfoNCE(0.1), query=query, keys=(key,), pool=(key,))
 
-    return replace(run, encoders=encoders_by_view(channels), branches=(across(0, 1), across(1, 0)))
+    return replace(run, encoders=encoders_by_view((1, 2)), branches=(across(0, 1), across(1, 0)))
 
 
 def encoders_by_view(channels: tuple[int, ...], widths: tuple[int, ...] = _HALF) -> PerView:

@@ -7,7 +7,6 @@ from statistics import fmean
 
 from vantage.recipes import cnce_la
 from vantage.studies.lab.entries.cnce_arms import (
-    CHANCE,
     CMC_BASE,
     CMC_FLOORS,
     CMC_GATE,
@@ -107,7 +106,7 @@ TABLE_1 = Entry(
         Claim("b", "IR: the nearer a band of negatives, the more of its images are of the query's class", "§4",
             (falling("IR"),), (), FALSE),
         Claim("c", "MoCoRing's band (1 to 10 %) holds more false negatives than chance", "ours",
-            (Above(band_terms("MoCoRing", "1 to 10 %")[0], CHANCE),), (), FALSE),
+            (Beats(band_terms("MoCoRing", "1 to 10 %")[0], f"MoCoRing @ {FALSE}"),), (), FALSE),
         Claim("d", "the nearest hundredth weighs more than a hundredth of the softmax", "ours",
             (Above("MoCo @ softmax, 0 to 1 %", 1.0), Above("IR @ softmax, 0 to 1 %", 1.0)), (), FALSE),
     ),

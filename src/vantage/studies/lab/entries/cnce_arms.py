@@ -14,7 +14,6 @@ from vantage.studies.lab.judging.predicates import Order
 from vantage.studies.lab.measures.vectors import FalseByBand, ProtocolAccuracy
 from vantage.studies.lab.panel import Panel
 from vantage.studies.lab.two_cores import (
-    IMAGES,
     QUEUE,
     Scale,
     base,
@@ -28,7 +27,6 @@ from vantage.studies.lab.two_cores import (
 from vantage.training.run import Run
 
 __all__ = [
-    "CHANCE",
     "CMC",
     "CMC_BASE",
     "CMC_FLOORS",
@@ -60,8 +58,6 @@ _USUAL = Scale()
 LINEAR, KNN, FALSE = "linear-cached", "knn", "false negatives, all"
 MEASURES = (ProtocolAccuracy(), FalseByBand())
 """What is measured on every arm of Table 1."""
-CHANCE = 100 * (150 - 1) / (IMAGES - 1)
-"""Percent of the other images that are of an image's class, with 50 classes."""
 
 
 def _equalize_draws(run: Run, anneal: bool = False) -> Run:

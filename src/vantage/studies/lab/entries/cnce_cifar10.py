@@ -24,16 +24,14 @@ from vantage.studies.lab.entries.cnce_arms import (
 )
 from vantage.studies.lab.entries.paper_commands import judged, ring_training
 from vantage.studies.lab.entry import Arm, Cell, Claim, Entry
-from vantage.studies.lab.judging.predicates import Above, Beats
+from vantage.studies.lab.judging.predicates import Beats
 from vantage.studies.lab.measures.vectors import ProtocolAccuracy
 from vantage.studies.lab.panel import Panel
-from vantage.studies.lab.two_cores import IMAGES, floors, own_floors
+from vantage.studies.lab.two_cores import floors, own_floors
 
 __all__ = ["TABLE_1A"]
 
 _SET = "CIFAR-10"
-_CHANCE = 100 * (IMAGES // 10 - 1) / (IMAGES - 1)
-"""Percent of the other images that are of an image's class, with ten classes."""
 
 
 def _on_cifar10(arm: Arm) -> Arm:
@@ -71,7 +69,7 @@ TABLE_1A = Entry(
         Claim("a", "with ten classes too, the nearer a band of negatives, the more of its images are of the query's"
             " class", "§4, ours", (falling("MoCo"), falling("IR")), (), FALSE),
         Claim("b", "MoCoRing's band (1 to 10 %) holds more false negatives than chance", "ours",
-            (Above(band_terms("MoCoRing", "1 to 10 %")[0], _CHANCE),), (), FALSE),
+            (Beats(band_terms("MoCoRing", "1 to 10 %")[0], f"MoCoRing @ {FALSE}"),), (), FALSE),
     ),
     commands=judged("linear-ring", (ring_training(recipe, "CIFAR10") for recipe in
         ("ring_ir", "cnce_ir", "ring_moco", "cnce_moco", "ring_cmc", "cnce_cmc")), "CIFAR10"),

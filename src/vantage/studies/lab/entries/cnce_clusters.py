@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from vantage.recipes import cave_cmc, cave_ir, cnce_la, ring_cmc, ring_cmc_clusters, ring_ir, ring_ir_clusters
 from vantage.studies.lab.entries.cnce_arms import (
-    CHANCE,
     CMC,
     CMC_BASE,
     CMC_FLOORS,
     CMC_GATE,
+    FALSE,
     IR,
     IR_BASE,
     IR_FLOORS,
@@ -22,7 +22,7 @@ from vantage.studies.lab.entries.cnce_arms import (
 )
 from vantage.studies.lab.entries.paper_commands import judged, ring_training
 from vantage.studies.lab.entry import Cell, Claim, Entry, paper
-from vantage.studies.lab.judging.predicates import Above, Beats
+from vantage.studies.lab.judging.predicates import Beats
 from vantage.studies.lab.measures.class_structure import ClusterAgreement
 from vantage.studies.lab.measures.vectors import ProtocolAccuracy
 from vantage.studies.lab.panel import Panel
@@ -85,8 +85,9 @@ TABLE_6 = Entry(
         Claim("3, IR", "IR: Cave, and clusters as positives of a ring, are above local aggregation", "Appendix F",
             (Beats("IRCave", "LA"), Beats("IRing (+C)", "LA")), ("CIFAR-10",), LINEAR, True),
         Claim("3, CMC", "CMC: Cave, and clusters as positives of a ring, are above local aggregation", "Appendix F",
-            (Beats("CMCCave", "LA"), Beats("CMCRing (+C)", "LA")), ("CIFAR-10",), LINEAR, True,
-            gates=(CMC_GATE, IR_GATE)),
+            (Beats("CMCCave", "LA"), Beats("CMCRing (+C)", "LA")), ("CIFAR-10",),
+            note="local aggregation continues IR's base here, and CMC's base alone is above it: claim 3, IR compares"
+            " what starts from the same base"),
         Claim("4, IR", "IR's Cave is above its ring", "numbers", (Beats("IRCave", "IRing"),), ("CIFAR-10",), LINEAR,
             True),
         Claim("4, CMC", "CMC's Cave is not above its ring", "numbers", (Beats("CMCRing", "CMCCave"),), ("CIFAR-10",),
@@ -96,7 +97,7 @@ TABLE_6 = Entry(
         Claim("b", "Cave's negatives are more often of the query's class than the ring's", "ours",
             (Beats(f"IRCave @ {_MATES}", band_terms("IRing", "1 to 10 %")[0]),), (), _MATES),
         Claim("c", "mates that become positives are of the query's class more often than other images", "ours",
-            (Above(f"IRing (+C) @ {_MATES}", CHANCE),), (), _MATES),
+            (Beats(f"IRing (+C) @ {_MATES}", f"IRing @ {FALSE}"),), (), _MATES),
     ),
     commands=judged("linear-ring", map(ring_training, ("cnce_la", "cnce_ir", "ring_ir", "cave_ir", "ring_ir_clusters",
         "cnce_cmc", "ring_cmc", "cave_cmc", "ring_cmc_clusters")), "CIFAR10"),

@@ -9,6 +9,7 @@ from vantage.studies.lab.measures.vectors import ProtocolAccuracy
 from vantage.studies.lab.measures.view_information import ViewInformation
 from vantage.studies.lab.two_cores import (
     at_papers_rate,
+    encoders_by_view,
     floors,
     gate,
     halves_in_batch,
@@ -65,7 +66,7 @@ CROPS = _sweep_arms(_CROPS, _MLP, "MLP, c ") | _sweep_arms(_CROPS, _LINEAR, "lin
 """Figure 13: the smallest share of the image that a crop may show, with either head."""
 JITTERS = _slow_arms(_JITTERS, _MLP, "MLP, x ") | _slow_arms(_JITTERS, _LINEAR, "linear, x ")
 """Figure 14: the strength of color jitter, with either head."""
-LADDER = _sweep_arms(Ladder(), moco_v1(32), "")
+LADDER = _slow_arms(Ladder(), moco_v1(32), "")
 """Figure 12: augmentations, each step with one more."""
 
 
@@ -84,9 +85,10 @@ _SIMCLR = replace(simclr(32), optimizer=SGD(momentum=0.9, weight_decay=1e-4))
 DISTANCES = _sweep_arms(PatchDistance((16, 24, 32, 40, 48), patch=16), _SIMCLR, "d ")
 """Figure 3: how far apart two patches are, in pixels."""
 _BANDS = _sweep_arms(BlurWidth((0.25, 0.3, 0.35, 0.5, 0.75, 1.25)), cmc_softmax(32), "σ ")
-WIDTHS = {name: replace(arm, run=halves_in_batch(arm.run, (3, 3))) for name, arm in _BANDS.items()}
+WIDTHS = {name: replace(arm, run=replace(arm.run, encoders=encoders_by_view((3, 3)))) for name, arm in _BANDS.items()}
 """Figure 9: the width of the blur that separates low from high frequencies, with a network for each, as for channels
-(B.3). One network would normalize both together and not see the high frequencies of a narrow blur."""
+(B.3). One network would normalize both together and not see the high frequencies of a narrow blur. Negatives come from
+CMC's bank: against those of a batch, pilots told images apart by their edges and ended below their random encoders."""
 
 
 _SPACES = ColorSpaces(("RGB", "XYZ", "HSV", "YCbCr", "YDbDr", "Lab"))

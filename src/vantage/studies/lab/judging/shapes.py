@@ -1,4 +1,4 @@
-"""Predicates about the shape of several cells: a peak inside, a rank correlation, one gain above another."""
+"""Predicates about the shape of several cells: a peak inside, a rank correlation, one gain or peak above another."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from vantage.studies.lab.judging.contrasts import SeedContrast
 from vantage.studies.lab.judging.predicates import AllContrasts, Values, combine, require_numbers
 
-__all__ = ["Correlation", "Gains", "InteriorPeak", "spearman"]
+__all__ = ["Correlation", "Gains", "InteriorPeak", "SharperPeak", "spearman"]
 
 
 @dataclass(frozen=True)
@@ -99,6 +99,28 @@ class Gains(AllContrasts):
         gap = tuple((a - b) - (c - d) for a, b, c, d in zip(*rows, strict=True))
         (a, b), (c, d) = self.larger, self.smaller
         return (SeedContrast(f"({a} − {b}) − ({c} − {d})", gap),)
+
+
+@dataclass(frozen=True)
+class SharperPeak(AllContrasts):
+    """A cell leads the mean of its two neighbors by more than another cell leads that of its own."""
+
+    sharper: tuple[str, ...]
+    """Left neighbor, peak and right neighbor."""
+
+    flatter: tuple[str, ...]
+    """The same of the other peak."""
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """The six cells."""
+        return (*self.sharper, *self.flatter)
+
+    def contrasts(self, values: Values) -> tuple[SeedContrast, ...]:
+        """The difference of the two leads."""
+        weights = (-0.5, 1.0, -0.5, 0.5, -1.0, 0.5)
+        gap = combine(values, dict(zip(self.terms, weights, strict=True)))
+        return (SeedContrast(f"lead of {self.sharper[1]} − lead of {self.flatter[1]}", gap),)
 
 
 def spearman(first: Sequence[float], second: Sequence[float]) -> float:

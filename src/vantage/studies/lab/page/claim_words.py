@@ -97,9 +97,10 @@ def ours_in_words(one: ClaimVerdict) -> str:
 
 
 def difference_in_words(one: ClaimVerdict) -> str:
-    """The same contrast with its interval, without its test."""
+    """The same contrast with its interval and its measure, without its test."""
     least = least_certain(one)
-    return f"{least.name}: {_mean_and_interval(least)}"
+    measure = "" if " @ " in least.name else f" ({_MEASURES.get(one.claim.measure, one.claim.measure)})"
+    return f"{least.name}: {_mean_and_interval(least)}{measure}"
 
 
 def paper_numbers(one: ClaimVerdict) -> tuple[float, ...]:

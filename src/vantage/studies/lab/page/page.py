@@ -36,17 +36,21 @@ This page tests what four papers claim: JCL (arXiv 2009.14776), CNCE (Ring; 2010
 InfoMin (2005.10243). Each of their tables and figures that reports an experiment is an *entry*. Its *cells* are what
 we ran for it: trained runs, baselines and toys. A claim is a statement about cells, such as "JCL is above MoCo v2".
 Each entry states its scale, which is small: two cores; for some entries also *overnight*, the same two cores for
-fifteen times as many images, or one GPU, with a larger network and thirty times as many. A verdict applies to that
-scale, not to the paper's. *undecided* means that the difference is smaller than what this scale can tell from 0. The
-last two entries are ours: parts of all four papers in one run, and one at a time.
+fifteen times as many images in batches of 256, or one GPU, with a larger network and thirty times as many. A verdict
+applies to that scale, not to the paper's. *undecided* means that this scale cannot tell the difference from 0, or that
+the base learned too little for accuracies to be compared. The last two entries are ours: parts of all four papers in
+one run, and one at a time.
+
+Runs on two cores are short. Their learning rate is therefore four times the papers' for a batch of their size, unless
+the entry says otherwise; overnight it is the papers'.
 
 The table counts verdicts, *papers* and *ours* apart. Ours are claims marked "ours", and stand-ins, which test a paper's
 claim on something else, such as mosaics of four images in place of COCO. A claim that is part of another one, decided
 by the same cells, is counted under *repeated* only. [How to read the entries](#how-to-read-the-entries) explains the
 other columns.
 
-The picture shows the claims about accuracy; hollow points are the paper's own differences. Gray intervals that are
-narrow around 0, and far from the paper's, are as informative as a verdict. After it, every claim of a paper that was
+The picture shows the claims about accuracy; hollow points are the paper's own differences. A gray interval that is
+narrow around 0, and far from the paper's, says that the effect is small here. After it, every claim of a paper that was
 tested on two cores has a line with the difference that decides it, or the least certain one of several, and its 95 %
 interval. A last table has what longer training decides otherwise, our own claims included. The sections below give
 tests, pictures, reasons, the other scales, our own claims, and claims that are not tested here.
