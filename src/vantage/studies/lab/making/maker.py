@@ -58,8 +58,7 @@ def composition(experiment: Any) -> dict[str, Any]:
     """A cell's experiment as plain data: the part of its key that the entry determines, without the images.
 
     Fields at their default and parts of version 1 are left out, so that existing cells stay valid when a part gets a
-    new field; of an experiment that measures itself, fields that are None. If a default comes to mean something else,
-    the part's `version` is raised.
+    new field. If a default comes to mean something else, the part's `version` is raised.
     """
     match experiment:
         case Arm():
@@ -77,7 +76,7 @@ def composition(experiment: Any) -> dict[str, Any]:
         case Untrained():
             return {"untrained": "pixels" if experiment.pixels else "encoder", "like": composition(experiment.arm)}
         case Toy() | OnSets():
-            settings = {name: value for name, value in asdict(experiment).items() if value is not None}  # pyright: ignore[reportArgumentType]
+            settings = asdict(experiment)  # pyright: ignore[reportArgumentType]
             return {"toy": experiment.name, "version": getattr(experiment, "version", 1), "settings": settings}
     raise UserError(f"{experiment!r} cannot be run")
 
