@@ -66,7 +66,7 @@ CROPS = _sweep_arms(_CROPS, _MLP, "MLP, c ") | _sweep_arms(_CROPS, _LINEAR, "lin
 """Figure 13: the smallest share of the image that a crop may show, with either head."""
 JITTERS = _slow_arms(_JITTERS, _MLP, "MLP, x ") | _slow_arms(_JITTERS, _LINEAR, "linear, x ")
 """Figure 14: the strength of color jitter, with either head."""
-LADDER = _slow_arms(Ladder(), moco_v1(32), "")
+LADDER = _sweep_arms(Ladder(), moco_v1(32), "")
 """Figure 12: augmentations, each step with one more."""
 
 

@@ -196,7 +196,7 @@ FIGURE_12 = Entry(
     commands=(infomin_commands.sweep("ladder", "moco_v1"),),
     gate=_LADDER_GATE,
     panels=_panels({"": _LADDER}),
-    scale=f"MoCo v1; no blur at 32 px; {AT_PAPERS_RATE}; strong views learn late",
+    scale=f"MoCo v1; no blur at 32 px; {FROM_SCRATCH}; strong views learn late",
 )
 
 FIGURE_13 = Entry(
