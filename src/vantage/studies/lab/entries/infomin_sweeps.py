@@ -179,6 +179,9 @@ FIGURE_9 = Entry(
 )
 
 _LADDER_FLOORS, _LADDER_GATE = floors_of(_LADDER[2], LADDER)
+_LADDER_FAILS = (*_unlearned(_LADDER[-1], _LADDER[0]),
+    Reason("the learning rate, in part: at a quarter of it the last two steps taught a little, in one seed, and were"
+        " still below the first"))
 
 FIGURE_12 = Entry(
     "infomin-figure-12",
@@ -188,9 +191,9 @@ FIGURE_12 = Entry(
     cells=(*_LADDER_FLOORS, *_cells(LADDER)),
     claims=(
         Claim("1", "over a ladder of augmentations, accuracy rises as I_NCE falls", "C.1",
-            (Correlation(_LADDER, SHARED, True),), (), LINEAR, True, reasons=_unlearned(_LADDER[-1], _LADDER[0])),
+            (Correlation(_LADDER, SHARED, True),), (), LINEAR, True, reasons=_LADDER_FAILS),
         Claim("2", "the strongest augmentation is best", "C.1", (Highest(_LADDER[-1], _LADDER[:-1]),), (), LINEAR, True,
-            reasons=_unlearned(_LADDER[-1], _LADDER[0])),
+            reasons=_LADDER_FAILS),
         Claim("3", "each step of augmentation lowers I_NCE", "C.1", (Order(_LADDER[::-1]),), (), SHARED),
     ),
     commands=(infomin_commands.sweep("ladder", "moco_v1"),),
