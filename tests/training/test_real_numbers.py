@@ -4,20 +4,23 @@ same."""
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from small_runs import small_run, write_images
 from tiny import TinyBackbone
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from vantage.composition.codec import allowing
 from vantage.encoders import Encoder, with_backbone
 from vantage.encoders.heads import LinearHead
-from vantage.encoders.weights import build_without_numbers
+from vantage.encoders.weights import build_without_numbers, shapes_only
 from vantage.errors import UserError
 from vantage.facts.run_facts import facts_of
 from vantage.frozen.encoder import load
+from vantage.memory import Queue
 from vantage.training.loop import train
 from vantage.training.run import Run
 from vantage.training.start.try_parts import check_groups
@@ -86,6 +89,28 @@ def test_no_random_number_is_drawn_for_it() -> None:
     for backbone, device in ((WithNumbers(), "cpu"), (TinyBackbone(), "meta")):
         assert {part.device.type for part in build_without_numbers(backbone.build).parameters()} == {device}
     assert torch.equal(torch.random.get_rng_state(), before)
+
+
+class Operations(TorchDispatchMode):
+    """Keeps the names of torch's operations."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names = set[str]()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.names.add(func.overloadpacket.__name__)
+        return func(*args, **(kwargs or {}))
+
+
+def test_where_there_are_no_numbers_none_is_computed() -> None:
+    """Torch takes up to a millisecond for each tensor. What a user's part draws on the CPU is drawn."""
+    with Operations() as seen, shapes_only():
+        network, queue = TinyBackbone().build(), Queue(64).build(100, 8)
+    assert "empty" in seen.names and not {"uniform_", "normal_", "linalg_vector_norm"} & seen.names
+    assert all(tensor.is_meta for tensor in (*network.parameters(), queue.vector))
+    with shapes_only():
+        assert torch.empty(9, device="cpu").uniform_(1.0, 2.0).min() >= 1
 
 
 def test_a_size_that_no_tensor_can_have_is_not_tried_with_numbers() -> None:

@@ -5,13 +5,17 @@ network (`module.encoder_q.`), or a wrapper (`module.`, `backbone.`). Classifier
 else must fit, so that half of a ResNet-34 is never loaded as a ResNet-18.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
+from torch.nn import init
+from torch.nn.functional import normalize
+from torch.overrides import TorchFunctionMode
 
 from vantage.errors import UserError
 from vantage.storage.near import near_path
@@ -26,6 +30,7 @@ __all__ = [
     "fit_weights",
     "backbone_tensors",
     "read_weights",
+    "shapes_only",
 ]
 
 M = TypeVar("M", bound=nn.Module)
@@ -135,11 +140,32 @@ def describe_difference(expected: Mapping[str, Tensor], actual: Mapping[str, Ten
     return "; ".join(parts)
 
 
+_DRAWS = (Tensor.normal_, Tensor.uniform_, init.normal_, init.uniform_, init.kaiming_normal_, init.kaiming_uniform_)
+_ONLY_NUMBERS = frozenset({*_DRAWS, normalize})
+"""Functions that change numbers and no shape."""
+
+
+class _NoNumbers(TorchFunctionMode):
+    """Neither draws nor normalizes numbers of the meta device, where torch works out each shape in Python."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        tensor = args[0] if args else kwargs.get("tensor")
+        return tensor if func in _ONLY_NUMBERS and tensor.is_meta else func(*args, **kwargs)
+
+
+@contextmanager
+def shapes_only() -> Iterator[None]:
+    """Build modules on torch's meta device: with names and shapes, and without numbers."""
+    with torch.device("meta"), _NoNumbers():
+        yield
+
+
 def build_without_numbers(build: Callable[[], M]) -> M:
     """The module on torch's meta device, with names and shapes and without memory for numbers; with numbers if a user's
     part reads one while it is built. Torch's default generator is not changed."""
     try:
-        with torch.device("meta"):
+        with shapes_only():
             return build()
     except Exception as problem:  # a user's part may raise anything
         if "meta" not in str(problem).lower():  # such as a size that no tensor can have

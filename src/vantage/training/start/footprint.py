@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
+from vantage.encoders.weights import shapes_only
 from vantage.errors import UserError, first_line
 from vantage.machine.allocator import check_memory
 from vantage.machine.devices import uses_cuda
@@ -37,7 +37,7 @@ def _without_numbers(what: str, build: Callable[[], Any]) -> Any:
     """A module on the meta device, or None if it cannot be built there. Raises `UserError` if its size cannot even be
     counted."""
     try:
-        with torch.device("meta"):
+        with shapes_only():
             return build()
     except RuntimeError as problem:
         if "overflow" in str(problem):
