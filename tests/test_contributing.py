@@ -24,19 +24,32 @@ PARTS = {
     "recipe": ("recipes/hard_moco.py", "recipes/methods.py", "hard_moco"),
 }
 """The file of each tutorial, the index of its folder, and its name."""
-KNOWS = {
-    "positive_rule": ("-c", "import vantage; vantage.NearImages(floor=0.5)"),
-    "estimator": ("-c", "import vantage; vantage.Smoothed(share=0.1)"),
-    "view_operation": ("-c", "import vantage; vantage.Cover()"),
-    "protocol": ("-m", "vantage.cli", "evaluate", "class-means", "--help"),
-    "recipe": ("-m", "vantage.cli", "recipes", "hard_moco"),
+TRAINED = {
+    "negative_sampler": ("negatives/not_too_near.py", "negatives/__init__.py", "NotTooNear"),
+    "source": ("data/sources/disks.py", "data/sources/opening.py", "Disks"),
 }
-"""What the package knows afterwards, as words for Python."""
+"""The same of those that a training shows."""
+KNOWS = """
+import vantage
+from vantage.cli import main
+vantage.NearImages(floor=0.5), vantage.Smoothed(share=0.1), vantage.Cover()
+assert main(["evaluate", "class-means", "--help"]) == main(["recipes", "hard_moco"]) == 0
+"""
+"""What the package knows afterwards."""
 
 
-def add_part(page: str, file: str, index: str, name: str, copy: Path, before: str = "\n__all__") -> None:
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a copy of the package that has the parts of all tutorials."""
+    folder = tmp_path_factory.mktemp("copy")
+    shutil.copytree(REPOSITORY / PACKAGE, folder / PACKAGE, ignore=shutil.ignore_patterns("__pycache__"))
+    for page, part in (PARTS | TRAINED).items():
+        add_part(page, *part, folder, "\n_Progress = " if page == "source" else "\n__all__")
+    return folder
+
+
+def add_part(page: str, file: str, index: str, name: str, copy: Path, before: str) -> None:
     """Put a tutorial's file into a copy of the package, and its line into the index, before this text."""
-    shutil.copytree(REPOSITORY / PACKAGE, copy / PACKAGE, ignore=shutil.ignore_patterns("__pycache__"))
     text = (REPOSITORY / "docs" / "extend" / f"{page}.md").read_text()
     code = re.search(rf"^```python\n(# {Path(file).name}\n.*?)^```", text, re.DOTALL | re.MULTILINE)
     assert code is not None
@@ -55,32 +68,28 @@ def python(copy: Path, *words: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", PARTS)
-def test_a_part_of_the_package_is_a_file_and_a_line(page: str, tmp_path: Path) -> None:
-    add_part(page, *PARTS[page], tmp_path)
-    python(tmp_path, *KNOWS[page])
+def test_a_part_of_the_package_is_a_file_and_a_line(copy: Path) -> None:
+    python(copy, "-c", KNOWS)
 
 
 @pytest.mark.slow
-def test_a_sampler_of_the_package_is_a_file_and_a_line(tmp_path: Path) -> None:
+def test_a_sampler_of_the_package_is_a_file_and_a_line(copy: Path) -> None:
     """`--set` knows it by its name alone."""
-    add_part("negative_sampler", "negatives/not_too_near.py", "negatives/__init__.py", "NotTooNear", tmp_path)
-    data = write_images(tmp_path / "images.npz")
-    words = ["pretrain", "moco_v2", "--data", data, "--out", "run", *SHORT.split()]
+    data = write_images(copy / "images.npz")
+    words = ["pretrain", "moco_v2", "--data", data, "--out", "sampled", *SHORT.split()]
     words += ["--set", "accelerator=cpu", "--set", "negatives=(OtherImages(), NotTooNear(0.8))"]
-    python(tmp_path, "-m", "vantage.cli", *words)
-    settings = json.loads((tmp_path / "run" / "settings.json").read_text())["run"]
+    python(copy, "-m", "vantage.cli", *words)
+    settings = json.loads((copy / "sampled" / "settings.json").read_text())["run"]
     assert "NotTooNear" in json.dumps(settings["branches"][0]["negatives"])
 
 
 @pytest.mark.slow
-def test_a_source_of_the_package_is_a_file_and_a_name(tmp_path: Path) -> None:
+def test_a_source_of_the_package_is_a_file_and_a_name(copy: Path) -> None:
     """Its name is a line in the table of `opening.py`; `--data` knows it then."""
-    index = tmp_path / PACKAGE / "data/sources/opening.py"
-    add_part("source", "data/sources/disks.py", "data/sources/opening.py", "Disks", tmp_path, "\n_Progress = ")
+    index = copy / PACKAGE / "data/sources/opening.py"
     table = "] = {\n"
     assert index.read_text().count(table) == 1
     index.write_text(index.read_text().replace(table, f'{table}    "disks:all": Disks,\n'))
-    python(tmp_path, "-m", "vantage.cli", "pretrain", "simclr", "--data", "disks:all", "--out", "run", *SHORT.split())
-    settings = json.loads((tmp_path / "run" / "settings.json").read_text())["run"]
+    python(copy, "-m", "vantage.cli", "pretrain", "simclr", "--data", "disks:all", "--out", "run", *SHORT.split())
+    settings = json.loads((copy / "run" / "settings.json").read_text())["run"]
     assert settings["data"]["path"] == "disks:all"
