@@ -75,6 +75,15 @@ def quiet_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load, "taken_cores", functools.wraps(load.taken_cores)(lambda *_: 0))
 
 
+@pytest.fixture
+def short_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measure the speed of a run by its first steps: a plan looks for up to ten seconds, which most tests need not."""
+    from vantage.planning import speed
+
+    take_steps = speed._steps
+    monkeypatch.setattr(speed, "_steps", lambda session, batches, _: take_steps(session, batches, 0.01))
+
+
 class ByFile(LoadScopeScheduling):
     """Tests of a file that share a fixture go to one process, so that it is made once; other tests go one by one."""
 

@@ -11,7 +11,7 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -125,8 +125,8 @@ def shortened_python(code: str) -> str:
     return code
 
 
-def run_command(line: str, backbone: str = "convolutions") -> None:
-    """Run one line of a `bash` block."""
+def run_command(line: str, resnets: Collection[str] = ()) -> None:
+    """Run one line of a `bash` block; the runs in the folders `resnets` train a ResNet."""
     if any(re.match(pattern, line) for pattern in NOT_HERE):
         return
     words = shlex.split(line)
@@ -135,6 +135,7 @@ def run_command(line: str, backbone: str = "convolutions") -> None:
     if words[0] in ("srun", "mpirun"):  # srun … vantage VERB
         words = words[words.index("vantage") :]
     assert words[0] == "vantage", f"no test runs {line!r}"
+    backbone = "resnet18" if any(folder in words for folder in resnets) else "convolutions"
     output = io.StringIO()
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
         status = main(with_small_settings(words[1:], backbone))
@@ -192,6 +193,7 @@ def _page(page: Path) -> object:
     return pytest.param(page, id=name, marks=pytest.mark.slow if name in TRAINING else ())
 
 
+@pytest.mark.usefixtures("short_looks")
 @pytest.mark.parametrize("page", [_page(page) for page in PAGES])
 def test_the_code_of_a_page_runs(
     page: Path, pages_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -207,7 +209,7 @@ def test_the_code_of_a_page_runs(
     if page.name == "scale.md":
         write_shards(tmp_path / "shards")
     text = page.read_text(encoding="utf-8")
-    backbone = "resnet18" if "--to torchvision" in text else "convolutions"
+    resnets = re.findall(r"^vantage export (\S+) --to torchvision", text, re.MULTILINE)
     paths = re.findall(r"--out (runs/\S+)", text)
     for run in paths:
         shutil.rmtree(tmp_path / run, ignore_errors=True)
@@ -217,7 +219,7 @@ def test_the_code_of_a_page_runs(
             file = re.match(r"# (\w+\.py)\n", code)
             if language == "bash":
                 for command in commands(code):
-                    run_command(command, backbone)
+                    run_command(command, resnets)
             elif language == "python" and file:
                 (tmp_path / file.group(1)).write_text(code, encoding="utf-8")
             elif language == "python":

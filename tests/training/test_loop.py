@@ -90,6 +90,7 @@ def test_a_process_killed_at_any_moment_resumes_bit_equal(recipe: str, images_pa
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("short_looks")
 def test_a_killed_command_resumes_bit_equal(images_path: str, tmp_path: Path):
     words = ["--data", images_path, "--size", "16", "--epochs", "6", "--batch-size", "8", "--precision", "32-true"]
     words += ["--set", "hardware.accelerator=cpu", "--set", "checkpoint_minutes=0", "--set", "monitoring.log_every=1"]

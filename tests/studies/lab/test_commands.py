@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from jaxtyping import UInt8
 from PIL import Image
 from torch import Tensor
@@ -20,6 +19,7 @@ from vantage.cli import main, pretrain
 from vantage.composition.fitting import everywhere, parts_of
 from vantage.data import Source, SourceSubset, open_source
 from vantage.encoders import Encoder, LinearHead, ResNet, Role, TinyAlexNet
+from vantage.encoders.weights import shapes_only
 from vantage.positives import NearMates
 from vantage.progress import QuietProgress
 from vantage.studies.lab import ENTRIES
@@ -115,7 +115,7 @@ def one_step_training(few: Source, large: Source) -> Callable[..., int]:
 
     @cache  # many runs train the same networks
     def build(encoders: Role) -> None:
-        with torch.device("meta"):
+        with shapes_only():
             encoders.build()
 
     def train(run: Run, out: Path, *_: object) -> int:
@@ -137,7 +137,7 @@ def images(folder: Path, seed: int = 0, side: int = 256) -> None:
         (folder / name).mkdir(parents=True)
         for number in range(FEW // 2):
             pixels = chance.integers(0, 255, (8, 8, 3), dtype=np.uint8)
-            Image.fromarray(pixels).resize((side, side)).save(folder / name / f"{number}.png")
+            Image.fromarray(pixels).resize((side, side)).save(folder / name / f"{number}.png", compress_level=1)
 
 
 def write_unlearned_views(folder: Path) -> None:
@@ -155,7 +155,7 @@ def test_no_two_trainings_at_the_papers_scale_write_to_one_folder() -> None:
 def row_of(run: Run) -> tuple[int, str, int, int]:
     """What the papers' tables say of a row."""
     encoders = [part for part in parts_of(run.encoders) if isinstance(part, Encoder)]
-    with torch.device("meta"):
+    with shapes_only():
         weights = sum(p.numel() for one in encoders for p in one.backbone.build().parameters())
     (head,) = {"linear" if isinstance(one.head, LinearHead) else "MLP" for one in encoders}
     return round(weights / 1e6), head, run.epochs, run.batch_size
@@ -285,6 +285,7 @@ SHORT = {
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("short_looks")
 def test_views_are_learned_trained_on_and_judged_line_by_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for seed, part in enumerate(("train", "unlabeled", "train+unlabeled", "test")):
