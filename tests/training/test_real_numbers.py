@@ -111,6 +111,7 @@ def test_where_there_are_no_numbers_none_is_computed() -> None:
     assert all(tensor.is_meta for tensor in (*network.parameters(), queue.vector))
     with shapes_only():
         assert torch.empty(9, device="cpu").uniform_(1.0, 2.0).min() >= 1
+        assert nn.functional.normalize(input=torch.ones(2, 4)).is_meta
 
 
 def test_a_size_that_no_tensor_can_have_is_not_tried_with_numbers() -> None:

@@ -151,7 +151,8 @@ class _NoNumbers(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         tensor = args[0] if args else kwargs.get("tensor")
-        return tensor if func in _ONLY_NUMBERS and tensor.is_meta else func(*args, **kwargs)
+        skip = func in _ONLY_NUMBERS and isinstance(tensor, Tensor) and tensor.is_meta
+        return tensor if skip else func(*args, **kwargs)
 
 
 @contextmanager
