@@ -45,7 +45,7 @@ FIGURE_7 = Entry(
     cells=(*TABLE_5.cells, *_NVP, *_LENGTHS),
     claims=(
         Claim("1", "unsupervised: a reverse U with its top inside", "§4.2", (_INSIDE,), (), LINEAR, True, gates=GATES,
-            note="the parabola over flows of both kinds, flows of several lengths, and raw views"),
+            note="a parabola over flows of both kinds and of three lengths, and raw views; slopes in points per nat"),
         Claim("2", "semi-supervised spreads less", "§4.2", (VariesLess(_SEMI, _UNSUPERVISED),), (), LINEAR,
             note="over two spaces and two kinds of flow"),
         Claim("3", "semi-supervised is nearer to the top", "§4.2", (NearerToTop(_CURVE, _SEMI, _UNSUPERVISED),), (),
