@@ -25,9 +25,9 @@ __all__ = [
     "at_papers_rate",
     "base",
     "branch",
-    "encoders_by_view",
     "floors",
     "gate",
+    "half_encoders",
     "halves_in_batch",
     "own_floors",
     "two_core_run",
@@ -97,12 +97,12 @@ def halves_in_batch(run: Run) -> Run:
     def across(query: int, key: int) -> Branch:
         return Branch(InBatch(), OtherViews(), (OtherImages(),), InfoNCE(0.1), query=query, keys=(key,), pool=(key,))
 
-    return replace(run, encoders=encoders_by_view((1, 2)), branches=(across(0, 1), across(1, 0)))
+    return replace(run, encoders=half_encoders((1, 2)), branches=(across(0, 1), across(1, 0)))
 
 
-def encoders_by_view(channels: tuple[int, ...], widths: tuple[int, ...] = _HALF) -> PerView:
-    """An encoder for each view, whose numbers of channels these are, with layers of these widths."""
-    return PerView(tuple(Encoder(Convolutions(widths, in_channels=n), LinearHead(128)) for n in channels))
+def half_encoders(channels: tuple[int, ...]) -> PerView:
+    """An encoder of half the width for each view, whose numbers of channels these are."""
+    return PerView(tuple(Encoder(Convolutions(_HALF, in_channels=n), LinearHead(128)) for n in channels))
 
 
 def with_temperature(run: Run, temperature: float) -> Run:

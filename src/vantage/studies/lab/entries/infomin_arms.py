@@ -9,9 +9,9 @@ from vantage.studies.lab.measures.vectors import ProtocolAccuracy
 from vantage.studies.lab.measures.view_information import ViewInformation
 from vantage.studies.lab.two_cores import (
     at_papers_rate,
-    encoders_by_view,
     floors,
     gate,
+    half_encoders,
     halves_in_batch,
     own_floors,
     two_core_run,
@@ -85,7 +85,7 @@ _SIMCLR = replace(simclr(32), optimizer=SGD(momentum=0.9, weight_decay=1e-4))
 DISTANCES = _sweep_arms(PatchDistance((16, 24, 32, 40, 48), patch=16), _SIMCLR, "d ")
 """Figure 3: how far apart two patches are, in pixels."""
 _BANDS = _sweep_arms(BlurWidth((0.25, 0.3, 0.35, 0.5, 0.75, 1.25)), cmc_softmax(32), "σ ")
-WIDTHS = {name: replace(arm, run=replace(arm.run, encoders=encoders_by_view((3, 3)))) for name, arm in _BANDS.items()}
+WIDTHS = {name: replace(arm, run=replace(arm.run, encoders=half_encoders((3, 3)))) for name, arm in _BANDS.items()}
 """Figure 9: the width of the blur that separates low from high frequencies, with a network for each, as for channels
 (B.3). One network would normalize both together and not see the high frequencies of a narrow blur. Negatives come from
 CMC's bank: against those of a batch, pilots told images apart by their edges and ended below their random encoders."""

@@ -37,9 +37,11 @@ class Curve:
         y = [require_numbers(values, cell) for cell in self.cells]
         return zip(zip(*x, strict=True), zip(*y, strict=True), strict=True)
 
-    def tops(self, values: Values) -> tuple[float, ...]:
-        """For each seed, where the parabola is highest."""
-        return tuple(top(x, y) for x, y in self.points(values))
+    def from_top(self, values: Values, cells: tuple[str, ...]) -> list[tuple[float, ...]]:
+        """For each seed, how far to the right some cells lie of where the parabola is highest."""
+        rows = zip(*(require_numbers(values, term) for term in self.over_terms(cells)), strict=True)
+        tops = (top(x, y) for x, y in self.points(values))
+        return [tuple(x - at for x in row) for row, at in zip(rows, tops, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -84,14 +86,9 @@ class NearerToTop(AllContrasts):
 
     def contrasts(self, values: Values) -> tuple[SeedContrast, ...]:
         """The difference of the two mean distances."""
-        near, far = (self._distances(values, cells) for cells in (self.nearer, self.farther))
-        gaps = tuple(b - a for a, b in zip(near, far, strict=True))
+        near, far = (self.curve.from_top(values, cells) for cells in (self.nearer, self.farther))
+        gaps = tuple(fmean(map(abs, b)) - fmean(map(abs, a)) for a, b in zip(near, far, strict=True))
         return (SeedContrast("distance from the top, farther − nearer", gaps),)
-
-    def _distances(self, values: Values, cells: tuple[str, ...]) -> tuple[float, ...]:
-        rows = [require_numbers(values, term) for term in self.curve.over_terms(cells)]
-        tops = self.curve.tops(values)
-        return tuple(fmean(abs(x - at) for x in each) for each, at in zip(zip(*rows, strict=True), tops, strict=True))
 
 
 @dataclass(frozen=True)
@@ -111,9 +108,7 @@ class MostlyLeftOfTop(AllContrasts):
 
     def contrasts(self, values: Values) -> tuple[SeedContrast, ...]:
         """The share of the cells, less a half."""
-        rows = [require_numbers(values, term) for term in self.curve.over_terms(self.cells)]
-        tops = self.curve.tops(values)
-        shares = (fmean(x < at for x in each) for each, at in zip(zip(*rows, strict=True), tops, strict=True))
+        shares = (fmean(one < 0 for one in each) for each in self.curve.from_top(values, self.cells))
         return (SeedContrast("share left of the top − 0.5", tuple(share - 0.5 for share in shares), bounded=True),)
 
 

@@ -82,8 +82,13 @@ def _reason(reason: tuple[Reason, ContrastResult | None]) -> str:
     words = f"{'ruled out' if what.ruled_out else 'why'}: {what.text}"
     if shown is None:
         return words
-    measure = "" if " @ " in shown.name else f", {_MEASURES.get(what.measure, what.measure)}"
-    return f"{words} ({shown.name}: {_mean_and_interval(shown)}{measure})"
+    measure = _measure(shown, what.measure)
+    return f"{words} ({shown.name}: {_mean_and_interval(shown)}{', ' * bool(measure)}{measure})"
+
+
+def _measure(contrast: ContrastResult, measure: str) -> str:
+    """A measure in words; empty for a contrast that names its own."""
+    return "" if " @ " in contrast.name else _MEASURES.get(measure, measure)
 
 
 def ours_in_words(one: ClaimVerdict) -> str:
@@ -92,15 +97,15 @@ def ours_in_words(one: ClaimVerdict) -> str:
         return "–"
     least = least_certain(one)
     more = f"; the least certain of {len(one.results)}" if len(one.results) > 1 else ""
-    measure = _MEASURES.get(one.claim.measure, one.claim.measure)
-    return f"{_words(least)} ({measure}{more})" if " @ " not in least.name else _words(least) + more
+    measure = _measure(least, one.claim.measure)
+    return f"{_words(least)} ({measure}{more})" if measure else _words(least) + more
 
 
 def difference_in_words(one: ClaimVerdict) -> str:
     """The same contrast with its interval and its measure, without its test."""
     least = least_certain(one)
-    measure = "" if " @ " in least.name else f" ({_MEASURES.get(one.claim.measure, one.claim.measure)})"
-    return f"{least.name}: {_mean_and_interval(least)}{measure}"
+    measure = _measure(least, one.claim.measure)
+    return f"{least.name}: {_mean_and_interval(least)}{f' ({measure})' * bool(measure)}"
 
 
 def paper_numbers(one: ClaimVerdict) -> tuple[float, ...]:

@@ -42,7 +42,7 @@ the base learned too little for accuracies to be compared. The last two entries 
 one run, and one at a time.
 
 Runs on two cores are short. Their learning rate is therefore four times the papers' for a batch of their size, unless
-the entry says otherwise; overnight it is the papers'.
+the entry says otherwise; so is that of runs on a GPU, and overnight it is the papers'.
 
 The table counts verdicts, *papers* and *ours* apart. Ours are claims marked "ours", and stand-ins, which test a paper's
 claim on something else, such as mosaics of four images in place of COCO. A claim that is part of another one, decided
