@@ -2,6 +2,7 @@
 
 import functools
 import gc
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,21 +19,16 @@ jaxtyping.jaxtyped = checking.jaxtyped  # pyright: ignore[reportAttributeAccessI
 # Scripts start background jobs that ignore Ctrl-C, which tests send to themselves and to others.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# One thread, also in the processes that tests start: tensors are tiny, a second thread costs more than it gains, and
+# the tests may run in several processes. OpenMP reads this when torch is loaded.
+os.environ["OMP_NUM_THREADS"] = "1"
+
 # The same examples in every run, so that a failure repeats; `--hypothesis-profile thorough` tries more of them.
 hypothesis.settings.register_profile("vantage", deadline=None, max_examples=25, derandomize=True, database=None)
 hypothesis.settings.register_profile("thorough", deadline=None, max_examples=500, database=None)
 hypothesis.settings.load_profile("vantage")
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Use one thread where tests run: tensors are tiny, a second thread costs more than it gains, and the suite may run
-    in several processes. The process that starts the others runs none, and does not wait for torch."""
-    if config.getoption("dist") == "no":
-        import torch
-
-        torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")

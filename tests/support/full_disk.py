@@ -75,7 +75,7 @@ class SmallDisk:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+            env={**os.environ, **environment},
         )
 
     def close(self) -> None:

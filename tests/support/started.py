@@ -26,7 +26,7 @@ def write_run_and_images(folder: Path) -> tuple[str, str]:
 
 def output_lines(start: tuple[str, ...], *words: str, cache: Path) -> list[str]:
     """What a command prints; it must succeed."""
-    environment = {**os.environ, "VANTAGE_CACHE": str(cache), "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, "VANTAGE_CACHE": str(cache)}
     process = subprocess.run([sys.executable, *start, *words], env=environment, capture_output=True, text=True)
     assert process.returncode == 0, process.stderr
     return process.stdout.splitlines()
@@ -36,7 +36,7 @@ def started(launcher: str, folder: Path, *commands: list[str]) -> list[subproces
     """The commands, as srun or mpirun starts them on one machine: one process each."""
 
     def start(rank: int) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, **_variables(launcher, rank, len(commands)), "OMP_NUM_THREADS": "1"}
+        environment = {**os.environ, **_variables(launcher, rank, len(commands))}
         environment["VANTAGE_CACHE"] = str(folder / "cache")
         command = [sys.executable, *COMMAND, *commands[rank]]
         return subprocess.run(command, env=environment, capture_output=True, text=True)
