@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from jaxtyping import UInt8
+from lab_entries import entry_of
 from PIL import Image
 from torch import Tensor
 
@@ -249,7 +250,7 @@ def test_what_a_command_needs_is_made_by_an_earlier_one_of_its_entry() -> None:
 
 def judged_on(entry: str, images: str) -> list[str]:
     """The runs that the commands of an entry judge on some test images."""
-    commands = next(one for one in ENTRIES if one.name == entry).commands
+    commands = entry_of(entry).commands
     lines = (line for line in commands if " evaluate " in line and f" --test {images}" in line)
     return [line.split()[3].removeprefix("runs/") for line in lines]
 
@@ -290,7 +291,7 @@ def test_views_are_learned_trained_on_and_judged_line_by_line(tmp_path: Path, mo
     monkeypatch.chdir(tmp_path)
     for seed, part in enumerate(("train", "unlabeled", "train+unlabeled", "test")):
         images(tmp_path / "STL10" / part, seed)
-    lines = next(one for one in ENTRIES if one.name == "infomin-table-5").commands
+    lines = entry_of("infomin-table-5").commands
     rgb = [line for line in lines if "YDbDr" not in line and "seed" not in line]
     assert len(rgb) == 3 * 3 + 2
     for line in rgb:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lab_entries import entry_of
 
 from vantage.composition.fitting import everywhere, parts_of
 from vantage.encoders import Convolutions, ResNet9
@@ -36,10 +37,6 @@ from vantage.studies.lab.verdicts import VERDICTS
 from vantage.training.run import Run
 
 RESULTS = "benchmarks/results/claims"
-
-
-def entry_of(name: str) -> Entry:
-    return next(entry for entry in ENTRIES if entry.name == name)
 
 
 def test_every_table_and_figure_has_an_entry_and_claims() -> None:
@@ -178,7 +175,7 @@ def sizes(part: Any) -> Any:
 
 
 def test_toys_are_not_made_at_other_levels() -> None:
-    toy = next(entry for entry in ENTRIES if entry.name == "cnce-appendix-c")
+    toy = entry_of("cnce-appendix-c")
     assert toy.runnable_cells and not one_gpu(toy).runnable_cells and not overnight(toy).runnable_cells
 
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 import torch
+from lab_entries import entry_of
 
 from vantage.errors import UserError
-from vantage.studies.lab import ENTRIES, Arm, Entry, Untrained
+from vantage.studies.lab import ENTRIES, Arm, Untrained
 from vantage.studies.lab.experiments.learned_views import LearnedViewsCell, contrast
 from vantage.studies.lab.judging.predicates import Beats
 from vantage.studies.lab.making.maker import arm_chain, arm_of
@@ -17,10 +18,6 @@ from vantage.training.run import Run
 from vantage.views import RGB, YDbDr
 
 _SPACES = {"RGB": RGB(), "YDbDr": YDbDr()}
-
-
-def entry_of(name: str) -> Entry:
-    return next(entry for entry in ENTRIES if entry.name == name)
 
 
 def test_gates_ask_of_the_base_that_the_arms_continue() -> None:

@@ -4,10 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lab_entries import entry_of
 
 from vantage.cli import main
 from vantage.errors import UserError
-from vantage.studies.lab import ENTRIES, Entry, LabFolder, Origins, Untrained
+from vantage.studies.lab import ENTRIES, LabFolder, Origins, Untrained
 from vantage.studies.lab.making.maker import composition
 
 
@@ -19,13 +20,9 @@ def _computer(processor: str, torch: str = "2.8.0") -> dict[str, Any]:
 XEON, EPYC = _computer("Xeon"), _computer("EPYC")
 
 
-def _entry() -> Entry:
-    return next(entry for entry in ENTRIES if entry.name == "jcl-table-1")
-
-
 def _cells(trained: bool) -> list[dict[str, Any]]:
     """What the entry's cells are, in its order: those that are trained, or its baselines."""
-    experiments = [cell.experiment for cell in _entry().runnable_cells]
+    experiments = [cell.experiment for cell in entry_of("jcl-table-1").runnable_cells]
     made = [composition(one) for one in experiments if isinstance(one, Untrained) != trained]
     assert len(made) > 1 or not trained
     return made

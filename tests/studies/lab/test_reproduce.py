@@ -3,16 +3,13 @@
 from pathlib import Path
 
 import pytest
+from lab_entries import entry_of
 
 from vantage.cli import main
-from vantage.studies.lab import ENTRIES, Entry, completion, numbers_in, origins_of_runs
+from vantage.studies.lab import ENTRIES, completion, numbers_in, origins_of_runs
 from vantage.studies.lab.levels import LEVELS
 
 RESULTS = "benchmarks/results/claims"
-
-
-def entry_of(name: str) -> Entry:
-    return next(entry for entry in ENTRIES if entry.name == name)
 
 
 @pytest.mark.slow

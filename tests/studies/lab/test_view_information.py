@@ -2,6 +2,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from lab_entries import entry_of
 from test_lab_measures import subject_of
 
 from vantage.composition.fitting import parts_of
@@ -34,7 +35,7 @@ def test_two_sweeps_share_a_cell_but_for_its_learning_rate() -> None:
 
 
 def test_encoders_of_channels_stay_such_on_a_gpu() -> None:
-    entry = next(entry for entry in ENTRIES if entry.name == "infomin-figure-4")
+    entry = entry_of("infomin-figure-4")
     for experiment in (entry.cell("Lab").experiment, one_gpu(entry).cell("Lab").experiment):
         assert isinstance(experiment, Arm)
         backbones = [part for part in parts_of(experiment.run.encoders) if isinstance(part, Convolutions | ResNet9)]

@@ -10,6 +10,7 @@ from vantage.storage.files import write_json
 from vantage.storage.provenance import hardware
 from vantage.studies.lab.entry import Cell, Entry, Untrained
 from vantage.studies.lab.making.maker import Maker, arm_chain
+from vantage.studies.lab.making.repeating import with_commands
 from vantage.studies.lab.making.results import current_cells, key_of_cell, read_results, results_file
 
 __all__ = ["collect", "write_collected"]
@@ -45,7 +46,7 @@ def collect(
                 computers += [computer] if is_new and computer not in computers else []
     _drop_empty(cells)
     record["seconds"] += round(sum(time for key, time in new_seconds.items() if key not in old_seconds))
-    return record if cells else None
+    return with_commands(entry, record) if cells else None
 
 
 def _merge(

@@ -2,7 +2,8 @@
 
 A cell of a file holds `made`, a digest of its experiment; `by`, which maps each number to a digest of the measure that
 made it, with all of its settings; and `measures`, the values by number and seed. Numbers whose experiment or measure
-has changed since are left out. Experiments that measure themselves need no `by`: their settings are in `made`.
+has changed since are left out. Experiments that measure themselves need no `by`: their settings are in `made`. What
+`repeating` adds, commands and the images seen, is for readers.
 """
 
 import json

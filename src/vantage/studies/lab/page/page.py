@@ -8,6 +8,7 @@ from vantage.storage.tables import Table
 from vantage.studies.lab.entry import Arm, Entry, Untrained
 from vantage.studies.lab.levels import LEVELS, Level
 from vantage.studies.lab.making.maker import arm_chain, arm_of
+from vantage.studies.lab.making.repeating import images_seen
 from vantage.studies.lab.making.results import numbers_in, results_file
 from vantage.studies.lab.page.claim_words import paper_in_words, verdict_in_words
 from vantage.studies.lab.page.counts import LevelResults, count_table, entry_table
@@ -58,8 +59,9 @@ tests, pictures, reasons, the other scales, our own claims, and claims that are 
 
 _HOW_TO_READ = """## How to read the entries
 
-This page is written by `vantage reproduce --page`. Its numbers, verdicts and pictures come from results files; only
-notes and reasons are written by us.
+This page is written by `vantage reproduce --page`. Its numbers, verdicts and pictures come from results files, which
+also say how many images and views each network has seen, and the commands that make the numbers again. Only notes and
+reasons are written by us.
 
 * A difference is paired by seed: the same base checkpoint, order of images and test images. "Ours" is its mean with
   the 95 % t interval in brackets. *n* is the number of pairs. *p* is that of a paired t test after Holm's correction
@@ -169,11 +171,11 @@ def scale_of(entry: Entry) -> str:
 def _training_length(arms: Sequence[Arm]) -> str:
     """How many images trained arms see, in words; what a baseline would have seen does not count."""
     starts = [arm.start for arm in arms if arm.start is not None]
-    alone = sorted({_views(arm) for arm in arms if arm.start is None and arm not in starts})
+    alone = sorted({images_seen(arm) for arm in arms if arm.start is None and arm not in starts})
     if not starts:
         return f"{_alternatives(alone)} images seen"
-    bases = sorted({sum(map(_views, arm_chain(start))) for start in starts})
-    branches = sorted({_views(arm) for arm in arms if arm.start is not None and arm not in starts})
+    bases = sorted({sum(map(images_seen, arm_chain(start))) for start in starts})
+    branches = sorted({images_seen(arm) for arm in arms if arm.start is not None and arm not in starts})
     words = f"{_alternatives(bases)} images of warm base, {_alternatives(branches)} of each branch"
     return words + (f"; {_alternatives(alone)} images of each arm from scratch" if alone else "")
 
@@ -192,10 +194,6 @@ def completion(entry: Entry, numbers: Numbers) -> str:
     complete = f"{min(here)} seed{'s' * (min(here) != 1)} complete"
     partly = f", {max(here)} begun" if max(here) > min(here) else ""
     return complete + partly + (f"; still to run: {'; '.join(later)}" if later else "")
-
-
-def _views(arm: Arm) -> int:
-    return arm.run.epochs * (arm.run.data.max_images // arm.run.batch_size) * arm.run.batch_size
 
 
 def _alternatives(numbers: Sequence[int]) -> str:
