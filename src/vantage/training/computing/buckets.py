@@ -1,6 +1,6 @@
 """How gradients are laid out in memory while processes add them up."""
 
-from torch import Tensor
+from torch import Tensor, zeros_like
 from torch.nn import Module
 from torch.nn.parallel import DistributedDataParallel
 
@@ -21,7 +21,8 @@ def lay_out(model: Module) -> None:
 
     def nothing() -> Tensor:
         weights = [weight for weight in module.parameters() if weight.requires_grad]
-        return sum((0 * weight).sum() for weight in weights)  # pyright: ignore[reportReturnType]
+        # zeros in the order of the weight, which its gradient takes over: torch warns of any other
+        return sum((zeros_like(weight) * weight).sum() for weight in weights)  # pyright: ignore[reportReturnType]
 
     module.forward = nothing
     try:
