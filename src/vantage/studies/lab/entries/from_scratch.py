@@ -79,7 +79,8 @@ linear head at τ .07 stay at the accuracy of a random encoder."""
 SCALE = "each method from scratch by its own recipe, SimCLR by SGD; 4 epochs stand for the paper's 200"
 """How these arms are trained, in words."""
 STRONG_VIEWS = Reason(
-    "probably its strong views: figure 12 shows that the strongest are not learned in so short a run at this rate"
+    "probably its strong views: figure 12 shows that the strongest teach little in so short a run, even at a quarter of"
+    " this rate"
 )
 """Why InfoMin is below other methods here."""
 

@@ -53,7 +53,7 @@ def _sweep_arms(sweep: Sweep, run: Run, name: str) -> dict[str, Arm]:
 
 def _slow_arms(sweep: Sweep, run: Run, name: str) -> dict[str, Arm]:
     """The same at the papers' learning rate: at four times that, as elsewhere, jitter of strength 1 was not learned in
-    five times as many images."""
+    five times as many images, and stronger views later still."""
     arms = _sweep_arms(sweep, run, name)
     return {label: replace(arm, run=at_papers_rate(arm.run)) for label, arm in arms.items()}
 
@@ -66,7 +66,7 @@ CROPS = _sweep_arms(_CROPS, _MLP, "MLP, c ") | _sweep_arms(_CROPS, _LINEAR, "lin
 """Figure 13: the smallest share of the image that a crop may show, with either head."""
 JITTERS = _slow_arms(_JITTERS, _MLP, "MLP, x ") | _slow_arms(_JITTERS, _LINEAR, "linear, x ")
 """Figure 14: the strength of color jitter, with either head."""
-LADDER = _sweep_arms(Ladder(), moco_v1(32), "")
+LADDER = _slow_arms(Ladder(), moco_v1(32), "")
 """Figure 12: augmentations, each step with one more."""
 
 

@@ -61,8 +61,8 @@ def _by_head(row: tuple[tuple[str, ...], ...]) -> dict[str, dict[str, float]]:
 def _unlearned(strong: str, weak: str) -> tuple[Reason, Reason]:
     """Why stronger views are worse here, by the cells of the strongest views and of weak ones."""
     return (
-        Reason("the strongest views are not learned in so short a run: their I_NCE on test images is below .1",
-            Above(f"{strong} @ {SHARED}", 0.1, below=True), SHARED),
+        Reason("the strongest views are hardly learned in so short a run: their I_NCE on test images is below .2",
+            Above(f"{strong} @ {SHARED}", 0.2, below=True), SHARED),
         Reason("the network and its budget as such: with weak views it is above its random encoder",
             Beats(weak, "random encoder"), LINEAR, True),
     )
@@ -180,8 +180,8 @@ FIGURE_9 = Entry(
 
 _LADDER_FLOORS, _LADDER_GATE = floors_of(_LADDER[2], LADDER)
 _LADDER_FAILS = (*_unlearned(_LADDER[-1], _LADDER[0]),
-    Reason("the learning rate, in part: at a quarter of it the last two steps taught a little, in one seed, and were"
-        " still below the first"))
+    Reason("a budget of fifteen times as many images: there too, in one seed, jitter, RandAugment and grayscale each"
+        " cost accuracy", ruled_out=True))
 
 FIGURE_12 = Entry(
     "infomin-figure-12",
@@ -199,7 +199,7 @@ FIGURE_12 = Entry(
     commands=(infomin_commands.sweep("ladder", "moco_v1"),),
     gate=_LADDER_GATE,
     panels=_panels({"": _LADDER}),
-    scale=f"MoCo v1; no blur at 32 px; {FROM_SCRATCH}; strong views learn late",
+    scale=f"MoCo v1; no blur at 32 px; {AT_PAPERS_RATE}",
 )
 
 FIGURE_13 = Entry(
