@@ -8,7 +8,7 @@ from vantage.studies.lab.contracts import OfOtherSets, OnSets
 from vantage.studies.lab.entry import Arm, Cell, Entry
 from vantage.studies.lab.making.maker import arm_chain, arm_of
 
-__all__ = ["commands_of", "images_seen", "with_commands"]
+__all__ = ["commands_of", "image_sets", "images_seen", "with_commands"]
 
 
 def with_commands(entry: Entry, record: Mapping[str, Any]) -> dict[str, Any]:
