@@ -24,7 +24,7 @@ def test_a_command_for_each_range_of_seeds() -> None:
     file = with_commands(
         entry, record("overnight", {"MoCo base": (0, 1, 2), "MoCo": (1, 2, 11, 10), "raw pixels": (0,)})
     )
-    line = "vantage reproduce cnce-table-1 --level overnight --seeds {} --data tiny-imagenet-50=PATH"
+    line = "vantage reproduce cnce-table-1 --level overnight --data tiny-imagenet-50=PATH --seeds {}"
     assert file["commands"] == [line.format("0..2"), line.format("10..11")]
 
 
@@ -39,9 +39,9 @@ def test_a_cell_has_seen_the_images_of_its_base_too() -> None:
 
 
 def test_the_sets_that_other_measures_need_are_named() -> None:
-    assert image_sets(entry_of("cnce-table-3").runnable_cells) == ("tiny-imagenet-50", "cifar-10", "flowers5", "mnist")
+    assert image_sets(entry_of("cnce-table-3")) == ("tiny-imagenet-50", "cifar-10", "flowers5", "mnist")
     assert with_commands(entry_of("cnce-appendix-c"), record("two-cores", {"optimal critic": (0,)}))["commands"] == [
-        "vantage reproduce cnce-appendix-c --seeds 0..0"
+        "vantage reproduce cnce-appendix-c --level two-cores --seeds 0..0"
     ]
 
 

@@ -38,7 +38,7 @@ def list_entries(
 def show_entry(entry: "Entry", level: str, console: Console) -> None:
     """Print the claims and the paper's values; how the cells are trained at the level; the commands at the paper's
     scale; and where the published results are."""
-    from vantage.studies.lab import ENTRIES, judge_claims, origins_of_runs
+    from vantage.studies.lab import ENTRIES, command, judge_claims, origins_of_runs
 
     claims = [(one.claim.name, f"{one.claim.text} ({one.claim.place})", _paper(one)) for one in judge_claims(entry, {})]
     console.results(f"{entry.name}: {entry.summary}", claims)
@@ -47,7 +47,7 @@ def show_entry(entry: "Entry", level: str, console: Console) -> None:
         console.results("cells, with recipes named without the settings that a cell changes", cells)
     if level != "paper" and entry.runnable_cells:
         console.result(f"# at the level {level}:")
-        console.result(_command(entry, level))
+        console.result(command(entry, level, " --out lab"))
     console.result("# at the paper's scale:")
     for run, other in origins_of_runs(entry, ENTRIES).items():
         console.result(f"# {run} is trained by the commands of {other}")
@@ -71,14 +71,6 @@ def _cell(cell: "Cell", level: str) -> tuple[str, ...]:
 
     paper, here = paper_row(cell), training_in_words(cell.experiment) if level != "paper" else ""
     return (f"paper: {paper}" * bool(paper), f"here: {here}" * bool(here))
-
-
-def _command(entry: "Entry", level: str) -> str:
-    """The command that trains and judges the entry at a level."""
-    from vantage.studies.lab import image_sets
-
-    data = "" if level == "smoke" else "".join(f" --data {name}=PATH" for name in image_sets(entry))
-    return f"vantage reproduce {entry.name} --level {level}{data} --out lab"
 
 
 def print_claims(entry: "Entry", verdicts: "Sequence[ClaimVerdict]", console: Console) -> None:

@@ -18,6 +18,7 @@ from vantage.studies.lab.making.cost import estimate_workload as estimate_worklo
 from vantage.studies.lab.making.cost import time_per_seed as time_per_seed
 from vantage.studies.lab.making.maker import Maker as Maker
 from vantage.studies.lab.making.origins import Origins as Origins
+from vantage.studies.lab.making.repeating import command as command
 from vantage.studies.lab.making.results import PUBLISHED_RESULTS as PUBLISHED_RESULTS
 from vantage.studies.lab.making.results import numbers_in as numbers_in
 from vantage.studies.lab.making.results import outdated as outdated
@@ -25,7 +26,6 @@ from vantage.studies.lab.making.store import LabFolder as LabFolder
 from vantage.studies.lab.making.workload import WorkOrder as WorkOrder
 from vantage.studies.lab.making.workload import make_all as make_all
 from vantage.studies.lab.making.workload import missing_pieces as missing_pieces
-from vantage.studies.lab.page.cell_words import image_sets as image_sets
 from vantage.studies.lab.page.cell_words import origins_of_runs as origins_of_runs
 from vantage.studies.lab.page.cell_words import paper_row as paper_row
 from vantage.studies.lab.page.cell_words import training_in_words as training_in_words

@@ -15,6 +15,7 @@ from vantage.planning.speed import measure_speed
 from vantage.studies.lab.contracts import HasCost
 from vantage.studies.lab.entry import Arm, Entry
 from vantage.studies.lab.making.maker import Maker, Piece, arm_chain
+from vantage.studies.lab.making.repeating import images_seen
 from vantage.training.run import Run
 
 __all__ = [
@@ -154,8 +155,7 @@ def _missing_runs(maker: Maker, piece: Piece) -> dict[str, Arm]:
 
 
 def _views(maker: Maker, arm: Arm) -> int:
-    images = len(maker.split(arm).train)
-    return arm.run.epochs * (images - images % arm.run.batch_size)
+    return images_seen(arm, len(maker.split(arm).train))
 
 
 def _training_passes(maker: Maker, arm: Arm) -> float:

@@ -1,6 +1,6 @@
 """What a results file says about how to repeat its numbers: the commands, and what each cell's network has seen."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import groupby
 from typing import Any
 
@@ -8,38 +8,40 @@ from vantage.studies.lab.contracts import OfOtherSets, OnSets
 from vantage.studies.lab.entry import Arm, Cell, Entry
 from vantage.studies.lab.making.maker import arm_chain, arm_of
 
-__all__ = ["commands_of", "image_sets", "images_seen", "with_commands"]
+__all__ = ["command", "image_sets", "images_seen", "with_commands"]
 
 
 def with_commands(entry: Entry, record: Mapping[str, Any]) -> dict[str, Any]:
-    """A file's content with `commands`, which make its numbers again, and for each trained cell `images` (training
-    images over all steps, those of its base included) and `views` (augmentations made of them)."""
+    """A file's content with `commands`, which make its numbers again, one for each range of seeds; and for each trained
+    cell `images` (training images over all steps, those of its base included) and `views` (augmentations of them)."""
     cells = {name: {**cell, **_seen(entry.cell(name))} for name, cell in record["cells"].items()}
-    return {**record, "commands": commands_of(entry, record["level"], record["cells"]), "cells": cells}
+    rows = [row for cell in record["cells"].values() for row in cell["measures"].values()]
+    seeds = sorted({int(seed) for row in rows for seed in row})
+    commands = [command(entry, record["level"], f" --seeds {first}..{last}") for first, last in _without_gaps(seeds)]
+    return {**record, "commands": commands, "cells": cells}
 
 
-def images_seen(arm: Arm) -> int:
-    """Training images over all steps, each counted once per epoch, without those of the arms that it continues."""
+def images_seen(arm: Arm, images: int | None = None) -> int:
+    """Training images over all steps, each counted once per epoch, without those of the arms that it continues.
+    `images` of an epoch; if omitted, as many as the run asks for."""
     run = arm.run
-    return run.epochs * (run.data.max_images // run.batch_size) * run.batch_size
+    return run.epochs * run.steps_per_epoch(run.data.max_images if images is None else images) * run.batch_size
 
 
-def commands_of(entry: Entry, level: str, cells: Mapping[str, Any]) -> list[str]:
-    """The commands that make the numbers of these cells of a file: one for each range of seeds."""
-    seeds = sorted({int(seed) for cell in cells.values() for row in cell["measures"].values() for seed in row})
-    at = "" if level == "two-cores" else f" --level {level}"
-    data = "" if level == "smoke" else "".join(f" --data {name}=PATH" for name in image_sets(entry.runnable_cells))
-    return [f"vantage reproduce {entry.name}{at} --seeds {first}..{last}{data}" for first, last in _without_gaps(seeds)]
+def command(entry: Entry, level: str, options: str = "") -> str:
+    """The command that makes an entry at a level, with these options besides the paths of its image sets."""
+    data = "" if level == "smoke" else "".join(f" --data {name}=PATH" for name in image_sets(entry))
+    return f"vantage reproduce {entry.name} --level {level}{data}{options}"
 
 
-def image_sets(cells: Iterable[Cell]) -> tuple[str, ...]:
-    """The names of the image sets that cells need."""
-    names: dict[str, None] = {}
-    for cell in cells:
-        own = arm_of(cell.experiment)
-        names |= dict.fromkeys([own.images] if isinstance(own, Arm) else own.sets if isinstance(own, OnSets) else [])
-        names |= dict.fromkeys(name for one in cell.measures if isinstance(one, OfOtherSets) for name in one.others)
-    return tuple(names)
+def image_sets(entry: Entry) -> tuple[str, ...]:
+    """Names of the image sets that an entry needs at its level."""
+    names: list[str] = []
+    for cell in entry.runnable_cells:
+        names += [arm.images for arm in arm_chain(arm_of(cell.experiment))]
+        names += cell.experiment.sets if isinstance(cell.experiment, OnSets) else ()
+        names += [name for measure in cell.measures if isinstance(measure, OfOtherSets) for name in measure.others]
+    return tuple(dict.fromkeys(names))
 
 
 def _without_gaps(seeds: list[int]) -> list[tuple[int, int]]:

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from vantage.studies.lab.contracts import OfOtherSets, OnSets
 from vantage.studies.lab.entry import Arm, Cell, Entry, Untrained
-from vantage.studies.lab.making.maker import arm_chain, arm_of
+from vantage.studies.lab.making.maker import arm_chain
 
-__all__ = ["image_sets", "origins_of_runs", "paper_row", "training_in_words"]
+__all__ = ["origins_of_runs", "paper_row", "training_in_words"]
 
 _RUNS = "runs/"
 """Start of the folders of runs in commands at the papers' scale."""
@@ -29,16 +28,6 @@ def training_in_words(experiment: Any) -> str:
         case None:
             return ""
     return f"the experiment {experiment.name}"
-
-
-def image_sets(entry: Entry) -> tuple[str, ...]:
-    """Names of the image sets that an entry needs at its level."""
-    names: list[str] = []
-    for cell in entry.runnable_cells:
-        names += [arm.images for arm in arm_chain(arm_of(cell.experiment))]
-        names += cell.experiment.sets if isinstance(cell.experiment, OnSets) else ()
-        names += [name for measure in cell.measures if isinstance(measure, OfOtherSets) for name in measure.others]
-    return tuple(dict.fromkeys(names))
 
 
 def origins_of_runs(entry: Entry, entries: Sequence[Entry]) -> dict[str, str]:
