@@ -137,6 +137,30 @@ def test_numbers_may_be_names_of_classes(tmp_path: Path, text: str, classes: tup
     assert open_source(table(tmp_path, text)).classes == classes
 
 
+@pytest.mark.parametrize(
+    ("text", "labels"),
+    [
+        ("a.jpg,dog\nin/b.jpg,cat\nc.jpg,dog\n", (1, 0, 1)),
+        ("image,cat,dog\na.jpg,0,1\nin/b.jpg,1,0\nc.jpg,0,1\n", (1, 0, 1)),
+        ("a.jpg,dog\nin/b.jpg\nc.jpg,cat\n", None),
+        ("a.jpg,dog\nin/b.jpg,cat?\nc.jpg,cat\n", None),
+        ("a.jpg,dog\nin/b.jpg,cat,dog\nc.jpg,cat\n", None),
+    ],
+)
+def test_a_table_with_one_class_for_each_image_is_labeled(
+    tmp_path: Path, text: str, labels: tuple[int, ...] | None
+) -> None:
+    """Only then do protocols that need one class per image apply."""
+    source = open_source(table(tmp_path, text))
+    assert source.classes == ("cat", "dog") and [source.name(n) for n in range(3)] == ["a.jpg", "in/b.jpg", "c.jpg"]
+    if labels is None:
+        assert marks_in(source) is not None and source.label(0) is None
+        return
+    assert marks_in(source) is None and tuple(source.label(n) for n in range(3)) == labels
+    assert marks_of(source).tolist() == [[1 if c == label else -1 for c in range(2)] for label in labels]
+    assert with_labels(source) and torch.equal(source.image(1), open_source(tmp_path).image(2))
+
+
 def test_voc_is_read_from_its_lists_or_its_boxes(tmp_path: Path) -> None:
     for lists in (True, False):
         source = open_source(f"{voc(tmp_path / str(lists), lists)}#trainval")

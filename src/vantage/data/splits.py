@@ -37,8 +37,8 @@ def with_labels(source: Source, which: str = "") -> tuple[Source, Int[Tensor, "n
     if marks_in(source) is not None:
         raise UserError(
             "this protocol needs one class per image, but these images may show several: judge them by svm or"
-            " lowshot, or give a set with one class per image (a folder for each class, or a list file .txt with a path"
-            " and a class on each line)"
+            " lowshot, or give a set with one class per image (a folder for each class, or a file .txt or .csv"
+            " with a path and a class on each line)"
         )
     label = labels_of(source)
     if not (label >= 0).any():

@@ -18,7 +18,7 @@ from vantage.data.decode import MAX_PIXELS, is_image_name
 from vantage.data.sources.flags import Line, classes_by_flags
 from vantage.data.sources.folder import Folder
 from vantage.data.sources.named_twice import listed_twice
-from vantage.data.sources.relabeled import Unlabeled
+from vantage.data.sources.relabeled import Relabeled
 from vantage.errors import DataError
 from vantage.storage.cache import hash_of
 
@@ -28,8 +28,9 @@ _DIFFICULT = "?"
 _LISTS, _BOXES, _PICTURES = Path("ImageSets", "Main"), "Annotations", "JPEGImages"
 
 
-class MultiLabelImages(Unlabeled):
-    """Image files below a root folder, each marked with any number of classes: present, difficult, or absent.
+class MultiLabelImages(Relabeled):
+    """Image files below a root folder, each marked with any number of classes: present, difficult, or absent. If every
+    image shows exactly one, they have labels, as images in a folder for each class do.
 
     `MultiLabelImages.table` reads a table file, `MultiLabelImages.voc` a folder of PASCAL VOC.
     """
@@ -46,6 +47,8 @@ class MultiLabelImages(Unlabeled):
         self.classes = classes
         self.max_pixels = max_pixels
         self._marks = marks
+        has_one_class_each = bool(((marks == 1).sum(1) == 1).all()) and not bool((marks == 0).any())
+        self._label = marks.argmax(1).tolist() if has_one_class_each else None
 
     @classmethod
     def table(cls, path: Path, max_pixels: int = MAX_PIXELS) -> "MultiLabelImages":
@@ -99,9 +102,14 @@ class MultiLabelImages(Unlabeled):
             raise DataError(f"{root}#{split} names no class: there are neither lists of classes nor boxes")
         return cls(root, [f"{_PICTURES}/{name}.jpg" for name in names], classes, marks, max_pixels)
 
-    def marks(self) -> Int8[Tensor, "n c"]:
-        """1 if an image shows a class, 0 if that is difficult to see, −1 if it does not."""
-        return self._marks
+    def marks(self) -> Int8[Tensor, "n c"] | None:
+        """1 if an image shows a class, 0 if that is difficult to see, −1 if it does not; None if every image shows
+        exactly one class, and none is difficult."""
+        return self._marks if self._label is None else None
+
+    def label(self, number: int) -> int | None:
+        """The class of an image if every image shows exactly one, and none is difficult; else None."""
+        return None if self._label is None else int(self._label[number])
 
     def fingerprint(self) -> str:
         """A hash of all names and marks, and of the bytes of at most 32 files evenly spaced among them."""

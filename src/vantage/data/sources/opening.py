@@ -51,7 +51,8 @@ def open_source(
     * a folder: every image in it and below that is not hidden; if they lie in several folders, these are the classes
     * a folder of `.parquet` shards, or one `.parquet` file, in the Hugging Face layout
     * a list file (`.txt`, `.lst`, `.tsv`): on each line a path and optionally a label
-    * a table file (`.csv`): on each line a path and the classes it shows, as `1.jpg,dog,chair?`, or flags (`flags.py`)
+    * a table file (`.csv`): on each line a path and its class, or the classes it shows, as `1.jpg,dog,chair?`, or
+      flags (`flags.py`)
     * a folder of PASCAL VOC such as `VOCdevkit/VOC2007#trainval`, with its split: an image may show several classes
     * `.npz` or `.npy`: uint8 arrays
     * `.tar`, `.tar.gz`, `.tar.bz2`, `.tar.xz`: read in place; a compressed one is decompressed once, into the cache

@@ -66,7 +66,7 @@ class HasBlocks(Protocol):
 
 @runtime_checkable
 class MultiLabeled(Protocol):
-    """A source whose images may show several classes each; `label` is None for all of them."""
+    """A source whose images may show several classes each; while it has marks, `label` is None for all of them."""
 
     def marks(self) -> Int8[Tensor, "n c"] | None:
         """For each image and each of `classes` 1 (it shows the class), −1 (it does not) or 0 (difficult to see).
