@@ -52,7 +52,7 @@ def encode(value: Any, path: str = "run") -> Any:
         except UserError as problem:
             raise UserError(f"{path}: {problem}") from None
         values = {
-            f.name: encode(getattr(value, f.name), f"{path}.{f.name}") for f in fields(value) if _is_written(f, value)
+            f.name: encode(getattr(value, f.name), f"{path}.{f.name}") for f in fields(value) if is_written(f, value)
         }
         if _PART in values:
             raise UserError(f"{path}: {name} has a field named {_PART!r}, which settings reserve; rename it")
@@ -68,7 +68,7 @@ def encode(value: Any, path: str = "run") -> Any:
     )
 
 
-def _is_written(field: Field[Any], value: Any) -> bool:
+def is_written(field: Field[Any], value: Any) -> bool:
     """Whether a field is written. A field that was added later, marked `metadata={"later": True}`, is left out if it
     has its default, so that parts that do not use it are written, and hashed, as before."""
     return field.init and not (field.metadata.get("later") and getattr(value, field.name) == field.default)

@@ -8,13 +8,31 @@ from vantage.data import labels_of
 from vantage.memory import LabeledBank
 from vantage.studies.lab import ENTRIES, Arm, ImageSets
 from vantage.studies.lab.entries.interclr_arms import with_true_classes
-from vantage.studies.lab.measures.class_structure import commonest, stale_labels, true_mates
+from vantage.studies.lab.measures.class_structure import commonest, same_kind, stale_labels, true_mates
 
 
 def test_the_commonest_class_by_counting() -> None:
     label = torch.randint(0, 4, (20, 7), generator=torch.Generator().manual_seed(0))
     largest = [max(row.count(one) for one in row) / 7 for row in label.tolist()]
     assert commonest(label) == pytest.approx(100 * np.mean(largest))
+
+
+def test_the_kinds_of_the_neighbors_of_failures_by_counting() -> None:
+    generator = torch.Generator().manual_seed(0)
+    label = torch.randint(0, 5, (60,), generator=generator)
+    own, number = (torch.randint(0, high, size, generator=generator) for high, size in ((5, (30,)), (60, (30, 4))))
+    found, chance = [], []
+    for query, neighbors in zip(own.tolist(), number.tolist(), strict=True):
+        if query in label[neighbors].tolist():
+            continue
+        of_others = [one for one in label.tolist() if one != query]
+        found.append(np.mean([(int(label[one]) in (0, 3)) == (query in (0, 3)) for one in neighbors]))
+        chance.append(np.mean([(one in (0, 3)) == (query in (0, 3)) for one in of_others]))
+    numbers = same_kind(label, number, own, torch.tensor([0, 3]))
+    assert 0 < len(found) < 30
+    assert numbers["superclass of failures"] == pytest.approx(100 * np.mean(found))
+    assert numbers["superclass by chance"] == pytest.approx(100 * np.mean(chance))
+    assert same_kind(label, torch.arange(60)[:, None], label, torch.tensor([0])) == {}  # each is its own neighbor
 
 
 def test_mates_and_stale_labels_by_hand() -> None:
@@ -33,11 +51,12 @@ def test_every_arm_of_interclr_continues_one_base_whose_rows_are_clustered_anew(
         for cell in e.runnable_cells
         if isinstance(cell.experiment, Arm) and cell.experiment.start
     ]
-    assert len(entries) == 11 and len(set(arms)) == 21
-    (base,) = {arm.start for arm in arms}
-    assert base is not None
+    assert len(entries) == 11 and len(set(arms)) == 22
+    bases = {arm.start for arm in arms if arm.start}
+    assert sorted(base.images for base in bases) == ["cifar-10", "tiny-imagenet-50"]
+    (base,) = {base.run for base in bases}
     memories = {arm.run.branches[0].memory for arm in arms}
-    assert base.run.branches[0].memory not in memories
+    assert base.branches[0].memory not in memories
     assert {(arm.run.epochs, arm.run.monitoring.keep_every) for arm in arms} == {(12, 0), (12, 1)}
     assert {type(memory).__name__ for memory in memories} == {"ClusteredBank", "ReclusteredBank", "LabeledBank"}
 

@@ -61,7 +61,7 @@ def test_gates_ask_of_the_views_and_the_network_that_a_claim_is_about() -> None:
 def what_is_judged(experiment: Any) -> tuple[str, ...]:
     """Images and their view, and the shapes of the network. Learned views count as the colors that they start from."""
     if isinstance(experiment, LearnedViewsCell):
-        experiment = Arm(contrast(_SPACES[experiment.space]))
+        experiment = Arm(contrast(_SPACES[experiment.space], widths=experiment.widths))
     arm = arm_of(experiment)
     return _seen(arm.run, arm.images)
 

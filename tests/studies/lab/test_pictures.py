@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from vantage.errors import UserError
@@ -83,7 +84,7 @@ def test_a_picture_has_the_points_of_the_results_and_of_the_paper() -> None:
         ("λ .5", (0.5,), (14.0, 15.0, 19.0), (0, 1, 2)),
         ("λ 1", (1.0,), (12.0,), (1,)),
     ]
-    assert line.lines == {"base": 9.5} and line.floor == "raw 5"
+    assert line.lines == {"base": 9.5} and line.floor == "floor: raw 5"
     assert [(p.at, p.values) for p in theirs.curves["mAP"]] == [((0.0,), (60.0,)), ((1.0,), (62.0,))]
     assert rows.panel.rows == ("base", *WEIGHTS) and len(rows.curves[""]) == 4
     assert shared.curves[""][1].at == (1.4, 1.5, 1.9)
@@ -167,6 +168,40 @@ def test_points_have_names_that_do_not_cross() -> None:
     same = {name: {"knn": {0: 10.0}, "I_NCE": {0: 1.0}} for name in names}
     (axis,) = shapes(boxes(entry, [("two cores", same)]))
     assert axis.texts and len({text.xyann for text in axis.texts}) == len(axis.texts)
+
+
+def test_a_name_is_nearest_to_its_own_point_or_a_line_leads_to_it() -> None:
+    names = [f"kind, number {number}" for number in range(5)]
+    cells = tuple(Cell(name) for name in names)
+    places = ((1.0, 10.0), (1.02, 10.2), (1.04, 10.1), (1.05, 10.3), (3.0, 14.0))
+    rows = {name: {"knn": {0: y}, "I_NCE": {0: x}} for name, (x, y) in zip(names, places, strict=True)}
+    entry = replace(ENTRY, cells=(*ENTRY.cells, *cells), panels=(Panel("knn", {"": tuple(names)}, x_measure="I_NCE"),))
+    figure = figure_of(boxes(entry, [("two cores", rows)]))
+    (axis,) = (axis for axis in figure.axes if axis.get_visible())
+    assert axis.get_title().startswith("kind: two cores, 1 seed")
+    assert len(axis.texts) == 5
+    figure.canvas.draw()
+    marks = axis.transData.transform(places)
+    for text in axis.texts:
+        own = axis.transData.transform(text.xy)
+        box = text.get_window_extent()
+        apart = np.hypot(*(marks - np.clip(marks, (box.x0, box.y0), (box.x1, box.y1))).T)
+        assert text.arrow_patch is not None or np.allclose(marks[apart.argmin()], own)
+    assert sum(text.arrow_patch is not None for text in axis.texts) < 5
+
+
+def test_floors_are_those_of_the_gates_whose_bases_a_panel_has() -> None:
+    other = Gate("λ 1", ("plain",), "knn")
+    claim = replace(ENTRY.claims[0], name="other", accuracy=True, gates=(other,))
+    cells, claims = (*ENTRY.cells, Cell("plain")), (*ENTRY.claims, claim)
+    terms = (("base", *WEIGHTS), ("λ 0", "λ 1"), ("λ 0", "λ .5"))
+    panels = tuple(Panel("knn", {"": each}) for each in terms)
+    entry = replace(ENTRY, cells=cells, claims=claims, panels=panels)
+    both, own, neither = boxes(entry, [("two cores", NUMBERS | {"plain": {"knn": {0: 3.0}}})])
+    assert (both.floor, own.floor, neither.floor) == ("floors (gray): 3 to 5", "floor: plain 3", "floor: raw 5")
+    (axis,) = shapes((both,))
+    (gray,) = (line for line in axis.lines if line.get_marker() == "|")
+    assert gray.get_xydata().tolist() == [[5.0, 0.0], [3.0, 3.0]]
 
 
 def test_long_labels_take_two_lines() -> None:

@@ -25,10 +25,12 @@ __all__ = [
     "at_papers_rate",
     "base",
     "branch",
+    "encoders_by_view",
     "floors",
     "gate",
     "half_encoders",
     "halves_in_batch",
+    "on_images",
     "own_floors",
     "two_core_run",
     "with_temperature",
@@ -102,7 +104,12 @@ def halves_in_batch(run: Run) -> Run:
 
 def half_encoders(channels: tuple[int, ...]) -> PerView:
     """An encoder of half the width for each view, whose numbers of channels these are."""
-    return PerView(tuple(Encoder(Convolutions(_HALF, in_channels=n), LinearHead(128)) for n in channels))
+    return encoders_by_view(channels, _HALF)
+
+
+def encoders_by_view(channels: tuple[int, ...], widths: tuple[int, ...]) -> PerView:
+    """An encoder for each view, whose numbers of channels these are, with layers of these widths."""
+    return PerView(tuple(Encoder(Convolutions(widths, in_channels=n), LinearHead(128)) for n in channels))
 
 
 def with_temperature(run: Run, temperature: float) -> Run:
@@ -119,6 +126,11 @@ def base(run: Run, epochs: int = 4, scale: Scale = _USUAL) -> Arm:
 def branch(run: Run, start: Arm, epochs: int = 1, scale: Scale = _USUAL) -> Arm:
     """A base continued under another recipe, with a learning rate that falls to 0."""
     return Arm(two_core_run(run, epochs, falling=True, scale=scale), start.images, start)
+
+
+def on_images(arm: Arm, images: str) -> Arm:
+    """The arm, and all that it continues, on another set of images."""
+    return replace(arm, images=images, start=on_images(arm.start, images) if arm.start else None)
 
 
 def floors(arm: Arm, *more: Measure) -> tuple[Cell, Cell]:

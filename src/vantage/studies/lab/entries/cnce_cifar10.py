@@ -23,27 +23,20 @@ from vantage.studies.lab.entries.cnce_arms import (
     table_1_cell,
 )
 from vantage.studies.lab.entries.paper_commands import judged, ring_training
-from vantage.studies.lab.entry import Arm, Cell, Claim, Entry
+from vantage.studies.lab.entry import Cell, Claim, Entry
 from vantage.studies.lab.judging.predicates import Beats
 from vantage.studies.lab.measures.vectors import ProtocolAccuracy
 from vantage.studies.lab.panel import Panel
-from vantage.studies.lab.two_cores import floors, own_floors
+from vantage.studies.lab.two_cores import floors, on_images, own_floors
 
 __all__ = ["TABLE_1A"]
 
 _SET = "CIFAR-10"
-
-
-def _on_cifar10(arm: Arm) -> Arm:
-    """The arm, and all that it continues, on CIFAR-10."""
-    return replace(arm, images="cifar-10", start=_on_cifar10(arm.start) if arm.start else None)
-
-
-_BASES = {name: _on_cifar10(arm) for name, arm in (("MoCo", MOCO_BASE), ("IR", IR_BASE), ("CMC", CMC_BASE))}
+_BASES = {name: on_images(arm, "cifar-10") for name, arm in (("MoCo", MOCO_BASE), ("IR", IR_BASE), ("CMC", CMC_BASE))}
 _BASE_CELLS = tuple(Cell(f"{name} base", arm, (ProtocolAccuracy(),)) for name, arm in _BASES.items())
 _PAPER = {"MoCo": 83.1, "MoCoRing": 86.1, "IR": 81.2, "IRing": 83.9, "CMC": 85.6, "CMCRing": 87.6}
 _CELLS = {
-    name: replace(table_1_cell(name, _on_cifar10(branch)), paper={_SET: _PAPER[name]})
+    name: replace(table_1_cell(name, on_images(branch, "cifar-10")), paper={_SET: _PAPER[name]})
     for name, branch in TABLE_1_ARMS.items()
 }
 

@@ -1,16 +1,17 @@
 """InfoMin's figures about learned views (Tian et al., arXiv 2005.10243, section 4.2): accuracy against what flows of
-several kinds leave in common, and learned views against raw ones. They extend the cells of Table 5."""
+several kinds leave in common, and larger networks on learned views. They extend the cells of Table 5."""
 
 # fmt: off
 
 from vantage.studies.lab.entries import infomin_commands
-from vantage.studies.lab.entries.infomin_sharing import GATES, LEARNED_ROWS, LINEAR, SHARED, TABLE_5
-from vantage.studies.lab.entry import Cell, Claim, Entry
-from vantage.studies.lab.experiments.learned_views import RAW_VIEWS, LearnedViewsCell
+from vantage.studies.lab.entries.infomin_sharing import GATES, LEARNED_ROWS, LINEAR, SHARED, SPACES, TABLE_5
+from vantage.studies.lab.entry import Arm, Cell, Claim, Entry, Untrained
+from vantage.studies.lab.experiments.learned_views import RAW_VIEWS, LearnedViewsCell, contrast
 from vantage.studies.lab.judging.curves import Curve, MostlyLeftOfTop, NearerToTop, ReverseU, VariesLess
 from vantage.studies.lab.judging.predicates import Beats
 from vantage.studies.lab.judging.shapes import Correlation, Gains
 from vantage.studies.lab.panel import Panel
+from vantage.studies.lab.two_cores import gate, own_floors
 
 __all__ = ["ENTRIES"]
 
@@ -65,29 +66,46 @@ FIGURE_7 = Entry(
         f" for 1 and 8 epochs instead of 2: {TABLE_5.scale}",
 )
 
-_PAIRS = tuple(zip(_of_spaces("semi-supervised"), _of_spaces(RAW_VIEWS), strict=True))
-"""Learned views and raw ones, of each space."""
+_FULL = ", full width"
+_WIDE = (32, 64, 128, 256)
+"""The usual widths of the other entries; Table 5's networks have half of them."""
+_ROWS = (RAW_VIEWS, "semi-supervised")
+_HALF_CELLS = tuple(TABLE_5.cell(name) for row in _ROWS for name in _of_spaces(row))
+_FULL_CELLS = tuple(
+    Cell(f"{space}, {row}{_FULL}", LearnedViewsCell(row, space, widths=_WIDE)) for row in _ROWS for space in _SPACES
+)
+_FULL_FLOORS = tuple(floor for name, space in SPACES.items()
+    for floor in own_floors(f"{name}{_FULL}", Arm(contrast(space, widths=_WIDE))))
+_FULL_GATES = tuple(gate(f"{space}, {RAW_VIEWS}{_FULL}", f"{space}{_FULL}") for space in _SPACES)
+_PAIRS, _FULL_PAIRS = (
+    tuple((f"{space}, semi-supervised{width}", f"{space}, {RAW_VIEWS}{width}") for space in _SPACES)
+    for width in ("", _FULL)
+)
+"""Learned views and raw ones, of each space, by the width of the networks."""
 
 FIGURE_8 = Entry(
     "infomin-figure-8",
     "InfoMin",
     "Figure 8",
     "learned views against raw ones, larger backbones",
-    cells=TABLE_5.cells,
+    cells=(*(cell for cell in TABLE_5.cells if isinstance(cell.experiment, Untrained)), *_HALF_CELLS, *_FULL_FLOORS,
+        *_FULL_CELLS),
     claims=(
         Claim("1", "learned views are above raw ones, each backbone and space", "§4.2.2",
-            tuple(Beats(*pair) for pair in _PAIRS), ("accuracy",), LINEAR, True, gates=GATES,
-            part_of="claim 3 of infomin-table-5", note="one small backbone: claim 3 of infomin-table-5 again"),
-        Claim("2", "learned views gain more over raw ones in RGB than in YDbDr", "§4.2.2", (Gains(*_PAIRS),), (),
-            LINEAR, True, gates=GATES),
-        Claim("3", "learned RGB rises with capacity", "§4.2.2", (),
-            note="one small backbone: claim a of infomin-table-6 has InfoMin by the width of its network"),
+            tuple(Beats(*pair) for pair in (*_PAIRS, *_FULL_PAIRS)), ("accuracy",), LINEAR, True,
+            gates=(*GATES, *_FULL_GATES)),
+        Claim("2", "learned views gain more over raw ones in RGB than in YDbDr, each backbone", "§4.2.2",
+            (Gains(*_PAIRS), Gains(*_FULL_PAIRS)), (), LINEAR, True, gates=(*GATES, *_FULL_GATES)),
+        Claim("3", "learned RGB rises with capacity", "§4.2.2", (Beats(_FULL_PAIRS[0][0], _PAIRS[0][0]),), (), LINEAR,
+            True, gates=(GATES[0], _FULL_GATES[0])),
     ),
     commands=infomin_commands.FIGURE_8,
     about_commands=infomin_commands.ABOUT_FIGURE_8,
     gate=TABLE_5.gate,
-    panels=(Panel(LINEAR, {"": (*_of_spaces(RAW_VIEWS), *_of_spaces("semi-supervised"))}),),
-    scale=f"the cells of infomin-table-5: {TABLE_5.scale}",
+    panels=(Panel(LINEAR, {"": tuple(f"{space}, {row}{width}"
+        for space in _SPACES for width in ("", _FULL) for row in _ROWS)}),),
+    scale=f"of the cells of infomin-table-5, raw and semi-supervised views, and both with networks of twice the width:"
+        f" {TABLE_5.scale}",
 )
 
 ENTRIES = (FIGURE_7, FIGURE_8)

@@ -15,7 +15,7 @@ from vantage.studies.lab.two_cores import gate, own_floors
 from vantage.studies.lab.verdicts import SPREAD
 from vantage.views import RGB, YDbDr
 
-__all__ = ["ENTRIES", "GATES", "LEARNED_ROWS", "LINEAR", "SHARED", "SPREADS", "TABLE_5"]
+__all__ = ["ENTRIES", "GATES", "LEARNED_ROWS", "LINEAR", "SHARED", "SPACES", "SPREADS", "TABLE_5"]
 
 LINEAR, SHARED = "linear-cached", "I_NCE"
 """Columns: accuracy by a linear classifier, and what the views share."""
@@ -86,13 +86,14 @@ _TABLE_5 = paper(
     ("YDbDr, semi-supervised", 87.0, 0.3),
     ("YDbDr, raw views", 86.6, 0.2),
 )
-_SPACES = {"RGB": RGB(), "YDbDr": YDbDr()}
-LEARNED_ROWS = {space: tuple(cell.name for cell in _TABLE_5 if cell.name.startswith(space)) for space in _SPACES}
+SPACES = {"RGB": RGB(), "YDbDr": YDbDr()}
+"""Table 5's color spaces by name."""
+LEARNED_ROWS = {space: tuple(cell.name for cell in _TABLE_5 if cell.name.startswith(space)) for space in SPACES}
 """Table 5's rows by color space."""
 SPREADS = "by the distances of the seeds from their median"
 """How claims about a spread are tested."""
-_FLOORS = tuple(floor for name, space in _SPACES.items() for floor in own_floors(name, Arm(contrast(space))))
-GATES = tuple(gate(f"{space}, {RAW_VIEWS}", space) for space in _SPACES)
+_FLOORS = tuple(floor for name, space in SPACES.items() for floor in own_floors(name, Arm(contrast(space))))
+GATES = tuple(gate(f"{space}, {RAW_VIEWS}", space) for space in SPACES)
 """Raw views of each color space are above the floors of this space."""
 
 
@@ -101,7 +102,7 @@ def _learned(name: str) -> LearnedViewsCell:
     return LearnedViewsCell(row, space)
 
 
-def _above(first: str, second: str, spaces: tuple[str, ...] = tuple(_SPACES)) -> tuple[Predicate, ...]:
+def _above(first: str, second: str, spaces: tuple[str, ...] = tuple(SPACES)) -> tuple[Predicate, ...]:
     return tuple(Beats(f"{space}, {first}", f"{space}, {second}") for space in spaces)
 
 
@@ -133,10 +134,10 @@ TABLE_5 = Entry(
             )),
         Claim("a", "learning reduces what the views share: raw views have a larger I_NCE than both kinds of"
             " learned views that reduce it",
-            "§4.2", tuple(Beats(f"{space}, {RAW_VIEWS} @ {SHARED}", f"{space}, {row} @ {SHARED}") for space in _SPACES
+            "§4.2", tuple(Beats(f"{space}, {RAW_VIEWS} @ {SHARED}", f"{space}, {row} @ {SHARED}") for space in SPACES
             for row in ("unsupervised", "semi-supervised")), (), LINEAR),
         Claim("b", "labels keep information: supervised views share more than unsupervised ones", "§4.2, ours",
-            tuple(Beats(f"{space}, supervised @ {SHARED}", f"{space}, unsupervised @ {SHARED}") for space in _SPACES),
+            tuple(Beats(f"{space}, supervised @ {SHARED}", f"{space}, unsupervised @ {SHARED}") for space in SPACES),
             (), LINEAR),
     ),
     commands=infomin_commands.TABLE_5,

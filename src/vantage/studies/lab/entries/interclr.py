@@ -1,17 +1,16 @@
 """InterCLR (Xie et al., arXiv 2008.11702 v1): the paper's values and claims. Its studies are in
-`interclr_study` and `interclr_weights`."""
+`interclr_study`, `interclr_weights` and `interclr_neighbors`."""
 
 # fmt: off
 
 from dataclasses import replace
 
-from vantage.studies.lab.entries import from_scratch, interclr_study, interclr_weights
+from vantage.studies.lab.entries import from_scratch, interclr_neighbors, interclr_study, interclr_weights
 from vantage.studies.lab.entries.interclr_arms import FLOORS, GATE, RARE_MATES, SCALE, with_weight
 from vantage.studies.lab.entries.paper_commands import detectors, evaluations, pretraining
 from vantage.studies.lab.entry import Cell, Claim, Entry, Gate, Reason, Untrained, paper
-from vantage.studies.lab.judging.predicates import Above, Beats
+from vantage.studies.lab.judging.predicates import Beats
 from vantage.studies.lab.judging.shapes import Gains
-from vantage.studies.lab.measures.class_structure import NeighborClasses
 from vantage.studies.lab.measures.mosaics import MIOU, MosaicSegmentation, frozen_arms
 from vantage.studies.lab.measures.transfer import FewShotAccuracy, FineTunedAccuracy
 from vantage.studies.lab.panel import Panel
@@ -223,27 +222,6 @@ TABLE_3 = Entry(
     commands=detectors(("interclr", "moco_v1")),
 )
 
-_RIGHT, _COMMON = "all neighbors right", "commonest class"
-
-FIGURE_9 = Entry(
-    "interclr-figure-9",
-    "InterCLR",
-    "Figure 9",
-    "ten nearest training images of six queries",
-    cells=(Cell("λ .75", with_weight(0.75), (NeighborClasses(),)),),
-    claims=(
-        Claim("1", "some queries have ten neighbors of their class, some have none", "App. D",
-            (Above(f"λ .75 @ {_RIGHT}", 0.0), Above("λ .75 @ no neighbor right", 0.0)), (), _RIGHT),
-        Claim("2", "failures share other context", "App. D", (),
-            note="only a person can judge what images have in common: claim a asks about classes"),
-        Claim("a", "the neighbors of failures agree on another class more often than images drawn at random", "ours",
-            (Beats(f"λ .75 @ {_COMMON} of failures", f"λ .75 @ {_COMMON} by chance"),), (), _RIGHT),
-    ),
-    panels=(Panel(_RIGHT, {"": tuple(f"λ .75 @ {name}" for name in (_RIGHT, "no neighbor right",
-        f"{_COMMON} of failures", f"{_COMMON} by chance"))}, y_label="of queries, or of their neighbors (%)"),),
-    commands=("vantage evaluate retrieval runs/interclr --data IMAGENET#train --test IMAGENET#val",),
-    scale=f"{SCALE}; all test images instead of six queries, for figure 8's λ .75",
-)
-
-ENTRIES = (TABLE_1, FIGURE_5, TABLE_2, TABLE_3, *interclr_study.ENTRIES, *interclr_weights.ENTRIES, FIGURE_9)
+ENTRIES = (TABLE_1, FIGURE_5, TABLE_2, TABLE_3, *interclr_study.ENTRIES, *interclr_weights.ENTRIES,
+    interclr_neighbors.FIGURE_9)
 """InterCLR's tables and figures, in the paper's order."""

@@ -1,7 +1,7 @@
 """A row of InfoMin's Table 5 as a cell: views learned by a flow, what they teach, and how much they share."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,7 +18,7 @@ from vantage.studies.lab.contracts import Subject
 from vantage.studies.lab.measures.vectors import ProtocolAccuracy
 from vantage.studies.lab.measures.view_information import ViewInformation
 from vantage.studies.lab.sets import Split
-from vantage.studies.lab.two_cores import halves_in_batch, two_core_run
+from vantage.studies.lab.two_cores import encoders_by_view, halves_in_batch, two_core_run
 from vantage.studies.view_learning import LEARNINGS, Jointly, Rates, learn
 from vantage.training.loop import train
 from vantage.training.run import Data, Run
@@ -33,6 +33,7 @@ _SPACES: dict[str, ColorSpace] = {"RGB": RGB(), "YDbDr": YDbDr()}
 _FLOWS = {"VP": Flow(TwoSided(16)), "NVP": Flow(RealNVP(16))}
 _SIZE, _BATCH, _SMALL = 16, 64, (16, 32, 64)
 _PASSES_OF_A_STEP = 250
+_HALF_WIDTH = 128
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,9 @@ class LearnedViewsCell:
     set_name: str = "tiny-imagenet-50"
     """Name of the image set."""
 
+    widths: tuple[int, ...] | None = field(default=None, metadata={"later": True})
+    """Channels of the layers of the two networks that are trained by contrast; None for half of the usual widths."""
+
     name = "learned views"
     version = 2
 
@@ -84,7 +88,9 @@ class LearnedViewsCell:
     @property
     def passes(self) -> float:
         """Its approximate cost."""
-        return 3.0 * self.epochs * self.training_images + _PASSES_OF_A_STEP * self.steps * (self.learning != RAW_VIEWS)
+        of_flow = 0 if self.learning == RAW_VIEWS else _PASSES_OF_A_STEP * self.steps
+        wider = (self.widths[-1] / _HALF_WIDTH) ** 2 if self.widths else 1.0
+        return 3.0 * wider * self.epochs * self.training_images + of_flow
 
     def measure_on(self, seed: int, splits: Sequence[Split], work: Work) -> dict[str, float]:
         """The accuracies of `ProtocolAccuracy`, and I_NCE of the views, estimated by the networks' own critic."""
@@ -93,7 +99,7 @@ class LearnedViewsCell:
             space = _SPACES[self.space]
             if self.learning != RAW_VIEWS:
                 space = self._learned_space(space, seed, split.train, Path(folder) / "views", work)
-            run = replace(contrast(space, self.epochs), seed=seed, data=self.data)
+            run = replace(contrast(space, self.epochs, self.widths), seed=seed, data=self.data)
             if not train(run, Path(folder) / "run", source=split.whole).finished:
                 raise UserError("the training was stopped: run the same command again")
             networks = partial(trained_networks, Path(folder) / "run")
@@ -123,10 +129,12 @@ class LearnedViewsCell:
         return outcome.last
 
 
-def contrast(space: ColorSpace, epochs: int = 4) -> Run:
-    """CMC within the batch on the first channel of a color space and the other two, with networks of half the width."""
+def contrast(space: ColorSpace, epochs: int = 4, widths: tuple[int, ...] | None = None) -> Run:
+    """CMC within the batch on the first channel of a color space and the other two, with networks of half the width, or
+    of these widths."""
     run = cmc_softmax(32)
-    return halves_in_batch(two_core_run(replace(run, views=cmc_views(32, space)), epochs, falling=True))
+    run = halves_in_batch(two_core_run(replace(run, views=cmc_views(32, space)), epochs, falling=True))
+    return run if widths is None else replace(run, encoders=encoders_by_view((1, 2), widths))
 
 
 def _no_other(name: str, data: Data) -> Split:

@@ -6,7 +6,7 @@ from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass, replac
 from functools import partial
 from typing import Any
 
-from vantage.composition.codec import encode
+from vantage.composition.codec import encode, is_written
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.frozen.encoder import load, random_encoder, raw_pixels
@@ -58,7 +58,8 @@ def composition(experiment: Any) -> dict[str, Any]:
     """A cell's experiment as plain data: the part of its key that the entry determines, without the images.
 
     Fields at their default and parts of version 1 are left out, so that existing cells stay valid when a part gets a
-    new field. If a default comes to mean something else, the part's `version` is raised.
+    new field; of an experiment that measures itself, only the fields that came later. If a default comes to mean
+    something else, the part's `version` is raised.
     """
     match experiment:
         case Arm():
@@ -76,7 +77,8 @@ def composition(experiment: Any) -> dict[str, Any]:
         case Untrained():
             return {"untrained": "pixels" if experiment.pixels else "encoder", "like": composition(experiment.arm)}
         case Toy() | OnSets():
-            settings = asdict(experiment)  # pyright: ignore[reportArgumentType]
+            written = {field.name for field in fields(experiment) if is_written(field, experiment)}  # pyright: ignore[reportArgumentType]
+            settings = {name: value for name, value in asdict(experiment).items() if name in written}  # pyright: ignore[reportArgumentType]
             return {"toy": experiment.name, "version": getattr(experiment, "version", 1), "settings": settings}
     raise UserError(f"{experiment!r} cannot be run")
 

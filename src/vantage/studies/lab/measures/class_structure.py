@@ -1,6 +1,6 @@
 """InterCLR's measures of a cell: how close images of one class are, and how well its clusters match the classes.
 
-n: images   a: augmentations of each   d: width of the vectors   k: neighbors
+n: images   q: queries   a: augmentations of each   d: width of the vectors   k: neighbors   v: classes of vehicles
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from vantage.studies.analyse.queries import queries
 from vantage.studies.lab.contracts import Subject
 from vantage.studies.lab.measures.vectors import augment
 
-__all__ = ["ClassSimilarity", "ClusterAgreement", "NeighborClasses"]
+__all__ = ["ClassSimilarity", "ClusterAgreement", "NeighborClasses", "NeighborSuperclasses"]
 
 
 @dataclass(frozen=True)
@@ -116,6 +116,45 @@ class NeighborClasses:
             numbers["commonest class of failures"] = commonest(label[number[failing]])
             numbers["commonest class by chance"] = commonest(label[sample])
         return numbers
+
+
+@dataclass(frozen=True)
+class NeighborSuperclasses:
+    """Whether test images whose neighbors are all of other classes are at least among their own kind: the classes of
+    CIFAR-10 are animals or vehicles."""
+
+    k: int = 10
+    """Number of neighbors."""
+
+    vehicles: tuple[int, ...] = (0, 1, 8, 9)
+    """Numbers of the classes of one kind, counted in alphabetical order: airplane, automobile, ship, truck."""
+
+    name = "neighbors' superclasses"
+    version = 1
+
+    def __call__(self, subject: Subject) -> dict[str, float]:
+        """In percent: neighbors of the same kind as such a test image, and all training images of other classes that
+        are, the mean over these test images. Nothing if there are none."""
+        train, test = subject.split.train, subject.split.test
+        number = neighbors(subject.encoder, train, test, self.k, subject.work).number
+        return same_kind(labels_of(train), number, labels_of(test), torch.tensor(self.vehicles))
+
+
+def same_kind(
+    label: Int[Tensor, "n"], number: Int[Tensor, "q k"], own: Int[Tensor, "q"], vehicles: Int[Tensor, "v"]
+) -> dict[str, float]:
+    """The numbers of `NeighborSuperclasses`, for training images with these labels, and queries with these neighbors
+    and labels of their own."""
+    failing = ~(label[number] == own[:, None]).any(1)
+    if not bool(failing.any()):
+        return {}
+    kind, own = torch.isin(label, vehicles), own[failing]
+    same = torch.isin(own, vehicles)[:, None] == kind
+    of_others = label != own[:, None]
+    return {
+        "superclass of failures": 100 * float(same.gather(1, number[failing]).double().mean()),
+        "superclass by chance": 100 * float(((same & of_others).sum(1).double() / of_others.sum(1)).mean()),
+    }
 
 
 def commonest(label: Int[Tensor, "n k"]) -> float:

@@ -121,22 +121,19 @@ def _draw(axis: Any, box: Box, show_names: bool) -> list[Spot]:
         places = [_Place.of(point, rows) for point in curve]
         _seeds(axis, places, style, connect=not panel.x_measure)
         _means(axis, places, style, connect=not rows and not panel.x_measure)
-        spots += _spots(curve, places, name, style["color"] if name else "black") if panel.x_measure else []
+        if panel.x_measure:
+            tint = style["color"] if name else "black"
+            labels = [box.label(name, point) for point in curve]
+            spots += [place.spot(label, tint) for label, place in zip(labels, places, strict=True)]
     for name, value in box.lines.items():
         ends = [(fmean(curve[0].values), fmean(curve[-1].values)) for curve in box.curves.values()]
         reference_line(axis, name, value, ends)
+    if rows and len(box.floors) > 1:
+        floors = [(value, rows.index(base)) for base, (_, value) in box.floors.items()]
+        axis.plot(*zip(*floors, strict=True), "|", color="gray", markersize=9)
     _along(axis, box, show_names)
     _name_axes(axis, box)
     return spots
-
-
-def _spots(curve: Sequence[Point], places: "Sequence[_Place]", name: str, tint: str) -> list[Spot]:
-    """The points of a curve with their names; the name of the curve is not repeated."""
-    return [
-        Spot(point.name.removeprefix(f"{name}, ").removeprefix(f"{name} "), fmean(place.x), fmean(place.y),
-            _half(place.x), _half(place.y), tint)
-        for point, place in zip(curve, places, strict=True)
-    ]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -152,6 +149,9 @@ class _Place:
         if rows:
             return cls(point.values, (float(rows.index(point.name)),), point.seeds)
         return cls(point.at, point.values, point.seeds)
+
+    def spot(self, label: str, tint: str) -> Spot:
+        return Spot(label, fmean(self.x), fmean(self.y), _half(self.x), _half(self.y), tint)
 
     def of_seed(self, seed: int) -> tuple[float, float]:
         number = self.seeds.index(seed)
@@ -229,7 +229,7 @@ def _name_axes(axis: Any, box: Box) -> None:
     """Axis labels, and a title that names the source, the number of seeds and the floor."""
     panel = box.panel
     y_axis = panel.paper_label if box.source == PAPER else panel.y_axis
-    title = f"{box.title}\nfloor: {box.floor}" if box.floor else box.title
+    title = "\n".join((": ".join(filter(None, (box.subject, box.title))), *filter(None, (box.floor,))))
     set_titles(axis, title, *((y_axis, "") if panel.rows else (panel.x_axis, in_two_lines(y_axis))))
     axis.tick_params(labelsize=SMALL)
     axis.title.set_fontsize(SMALL + 0.5)

@@ -86,7 +86,7 @@ reasons are written by us.
 * Pictures: a large point is a mean over seeds with its 95 % t interval (with three seeds or more), a faint line
   connects the points of a seed, and hollow points are the paper's. Verdicts are about differences within seeds, so the
   intervals of two means may overlap although a claim is decided. *Floor*: the higher of raw pixels and the random
-  encoder.
+  encoder; where bases have different ones, a short gray line in a base's row marks its own.
 """
 
 

@@ -1,10 +1,10 @@
 """The points of an entry's picture: our results and the paper's values for each of its panels."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import fmean
 
-from vantage.studies.lab.entry import Entry
+from vantage.studies.lab.entry import Entry, Gate
 from vantage.studies.lab.panel import Panel
 from vantage.studies.lab.verdicts import Numbers, numbers_of, paper_values
 
@@ -47,8 +47,28 @@ class Box:
     lines: Mapping[str, float]
     """The values of the horizontal lines by name."""
 
-    floor: str = ""
-    """The highest of the gate's floors in words, if they are of the same measure."""
+    floors: Mapping[str, tuple[str, float]] = field(default_factory=dict)
+    """By the base of each gate, the highest of its floors and its value, if they are of the same measure."""
+
+    @property
+    def floor(self) -> str:
+        """The floor in words; the range of the floors if the gates have different ones."""
+        different = sorted({value: name for name, value in self.floors.values()}.items())
+        if len(different) > 1:
+            where = "floors (gray)" if self.panel.rows else "floors"
+            return f"{where}: {different[0][0]:.3g} to {different[-1][0]:.3g}"
+        return "".join(f"floor: {name} {value:.3g}" for value, name in different)
+
+    @property
+    def subject(self) -> str:
+        """What the names of all points begin with, such as a color space; "" if they differ or stand in rows."""
+        beginnings = {one.name.partition(", ")[0] for curve in self.curves.values() for one in curve}
+        return beginnings.pop() if self.panel.x_measure and len(beginnings) == 1 else ""
+
+    def label(self, curve: str, point: Point) -> str:
+        """The name of a point in the picture, without what its title and its legend say."""
+        label = point.name.removeprefix(f"{self.subject}, ")
+        return "" if label == curve else label.removeprefix(f"{curve}, ").removeprefix(f"{curve} ")
 
     @property
     def title(self) -> str:
@@ -94,20 +114,28 @@ def _of_panel(panel: Panel, entry: Entry, sources: Sequence[tuple[str, Numbers]]
         means = {term.rpartition(" @ ")[2]: numbers_of(numbers, panel.measure, term) for term in panel.reference_lines}
         lines = {name: fmean(row.values()) for name, row in means.items() if row}
         yield Box(
-            panel, source, curves | (paper if panel.paper_shares_axes else {}), lines, _floor(panel, entry, numbers)
+            panel, source, curves | (paper if panel.paper_shares_axes else {}), lines, _floors(panel, entry, numbers)
         )
     if has_box and paper and not panel.paper_shares_axes:
         yield Box(panel, PAPER, paper, {})
 
 
-def _floor(panel: Panel, entry: Entry, numbers: Numbers) -> str:
-    """The highest floor of the gate, by the measure of the panel."""
-    rows = {name: numbers_of(numbers, panel.measure, name) for name in (entry.gate.floors if entry.gate else ())}
-    means = {name: fmean(row.values()) for name, row in rows.items() if row}
-    if not means or panel.y_label:
-        return ""
-    highest = max(means, key=lambda name: means[name])
-    return f"{highest} {means[highest]:.3g}"
+def _floors(panel: Panel, entry: Entry, numbers: Numbers) -> dict[str, tuple[str, float]]:
+    """The highest floor of each gate whose base is in the panel, or of the entry's, by the measure of the panel."""
+    floors: dict[str, tuple[str, float]] = {}
+    for gate in _gates(panel, entry) if not panel.y_label else ():
+        rows = {name: numbers_of(numbers, panel.measure, name) for name in gate.floors}
+        means = {name: fmean(row.values()) for name, row in rows.items() if row}
+        if means:
+            floors[gate.base] = max(means.items(), key=lambda mean: mean[1])
+    return floors
+
+
+def _gates(panel: Panel, entry: Entry) -> tuple[Gate, ...]:
+    cells = {term.partition(" @ ")[0] for term in panel.terms}
+    every = (entry.gate, *(gate for claim in entry.claims for gate in claim.gates))
+    own = dict.fromkeys(gate for gate in every if gate and gate.base in cells)
+    return tuple(own) or ((entry.gate,) if entry.gate else ())
 
 
 def _points(panel: Panel, curve: str, numbers: Numbers) -> tuple[Point, ...]:
