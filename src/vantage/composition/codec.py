@@ -24,7 +24,7 @@ from vantage.composition.own_modules import check_modules, is_allowed
 from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError, shorten
 
-__all__ = ["allowed_names", "allowed_object", "allowed_part", "allowing", "decode", "encode"]
+__all__ = ["allowed_names", "allowed_object", "allowed_part", "allowing", "decode", "encode", "is_written"]
 
 _PART = "part"
 _NOT_FINITE = ("inf", "-inf", "nan")

@@ -109,7 +109,7 @@ class MultiLabelImages(Relabeled):
 
     def label(self, number: int) -> int | None:
         """The class of an image if every image shows exactly one, and none is difficult; else None."""
-        return None if self._label is None else int(self._label[number])
+        return None if self._label is None else self._label[number]
 
     def fingerprint(self) -> str:
         """A hash of all names and marks, and of the bytes of at most 32 files evenly spaced among them."""
