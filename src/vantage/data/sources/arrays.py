@@ -166,5 +166,5 @@ def _classes(labels: "np.ndarray | None", count: int, origin: str) -> tuple[tupl
     largest = int(labels.max())
     if largest >= 1_000_000:
         raise DataError(f"{origin}: a label is {largest}. Number the classes from 0")
-    labels = np.where(labels < np.iinfo(np.int32).min, -1, labels)  # as 32 bits, -2**32 would be class 0
+    labels = labels.astype(np.int64).clip(min=-1)  # as 32 bits, -2**32 would be class 0
     return tuple(str(number) for number in range(largest + 1)), labels.astype(np.int32)
