@@ -10,14 +10,11 @@ from lab_entries import entry_of
 
 from vantage.errors import UserError
 from vantage.studies.lab import ENTRIES, Arm, Untrained
-from vantage.studies.lab.experiments.learned_views import LearnedViewsCell, contrast
+from vantage.studies.lab.experiments.learned_views import SPACES, LearnedViewsCell, contrast
 from vantage.studies.lab.judging.predicates import Beats
 from vantage.studies.lab.making.maker import arm_chain, arm_of
 from vantage.training.backbone import backbone_of, evaluation_view
 from vantage.training.run import Run
-from vantage.views import RGB, YDbDr
-
-_SPACES = {"RGB": RGB(), "YDbDr": YDbDr()}
 
 
 def test_gates_ask_of_the_base_that_the_arms_continue() -> None:
@@ -61,7 +58,7 @@ def test_gates_ask_of_the_views_and_the_network_that_a_claim_is_about() -> None:
 def what_is_judged(experiment: Any) -> tuple[str, ...]:
     """Images and their view, and the shapes of the network. Learned views count as the colors that they start from."""
     if isinstance(experiment, LearnedViewsCell):
-        experiment = Arm(contrast(_SPACES[experiment.space], widths=experiment.widths))
+        experiment = Arm(contrast(SPACES[experiment.space], widths=experiment.widths))
     arm = arm_of(experiment)
     return _seen(arm.run, arm.images)
 

@@ -4,9 +4,9 @@ several kinds leave in common, and larger networks on learned views. They extend
 # fmt: off
 
 from vantage.studies.lab.entries import infomin_commands
-from vantage.studies.lab.entries.infomin_sharing import GATES, LEARNED_ROWS, LINEAR, SHARED, SPACES, TABLE_5
+from vantage.studies.lab.entries.infomin_sharing import GATES, LEARNED_ROWS, LINEAR, SHARED, TABLE_5
 from vantage.studies.lab.entry import Arm, Cell, Claim, Entry, Untrained
-from vantage.studies.lab.experiments.learned_views import RAW_VIEWS, LearnedViewsCell, contrast
+from vantage.studies.lab.experiments.learned_views import RAW_VIEWS, SPACES, LearnedViewsCell, contrast
 from vantage.studies.lab.judging.curves import Curve, MostlyLeftOfTop, NearerToTop, ReverseU, VariesLess
 from vantage.studies.lab.judging.predicates import Beats
 from vantage.studies.lab.judging.shapes import Correlation, Gains

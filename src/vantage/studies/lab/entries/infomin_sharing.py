@@ -7,15 +7,14 @@ from dataclasses import replace
 
 from vantage.studies.lab.entries import infomin_commands
 from vantage.studies.lab.entry import Arm, Cell, Claim, Entry, Reason, paper
-from vantage.studies.lab.experiments.learned_views import RAW_VIEWS, LearnedViewsCell, contrast
+from vantage.studies.lab.experiments.learned_views import RAW_VIEWS, SPACES, LearnedViewsCell, contrast
 from vantage.studies.lab.experiments.moving_digits import MovingDigits
 from vantage.studies.lab.judging.predicates import Above, Beats, Close, Predicate
 from vantage.studies.lab.panel import Panel
 from vantage.studies.lab.two_cores import gate, own_floors
 from vantage.studies.lab.verdicts import SPREAD
-from vantage.views import RGB, YDbDr
 
-__all__ = ["ENTRIES", "GATES", "LEARNED_ROWS", "LINEAR", "SHARED", "SPACES", "SPREADS", "TABLE_5"]
+__all__ = ["ENTRIES", "GATES", "LEARNED_ROWS", "LINEAR", "SHARED", "SPREADS", "TABLE_5"]
 
 LINEAR, SHARED = "linear-cached", "I_NCE"
 """Columns: accuracy by a linear classifier, and what the views share."""
@@ -86,8 +85,6 @@ _TABLE_5 = paper(
     ("YDbDr, semi-supervised", 87.0, 0.3),
     ("YDbDr, raw views", 86.6, 0.2),
 )
-SPACES = {"RGB": RGB(), "YDbDr": YDbDr()}
-"""Table 5's color spaces by name."""
 LEARNED_ROWS = {space: tuple(cell.name for cell in _TABLE_5 if cell.name.startswith(space)) for space in SPACES}
 """Table 5's rows by color space."""
 SPREADS = "by the distances of the seeds from their median"

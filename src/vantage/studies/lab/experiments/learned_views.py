@@ -24,12 +24,13 @@ from vantage.training.loop import train
 from vantage.training.run import Data, Run
 from vantage.views import RGB, ColorSpace, Flow, RealNVP, TwoSided, YDbDr, cmc_views
 
-__all__ = ["RAW_VIEWS", "LearnedViewsCell", "contrast"]
+__all__ = ["RAW_VIEWS", "SPACES", "LearnedViewsCell", "contrast"]
 
 RAW_VIEWS = "raw views"
 """The row without learning: the unchanged channels of the color space."""
 
-_SPACES: dict[str, ColorSpace] = {"RGB": RGB(), "YDbDr": YDbDr()}
+SPACES: dict[str, ColorSpace] = {"RGB": RGB(), "YDbDr": YDbDr()}
+"""The color spaces by name."""
 _FLOWS = {"VP": Flow(TwoSided(16)), "NVP": Flow(RealNVP(16))}
 _SIZE, _BATCH, _SMALL = 16, 64, (16, 32, 64)
 _PASSES_OF_A_STEP = 250
@@ -96,7 +97,7 @@ class LearnedViewsCell:
         """The accuracies of `ProtocolAccuracy`, and I_NCE of the views, estimated by the networks' own critic."""
         (split,) = splits
         with TemporaryDirectory() as folder:
-            space = _SPACES[self.space]
+            space = SPACES[self.space]
             if self.learning != RAW_VIEWS:
                 space = self._learned_space(space, seed, split.train, Path(folder) / "views", work)
             run = replace(contrast(space, self.epochs, self.widths), seed=seed, data=self.data)
