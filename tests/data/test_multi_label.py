@@ -212,8 +212,11 @@ def test_one_class_an_image_is_marked_by_its_label() -> None:
 
 def test_what_needs_one_class_an_image_says_so(tmp_path: Path) -> None:
     source = open_source(table(tmp_path, "a.jpg,dog\nin/b.jpg,cat?\nc.jpg,dog,cat\n"))
-    with pytest.raises(ValueError, match="needs one class per image, but these images may show several"):
+    say = r"needs one class per image, but these images may show several, such as in/b\.jpg \(cat\?\): "
+    with pytest.raises(ValueError, match=say):
         with_labels(source)
+    with pytest.raises(ValueError, match=r"such as c\.jpg \(cat, dog\): "):
+        with_labels(SourceSubset(source, [0, 2]))
 
 
 def test_a_share_of_marked_images_is_held_out(tmp_path: Path) -> None:

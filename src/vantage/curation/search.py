@@ -11,7 +11,7 @@ from vantage.curation.outliers import outliers
 from vantage.curation.representatives import check_count, cluster_centers, k_centers
 from vantage.curation.sheet import Tile
 from vantage.data.sources.names import text_of
-from vantage.data.sources.source import Source, class_count, class_of, labels_of, marks_in
+from vantage.data.sources.source import Source, class_count, class_of, classes_in_words, labels_of, marks_in
 from vantage.data.sources.subset import SourceSubset
 from vantage.encoding import Work
 from vantage.errors import UserError
@@ -134,8 +134,11 @@ def find_mistakes(encoder: FrozenEncoder, source: Source, work: Work | None = No
 
 def _of_two_classes(source: Source) -> Source:
     """The labeled images. Raises `UserError` unless they have two classes or more, and one class each."""
-    if marks_in(source) is not None:
-        raise UserError("mistakes are sought among images with one class each, but these may show several classes")
+    if (marks := marks_in(source)) is not None:
+        raise UserError(
+            "mistakes are sought among images with one class each, but these may show several classes"
+            f"{classes_in_words(source, marks)}"
+        )
     label = labels_of(source)
     if len(label[label >= 0].unique()) < 2:
         raise UserError(

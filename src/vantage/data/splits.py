@@ -11,7 +11,15 @@ from torch import Tensor
 
 from vantage import draws
 from vantage.data.sources.relabeled import Relabeled, Unlabeled
-from vantage.data.sources.source import Source, class_count, distinct, labels_of, marks_in, refuse_path
+from vantage.data.sources.source import (
+    Source,
+    class_count,
+    classes_in_words,
+    distinct,
+    labels_of,
+    marks_in,
+    refuse_path,
+)
 from vantage.data.sources.subset import SourceSubset
 from vantage.errors import DataError, UserError
 from vantage.progress import Progress
@@ -34,11 +42,11 @@ _TEST_SHARE = 0.2
 def with_labels(source: Source, which: str = "") -> tuple[Source, Int[Tensor, "n"]]:
     """The labeled images of a source, and their labels. Raises `UserError` if there are none; `which` begins its
     message, to say which images these are."""
-    if marks_in(source) is not None:
+    if (marks := marks_in(source)) is not None:
         raise UserError(
-            "this protocol needs one class per image, but these images may show several: judge them by svm or"
-            " lowshot, or give a set with one class per image (a folder for each class, or a file .txt or .csv"
-            " with a path and a class on each line)"
+            "this protocol needs one class per image, but these images may show several"
+            f"{classes_in_words(source, marks)}: judge them by svm or lowshot, or give a set with one class per image"
+            " (a folder for each class, or a file .txt or .csv with a path and a class on each line)"
         )
     label = labels_of(source)
     if not (label >= 0).any():

@@ -144,6 +144,17 @@ def marks_in(source: Source) -> Int8[Tensor, "n c"] | None:
     return source.marks() if isinstance(source, MultiLabeled) else None
 
 
+def classes_in_words(source: Source, marks: Int8[Tensor, "n c"]) -> str:
+    """The first image that does not show exactly one class, for a message: ", such as a.jpg (dog, person?)"."""
+    others = ((marks == 1).sum(1) != 1) | (marks == 0).any(1)
+    if not others.any():
+        return ""
+    number = int(others.int().argmax())
+    pairs = zip(source.classes, marks[number].tolist(), strict=True)
+    shown = [name + "?" * (mark == 0) for name, mark in pairs if mark >= 0]
+    return f", such as {source.name(number)} ({', '.join(shown) or 'none'})"
+
+
 def marks_of(source: Source) -> Int8[Tensor, "n c"]:
     """Which classes each image of any source shows (1), does not show (−1), or shows with difficulty (0).
 
