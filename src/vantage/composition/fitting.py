@@ -4,7 +4,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
-__all__ = ["Fits", "Stretches", "change_all", "everywhere", "fit_all", "parts_of", "smaller_batch", "stretch_all"]
+__all__ = [
+    "Fits",
+    "Stretches",
+    "change_all",
+    "everywhere",
+    "fit_all",
+    "parts_of",
+    "smaller_batch",
+    "stretch_all",
+    "versions_of",
+]
 
 
 @runtime_checkable
@@ -51,6 +61,13 @@ def parts_of(value: Any) -> Iterator[Any]:
             left += reversed(part)
         elif is_dataclass(part) and not isinstance(part, type):
             left += [getattr(part, f.name) for f in reversed(fields(part))]
+
+
+def versions_of(value: Any) -> dict[str, int]:
+    """The version of each part of a composition: 1 unless its class has a `version`, which is raised when the same
+    settings come to mean something else."""
+    kinds = {type(part) for part in parts_of(value) if hasattr(type(part), "__dataclass_fields__")}
+    return {kind.__name__: int(getattr(kind, "version", 1)) for kind in sorted(kinds, key=lambda kind: kind.__name__)}
 
 
 def fit_all(value: Any, images: int, batch_size: int) -> Any:

@@ -137,6 +137,7 @@ def _make(order: "WorkOrder", options: LabOptions, console: Console) -> bool:
         missing_pieces,
         numbers_in,
         write_collected,
+        write_map,
     )
 
     maker = order.maker()
@@ -150,6 +151,9 @@ def _make(order: "WorkOrder", options: LabOptions, console: Console) -> bool:
     _note_outdated(order.entries, _level_folder(options), console)
     for path in write_collected(maker, order.entries, order.seeds, _level_folder(options), options.level):
         console.note(f"numbers are in {path}")
+    for entry in order.entries:
+        if path := write_map(maker, entry, order.seeds, _level_folder(options)):
+            console.note(f"a map is in {path}")
     for entry in order.entries:
         verdicts = judge_claims(entry, numbers_in(_level_folder(options), entry))
         (print_runs if options.level == "smoke" else print_claims)(entry, verdicts, console)

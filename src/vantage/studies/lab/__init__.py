@@ -17,6 +17,7 @@ from vantage.studies.lab.making.cost import TrainingSpeeds as TrainingSpeeds
 from vantage.studies.lab.making.cost import estimate_workload as estimate_workload
 from vantage.studies.lab.making.cost import time_per_seed as time_per_seed
 from vantage.studies.lab.making.maker import Maker as Maker
+from vantage.studies.lab.making.maps import write_map as write_map
 from vantage.studies.lab.making.origins import Origins as Origins
 from vantage.studies.lab.making.repeating import command as command
 from vantage.studies.lab.making.results import PUBLISHED_RESULTS as PUBLISHED_RESULTS

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from vantage.composition.fitting import parts_of
 from vantage.errors import UserError
 from vantage.studies.lab.contracts import Measure, OnSets, Toy
 from vantage.studies.lab.judging.predicates import Predicate
@@ -189,6 +188,9 @@ class Entry:
     panels: tuple[Panel, ...] = ()
     """The panels of its picture; none if its cells lie on no axis."""
 
+    map_of: tuple[str, ...] = ()
+    """Cells whose augmentations are also drawn side by side, as t-SNE lays them out."""
+
     def __post_init__(self) -> None:
         names = [cell.name for cell in self.cells]
         if len(set(names)) < len(names) or len({claim.name for claim in self.claims}) < len(self.claims):
@@ -201,6 +203,7 @@ class Entry:
             self._check_cells(f"gate of claim {claim.name}", gated, may_name_measure=False)
         self._check_cells("gate", self.gate.cells if self.gate else (), may_name_measure=False)
         self._check_cells("picture", (term for panel in self.panels for term in panel.terms))
+        self._check_cells("map", self.map_of, may_name_measure=False)
 
     def _check_cells(self, where: str, terms: Iterable[str], may_name_measure: bool = True) -> None:
         """Raises `UserError` for the first term, a cell or if allowed CELL @ MEASURE, whose cell does not exist."""
@@ -241,10 +244,3 @@ def paper(columns: str, *rows: tuple[Any, ...]) -> tuple[Cell, ...]:
         numbers = {column: float(value) for column, value in zip(names, values, strict=True) if value is not None}
         cells.append(Cell(name, paper=numbers))
     return tuple(cells)
-
-
-def versions_of(value: Any) -> dict[str, int]:
-    """The version of each part of a composition: 1 unless its class has a `version`, which is raised when the same
-    settings come to mean something else."""
-    kinds = {type(part) for part in parts_of(value) if hasattr(type(part), "__dataclass_fields__")}
-    return {kind.__name__: int(getattr(kind, "version", 1)) for kind in sorted(kinds, key=lambda kind: kind.__name__)}

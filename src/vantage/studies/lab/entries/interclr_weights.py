@@ -66,10 +66,11 @@ FIGURE_7 = Entry(
     ),
     panels=tuple(Panel(term, {"": ("intra", "inter", "both")}, y_label="outliers (%)" if term == _TERMS[1] else "")
         for term in _TERMS),
+    map_of=("intra", "inter", "both"),
     commands=(*commands(*_THREE_WEIGHTS), "vantage analyse classes runs/interclr_intra_only runs/interclr_weighted_2"
         " runs/interclr_weighted --data IMAGENET#val"),
-    scale=f"{SCALE}; figure 8's λ 1, 0 and .75; 8 augmentations of 512 test images, in numbers instead of a picture,"
-    " which `vantage analyse classes` draws of any runs: claim 1 by (class − others)/(image − others) of mean cosines,"
+    scale=f"{SCALE}; figure 8's λ 1, 0 and .75; 8 augmentations of 512 test images, in numbers; a map shows"
+    " some of them: claim 1 by (class − others)/(image − others) of mean cosines,"
     " 2 by the class of the nearest other image",
 )
 

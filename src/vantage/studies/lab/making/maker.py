@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from vantage.composition.codec import encode, is_written
+from vantage.composition.fitting import versions_of
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.frozen.encoder import load, random_encoder, raw_pixels
@@ -16,7 +17,7 @@ from vantage.storage.cache import digest
 from vantage.storage.metrics import last_numbers
 from vantage.storage.provenance import hardware, versions
 from vantage.studies.lab.contracts import Measure, OfAnother, OfOtherSets, OnSets, Subject, Toy
-from vantage.studies.lab.entry import Arm, Cell, Entry, Untrained, versions_of
+from vantage.studies.lab.entry import Arm, Cell, Entry, Untrained
 from vantage.studies.lab.making.store import LabFolder
 from vantage.studies.lab.sets import ImageSets, Split
 from vantage.training import loop
@@ -162,12 +163,11 @@ class Maker:
             if self.numbers(piece) is None:
                 start = time.perf_counter()
                 numbers = self._measure(piece)
-                seconds, training_seconds = time.perf_counter() - start, {}
-                for key in (self.run_key(arm, piece.seed) for arm in arm_chain(experiment)):
-                    training_seconds[key] = self.lab.seconds(key) or 0.0
-                self.lab.keep(
-                    dependencies, numbers, seconds, {"hardware": hardware(), "versions": versions()}, training_seconds
-                )
+                seconds = time.perf_counter() - start
+                keys = (self.run_key(arm, piece.seed) for arm in arm_chain(experiment))
+                trained = {key: self.lab.seconds(key) or 0.0 for key in keys}
+                computer = {"hardware": hardware(), "versions": versions()}
+                self.lab.keep(dependencies, numbers, seconds, computer, trained)
         return True
 
     def run_key(self, arm: Arm, seed: int) -> str:

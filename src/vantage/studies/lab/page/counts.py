@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from vantage.storage.tables import Table
+from vantage.studies.analyse.classes import AugmentationMaps
 from vantage.studies.lab.entry import Entry
 from vantage.studies.lab.levels import LEVELS, Level
 from vantage.studies.lab.verdicts import VERDICTS, ClaimVerdict, Numbers
@@ -30,6 +31,9 @@ class LevelResults:
 
     rulings: tuple[ClaimVerdict, ...]
     """The verdict on each of its claims."""
+
+    maps: AugmentationMaps | None = None
+    """Its map; None if it has none yet."""
 
 
 def count_table(entries: Sequence[Entry], results: Mapping[str, tuple[LevelResults, ...]]) -> str:

@@ -8,11 +8,13 @@ from vantage.storage.tables import Table
 from vantage.studies.lab.entry import Arm, Entry, Untrained
 from vantage.studies.lab.levels import LEVELS, Level
 from vantage.studies.lab.making.maker import arm_chain, arm_of
+from vantage.studies.lab.making.maps import read_map
 from vantage.studies.lab.making.repeating import images_seen
 from vantage.studies.lab.making.results import numbers_in, results_file
 from vantage.studies.lab.page.claim_words import paper_in_words, verdict_in_words
 from vantage.studies.lab.page.counts import LevelResults, count_table, entry_table
 from vantage.studies.lab.page.figure import draw
+from vantage.studies.lab.page.maps import draw_map, map_in_words
 from vantage.studies.lab.page.overview import Effect, draw_overview, effects
 from vantage.studies.lab.page.points import Box, boxes
 from vantage.studies.lab.page.verdict_tables import changes_by_level, verdict_tables
@@ -22,7 +24,6 @@ __all__ = ["PICTURES", "overview_of", "page", "picture_boxes", "publish", "scale
 
 PICTURES = "images/claims"
 """Folder for the pictures, next to the page."""
-
 _OVERVIEW = "overview"
 """Name of the picture of all papers."""
 
@@ -107,11 +108,16 @@ def publish(entries: Sequence[Entry], folder: Path, file: Path) -> None:
     pictures = file.parent / PICTURES
     write_result(pictures / f"{_OVERVIEW}.svg", draw_overview(effects(entries, results, LEVELS[0])), "the picture")
     for entry in entries:
-        picture = pictures / f"{entry.name}.svg"
-        if points := picture_boxes(entry, folder):
-            write_result(picture, draw(points), "the picture")
-        else:
-            picture.unlink(missing_ok=True)
+        points, maps = picture_boxes(entry, folder), results[entry.name][0].maps
+        _replace(pictures / f"{entry.name}.svg", draw(points) if points else None)
+        _replace(pictures / f"{entry.name}-map.svg", draw_map(maps) if maps else None)
+
+
+def _replace(file: Path, picture: bytes | None) -> None:
+    if picture is None:
+        file.unlink(missing_ok=True)
+    else:
+        write_result(file, picture, "the picture")
 
 
 def _page(entries: Sequence[Entry], results: Mapping[str, tuple[LevelResults, ...]]) -> str:
@@ -147,7 +153,8 @@ def _results_by_level(entry: Entry, folder: Path) -> tuple[LevelResults, ...]:
         entry_here = level.entry(entry)
         numbers = numbers_in(level.folder(folder), entry_here)
         if numbers or not results:
-            results.append(LevelResults(level, entry_here, numbers, judge_claims(entry_here, numbers)))
+            maps = read_map(level.folder(folder), entry_here)
+            results.append(LevelResults(level, entry_here, numbers, judge_claims(entry_here, numbers), maps))
     return tuple(results)
 
 
@@ -215,7 +222,10 @@ def _section(entry: Entry, levels: tuple[LevelResults, ...]) -> str:
     ]
     columns = ("claim", "paper", *(one.level.words for one in levels))
     table = Table(columns, tuple(lines), left=tuple(range(len(columns)))).markdown(padded=False)
-    return "\n\n".join((head, *scales, table, _picture(entry, levels))) + "\n"
+    picture = _picture(entry, levels)
+    if maps := levels[0].maps:
+        picture += f"\n\n![{_capital(map_in_words(maps))}.]({PICTURES}/{entry.name}-map.svg)"
+    return "\n\n".join((head, *scales, table, picture)) + "\n"
 
 
 def _picture(entry: Entry, levels: tuple[LevelResults, ...]) -> str:
