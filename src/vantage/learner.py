@@ -28,8 +28,7 @@ from vantage.step import (
     StepSeeds,
     Watched,
     joint_keys,
-    mean_of_parts,
-    mean_share,
+    joint_loss,
 )
 
 __all__ = ["Fresh", "Learner", "Step"]
@@ -148,14 +147,13 @@ class Learner(nn.Module):
         branches = self._now()
         with torch.autocast(image.device.type, enabled=False):
             contrasts = [self._contrast(n, b, queries, image, keys, step, seeds) for n, b in enumerate(branches)]
-            weights = [branch.weight(step) for branch in branches]
-            loss = torch.stack([w * c.loss for w, c in zip(weights, contrasts, strict=True)]).sum()
+            terms = torch.stack([b.weight(step) * c.loss for b, c in zip(branches, contrasts, strict=True)])
             shares = torch.stack([contrast.share for contrast in contrasts])
             vectors = {n: vector.detach() for n, vector in keys.part.vectors.items()}
-            fresh = Fresh(vectors, keys.part.image, loss.detach(), mean_share(shares, weights))
+            fresh = Fresh(vectors, keys.part.image, terms.detach(), shares)
             watched = {n: self._watch(n, queries, contrasts[n].positive, image, keys.batch) for n in self.watched}
         losses = torch.stack([contrast.loss.detach() for contrast in contrasts])
-        return Step(loss, fresh, watched, losses, shares)
+        return Step(terms.sum(), fresh, watched, losses, terms)
 
     def _now(self) -> tuple[Branch, ...]:
         """The branches, with adaptive numbers replaced by their current values."""
@@ -228,7 +226,7 @@ class Learner(nn.Module):
         written once, with the keys of all parts."""
         average_statistics(self.networks)
         self.networks.after_step(step)
-        self._adapt(mean_of_parts([part.loss for part in fresh], [part.share for part in fresh]).neg(), accuracy=False)
+        self._adapt(joint_loss(fresh).neg(), accuracy=False)
         keys = joint_keys(fresh)
         for number, branch in enumerate(self.branches):
             if self.owners[number] == number:

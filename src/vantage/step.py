@@ -22,8 +22,8 @@ __all__ = [
     "StepSeeds",
     "Watched",
     "joint_keys",
+    "joint_loss",
     "mean_of_parts",
-    "mean_share",
 ]
 
 
@@ -66,7 +66,7 @@ class StepKeys(NamedTuple):
 
 
 class Fresh(NamedTuple):
-    """The keys of one step, without gradient, and the loss of the step; `Learner.after_step` needs both."""
+    """The keys of one step, and what adds up to its loss, without gradient; `Learner.after_step` needs both."""
 
     vectors: dict[int, Float[Tensor, "w_b d"]]
     """Unit vectors by view, gathered from all processes."""
@@ -74,12 +74,11 @@ class Fresh(NamedTuple):
     image: Int[Tensor, "w_b"]
     """Numbers of their images."""
 
-    loss: Float[Tensor, ""]
-    """Loss of this process, which `Adaptive` numbers follow."""
+    terms: Float[Tensor, "k"]
+    """`Step.terms`; `Adaptive` numbers follow their sum."""
 
-    share: Float[Tensor, ""]
-    """Share of the queries of all processes that have a positive, by which an accumulated part counts
-    (`mean_share`)."""
+    shares: Float[Tensor, "k"]
+    """Share of each branch's queries, over all processes, that have a positive."""
 
 
 class StepSeeds(NamedTuple):
@@ -124,8 +123,9 @@ class Step(NamedTuple):
     losses: Float[Tensor, "k"]
     """Loss of each branch before its weight, without gradient, for monitoring."""
 
-    shares: Float[Tensor, "k"]
-    """Share of each branch's queries, over all processes, that have a positive."""
+    terms: Float[Tensor, "k"]
+    """Loss of each branch times its weight. They add up to `loss`; of an accumulated part, each counts by its share of
+    the batch's queries that have a positive."""
 
 
 def joint_keys(parts: Sequence[Fresh]) -> GatheredKeys:
@@ -136,10 +136,9 @@ def joint_keys(parts: Sequence[Fresh]) -> GatheredKeys:
     return GatheredKeys(vectors, torch.cat([part.image for part in parts]))
 
 
-def mean_share(shares: Float[Tensor, "k"], weights: Sequence[float]) -> Float[Tensor, ""]:
-    """The mean of the branches' shares of queries that have a positive, by the branches' weights at this step."""
-    sizes = [abs(weight) for weight in weights]
-    return torch.stack([size * share for size, share in zip(sizes, shares, strict=True)]).sum() / (sum(sizes) or 1.0)
+def joint_loss(parts: Sequence[Fresh]) -> Float[Tensor, ""]:
+    """The loss of all accumulated parts of a batch."""
+    return mean_of_parts([part.terms for part in parts], [part.shares for part in parts]).sum()
 
 
 def mean_of_parts(values: Sequence[Float[Tensor, "*k"]], shares: Sequence[Float[Tensor, "*k"]]) -> Float[Tensor, "*k"]:

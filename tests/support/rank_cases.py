@@ -7,6 +7,7 @@ import small_recipes
 
 from vantage.composition.fitting import everywhere
 from vantage.encoders import BatchNorm, SplitBatchNorm
+from vantage.memory import StoreOf
 from vantage.negatives import Ring
 from vantage.positives import NearMates
 from vantage.recipes import (
@@ -21,7 +22,7 @@ from vantage.recipes import (
     ring_moco,
     simclr,
 )
-from vantage.schedules import ByEpoch, FollowsLoss
+from vantage.schedules import ByEpoch, Constant, FollowsLoss
 from vantage.training.run import Run
 
 JOINT = (simclr, moco_v2, infomin, cmc, everything)
@@ -30,8 +31,8 @@ with BatchNorm, and patches."""
 ACCUMULATED = (moco_v2, simclr)
 """Recipes, one with a queue and one with the negatives of the batch, that are also tried in accumulated parts."""
 
-UNEVEN = (local_aggregation, local_aggregation_warmed)
-"""Recipes in which a query may have no positive. They are tried with many such queries, also in accumulated parts."""
+UNEVEN = ("local_aggregation", "local_aggregation_warmed", "two_aggregations")
+"""Runs in which a query may have no positive. They are tried with many such queries, also in accumulated parts."""
 
 
 def cases() -> dict[str, Any]:
@@ -45,9 +46,10 @@ def cases() -> dict[str, Any]:
         runs[f"{recipe.__name__}-joint"] = small_recipes.shrink(recipe(32), BatchNorm())
     for recipe in ACCUMULATED:
         runs[f"{recipe.__name__}-accumulated"] = replace(runs[f"{recipe.__name__}-grouped"], accumulate=2)
-    for recipe in UNEVEN:
-        runs[f"{recipe.__name__}-uneven"] = uneven(recipe(32))
-        runs[f"{recipe.__name__}-uneven-accumulated"] = replace(uneven(recipe(32)), accumulate=2)
+    several = (uneven(local_aggregation(32)), uneven(local_aggregation_warmed(32)), two_aggregations())
+    for name, run in zip(UNEVEN, several, strict=True):
+        runs[f"{name}-uneven"] = run
+        runs[f"{name}-uneven-accumulated"] = replace(run, accumulate=2)
     runs["adaptive"] = adaptive(small_recipes.shrink(ring_moco(32), None))
     return runs
 
@@ -57,6 +59,13 @@ def uneven(run: Run) -> Run:
     its own, that counts in the first step only."""
     run = small_recipes.shrink(run, None)
     return replace(run, branches=everywhere(run.branches, _fewer_and_sooner))
+
+
+def two_aggregations() -> Run:
+    """A run of two contrasts, each without positives for other queries."""
+    run = uneven(local_aggregation(32))
+    other = replace(run.branches[0], memory=StoreOf(0), positives=NearMates(3), weight=Constant(0.4))
+    return replace(run, branches=(*run.branches, other))
 
 
 def _fewer_and_sooner(part: object) -> object:

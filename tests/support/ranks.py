@@ -31,7 +31,7 @@ from vantage.memory import Queue, kmeans
 from vantage.positives import OtherViews
 from vantage.processes.sharing import gather_rows, own_parts, own_slice, parts_in_order, true_on_all, value_of_first
 from vantage.records import Keys, Scores
-from vantage.step import mean_of_parts
+from vantage.step import joint_loss
 from vantage.training.computing.passes import forward_backward
 from vantage.views.operations.share import ShareGenerator
 
@@ -68,9 +68,8 @@ def train(run: Any, wrap: bool) -> dict[str, Any]:
         optimizer.step()
         fresh = [result.fresh for result in results]
         learner.after_step(fresh, step)
-        loss = mean_of_parts([part.loss for part in fresh], [part.share for part in fresh])
-        losses.append(float(processes.total(loss)) / processes.count())
-        shares.append([float(part.share) for part in fresh])
+        losses.append(float(processes.total(joint_loss(fresh))) / processes.count())
+        shares.append([part.shares.tolist() for part in fresh])
         keys.append([[{n: v.clone() for n, v in part.vectors.items()}, part.image.clone()] for part in fresh])
     return {"losses": losses, "shares": shares, "gradients": gradients, "keys": keys, "state": learner.state_dict()}
 

@@ -5,19 +5,20 @@ from typing import Literal
 
 import pytest
 import torch
+from in_parts import RememberedOfSome, assert_parts_equal_the_whole, exact, two_steps
 from sessions import session
 from small_runs import in_groups, small_run
 from torch import Tensor
 from torch.testing import assert_close
 
 from vantage.data import Batch
-from vantage.encoders import Momentum, PerView, SplitBatchNorm
+from vantage.encoders import Momentum
 from vantage.learner import Fresh
-from vantage.memory import InBatch, Queue
-from vantage.positives import Positives, Remembered
+from vantage.memory import Bank, InBatch, Queue
+from vantage.positives import Positives
 from vantage.records import Keys, Pool, Scores
+from vantage.schedules import Constant
 from vantage.training.feed import Feed
-from vantage.training.run import Run
 from vantage.views import Augmentation, Views
 
 
@@ -32,17 +33,6 @@ class Recorder:
         views = self.feed.views_of(batch, generator)
         self.batches.append((batch, views))
         return views
-
-
-@dataclass(frozen=True)
-class RememberedOfSome:
-    """The bank's row of the query's own image, except for some images."""
-
-    every: int
-
-    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Pool, step: int) -> Scores:
-        """The positives of images whose number does not leave the remainder 1."""
-        return Remembered()(query, keys, pool, step).only(query.image[:, None] % self.every != 1)
 
 
 @pytest.mark.parametrize("accumulate", [1, 2, 4])
@@ -71,7 +61,7 @@ def test_a_batch_in_parts_has_the_gradient_of_the_whole(every: int, accumulate: 
     result = other.learner(joint, batch.image, 0)  # groups of BatchNorm are those of the whole batch
     expected = result.loss
     counts = (batch.image % every != 1).view(accumulate, -1).sum(1).tolist()
-    assert sum(counts) == 8 * result.shares[0] and len(set(counts)) == (1 if every == 1 else min(accumulate, 3))
+    assert sum(counts) == 8 * result.fresh.shares[0] and len(set(counts)) == (1 if every == 1 else min(accumulate, 3))
     assert_close(loss, expected.detach(), rtol=0, atol=1e-6)
     assert one.monitor.read()["loss"] == float(loss)
     expected_gradients = torch.autograd.grad(expected, list(other.learner.parameters()))
@@ -123,32 +113,6 @@ IN_PARTS = (
     *("cmc_softmax", "pirl", "interclr"),  # banks
     *("simclr", "debiased", "hcl"),  # comparisons within the batch
 )
-
-
-def two_steps(run: Run) -> tuple[list[float], dict[str, Tensor]]:
-    """The losses of two steps, and everything that changed."""
-    one = session(run)
-    batches = list(one.feed.batches(0, 0))
-    return [float(one.step(batches[step], step)) for step in (0, 1)], dict(one.learner.state_dict())
-
-
-def exact(run: Run, groups: int = 2) -> Run:
-    """The run in 64 bits, with a tiny network in this many groups."""
-    if isinstance(run.encoders, PerView):
-        tiny = tuple(replace(encoder, normalization=SplitBatchNorm(groups)) for encoder in run.encoders.encoders)
-        run = replace(run, encoders=PerView(tiny))
-    else:
-        run = in_groups(run, groups)
-    return replace(run, hardware=replace(run.hardware, precision="64-true"))
-
-
-def assert_parts_equal_the_whole(run: Run, accumulate: int) -> None:
-    """Two steps in parts have the losses of two steps without, and leave behind the same."""
-    (losses, whole), (losses_of_parts, in_parts) = two_steps(run), two_steps(replace(run, accumulate=accumulate))
-    assert losses_of_parts == pytest.approx(losses, rel=1e-6)  # Fabric returns float32
-    assert whole.keys() == in_parts.keys()
-    for name, value in whole.items():
-        assert_close(in_parts[name], value, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("recipe", IN_PARTS)
@@ -231,3 +195,30 @@ def test_a_part_that_is_encoded_twice_draws_the_same_numbers_twice(images_path: 
     first, second, again, and_again = vectors
     assert torch.equal(first, again) and torch.equal(second, and_again)
     assert (first == 0).any()
+
+
+@pytest.mark.parametrize("accumulate", [2, 4])
+@pytest.mark.parametrize("recipe", ["pirl", "interclr_moco", "simclr"])
+def test_parts_whose_branches_drop_different_queries_compute_what_the_whole_batch_does(
+    recipe: str, accumulate: int, images_path: str
+):
+    """Each branch is a mean over its own queries with a positive, of which a part has few and another many."""
+    run = exact(small_run(recipe, images_path), 4)
+    first = run.branches[0]
+    other = replace(first, memory=Bank(), keys=(), pool=first.pool_views, weight=Constant(-0.3))
+    branches = (replace(other, positives=RememberedOfSome(every)) for every in (2, 3))
+    assert_parts_equal_the_whole(replace(run, branches=(*run.branches, *branches)), accumulate)
+
+
+@pytest.mark.parametrize(("every", "weight", "passes"), [(None, 0.5, 1), (2, 0.5, 2), (2, 0.0, 1)])
+def test_parts_are_computed_once_more_only_if_branches_may_drop_different_queries(
+    every: int | None, weight: float, passes: int, images_path: str
+):
+    run = in_groups(small_run("pirl", images_path), 2)
+    positives = run.branches[0].positives if every is None else RememberedOfSome(every)
+    other = replace(run.branches[1], positives=positives, weight=Constant(weight))
+    one = session(replace(run, branches=(run.branches[0], other), accumulate=2))
+    recorder = Recorder(one.feed)
+    one.feed = recorder  # pyright: ignore[reportAttributeAccessIssue]
+    one.step(next(iter(recorder.feed.batches(0, 0))), 0)
+    assert len(recorder.batches) == 2 * passes

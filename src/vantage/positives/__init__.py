@@ -10,6 +10,7 @@ from vantage.positives.mates import ClusterMates as ClusterMates
 from vantage.positives.mates import NearMates as NearMates
 from vantage.positives.mates import OtherMate as OtherMate
 from vantage.positives.neighbors import Neighbors as Neighbors
+from vantage.positives.positives import AlwaysFinds as AlwaysFinds
 from vantage.positives.positives import Positives as Positives
 from vantage.positives.views import FixedViews as FixedViews
 from vantage.positives.views import OtherViews as OtherViews

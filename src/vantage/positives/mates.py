@@ -7,6 +7,7 @@ b: queries   m: keys in the pool   c: clusterings   p: positives of each query
 """
 
 from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Bool, Int
@@ -33,6 +34,8 @@ class ClusterMate:
     With several clusterings, one of them is drawn first. For an image alone in its cluster it is its own row.
     """
 
+    always_finds: ClassVar[Literal[True]] = True
+
     def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Pool, step: int) -> Scores:
         """Raises `UserError` if the memory keeps no clusters."""
         members, start, size = _cluster(query, pool)
@@ -42,6 +45,8 @@ class ClusterMate:
 @dataclass(frozen=True)
 class OtherMate:
     """`ClusterMate` that never draws the query's own row, unless its image is alone in its cluster."""
+
+    always_finds: ClassVar[Literal[True]] = True
 
     def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Pool, step: int) -> Scores:
         """Raises `UserError` if the memory keeps no clusters."""
@@ -78,6 +83,8 @@ class ClusterMates:
     With several clusterings, these are all rows of the query's clusters. From a cluster larger than `most`, `most` rows
     are drawn with replacement; a row that is drawn twice counts once.
     """
+
+    always_finds: ClassVar[Literal[True]] = True
 
     most: int = 256
     """Maximum number of rows of one cluster."""

@@ -3,7 +3,7 @@
 b: queries   p: positives of each query   d: width
 """
 
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -12,7 +12,7 @@ from torch import Tensor
 from vantage.cosines import cosines_of_rows
 from vantage.records import Keys, Pool, Scores, Shard
 
-__all__ = ["Positives", "of_rows", "pair_scores"]
+__all__ = ["AlwaysFinds", "Positives", "of_rows", "pair_scores"]
 
 
 @runtime_checkable
@@ -23,6 +23,13 @@ class Positives(Protocol):
     def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Pool, step: int) -> Scores:
         """Cosines of each query with its positives; `step` counts from 0, for settings that depend on it."""
         ...
+
+
+@runtime_checkable
+class AlwaysFinds(Protocol):
+    """Positives that declare that every query has one, so that those of accumulated parts need not be counted first."""
+
+    always_finds: ClassVar[Literal[True]]
 
 
 def pair_scores(

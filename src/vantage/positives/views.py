@@ -1,6 +1,7 @@
 """Positives from the query's own image."""
 
 from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
 
 import torch
 
@@ -19,6 +20,8 @@ class OtherViews:
     `Scores.key` numbers these columns, since their keys are not in the pool.
     """
 
+    always_finds: ClassVar[Literal[True]] = True
+
     def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Pool, step: int) -> Scores:
         """Raises `UserError` if the branch names no view for keys."""
         if not keys:
@@ -35,6 +38,8 @@ class FixedViews:
     Keys of a momentum encoder never get one; here keys of other networks get none either.
     """
 
+    always_finds: ClassVar[Literal[True]] = True
+
     def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Pool, step: int) -> Scores:
         """Raises `UserError` if the branch names no view for keys."""
         constants = tuple(replace(key, vector=key.vector.detach()) for key in keys)
@@ -44,6 +49,8 @@ class FixedViews:
 @dataclass(frozen=True)
 class Remembered:
     """The bank's row of the query's own image (IR, CMC, PIRL): row i for image i."""
+
+    always_finds: ClassVar[Literal[True]] = True
 
     def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Pool, step: int) -> Scores:
         """Raises `UserError` if the memory does not keep one row per image."""

@@ -149,9 +149,8 @@ class Run:
 
     accumulate: int = 1
     """Parts that a batch is cut into, to save memory. Views, losses, gradients, memories and BatchNorm are those of the
-    whole batch. In-batch methods (SimCLR) compute about a third more for it. Two things differ: networks with dropout
-    drop other units; and if branches of one step drop different queries (as local aggregation drops those without a
-    positive), a part counts by the mean over the branches, which is only close to the whole batch."""
+    whole batch. In-batch methods (SimCLR) compute about a third more for it, and so do several branches if a query may
+    have no positive in one of them (local aggregation). Only networks with dropout differ: they drop other units."""
 
     resizing: ProgressiveResizing | None = field(default=None, metadata={"later": True})
     """Views that grow during training, for short runs; None: full size throughout."""

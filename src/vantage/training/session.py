@@ -14,7 +14,7 @@ from vantage.data import Batch, Source
 from vantage.encoders.normalization.grouped import set_accumulation
 from vantage.errors import UserError
 from vantage.learner import Learner, Step
-from vantage.step import mean_of_parts
+from vantage.step import joint_loss, mean_of_parts
 from vantage.storage.state import below
 from vantage.training.computing.buckets import lay_out
 from vantage.training.computing.compiling import compile_learner, compile_networks
@@ -96,8 +96,8 @@ class Session:
 
     def _monitor(self, results: list[Step]) -> Tensor:
         """Add the parts of a step to the monitor; returns the loss of the step."""
-        loss = mean_of_parts([result.loss for result in results], [result.fresh.share for result in results])
-        losses = mean_of_parts([result.losses for result in results], [result.shares for result in results])
+        loss = joint_loss([result.fresh for result in results])
+        losses = mean_of_parts([result.losses for result in results], [result.fresh.shares for result in results])
         for result in results:
             self.monitor.add(loss, *result.watched[0])
             self.monitor.add_branches(losses, result.watched)

@@ -1,8 +1,9 @@
 """A batch in parts, computed one after another to save memory.
 
 How many queries of a batch have a positive is known only after its last part. Until then each part counts by its own
-share of such queries (`Fresh.share`), and the gradients that have added up are divided by the mean share at the end:
-they are then those of the mean over these queries, of all parts together.
+share of such queries (`Fresh.shares`), and the gradients that have added up are divided by the mean share at the end:
+they are then those of the mean over these queries, of all parts together. Several branches have a share each, but their
+gradients add up in one place. If these shares may differ, they are counted in a pass before (`must_count`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,10 +13,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from vantage.branch import Branch
+from vantage.composition.fitting import parts_of
 from vantage.data import Batch
+from vantage.positives import AlwaysFinds
+from vantage.schedules import Adaptive, Schedule
 from vantage.step import Step, StepKeys
 
-__all__ = ["Part", "divide_gradients", "loss_of_part", "parts_of_batch"]
+__all__ = ["Part", "divide_gradients", "loss_of_part", "must_count", "parts_of_batch", "with_weight"]
 
 
 class Part(NamedTuple):
@@ -43,9 +48,30 @@ def parts_of_batch(batch: Batch, count: int) -> list[Part]:
     return [Part(each, number) for number, each in enumerate(batches)]
 
 
-def loss_of_part(result: Step, count: int) -> Float[Tensor, ""]:
-    """What one of `count` parts adds to the gradients, before `divide_gradients`."""
-    return result.loss if count == 1 else result.loss * result.fresh.share / count
+def with_weight(branches: Sequence[Branch], step: int) -> list[int]:
+    """The numbers of the branches that may count at a step: all but those whose weight is 0."""
+    weights = [branch.weight for branch in branches]
+    return [n for n, weight in enumerate(weights) if weight(step) or _follows(weight)]
+
+
+def _follows(weight: Schedule) -> bool:
+    return any(isinstance(part, Adaptive) for part in parts_of(weight))
+
+
+def must_count(branches: Sequence[Branch], numbers: Sequence[int]) -> bool:
+    """Whether these branches may have different shares, which must then be known before the first gradient."""
+    return len(numbers) > 1 and not all(isinstance(branches[n].positives, AlwaysFinds) for n in numbers)
+
+
+def loss_of_part(result: Step, count: int, shares: Sequence[Float[Tensor, "k"]] = ()) -> Float[Tensor, ""]:
+    """What one of `count` parts adds to the gradients; before `divide_gradients`, unless the `shares` of all parts are
+    given."""
+    if count == 1:
+        return result.loss
+    if not shares:
+        return (result.terms * result.fresh.shares).sum() / count
+    total = torch.stack(list(shares)).sum(0)
+    return (result.terms * result.fresh.shares / total.clamp(min=torch.finfo(total.dtype).tiny)).sum()
 
 
 @torch.no_grad()

@@ -5,7 +5,9 @@ Parts are computed one after another to save memory. What they compute is what t
 * Keys without gradient (of a momentum encoder) are encoded for all parts first, so that shuffle-BN shuffles the keys of
   the joint batch, and queries may be compared with all of them.
 * If queries are compared with keys of their own step that have a gradient (SimCLR), all parts are encoded twice.
-* Otherwise (banks) each part has the loss of its queries.
+* Otherwise (banks) each part has the loss of its queries. All parts are computed once more before, without gradient, if
+  the first loss depends on all of them: for an estimator (`TableEstimator.waits`), or to count the queries that have a
+  positive (`must_count`).
 """
 
 from collections.abc import Sequence
@@ -23,7 +25,14 @@ from vantage.encoders.roles import KeysFirst, RoleNetworks
 from vantage.learner import Learner
 from vantage.memory import ReadsFresh
 from vantage.step import Fresh, GatheredKeys, Step, StepKeys
-from vantage.training.computing.accumulation import Part, divide_gradients, loss_of_part, parts_of_batch
+from vantage.training.computing.accumulation import (
+    Part,
+    divide_gradients,
+    loss_of_part,
+    must_count,
+    parts_of_batch,
+    with_weight,
+)
 from vantage.training.run import Run
 from vantage.views.operations.share import ShareGenerator
 
@@ -70,17 +79,20 @@ def encodes_apart(networks: RoleNetworks, branches: Sequence[Branch], parts: int
 def _one_by_one(context: StepContext, parts: list[Part], step: int) -> list[Step]:
     """The loss of each part, and its gradients."""
     results, statistics = list[Step](), RunningStatistics(context.learner.networks, len(parts))
-    if len(parts) > 1 and context.learner.waits:
-        _show(context, parts, step, statistics)
+    several, branches = len(parts) > 1, context.run.branches
+    numbers = with_weight(branches, step) if several else []
+    shown = several and (context.learner.waits or must_count(branches, numbers))
+    shares = _show(context, parts, step, statistics) if shown else []
     _seed(context, step, _NETWORKS)
     for part in parts:
         with _exchange(context, part is parts[-1]):
             result = _forward(context, part, step)
-            context.fabric.backward(loss_of_part(result, len(parts)))
+            context.fabric.backward(loss_of_part(result, len(parts), shares))
         statistics.end_part()
         results.append(_detached(result))
     statistics.end()
-    divide_gradients(context.learner.parameters(), [result.fresh.share for result in results])
+    if numbers and not shown:  # all of these branches have the same shares
+        divide_gradients(context.learner.parameters(), [result.fresh.shares[numbers[0]] for result in results])
     return results
 
 
@@ -90,12 +102,15 @@ def _forward(context: StepContext, part: Part, step: int) -> Step:
 
 
 @torch.no_grad()
-def _show(context: StepContext, parts: list[Part], step: int, statistics: RunningStatistics) -> None:
-    """A pass over all parts that leaves a trace only in estimators that need it (`TableEstimator.waits`)."""
+def _show(context: StepContext, parts: list[Part], step: int, statistics: RunningStatistics) -> list[Tensor]:
+    """The shares of each part's queries that have a positive (`Fresh.shares`), from a pass over all parts that leaves a
+    trace only in estimators that need it (`TableEstimator.waits`)."""
     _seed(context, step, _NETWORKS)
+    shares = list[Tensor]()
     for part in parts:
-        _forward(context, part, step)
+        shares.append(_forward(context, part, step).fresh.shares)
         statistics.forget()
+    return shares
 
 
 def _with_keys(context: StepContext, parts: list[Part], step: int) -> list[Part]:
@@ -177,4 +192,4 @@ def _exchange(context: StepContext, is_last: bool) -> AbstractContextManager[Any
 
 
 def _detached(result: Step) -> Step:
-    return result._replace(loss=result.loss.detach(), fresh=Fresh(*result.fresh))
+    return result._replace(loss=result.loss.detach(), terms=result.terms.detach(), fresh=Fresh(*result.fresh))
