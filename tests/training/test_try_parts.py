@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 import vantage
 from vantage.data.sources.arrays import Arrays
-from vantage.encoders import Convolutions, Encoder, PerView, ResNet
+from vantage.encoders import Convolutions, Encoder, NormalizedMLP, PerView, ResNet, Shared
 from vantage.errors import UnreadableImage, UserError
 from vantage.records import Keys, Scores
 from vantage.training.loop import train
@@ -64,6 +64,17 @@ def test_no_network_is_built_to_check_groups_that_are_equal(monkeypatch: pytest.
     with pytest.raises(UserError, match="split 9 images into 2 groups"):
         check_groups(replace(run, batch_size=9))
     assert len(built) == 1, "only networks with BatchNorm have groups"
+
+
+def test_a_batch_of_one_image_is_refused_if_batch_norm_sees_a_single_vector() -> None:
+    run = small_run("instance_discrimination", "").rescale(1)
+    try_networks(run, noise())  # with a linear head, BatchNorm sees all positions of a map
+    assert isinstance(run.encoders, Shared)
+    encoder = replace(run.encoders.encoder, head=NormalizedMLP(8, 8))
+    run = replace(run, encoders=Shared(encoder))
+    with pytest.raises(UserError, match="cannot train on one image at a time: use a batch of 2 or more"):
+        try_networks(run, noise())
+    try_networks(run.rescale(2), noise())
 
 
 def test_a_network_for_each_view_is_tried_on_that_view() -> None:

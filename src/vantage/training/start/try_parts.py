@@ -15,7 +15,7 @@ from vantage import draws
 from vantage.branch import Branch, owners, with_clusters
 from vantage.composition.fitting import Fits, everywhere, parts_of
 from vantage.data import Source
-from vantage.encoders import Encoder
+from vantage.encoders import Encoder, RoleNetworks
 from vantage.encoders.activations import bytes_for_backward
 from vantage.encoders.normalization.grouped import share_of_groups
 from vantage.encoders.weights import build_without_numbers
@@ -65,6 +65,8 @@ def try_networks(run: Run, source: Source) -> int:
                     bytes_of_view = bytes_for_backward(networks, partial(networks.queries, {number: view}))
                 except Exception as problem:  # a user's network may raise anything
                     raise UserError(_misfit(run, number, view, problem)) from problem
+                if run.batch_size == 1:
+                    _try_one_image(networks, number, view)
                 if number in queries and stage == 0:
                     activation_bytes += bytes_of_view
         try_evaluation(run, networks, samples[0])
@@ -76,6 +78,18 @@ def try_networks(run: Run, source: Source) -> int:
             remedy,
         )
     return views[0].shape[-1]
+
+
+@torch.no_grad()
+def _try_one_image(networks: RoleNetworks, number: int, view: Tensor) -> None:
+    """Raises `UserError` if the networks cannot train on one image, as BatchNorm cannot on a single vector."""
+    networks.train()
+    try:
+        networks.queries({number: view[:1]})
+    except Exception as problem:  # a user's network may raise anything
+        words = "the encoder cannot train on one image at a time: use a batch of 2 or more"
+        raise UserError(f"{words} ({first_line(problem)})") from problem
+    networks.eval()
 
 
 def _sizes(run: Run, view: Tensor) -> list[Tensor]:
