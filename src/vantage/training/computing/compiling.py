@@ -1,7 +1,6 @@
 """What `Hardware.compile` compiles: a whole step if it is one graph, else the networks alone."""
 
 from collections.abc import Callable
-from dataclasses import is_dataclass
 
 import torch
 from torch import Tensor
@@ -10,6 +9,7 @@ from vantage import processes
 from vantage.branch import Branch
 from vantage.composition.conformance import conforms
 from vantage.composition.fitting import parts_of
+from vantage.composition.names import is_built_in
 from vantage.encoders import EncoderNetwork
 from vantage.estimators import EstimatorChoice
 from vantage.learner import Learner, Step, StepSeeds
@@ -49,7 +49,7 @@ def _compiled(compute: Callable[..., Step]) -> Callable[..., Step]:
 def is_one_graph(branches: tuple[Branch, ...]) -> bool:
     """Whether every step of these branches is the same graph of operations: no number follows the step, since torch
     compiles a graph for each number, and nothing is selected by rank or drawn, since that is computed in tiles whose
-    sizes the host must know."""
+    sizes the host must know. Parts of a user's own are handed the step too, and may read it."""
     rules = [rule for branch in branches for rule in branch.negatives]
     return (
         all(isinstance(rule, PairRule) for rule in rules)
@@ -59,6 +59,7 @@ def is_one_graph(branches: tuple[Branch, ...]) -> bool:
 
 
 def _follows_step(part: object) -> bool:
-    if not is_dataclass(part) or isinstance(part, Constant):
+    kind = type(part)
+    if isinstance(part, tuple | int | float | str | None) or kind is Constant:
         return False
-    return isinstance(part, Adaptive) or conforms(type(part), Schedule)
+    return not is_built_in(kind) or isinstance(part, Adaptive) or conforms(kind, Schedule)
