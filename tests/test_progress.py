@@ -90,5 +90,19 @@ def test_work_that_begins_again_is_timed_anew(monkeypatch: pytest.MonkeyPatch, c
     assert capsys.readouterr().err == "decoding images: 50 of 100, 0:04 left\n"
 
 
+def test_other_work_with_more_parts_has_its_own_total(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """Shards are indexed, then their images are checked: 3 parts, then 240."""
+    clock, plain = [0.0], PlainProgress()
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+    with progress.counting(plain, "checking the images") as advance:
+        advance(3, 3)
+        advance(40, 240)
+        clock[0] += 4
+        advance(80, 240)
+    assert capsys.readouterr().err == "checking the images: 80 of 240, 0:08 left\n"
+
+
 def test_quiet_wins_over_the_terminal():
     assert isinstance(progress_for(quiet=True), QuietProgress)

@@ -70,15 +70,15 @@ def ending(progress: Progress) -> Iterator[None]:
 @contextmanager
 def counting(progress: Progress, name: str) -> Iterator[Callable[[int, int], None]]:
     """A callback (parts done, total parts) for work that may turn out to be empty: its first call starts the progress,
-    and so does one with fewer parts than before, which belongs to other work of that name. The end of the block stops
-    it."""
-    last: int | None = None
+    and so does one with fewer parts than before or with another total, which belongs to other work of that name. The
+    end of the block stops it."""
+    last: tuple[int, int] | None = None
 
     def advance(completed: int, total: int) -> None:
         nonlocal last
-        if last is None or completed < last:
+        if last is None or completed < last[0] or total != last[1]:
             progress.start(name, total)
-        last = completed
+        last = completed, total
         progress.advance(completed)
 
     try:
