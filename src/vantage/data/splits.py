@@ -16,6 +16,7 @@ from vantage.data.sources.source import (
     class_count,
     classes_in_words,
     distinct,
+    files_of,
     labels_of,
     marks_in,
     refuse_path,
@@ -175,16 +176,42 @@ def split_to_look(source: Source) -> tuple[Source, Source]:
 
 def train_and_test(train: Source, test: Source | None) -> tuple[Source, Source, str]:
     """Training images; test images, with their classes numbered as in the training images; and a phrase that says where
-    the test images come from. Raises `UserError` if the test set is the training set, or if it is omitted and no image
-    has a label."""
+    the test images come from, and how many of their files are training images too. Raises `UserError` if all of them
+    are, or if the test set is omitted and no image has a label."""
     if test is not None:
         check_apart(train, test)
         _check_named(train, test.classes)
-        return train, RenumberedSource(test, train.classes), "a set of its own"
+        return train, RenumberedSource(test, train.classes), f"a set of its own{_shared_words(train, test)}"
     has_marks = marks_in(train) is not None
     train, test = split(train if has_marks else with_labels(train)[0])
     group = "the" if has_marks else "each class of the"
     return train, test, f"a fifth of {group} same {len(train) + len(test)} labeled images, drawn with seed 0"
+
+
+def _shared_words(train: Source, test: Source) -> str:
+    """How many test images are files that are training images too, as the end of a phrase; "" if none is. Raises
+    `UserError` if all of them are."""
+    number_of = _labeled_files(test)
+    shared = sorted(number_of.keys() & _labeled_files(train).keys(), key=number_of.__getitem__) if number_of else []
+    if not shared:
+        return ""
+    count, example = len(shared), f"such as {test.name(number_of[shared[0]])}"
+    if count == len(number_of):
+        raise UserError(
+            f"all {count:,} test images are training images too, {example}: give sets without a common file, or no"
+            " test set to hold out a fifth"
+        )
+    are = "are training images" if count > 1 else "is a training image"
+    return f", but {count:,} of its {len(number_of):,} images {are} too, {example}"
+
+
+def _labeled_files(source: Source) -> dict[str, int]:
+    """The files of the images that a protocol uses, with the numbers of these images: of one class per image, those
+    without a label are left out."""
+    has_marks = marks_in(source) is not None
+    labels = (0 if has_marks else source.label(number) for number in range(len(source)))
+    pairs = enumerate(zip(files_of(source), labels, strict=False))  # none if the images have no files
+    return {file: number for number, (file, label) in pairs if label is not None and label >= 0}
 
 
 def _check_named(source: Source, others: tuple[str, ...]) -> None:

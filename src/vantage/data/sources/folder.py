@@ -4,7 +4,7 @@ h, w: height and width in pixels
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,7 @@ from torch import Tensor
 from vantage.data.decode import MAX_PIXELS, decode, is_image_name
 from vantage.data.sources.hidden import hidden_words
 from vantage.data.sources.listing import list_images, unread_words
-from vantage.data.sources.named_twice import linked_twice, listed_twice, other_classes
+from vantage.data.sources.named_twice import files_below, linked_twice, listed_twice, other_classes
 from vantage.data.sources.names import Names, classes_from
 from vantage.data.sources.source import read_some, stamp_of_files
 from vantage.errors import DataError, UnreadableImage
@@ -158,6 +158,10 @@ class Folder:
     def stamp(self) -> str:
         """A hash of the size and modification time of every file."""
         return stamp_of_files(os.path.join(self._absolute, name) for name in self._names)
+
+    def files(self) -> Iterator[str]:
+        """The path of each image's file, in which links among folders are resolved."""
+        return files_below(self._absolute, (self._names[number] for number in range(len(self))))
 
 
 def _split_line(line: str) -> tuple[str, str]:

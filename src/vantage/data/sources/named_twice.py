@@ -2,13 +2,13 @@
 
 import os
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
 from vantage.data.sources.names import last_folder
 
-__all__ = ["linked_twice", "listed_twice", "named_twice", "other_classes", "twice_words"]
+__all__ = ["files_below", "linked_twice", "listed_twice", "named_twice", "other_classes", "twice_words"]
 
 _NAMED = 3
 
@@ -26,7 +26,7 @@ def listed_twice(root: Path, names: Sequence[str]) -> dict[int, int]:
     """The number of each name, relative to `root` or absolute, that leads to the same file as an earlier one, also
     through a link, with the number of that one."""
     first: dict[str, int] = {}
-    files = (os.path.realpath(file) if os.path.islink(file) else file for file in _files(root, names))
+    files = (os.path.realpath(file) if os.path.islink(file) else file for file in files_below(root, names))
     return {n: first[file] for n, file in enumerate(files) if first.setdefault(file, n) != n}
 
 
@@ -36,15 +36,15 @@ def linked_twice(root: Path, names: Sequence[str], links: Sequence[str]) -> dict
     which has no class, counts by the first link in a folder."""
     files = {name: os.path.realpath(root / name) for name in links}
     names_of = {file: list[str]() for file in files.values()}
-    for name, file in zip(names, _files(root, names), strict=True) if links else ():
+    for name, file in zip(names, files_below(root, names), strict=True) if links else ():
         names_of.get(files.get(name, file), []).append(name)
     first = {file: min(each, key=lambda name: ("/" not in name, name in files)) for file, each in names_of.items()}
     return {name: first[file] for file, each in names_of.items() for name in each if name != first[file]}
 
 
-def _files(root: Path, names: Sequence[str]) -> Iterator[str]:
-    """The path of each file by which two names of it are equal, unless one is itself a link: only links among folders
-    are followed, which asks the file system once for each folder."""
+def files_below(root: Path, names: Iterable[str]) -> Iterator[str]:
+    """The path of each file, named relative to `root` or absolutely, by which two names of it are equal, unless one is
+    itself a link: only links among folders are followed, which asks the file system once for each folder."""
 
     @cache
     def real(folder: str) -> str:

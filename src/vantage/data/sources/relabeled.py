@@ -3,10 +3,12 @@
 h, w: height and width in pixels
 """
 
+from collections.abc import Iterator
+
 from jaxtyping import UInt8
 from torch import Tensor
 
-from vantage.data.sources.source import Source, stamp_of
+from vantage.data.sources.source import Source, files_of, stamp_of
 
 __all__ = ["Relabeled", "Unlabeled"]
 
@@ -41,6 +43,10 @@ class Relabeled:
     def stamp(self) -> str:
         """The source's own stamp."""
         return stamp_of(self.source)
+
+    def files(self) -> Iterator[str]:
+        """The files of the source."""
+        return files_of(self.source)
 
 
 class Unlabeled(Relabeled):

@@ -56,6 +56,15 @@ class HasStamp(Protocol):
 
 
 @runtime_checkable
+class HasFiles(Protocol):
+    """A source that may have a file for each image."""
+
+    def files(self) -> Iterator[str]:
+        """The path of each image's file, by which two sources that share it can tell; none if images have no files."""
+        ...
+
+
+@runtime_checkable
 class HasBlocks(Protocol):
     """A source that is best read block by block: its blocks are shuffled, and images among neighbors."""
 
@@ -197,6 +206,11 @@ def cache_key(source: Source) -> str:
 def stamp_of(source: Source) -> str:
     """A source's stamp, or "" if it has none."""
     return source.stamp() if isinstance(source, HasStamp) else ""
+
+
+def files_of(source: Source) -> Iterator[str]:
+    """The path of each image's file; none if the source has no such files."""
+    return source.files() if isinstance(source, HasFiles) else iter(())
 
 
 def stamp_of_files(paths: Iterable[str | os.PathLike[str]]) -> str:

@@ -3,13 +3,13 @@
 h, w: height and width in pixels   n: images chosen   c: classes   s: blocks + 1
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import torch
 from jaxtyping import Int, Int8, UInt8
 from torch import Tensor
 
-from vantage.data.sources.source import Source, blocks_of, marks_in, stamp_of
+from vantage.data.sources.source import Source, blocks_of, files_of, marks_in, stamp_of
 from vantage.errors import DataError
 from vantage.storage.cache import hash_of
 
@@ -62,6 +62,11 @@ class SourceSubset:
     def stamp(self) -> str:
         """The stamp of the whole source."""
         return stamp_of(self.source)
+
+    def files(self) -> Iterator[str]:
+        """The files of these images, if the whole source has a file for each of its images."""
+        whole = list(files_of(self.source))
+        return (whole[number] for number in self.numbers.tolist()) if whole else iter(())
 
     def marks(self) -> Int8[Tensor, "n c"] | None:
         """The rows of these images, if the whole source marks several classes per image."""
