@@ -11,16 +11,9 @@ from hypothesis import strategies as st
 from tiny import images
 
 from vantage.data.sources.arrays import Arrays
+from vantage.data.sources.renumbered import RenumberedSource
 from vantage.data.sources.source import Source, class_count, class_of, labels_of
-from vantage.data.splits import (
-    LabeledSplit,
-    RenumberedSource,
-    hold_out_mask,
-    split,
-    split_to_look,
-    train_and_test,
-    with_labels,
-)
+from vantage.data.splits import LabeledSplit, hold_out_mask, split, split_to_look, train_and_test, with_labels
 from vantage.errors import DataError, UserError
 from vantage.training.images import held_out_part, training_part
 from vantage.training.run import Data

@@ -8,8 +8,9 @@ import torch
 from PIL import Image
 
 from vantage.data import Arrays, MultiLabelImages, SourceSubset, labels_of, marks_of, open_source
+from vantage.data.sources.renumbered import RenumberedSource
 from vantage.data.sources.source import marks_in
-from vantage.data.splits import RenumberedSource, split, with_labels
+from vantage.data.splits import split, with_labels
 from vantage.errors import DataError
 
 

@@ -9,7 +9,7 @@ import torch
 from tiny import TinyMaps, cpu_work, images, tiny_run
 
 from vantage.data.sources.arrays import Arrays
-from vantage.data.splits import RenumberedSource
+from vantage.data.sources.renumbered import RenumberedSource
 from vantage.encoders import Encoder, PerView, Shared
 from vantage.encoders.heads import LinearHead
 from vantage.errors import UserError

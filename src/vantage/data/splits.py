@@ -6,28 +6,20 @@ n: images   m: test images   c: classes
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Bool, Int, Int8
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from vantage import draws
-from vantage.data.sources.relabeled import Relabeled, Unlabeled
-from vantage.data.sources.source import (
-    Source,
-    class_count,
-    classes_in_words,
-    distinct,
-    files_of,
-    labels_of,
-    marks_in,
-    refuse_path,
-)
+from vantage.data.shared_files import shared_files_in_words
+from vantage.data.sources.relabeled import Unlabeled
+from vantage.data.sources.renumbered import RenumberedSource, check_named
+from vantage.data.sources.source import Source, class_count, classes_in_words, labels_of, marks_in, refuse_path
 from vantage.data.sources.subset import SourceSubset
-from vantage.errors import DataError, UserError
+from vantage.errors import UserError
 from vantage.progress import Progress
 
 __all__ = [
     "LabeledSplit",
-    "RenumberedSource",
     "check_apart",
     "check_classes",
     "hold_out_mask",
@@ -180,77 +172,9 @@ def train_and_test(train: Source, test: Source | None) -> tuple[Source, Source, 
     are, or if the test set is omitted and no image has a label."""
     if test is not None:
         check_apart(train, test)
-        _check_named(train, test.classes)
-        return train, RenumberedSource(test, train.classes), f"a set of its own{_shared_words(train, test)}"
+        check_named(train, test.classes)
+        return train, RenumberedSource(test, train.classes), f"a set of its own{shared_files_in_words(train, test)}"
     has_marks = marks_in(train) is not None
     train, test = split(train if has_marks else with_labels(train)[0])
     group = "the" if has_marks else "each class of the"
     return train, test, f"a fifth of {group} same {len(train) + len(test)} labeled images, drawn with seed 0"
-
-
-def _shared_words(train: Source, test: Source) -> str:
-    """How many test images are files that are training images too, as the end of a phrase; "" if none is. Raises
-    `UserError` if all of them are."""
-    number_of = _labeled_files(test)
-    shared = sorted(number_of.keys() & _labeled_files(train).keys(), key=number_of.__getitem__) if number_of else []
-    if not shared:
-        return ""
-    count, example = len(shared), f"such as {test.name(number_of[shared[0]])}"
-    if count == len(number_of):
-        raise UserError(
-            f"all {count:,} test images are training images too, {example}: give sets without a common file, or no"
-            " test set to hold out a fifth"
-        )
-    are = "are training images" if count > 1 else "is a training image"
-    return f", but {count:,} of its {len(number_of):,} images {are} too, {example}"
-
-
-def _labeled_files(source: Source) -> dict[str, int]:
-    """The files of the images that a protocol uses, with the numbers of these images: of one class per image, those
-    without a label are left out."""
-    has_marks = marks_in(source) is not None
-    labels = (0 if has_marks else source.label(number) for number in range(len(source)))
-    pairs = enumerate(zip(files_of(source), labels, strict=False))  # none if the images have no files
-    return {file: number for number, (file, label) in pairs if label is not None and label >= 0}
-
-
-def _check_named(source: Source, others: tuple[str, ...]) -> None:
-    """Raises `DataError` for a label that `source` does not name, unless the other source names the same classes."""
-    count = 0 if tuple(others) == tuple(source.classes) else class_count(labels_of(source))
-    if count > len(source.classes):
-        raise DataError(
-            f"a label is {count - 1}, but its source names {len(source.classes)} classes, and classes of two sets are"
-            " matched by name: give a name for each label in `classes`"
-        )
-
-
-class RenumberedSource(Relabeled):
-    """A test source with the training source's numbers for its classes, matched by name: either source may lack a class
-    that the other has. Of several classes with one name, the first is matched with the first, and so on.
-
-    Classes that the training source does not have come after its own; their images count as wrong. Raises `DataError`
-    for a label that the source does not name, unless the training source names the same classes.
-    """
-
-    def __init__(self, source: Source, classes: tuple[str, ...]) -> None:
-        _check_named(source, classes)
-        super().__init__(source)
-        numbers = {name: number for number, name in enumerate(distinct(classes))}
-        self._number = [numbers.setdefault(name, len(numbers)) for name in distinct(source.classes)]
-        self.classes = tuple(name for name, _ in numbers)
-
-    def label(self, number: int) -> int | None:
-        """The number of the image's class among the training source's classes, or None."""
-        label = self.source.label(number)
-        if label is None or label < 0:
-            return None
-        return self._number[label] if label < len(self._number) else label
-
-    def marks(self) -> Int8[Tensor, "n c"] | None:
-        """The source's own marks, in the order of the training source's classes; −1 for classes it does not have."""
-        source_marks = marks_in(self.source)
-        if source_marks is None:
-            return None
-        marks = torch.full((len(source_marks), len(self.classes)), -1, dtype=torch.int8)
-        marks[:, self._number] = source_marks
-        return marks

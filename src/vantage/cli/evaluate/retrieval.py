@@ -43,8 +43,9 @@ def retrieval(words: list[str], console: Console) -> int:
     command = Command("evaluate retrieval", retrieval.__doc__ or "")
     groups = (RunOrWeights, ImageOptions, RetrievalOptions, EvaluatedOptions, WorkOptions)
     run, images, options, network, computing = read(command, words, *groups)
+    from vantage.data.sources.renumbered import RenumberedSource
     from vantage.data.sources.source import labels_of
-    from vantage.data.splits import RenumberedSource, split_to_look, with_labels
+    from vantage.data.splits import split_to_look, with_labels
     from vantage.evaluate import Retrieval, evaluate
     from vantage.evaluate.protocols.neighbors.picture import retrieval_picture, rows_of
     from vantage.evaluate.protocols.neighbors.retrieval import neighbors

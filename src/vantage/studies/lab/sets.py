@@ -14,7 +14,8 @@ from torch import Tensor
 
 from vantage.data import Source, SourceSubset, open_source
 from vantage.data.sources.arrays import Arrays
-from vantage.data.splits import RenumberedSource, split
+from vantage.data.sources.renumbered import RenumberedSource
+from vantage.data.splits import split
 from vantage.errors import UserError
 from vantage.storage.cache import hash_of
 from vantage.training.images import held_out_part, training_part

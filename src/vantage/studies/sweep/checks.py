@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import torch
 
+from vantage.data.sources.renumbered import RenumberedSource
 from vantage.data.sources.source import Source
-from vantage.data.splits import LabeledSplit, RenumberedSource, check_apart
+from vantage.data.splits import LabeledSplit, check_apart
 from vantage.errors import UserError
 from vantage.progress import Progress
 from vantage.studies.sweep.sweeps import Sweep, SweepPoint

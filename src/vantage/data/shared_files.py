@@ -1,0 +1,32 @@
+"""Test images whose files are training images too."""
+
+from vantage.data.sources.source import Source, files_of, marks_in
+from vantage.errors import UserError
+
+__all__ = ["shared_files_in_words"]
+
+
+def shared_files_in_words(train: Source, test: Source) -> str:
+    """How many test images are files that are training images too, as the end of a phrase; "" if none is. Raises
+    `UserError` if all of them are."""
+    number_of = _labeled_files(test)
+    shared = sorted(number_of.keys() & _labeled_files(train).keys(), key=number_of.__getitem__) if number_of else []
+    if not shared:
+        return ""
+    count, example = len(shared), f"such as {test.name(number_of[shared[0]])}"
+    if count == len(number_of):
+        raise UserError(
+            f"all {count:,} test images are training images too, {example}: give sets without a common file, or no"
+            " test set to hold out a fifth"
+        )
+    are = "are training images" if count > 1 else "is a training image"
+    return f", but {count:,} of its {len(number_of):,} images {are} too, {example}"
+
+
+def _labeled_files(source: Source) -> dict[str, int]:
+    """The files of the images that a protocol uses, with the numbers of these images: of one class per image, those
+    without a label are left out."""
+    has_marks = marks_in(source) is not None
+    labels = (0 if has_marks else source.label(number) for number in range(len(source)))
+    pairs = enumerate(zip(files_of(source), labels, strict=False))  # none if the images have no files
+    return {file: number for number, (file, label) in pairs if label is not None and label >= 0}
