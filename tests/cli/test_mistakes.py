@@ -73,6 +73,7 @@ MISTAKES = [
     ("benefit runs/first --data nowhere --seeds 3", "an interval needs at least two different ones, such as 0 1"),
     ("benefit runs/first --data photos", "none of the 4 images has one"),
     ("evaluate knn runs/first --data photos --test photo", "photo does not exist; did you mean photos?"),
+    ("evaluate retrieval runs/first --data photos --test photos --k 1", "test images are the training images"),
     ("evaluate retrieval runs/first --data photos --test photo", "photo does not exist; did you mean photos?"),
     ("pretrain simclr --data nowhere --out x --set accumulate=2", "one group of the joint batch, which 2"),
     (

@@ -13,7 +13,7 @@ from vantage import processes
 from vantage.composition.assignments import assign
 from vantage.composition.codec import allowing
 from vantage.errors import UserError
-from vantage.training.folder import same_run
+from vantage.training.folder import same_run, settings
 from vantage.training.folder.same_run import check_same_everywhere, check_same_images
 from vantage.training.images import open_images
 from vantage.training.loop import resume, train
@@ -140,3 +140,14 @@ def test_a_momentum_encoder_that_would_run_away_is_refused(momentum: str, where:
     assert not (tmp_path / "run").exists()
     kept = assign(run, ["encoders.momentum=Cosine(0.9, 1.0, 7)", "epochs=1"])
     assert train(kept, tmp_path / "run").finished
+
+
+def test_of_many_runs_the_first_are_named_and_the_others_counted(tmp_path: Path) -> None:
+    for number in range(11):
+        (tmp_path / f"run{number:02}").mkdir()
+        (tmp_path / f"run{number:02}" / settings.FILE).touch()
+    named = ", ".join(f"run{number:02}" for number in range(8))
+    for folder, where in ((tmp_path / "zzz", f"runs in {tmp_path}"), (tmp_path, "runs in it")):
+        with pytest.raises(UserError) as problem:
+            settings.read(folder)
+        assert f"({where}: {named} and 3 more)" in str(problem.value)

@@ -1,7 +1,7 @@
 """`vantage evaluate retrieval`: nearest neighbors as numbers and as a picture."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from vantage.cli.evaluate.results import show_result
 from vantage.cli.printing.console import Console
@@ -9,6 +9,9 @@ from vantage.cli.reading.arguments import Command, Word, read
 from vantage.cli.reading.options import EvaluatedOptions, ImageOptions, RunOrWeights, WorkOptions
 from vantage.cli.reading.out_files import result_file_or_none
 from vantage.storage.files import result_file
+
+if TYPE_CHECKING:
+    from vantage.data.sources.source import Source
 
 __all__ = ["retrieval"]
 
@@ -43,9 +46,6 @@ def retrieval(words: list[str], console: Console) -> int:
     command = Command("evaluate retrieval", retrieval.__doc__ or "")
     groups = (RunOrWeights, ImageOptions, RetrievalOptions, EvaluatedOptions, WorkOptions)
     run, images, options, network, computing = read(command, words, *groups)
-    from vantage.data.sources.renumbered import RenumberedSource
-    from vantage.data.sources.source import labels_of
-    from vantage.data.splits import split_to_look, with_labels
     from vantage.evaluate import Retrieval, evaluate
     from vantage.evaluate.protocols.neighbors.picture import retrieval_picture, rows_of
     from vantage.evaluate.protocols.neighbors.retrieval import neighbors
@@ -57,9 +57,7 @@ def retrieval(words: list[str], console: Console) -> int:
     computing.check(images.data, options.test)
     work, data = computing.work(console), computing.open(images.data, console)
     other = computing.open(options.test, console) if options.test else None
-    train, test = (data, RenumberedSource(other, data.classes)) if other is not None else split_to_look(data)
-    if all(bool((labels_of(source) >= 0).any()) for source in (train, test)):
-        (train, _), (test, _) = with_labels(train), with_labels(test)  # as in the protocol
+    train, test = _sides(data, other)
     rows = rows_of(test, options.rows)
     nearest = neighbors(encoder, train, test, options.k, work)
     if nearest.right is not None:
@@ -75,3 +73,17 @@ def retrieval(words: list[str], console: Console) -> int:
             retrieval_picture(nearest, train, test, rows, title, options.side).save(file, "PNG")
     console.result(str(out))
     return 0
+
+
+def _sides(data: "Source", other: "Source | None") -> "tuple[Source, Source]":
+    """The images to search and those to look up: as in the protocol, which needs labels, if both have them."""
+    from vantage.data.sources.renumbered import RenumberedSource
+    from vantage.data.sources.source import labels_of
+    from vantage.data.splits import check_apart, split_to_look, with_labels
+
+    if other is not None:
+        check_apart(data, other)
+    train, test = (data, RenumberedSource(other, data.classes)) if other is not None else split_to_look(data)
+    if all(bool((labels_of(source) >= 0).any()) for source in (train, test)):
+        (train, _), (test, _) = with_labels(train), with_labels(test)
+    return train, test

@@ -5,6 +5,7 @@ for people; no code reads it.
 """
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -85,15 +86,20 @@ def _missing(folder: Path) -> str:
     if not folder.is_dir():
         what = "it is a file" if folder.exists() else "there is no such folder"
         beside = sorted(path.parent.name for path in folder.parent.glob(f"*/{FILE}"))
-        others = f" (runs in {folder.parent}: {', '.join(beside[:8])})" if beside else ""
+        others = f" (runs in {folder.parent}: {_some(beside)})" if beside else ""
         return f"{what}{near_path(folder, FILE) or f'; name the folder given to --out{others}'}"
     if (folder.parent / FILE).is_file():
         return f"there is no {FILE} in it; did you mean {folder.parent}?"
     inside = sorted(path.parent.name for path in folder.glob(f"*/{FILE}"))
     if not inside:
         return f"there is no {FILE} in it. Name the folder given to --out"
-    others = f" (runs in it: {', '.join(inside[:8])})" if len(inside) > 1 else ""
+    others = f" (runs in it: {_some(inside)})" if len(inside) > 1 else ""
     return f"there is no {FILE} in it; did you mean {folder / inside[0]}?{others}"
+
+
+def _some(names: Sequence[str], most: int = 8) -> str:
+    """The first names, and how many more there are."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def read_run(data: Any, schema: int) -> Run:

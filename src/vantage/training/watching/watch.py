@@ -41,10 +41,11 @@ class Watch:
         for (step, _), value in zip(self.pending, values.tolist(), strict=True):
             if not math.isfinite(value):
                 self.session.writer.finish()  # on all processes, which have the same values
-                newest = checkpoint.latest(self.folder)
+                newest, precision = checkpoint.latest(self.folder), self.session.run.hardware.precision
+                also = ", or use float32 (--precision 32-true)" if precision.endswith("mixed") else ""
                 raise UserError(
                     f"the loss became {value} at step {step} (learning rate {self.session.learning_rate(step):.3g}). "
-                    f"Last good checkpoint: {newest or 'none yet'}. Lower the learning rate, or use float32 (32-true)"
+                    f"Last good checkpoint: {newest or 'none yet'}. Lower the learning rate{also}"
                 )
         self.pending.clear()
         return values.tolist()[-1]
