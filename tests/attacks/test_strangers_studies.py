@@ -43,6 +43,8 @@ ATTACKS = (
     ("lab", "runs/0123456789abcdef/metrics.jsonl", huge, HUGE),
     ("numbers", f"{ENTRY}.json", link("../victim/file"), OUT),
     ("numbers", "one-gpu", link("../victim"), OUT),
+    ("numbers", "maps", link("../victim"), OUT),
+    ("numbers", "maps/interclr-figure-7.json", link("../../victim/file"), OUT),
     ("numbers", f"{ENTRY}.json", os.mkfifo, PIPE),
     ("numbers", f"{ENTRY}.json", huge, HUGE),
     ("theirs", "cells", link("../victim"), OUT),

@@ -203,10 +203,11 @@ def _scaled(entries: "tuple[Entry, ...]", options: LabOptions) -> "tuple[Entry, 
 def _results_folder(options: LabOptions) -> Path:
     """The folder of results. Raises `UserError` if it is not safe to open."""
     from vantage.studies.lab import ENTRIES, LEVELS
+    from vantage.studies.lab.making.maps import MAPS
 
     smoke = "smoke-results" if options.level == "smoke" else "results"
     folder = Path(options.results) if options.results else Path(options.out) / smoke
-    check_content(folder, (*(f"{entry.name}.json" for entry in ENTRIES), *(each.subfolder for each in LEVELS)))
+    check_content(folder, (*(f"{entry.name}.json" for entry in ENTRIES), MAPS, *(each.subfolder for each in LEVELS)))
     return folder
 
 

@@ -21,7 +21,10 @@ from vantage.studies.lab.entry import Arm, Entry
 from vantage.studies.lab.making.maker import Maker
 from vantage.studies.lab.making.results import key_of_cell
 
-__all__ = ["map_file", "read_map", "write_map"]
+__all__ = ["MAPS", "map_file", "read_map", "write_map"]
+
+MAPS = "maps"
+"""Folder of the maps, in a folder of results."""
 
 _CLASSES = Classes(classes=6, images=8, augmentations=8)
 """What is laid out: test images of a few classes."""
@@ -29,7 +32,7 @@ _CLASSES = Classes(classes=6, images=8, augmentations=8)
 
 def map_file(folder: Path, entry: Entry) -> Path:
     """The file of an entry's map in a folder of results, which need not exist."""
-    return folder / "maps" / f"{entry.name}.json"
+    return folder / MAPS / f"{entry.name}.json"
 
 
 def write_map(maker: Maker, entry: Entry, seeds: tuple[int, ...], folder: Path) -> Path | None:
