@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -87,13 +88,17 @@ def _is_record(record: Any) -> bool:
 
 def versions(packages: Sequence[str] = ()) -> dict[str, str]:
     """Versions of Python, of the packages that numbers depend on, and of `packages`, as far as they are installed."""
-    by_package = {"python": platform.python_version()}
-    for package in (*_PACKAGES, *packages):
-        try:
-            by_package[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return by_package
+    found = {package: _version(package) for package in (*_PACKAGES, *packages)}
+    return {"python": platform.python_version()} | {package: each for package, each in found.items() if each}
+
+
+@cache  # of what is loaded: a package that is installed meanwhile is not
+def _version(package: str) -> str:
+    """The version of a package; "" if it is not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
 
 
 def hardware() -> dict[str, Any]:
@@ -116,6 +121,7 @@ def _processor() -> str:
         return platform.processor() or platform.machine()
 
 
+@cache  # what runs was loaded from it
 def _commit() -> str | None:
     """The commit of this source tree, if it is in a git repository."""
     here = Path(__file__).parent
