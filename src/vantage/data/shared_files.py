@@ -1,6 +1,6 @@
 """Test images whose files are training images too."""
 
-from vantage.data.sources.source import Source, files_of, marks_in
+from vantage.data.sources.source import Source, files_of, labels_of, marks_in
 from vantage.errors import UserError
 
 __all__ = ["shared_files_in_words"]
@@ -26,7 +26,7 @@ def shared_files_in_words(train: Source, test: Source) -> str:
 def _labeled_files(source: Source) -> dict[str, int]:
     """The files of the images that a protocol uses, with the numbers of these images: of one class per image, those
     without a label are left out."""
-    has_marks = marks_in(source) is not None
-    labels = (0 if has_marks else source.label(number) for number in range(len(source)))
-    pairs = enumerate(zip(files_of(source), labels, strict=False))  # none if the images have no files
-    return {file: number for number, (file, label) in pairs if label is not None and label >= 0}
+    files = list(files_of(source))
+    if not files or marks_in(source) is not None:
+        return {file: number for number, file in enumerate(files)}
+    return {files[number]: number for number in (labels_of(source) >= 0).nonzero().flatten().tolist()}

@@ -88,8 +88,8 @@ def _is_record(record: Any) -> bool:
 
 def versions(packages: Sequence[str] = ()) -> dict[str, str]:
     """Versions of Python, of the packages that numbers depend on, and of `packages`, as far as they are installed."""
-    found = {package: _version(package) for package in (*_PACKAGES, *packages)}
-    return {"python": platform.python_version()} | {package: each for package, each in found.items() if each}
+    by_package = {package: _version(package) for package in (*_PACKAGES, *packages)}
+    return {"python": platform.python_version()} | {package: each for package, each in by_package.items() if each}
 
 
 @cache  # of what is loaded: a package that is installed meanwhile is not

@@ -148,14 +148,14 @@ def _make(order: "WorkOrder", options: LabOptions, console: Console) -> bool:
     if todo and not options.collect:
         console.note(f"to be done: {estimate_workload(maker, todo).words(options.jobs, maker.on_gpu)}")
     complete = options.collect or make_all(order, options.jobs, console.note)
-    _note_outdated(order.entries, _level_folder(options), console)
-    for path in write_collected(maker, order.entries, order.seeds, _level_folder(options), options.level):
+    folder = _level_folder(options)
+    _note_outdated(order.entries, folder, console)
+    for path in write_collected(maker, order.entries, order.seeds, folder, options.level):
         console.note(f"numbers are in {path}")
     for entry in order.entries:
-        if path := write_map(maker, entry, order.seeds, _level_folder(options)):
-            console.note(f"a map is in {path}")
-    for entry in order.entries:
-        verdicts = judge_claims(entry, numbers_in(_level_folder(options), entry))
+        if path := write_map(maker, entry, order.seeds, folder):
+            console.note(f"the positions of a map, which --page draws, are in {path}")
+        verdicts = judge_claims(entry, numbers_in(folder, entry))
         (print_runs if options.level == "smoke" else print_claims)(entry, verdicts, console)
     return complete
 

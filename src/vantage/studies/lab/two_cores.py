@@ -22,6 +22,7 @@ __all__ = [
     "IMAGES",
     "QUEUE",
     "Scale",
+    "arm_at_papers_rate",
     "at_papers_rate",
     "base",
     "branch",
@@ -90,6 +91,11 @@ def at_papers_rate(run: Run) -> Run:
     """The run at the papers' own learning rate, with the same schedule."""
     assert isinstance(run.learning_rate, CosineByStep | StepDecay)
     return replace(run, learning_rate=replace(run.learning_rate, base=_PAPERS_RATE * run.batch_size))
+
+
+def arm_at_papers_rate(arm: Arm) -> Arm:
+    """The arm with its own run, not those that it continues, at the papers' learning rate."""
+    return replace(arm, run=at_papers_rate(arm.run))
 
 
 def halves_in_batch(run: Run) -> Run:

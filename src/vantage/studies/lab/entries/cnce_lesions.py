@@ -26,7 +26,7 @@ from vantage.studies.lab.judging.predicates import Beats, Close, Order
 from vantage.studies.lab.judging.shapes import Gains
 from vantage.studies.lab.measures.vectors import FalseByBand, ProtocolAccuracy
 from vantage.studies.lab.panel import Panel
-from vantage.studies.lab.two_cores import at_papers_rate, gate, own_floors
+from vantage.studies.lab.two_cores import arm_at_papers_rate, gate, own_floors
 from vantage.training.run import Run
 
 __all__ = ["FIGURE_2A", "TABLE_2"]
@@ -36,20 +36,16 @@ _GATE = gate("IR", "IR")
 """The gate of entries in which the base is the row IR."""
 
 
-def _at_papers_rate(one: Arm) -> Arm:
-    return replace(one, run=at_papers_rate(one.run))
-
-
 def _lesion(recipe: Run) -> Arm:
     """An arm of Table 2: long enough for the nearest keys to mean something while the ring still narrows. At this
     length IR learns more at the papers' rate than at four times that."""
-    return _at_papers_rate(from_scratch(recipe, 24, falling=True))
+    return arm_at_papers_rate(from_scratch(recipe, 24, falling=True))
 
 
 _IR = _lesion(IR)
 _WARM = (
-    Cell("warm IRing", _at_papers_rate(arm(ring_ir(32), _IR)), _MEASURES),
-    Cell("warm w_u = 100", _at_papers_rate(arm(ball_ir(32), _IR)), _MEASURES),
+    Cell("warm IRing", arm_at_papers_rate(arm(ring_ir(32), _IR)), _MEASURES),
+    Cell("warm w_u = 100", arm_at_papers_rate(arm(ball_ir(32), _IR)), _MEASURES),
 )
 _CUT = (
     "as in the paper's code, the inner cut drops a share equal to a tenth of the share kept: while all keys are kept,"

@@ -24,7 +24,7 @@ from vantage.recipes import (
 )
 from vantage.studies.lab.entry import Arm, Cell, Reason
 from vantage.studies.lab.measures.vectors import ProtocolAccuracy
-from vantage.studies.lab.two_cores import at_papers_rate, two_core_run, with_temperature
+from vantage.studies.lab.two_cores import arm_at_papers_rate, two_core_run, with_temperature
 from vantage.training.optimizers import SGD
 from vantage.training.run import Run
 from vantage.views import moco_v2_views
@@ -71,7 +71,7 @@ _STEPS = {
     "with jigsaw, τ .15": _arm(with_temperature(infomin_linear(32), 0.15)),
     "with MLP, τ .07": _arm(with_temperature(infomin(32), 0.07)),
 }
-STEPS = {name: replace(arm, run=at_papers_rate(arm.run)) for name, arm in _STEPS.items()}
+STEPS = {name: arm_at_papers_rate(arm) for name, arm in _STEPS.items()}
 """Appendix C.3 of InfoMin: jigsaw and head are added one by one. The last step changes head and τ together; the last
 two arms change one of them. At four times the rate, views without a jigsaw and a
 linear head at τ .07 stay at the accuracy of a random encoder."""

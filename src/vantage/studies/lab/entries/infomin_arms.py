@@ -8,7 +8,7 @@ from vantage.studies.lab.entry import Arm, Cell, Gate
 from vantage.studies.lab.measures.vectors import ProtocolAccuracy
 from vantage.studies.lab.measures.view_information import ViewInformation
 from vantage.studies.lab.two_cores import (
-    at_papers_rate,
+    arm_at_papers_rate,
     floors,
     gate,
     half_encoders,
@@ -55,7 +55,7 @@ def _slow_arms(sweep: Sweep, run: Run, name: str) -> dict[str, Arm]:
     """The same at the papers' learning rate: at four times that, as elsewhere, jitter of strength 1 was not learned in
     five times as many images, and stronger views later still."""
     arms = _sweep_arms(sweep, run, name)
-    return {label: replace(arm, run=at_papers_rate(arm.run)) for label, arm in arms.items()}
+    return {label: arm_at_papers_rate(arm) for label, arm in arms.items()}
 
 
 _MLP = with_temperature(moco_v2(32), 0.15)
