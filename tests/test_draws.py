@@ -93,3 +93,11 @@ def test_gpu_draws_as_the_cpu_does():
     assert torch.equal(draws.bits(on_cpu, 50, 3), draws.bits(on_gpu, 50, 3).cpu())
     assert torch.equal(draws.uniforms(on_cpu, 50), draws.uniforms(on_gpu, 50).cpu())
     assert torch.equal(draws.integers(on_cpu, 50, 12345), draws.integers(on_gpu, 50, 12345).cpu())
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_torchs_generators_start_as_torch_starts_them(device: str) -> None:
+    draws.seed_torch(5, torch.device(device))
+    ours = torch.rand(3), torch.rand(3, device=device)
+    torch.manual_seed(5)
+    assert torch.equal(ours[0], torch.rand(3)) and torch.equal(ours[1], torch.rand(3, device=device))

@@ -17,7 +17,18 @@ import torch
 from jaxtyping import Float, Int, Int64, UInt64
 from torch import Tensor
 
-__all__ = ["Purpose", "bits", "bits_at", "integers", "mix", "permutation", "query_seeds", "torch_seed", "uniforms"]
+__all__ = [
+    "Purpose",
+    "bits",
+    "bits_at",
+    "integers",
+    "mix",
+    "permutation",
+    "query_seeds",
+    "seed_torch",
+    "torch_seed",
+    "uniforms",
+]
 
 _STEP = -7046029254386353131  # 0x9E3779B97F4A7C15, 2**64 divided by the golden ratio, as a signed number
 _FIRST = -4658895280553007687  # 0xBF58476D1CE4E5B9
@@ -129,10 +140,21 @@ def permutation(count: int, seed: int) -> Int[Tensor, "n"]:
     return torch.randperm(count, generator=torch.Generator().manual_seed(seed))
 
 
+def seed_torch(seed: int, device: torch.device = _CPU) -> None:
+    """Start torch's own generators, of the CPU and of the device, at `seed`.
+
+    They then give what they give after `torch.manual_seed`, which without a GPU takes up to a millisecond: it writes
+    down the stack of its callers, for a GPU that may be used later.
+    """
+    torch.default_generator.manual_seed(seed)
+    if device.type == "cuda":
+        torch.cuda.manual_seed_all(seed)
+
+
 @contextmanager
 def torch_seed(seed: int, device: torch.device = _CPU) -> Iterator[None]:
     """Within this context torch's generators on the CPU and the device start at `seed`; they are restored
     afterwards."""
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(seed)
+        seed_torch(seed, device)
         yield

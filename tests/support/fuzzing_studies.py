@@ -24,7 +24,7 @@ from vantage.studies.benefit.verdict import markdown
 from vantage.studies.lab import Cell, Claim, Entry, LabFolder, Untrained, WorkOrder, judge_claims, numbers_in, smoke
 from vantage.studies.lab.judging.predicates import Beats
 from vantage.studies.lab.making.collecting import collect, write_collected
-from vantage.studies.lab.making.maker import arm_chain
+from vantage.studies.lab.making.compositions import arm_chain
 from vantage.studies.lab.making.results import complete_seeds, outdated, read_results
 from vantage.studies.lab.measures.vectors import ProtocolAccuracy
 from vantage.studies.lab.page.page import page

@@ -20,7 +20,7 @@ from vantage.schedules import Adaptive, FollowsAccuracy, FollowsLoss
 from vantage.studies.lab.contracts import Subject
 from vantage.studies.lab.entries.cnce_annealing import FIGURE_2B
 from vantage.studies.lab.entry import Arm
-from vantage.studies.lab.making.maker import composition
+from vantage.studies.lab.making.compositions import composition
 from vantage.studies.lab.measures.annealing import AdaptedShare, NearestByEpoch
 from vantage.studies.lab.sets import Split
 from vantage.studies.lab.two_cores import base

@@ -2,7 +2,7 @@
 
 from vantage.studies.lab import ENTRIES, Arm
 from vantage.studies.lab.levels import one_gpu
-from vantage.studies.lab.making.maker import arm_chain
+from vantage.studies.lab.making.compositions import arm_chain
 
 MISSING = {
     "MoCo v2": ["JCL(", "Ring(", "ClusteredBank(", "Jigsaw("],

@@ -29,7 +29,7 @@ from vantage.studies.lab import (
 )
 from vantage.studies.lab.levels import LEVELS, one_gpu, overnight
 from vantage.studies.lab.making.collecting import write_collected
-from vantage.studies.lab.making.maker import arm_chain, composition
+from vantage.studies.lab.making.compositions import arm_chain, composition
 from vantage.studies.lab.making.results import outdated, read_results
 from vantage.studies.lab.measures.mosaics import MIOU
 from vantage.studies.lab.page.page import scale_of

@@ -12,7 +12,7 @@ from vantage.errors import UserError
 from vantage.studies.lab import ENTRIES, Arm, Untrained
 from vantage.studies.lab.experiments.learned_views import SPACES, LearnedViewsCell, contrast
 from vantage.studies.lab.judging.predicates import Beats
-from vantage.studies.lab.making.maker import arm_chain, arm_of
+from vantage.studies.lab.making.compositions import arm_chain, arm_of
 from vantage.training.backbone import backbone_of, evaluation_view
 from vantage.training.run import Run
 

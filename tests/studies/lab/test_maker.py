@@ -17,8 +17,9 @@ from vantage.studies.lab import Cell, Claim, Entry, Untrained, WorkOrder, collec
 from vantage.studies.lab.experiments.toys import NegativeSpread
 from vantage.studies.lab.judging.predicates import Beats
 from vantage.studies.lab.making.collecting import write_collected
+from vantage.studies.lab.making.compositions import composition
 from vantage.studies.lab.making.cost import estimate_workload, forward_passes
-from vantage.studies.lab.making.maker import Maker, Piece, composition
+from vantage.studies.lab.making.maker import Maker, Piece
 from vantage.studies.lab.making.results import complete_seeds, numbers_in, read_results
 from vantage.studies.lab.making.store import LabFolder
 from vantage.studies.lab.measures.vectors import ProtocolAccuracy

@@ -12,8 +12,8 @@ from vantage.data.sources.mosaics import Mosaics
 from vantage.errors import UserError
 from vantage.evaluate import Segmentation
 from vantage.studies.lab import Cell, Entry, Untrained, WorkOrder, smoke
+from vantage.studies.lab.making.compositions import arm_chain, composition
 from vantage.studies.lab.making.cost import estimate_workload
-from vantage.studies.lab.making.maker import arm_chain, composition
 from vantage.studies.lab.measures.mosaics import MosaicSegmentation
 from vantage.studies.lab.measures.vectors import ProtocolAccuracy
 from vantage.studies.lab.sets import Split

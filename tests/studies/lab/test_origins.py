@@ -9,7 +9,7 @@ from lab_entries import entry_of
 from vantage.cli import main
 from vantage.errors import UserError
 from vantage.studies.lab import ENTRIES, LabFolder, Origins, Untrained
-from vantage.studies.lab.making.maker import composition
+from vantage.studies.lab.making.compositions import composition
 
 
 def _computer(processor: str, torch: str = "2.8.0") -> dict[str, Any]:

@@ -13,7 +13,7 @@ from vantage.storage.cache import digest
 from vantage.studies.analyse.spread import SpreadToy
 from vantage.studies.analyse.toy import TrainedToy
 from vantage.studies.lab import Cell, Entry, Untrained, numbers_in, outdated
-from vantage.studies.lab.making.maker import composition, encode_measure
+from vantage.studies.lab.making.compositions import composition, encode_measure
 from vantage.studies.lab.making.results import complete_seeds
 from vantage.studies.lab.measures.vectors import FalseByBand, ProtocolAccuracy
 from vantage.studies.lab.measures.view_information import ViewInformation

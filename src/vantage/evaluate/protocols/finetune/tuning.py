@@ -209,7 +209,8 @@ class _Training:
         for step, (rows, views) in enumerate(images):
             if len(rows) < 2:
                 continue
-            torch.manual_seed(draws.mix(self.schedule.seed, draws.Purpose.FINETUNE_STEP, epoch, step))  # for dropout
+            seed = draws.mix(self.schedule.seed, draws.Purpose.FINETUNE_STEP, epoch, step)
+            draws.seed_torch(seed, label.device)  # for dropout
             features = self.backbone(views.contiguous(memory_format=torch.channels_last)).float()
             target = label[rows[own_slice(len(rows))].to(label.device)]
             loss = F.cross_entropy(self.head(features), target) * (len(target) / len(rows))  # this process's part

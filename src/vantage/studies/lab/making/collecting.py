@@ -9,7 +9,8 @@ from vantage.storage.cache import digest
 from vantage.storage.files import write_json
 from vantage.storage.provenance import hardware
 from vantage.studies.lab.entry import Cell, Entry, Untrained
-from vantage.studies.lab.making.maker import Maker, arm_chain
+from vantage.studies.lab.making.compositions import arm_chain
+from vantage.studies.lab.making.maker import Maker
 from vantage.studies.lab.making.repeating import with_commands
 from vantage.studies.lab.making.results import current_cells, key_of_cell, read_results, results_file
 

@@ -14,7 +14,8 @@ from vantage.machine.devices import has_bf16
 from vantage.planning.speed import measure_speed
 from vantage.studies.lab.contracts import HasCost
 from vantage.studies.lab.entry import Arm, Entry
-from vantage.studies.lab.making.maker import Maker, Piece, arm_chain
+from vantage.studies.lab.making.compositions import arm_chain
+from vantage.studies.lab.making.maker import Maker, Piece
 from vantage.studies.lab.making.repeating import images_seen
 from vantage.training.run import Run
 

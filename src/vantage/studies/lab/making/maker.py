@@ -2,12 +2,10 @@
 
 import time
 from collections.abc import Iterator
-from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from vantage.composition.codec import encode, is_written
-from vantage.composition.fitting import versions_of
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.frozen.encoder import load, random_encoder, raw_pixels
@@ -18,15 +16,13 @@ from vantage.storage.metrics import last_numbers
 from vantage.storage.provenance import hardware, versions
 from vantage.studies.lab.contracts import Measure, OfAnother, OfOtherSets, OnSets, Subject, Toy
 from vantage.studies.lab.entry import Arm, Cell, Entry, Untrained
+from vantage.studies.lab.making.compositions import arm_chain, arm_of, composition, encode_measure
 from vantage.studies.lab.making.store import LabFolder
 from vantage.studies.lab.sets import ImageSets, Split
 from vantage.training import loop
 from vantage.training.run import Data
 
-__all__ = ["Maker", "Piece", "arm_chain", "arm_of", "composition", "encode_measure"]
-
-_IGNORED_FIELDS = ("data", "hardware", "monitoring", "seed")
-"""Settings of a run that are not part of its identity. The fingerprint of its images is, and so are the epochs kept."""
+__all__ = ["Maker", "Piece"]
 
 
 @dataclass(frozen=True)
@@ -43,61 +39,6 @@ class Piece:
     """The seed."""
 
 
-def arm_chain(experiment: Any) -> tuple[Arm, ...]:
-    """An arm preceded by the arms that it continues, starting with the first base; empty for a toy or a baseline."""
-    if not isinstance(experiment, Arm):
-        return ()
-    return (*(arm_chain(experiment.start) if experiment.start else ()), experiment)
-
-
-def arm_of(experiment: Any) -> Any:
-    """The experiment itself; for a baseline, the arm that it is a baseline of."""
-    return experiment.arm if isinstance(experiment, Untrained) else experiment
-
-
-def composition(experiment: Any) -> dict[str, Any]:
-    """A cell's experiment as plain data: the part of its key that the entry determines, without the images.
-
-    Fields at their default and parts of version 1 are left out, so that existing cells stay valid when a part gets a
-    new field; of an experiment that measures itself, only the fields that came later. If a default comes to mean
-    something else, the part's `version` is raised.
-    """
-    match experiment:
-        case Arm():
-            run = {
-                name: entry
-                for name, entry in _non_default_fields(encode(experiment.run), experiment.run).items()
-                if name not in _IGNORED_FIELDS
-            }
-            share = {"hold_out": experiment.run.data.hold_out, "max_images": experiment.run.data.max_images}
-            start = composition(experiment.start) if experiment.start else None
-            parts = {name: version for name, version in versions_of(experiment.run).items() if version > 1}
-            watched = {name: getattr(experiment.run.monitoring, name) for name in ("keep_every", "knn_every")}
-            watched = {name: every for name, every in watched.items() if every}
-            return {"run": run, "set": experiment.images, **share, **watched, "start": start, "parts": parts}
-        case Untrained():
-            return {"untrained": "pixels" if experiment.pixels else "encoder", "like": composition(experiment.arm)}
-        case Toy() | OnSets():
-            written = {field.name for field in fields(experiment) if is_written(field, experiment)}  # pyright: ignore[reportArgumentType]
-            settings = {name: value for name, value in asdict(experiment).items() if name in written}  # pyright: ignore[reportArgumentType]
-            return {"toy": experiment.name, "version": getattr(experiment, "version", 1), "settings": settings}
-    raise UserError(f"{experiment!r} cannot be run")
-
-
-def _non_default_fields(plain: Any, value: Any) -> Any:
-    """A part as plain data, without the fields that are at their default."""
-    if isinstance(value, tuple):
-        return [_non_default_fields(*pair) for pair in zip(plain, value, strict=True)]
-    if not is_dataclass(value) or not isinstance(plain, dict):
-        return plain
-    usual = {f.name: f.default if f.default_factory is MISSING else f.default_factory() for f in fields(value)}
-    changes = {name: entry for name, entry in plain.items() if name not in usual or getattr(value, name) != usual[name]}
-    return {
-        name: _non_default_fields(entry, getattr(value, name)) if name in usual else entry
-        for name, entry in changes.items()
-    }
-
-
 class Maker:
     """Runs the pieces of entries and stores them in the lab's folder."""
 
@@ -107,6 +48,7 @@ class Maker:
         self.lab, self.sets, self.progress = lab, sets, progress or QuietProgress()
         self.work = replace(work or Work(), progress=QuietProgress())
         self._splits: dict[Any, Split] = {}
+        self._compositions: dict[int, tuple[Any, dict[str, Any]]] = {}
 
     @property
     def on_gpu(self) -> bool:
@@ -131,7 +73,7 @@ class Maker:
     def dependencies(self, piece: Piece) -> dict[str, Any]:
         """Everything that a piece depends on, as plain data."""
         experiment = piece.cell.experiment
-        dependencies = {"made": composition(experiment), "seed": 0 if _ignores_seed(experiment) else piece.seed}
+        dependencies = {"made": self._composition(experiment), "seed": 0 if _ignores_seed(experiment) else piece.seed}
         if isinstance(experiment, Toy):
             return dependencies
         if isinstance(experiment, OnSets):
@@ -175,7 +117,14 @@ class Maker:
         return digest(self._run_dependencies(arm, seed))
 
     def _run_dependencies(self, arm: Arm, seed: int) -> dict[str, Any]:
-        return {"made": composition(arm), "seed": seed, "train": self.split(arm).fingerprints[0]}
+        return {"made": self._composition(arm), "seed": seed, "train": self.split(arm).fingerprints[0]}
+
+    def _composition(self, experiment: Any) -> dict[str, Any]:
+        """`composition`, once for each object: every seed and measure asks for it. Not for each value, since 1 and 1.0
+        are equal and are not written alike."""
+        if id(experiment) not in self._compositions:
+            self._compositions[id(experiment)] = experiment, composition(experiment)
+        return self._compositions[id(experiment)][1]
 
     def _train(self, arm: Arm, seed: int) -> bool | None:
         key = self.run_key(arm, seed)
@@ -232,17 +181,6 @@ class Maker:
         if key not in self._splits:
             self._splits[key] = self.sets.split(name, data)
         return self._splits[key]
-
-
-def encode_measure(measure: Measure) -> dict[str, Any]:
-    """A measure as plain data, each protocol by its name and version, and a measure that it applies like itself."""
-    settings: dict[str, Any] = asdict(measure)  # pyright: ignore[reportArgumentType]
-    if isinstance(measure, OfAnother):
-        settings["measure"] = encode_measure(measure.measure)
-    if "protocols" in settings:
-        protocols = measure.protocols  # pyright: ignore[reportAttributeAccessIssue]
-        settings["protocols"] = [[one.name, one.version, asdict(one)] for one in protocols]
-    return {"measure": measure.name, "version": measure.version, "settings": settings}
 
 
 def _ignores_seed(experiment: Any) -> bool:

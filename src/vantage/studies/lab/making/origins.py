@@ -8,7 +8,7 @@ from typing import Any
 
 from vantage.storage.cache import digest
 from vantage.studies.lab.entry import Entry
-from vantage.studies.lab.making.maker import composition
+from vantage.studies.lab.making.compositions import composition
 
 __all__ = ["Origins"]
 

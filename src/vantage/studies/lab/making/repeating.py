@@ -6,7 +6,7 @@ from typing import Any
 
 from vantage.studies.lab.contracts import OfOtherSets, OnSets
 from vantage.studies.lab.entry import Arm, Cell, Entry
-from vantage.studies.lab.making.maker import arm_chain, arm_of
+from vantage.studies.lab.making.compositions import arm_chain, arm_of
 
 __all__ = ["command", "image_sets", "images_seen", "with_commands"]
 

@@ -15,7 +15,7 @@ from vantage.errors import UserError
 from vantage.storage.cache import digest
 from vantage.storage.strangers import check_file
 from vantage.studies.lab.entry import Cell, Entry
-from vantage.studies.lab.making.maker import composition, encode_measure
+from vantage.studies.lab.making.compositions import composition, encode_measure
 from vantage.studies.lab.making.store import is_number
 from vantage.studies.lab.verdicts import Numbers
 

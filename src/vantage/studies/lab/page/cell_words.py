@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from vantage.studies.lab.entry import Arm, Cell, Entry, Untrained
-from vantage.studies.lab.making.maker import arm_chain
+from vantage.studies.lab.making.compositions import arm_chain
 
 __all__ = ["origins_of_runs", "paper_row", "training_in_words"]
 

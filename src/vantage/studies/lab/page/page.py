@@ -7,7 +7,7 @@ from vantage.storage.files import write_result
 from vantage.storage.tables import Table
 from vantage.studies.lab.entry import Arm, Entry, Untrained
 from vantage.studies.lab.levels import LEVELS, Level
-from vantage.studies.lab.making.maker import arm_chain, arm_of
+from vantage.studies.lab.making.compositions import arm_chain, arm_of
 from vantage.studies.lab.making.maps import read_map
 from vantage.studies.lab.making.repeating import images_seen
 from vantage.studies.lab.making.results import numbers_in, results_file
