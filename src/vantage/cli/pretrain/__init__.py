@@ -45,6 +45,7 @@ from vantage.composition.assignments import read_assignments
 if TYPE_CHECKING:
     from vantage.training.loop import TrainingOutcome
     from vantage.training.run import Run
+    from vantage.training.start.warm_start import WarmStart
 
 __all__ = ["report_end", "pretrain"]
 
@@ -114,12 +115,13 @@ def pretrain(words: list[str], console: Console) -> int:
     first = early_changes(at_some_size(lambda size: _first_changes(run_at(size), settings, options), options.size))
     hardware = set_early(run_at(224), first).hardware
     check_devices(hardware)
-    if options.init:
-        check_start(options.init, lambda size: override(run_at(size), _changes(run_at(size), settings)), options.size)
+    init = options.init and check_start(
+        options.init, lambda size: override(run_at(size), _changes(run_at(size), settings)), options.size
+    )
     if threads := threads_by_load(hardware, settings, console):
         settings, first = (*settings, f"hardware.threads={threads}"), {**first, "hardware.threads": threads}
     if options.minutes is not None or not options.recipe:
-        return _train(_planned(run_at, options, settings, first, console, start), out, options, console, words)
+        return _train(_planned(run_at, options, settings, first, console, start), out, init, console, words)
     with joined_for_a_while(hardware.accelerator) as together:
         source, _ = look_at(set_early(run_at(224), first).data, console, together=together)
     size = view_size(options.size, source, console)
@@ -131,7 +133,7 @@ def pretrain(words: list[str], console: Console) -> int:
     note_statistics(recipe, run, console)
     console.notes("run", _summary(run, len(source)))
     show_expected_time(run, source, console)
-    return _train(run, out, options, console, words)
+    return _train(run, out, init, console, words)
 
 
 def _summary(run: "Run", images: int) -> list[tuple[str, str]]:
@@ -216,10 +218,10 @@ def _free_folder(recipe: str) -> Path:
     return check_folder(next(folder for folder in names if not folder.exists()))
 
 
-def _train(run: "Run", out: Path, options: PretrainOptions, console: Console, words: list[str]) -> int:
+def _train(run: "Run", out: Path, init: "WarmStart | str", console: Console, words: list[str]) -> int:
     from vantage.training.loop import train
 
-    return report_end(train(run, out, console.progress(), init=options.init or None), run, console, words)
+    return report_end(train(run, out, console.progress(), init=init or None), run, console, words)
 
 
 def report_end(
