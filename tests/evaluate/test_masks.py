@@ -23,6 +23,13 @@ def test_the_training_set_is_refused_as_test_set(tmp_path: Path) -> None:
     train = open_masked(write_scenes(tmp_path / "one", 6))
     with pytest.raises(UserError, match="test images are the training images"):
         evaluate(tmp_path / "run", QUICK, train, train, work=cpu_work(tmp_path))
+    some = [train.subset(torch.tensor(rows)) for rows in ([0, 1, 2, 3], [2, 3], [3, 5], [4, 5])]
+    with pytest.raises(UserError, match=r"all 2 test images are training images too, such as a/2\.jpg"):
+        QUICK.task(some[0], some[1])
+    assert [QUICK.task(some[0], test).test_split for test in some[2:]] == [
+        "a set of its own, but 1 of its 2 images is a training image too, such as a/3.jpg",
+        "a set of its own",
+    ]
     with pytest.raises(UserError, match="other classes"):
         evaluate(tmp_path / "run", QUICK, train, train.with_classes(("a", "b")), work=cpu_work(tmp_path))
     with pytest.raises(UserError, match="needs images with masks"):

@@ -8,7 +8,7 @@ h, w: height and width in pixels   n: images chosen
 
 import io
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -92,6 +92,10 @@ class MaskedImages:
         """A hash of the size and modification time of every file."""
         masks = stamp_of_files(os.path.join(self.masks, name) for name in self._names)
         return hash_of([self.images.stamp().encode(), masks.encode()])
+
+    def files(self) -> Iterator[str]:
+        """The path of each image's file."""
+        return self.images.files()
 
     def _file_bytes(self, number: int) -> bytes:
         try:
