@@ -54,10 +54,10 @@ def test_masks_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="not an intact PNG"):
         open_masked(path)
     (masks / "2.png").rename(masks / "other.png")
-    with pytest.raises(DataError, match=r"1 of 6 images have no mask \(a/2.jpg\)"):
+    with pytest.raises(DataError, match=r"there is no mask for 1 of 6 images \(a/2.jpg\)"):
         open_masked(path)
     (tmp_path / "images" / "a" / "2.jpg").unlink()
-    with pytest.raises(DataError, match=r"1 masks have no image \(a/other.png\)"):
+    with pytest.raises(DataError, match=r"there is no image for 1 mask \(a/other.png\): remove"):
         open_masked(path)
 
 

@@ -109,7 +109,7 @@ def test_unsuitable_images_and_settings_are_refused(tmp_path: Path) -> None:
     assert isinstance(protocol, EvaluationProtocol)
     with pytest.raises(UserError, match="needs images with boxes"):
         protocol(random_network(), images(4, 0), images(4, 1), work)
-    with pytest.raises(UserError, match=r"1 classes that the training images do not have \(box\)"):
+    with pytest.raises(UserError, match=r"1 class that the training images do not have \(box\)"):
         protocol(random_network(), OfClasses(source, ["person"], leave_out=True), source, work)
     write_voc(tmp_path / "voc", {"1": [("dog", (1, 1, 9, 9), 0)], "2": []}, "train")
     voc = open_annotated(f"{tmp_path}/voc#train")

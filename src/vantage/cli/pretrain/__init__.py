@@ -41,6 +41,7 @@ from vantage.cli.reading.recipe_options import (
     with_named_parts,
 )
 from vantage.composition.assignments import read_assignments
+from vantage.errors import quantity
 
 if TYPE_CHECKING:
     from vantage.training.loop import TrainingOutcome
@@ -238,7 +239,7 @@ def report_end(
     from vantage import processes
 
     processes.leave()  # only the first process continues
-    console.note(f"finished after {outcome.step:,} steps{'' if run.monitoring.minutes else hint}")
+    console.note(f"finished after {quantity(outcome.step, 'step')}{'' if run.monitoring.minutes else hint}")
     if run.monitoring.minutes:
         try:
             show_worth(run, outcome.folder, console, words)

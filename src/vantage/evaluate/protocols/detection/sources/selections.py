@@ -11,7 +11,7 @@ from jaxtyping import Int, UInt8
 from torch import Tensor
 
 from vantage.data.sources.source import files_of, stamp_of
-from vantage.errors import DataError, UserError
+from vantage.errors import DataError, UserError, quantity
 from vantage.evaluate.protocols.detection.sources.annotated import AnnotatedSource, Instances, RunLengths
 from vantage.storage.cache import hash_of
 
@@ -124,8 +124,8 @@ class OfClasses(_SourceView):
             unknown = sorted({source.classes[label] for label in self._labels() if int(self._label[label]) < 0})
             if unknown:
                 raise UserError(
-                    f"the test images show {len(unknown)} classes that the training images do not have"
-                    f" ({', '.join(unknown[:5])}{' …' if unknown[5:] else ''}): name sets with the same classes"
+                    f"the test images show {quantity(len(unknown), 'class', 'classes')} that the training images do not"
+                    f" have ({', '.join(unknown[:5])}{' …' if unknown[5:] else ''}): name sets with the same classes"
                 )
 
     def _labels(self) -> Iterator[int]:
