@@ -149,17 +149,18 @@ def _precisions(machines: list[Machine], query: Float[Tensor, "m d"], mark: Int8
 
 def _check_enough(plan: SamplePlan, features: MarkedFeatures) -> None:
     """Raises `UserError` if a class has too few images for the largest k."""
-    most = [min(int((mark == 1).sum()), int((mark == -1).sum()) // plan.negatives) for mark in features.mark.T]
+    counts = [(int((mark == 1).sum()), int((mark == -1).sum())) for mark in features.mark.T]
+    most = [min(positive, negative // plan.negatives) for positive, negative in counts]
     least = min(most)
     if least >= max(plan.shots):
         return
     number = most.index(least)
-    positive, negative = (int((features.mark[:, number] == sign).sum()) for sign in (1, -1))
+    positive, negative = counts[number]
     possible = " ".join(str(k) for k in plan.shots if k <= least)
     needed = f"{quantity(max(plan.shots), 'image')} with each class and {plan.negatives * max(plan.shots)} without it"
     shown = f"{quantity(positive, 'image')} show{'s' * (positive == 1)} {features.classes[number]}"
     raise UserError(
         f"samples need {needed}, but {shown} and {negative} do not: "
         + (f"choose --shots {possible}" if possible else "give more images")
-        + ", or fewer --negatives"
+        + ", or fewer --negatives" * any(least < k <= min(map(min, counts)) for k in plan.shots)
     )
