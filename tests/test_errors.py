@@ -2,7 +2,7 @@
 
 import pytest
 
-from vantage.errors import first_line
+from vantage.errors import first_line, quantity
 
 
 @pytest.mark.parametrize(
@@ -16,3 +16,8 @@ from vantage.errors import first_line
 )
 def test_the_first_line_of_an_error(error: Exception, most: int | None, expected: str) -> None:
     assert first_line(error, most) == expected
+
+
+def test_one_thing_is_not_several() -> None:
+    assert [quantity(count, "image") for count in (0, 1, 2_000)] == ["0 images", "1 image", "2,000 images"]
+    assert [quantity(count, "class", "classes") for count in (1, 2)] == ["1 class", "2 classes"]

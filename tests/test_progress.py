@@ -35,20 +35,36 @@ def test_lines_report_the_time_left_from_time_to_time(
     assert capsys.readouterr().err == ""
     clock[0] += 2.5
     plain.advance(24)
-    assert capsys.readouterr().err == "epochs: 24 of 100, 1:35 left\n"
+    assert capsys.readouterr().err == "epochs: 24 of 100, 1:03 left\n"  # the first one is not counted
     for seconds, line in ((5, False), (5, True), (15, False), (20, True), (29, False), (1, True)):
         clock[0] += seconds
         plain.advance(30)
         assert (capsys.readouterr().err != "") is line
     clock[0] += 40
     plain.advance(60, "loss 1.0")
-    assert capsys.readouterr().err == "epochs: 60 of 100, 2:00 left, loss 1.0\n"
+    assert capsys.readouterr().err == "epochs: 60 of 100, 2:01 left, loss 1.0\n"
     clock[0] += 3600
     plain.advance(50)
-    assert "1:43:20 left" in capsys.readouterr().err
+    assert "1:46:49 left" in capsys.readouterr().err
     clock[0] += 60
     plain.advance(61, seconds_left=75.0)
     assert capsys.readouterr().err == "epochs: 61 of 100, 1:15 left\n"
+
+
+def test_the_start_of_a_task_is_not_taken_for_its_pace(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """Its first part waits for processes that start. A part of half a minute says enough by itself."""
+    clock, plain = [0.0], PlainProgress()
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+    for seconds, line in ((9, ""), (30, "images: 1 of 100, 49:30 left\n")):
+        plain.start("images", 100)
+        clock[0] += seconds
+        plain.advance(1)
+        assert capsys.readouterr().err == line
+        clock[0] += 1
+        plain.advance(11)
+        assert capsys.readouterr().err == ("" if line else "images: 11 of 100, 0:09 left\n")
 
 
 def test_the_bar_shows_the_time_left_that_is_reported():
@@ -74,7 +90,7 @@ def test_work_that_may_be_none_is_reported_from_its_first_call(
             advance(completed, 100)
             clock[0] += 40
         raise ValueError
-    assert plain.name == "decoding images" and capsys.readouterr().err == "decoding images: 20 of 100, 2:40 left\n"
+    assert plain.name == "decoding images" and capsys.readouterr().err == "decoding images: 20 of 100, 5:20 left\n"
 
 
 def test_work_that_begins_again_is_timed_anew(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
@@ -87,7 +103,7 @@ def test_work_that_begins_again_is_timed_anew(monkeypatch: pytest.MonkeyPatch, c
         advance(10, 100)
         clock[0] += 4
         advance(50, 100)
-    assert capsys.readouterr().err == "decoding images: 50 of 100, 0:04 left\n"
+    assert capsys.readouterr().err == "decoding images: 50 of 100, 0:05 left\n"
 
 
 def test_other_work_with_more_parts_has_its_own_total(
@@ -101,7 +117,7 @@ def test_other_work_with_more_parts_has_its_own_total(
         advance(40, 240)
         clock[0] += 4
         advance(80, 240)
-    assert capsys.readouterr().err == "checking the images: 80 of 240, 0:08 left\n"
+    assert capsys.readouterr().err == "checking the images: 80 of 240, 0:16 left\n"
 
 
 def test_quiet_wins_over_the_terminal():

@@ -16,6 +16,7 @@ __all__ = [
     "first_line",
     "naming",
     "one_line",
+    "quantity",
     "shorten",
     "with_place",
 ]
@@ -97,6 +98,11 @@ def one_line(text: str) -> str:
     libraries may contain: a terminal would obey some of them."""
     line = " ".join(line.strip() for line in text.splitlines() if line.strip())
     return _CONTROL.sub("?", line)
+
+
+def quantity(number: int, what: str, several: str = "") -> str:
+    """A number of things in words: 1 image, 2 images; `several` is the plural of a word that takes more than an s."""
+    return f"{number:,} {what if number == 1 else several or f'{what}s'}"
 
 
 def shorten(text: str) -> str:

@@ -114,19 +114,25 @@ class PlainProgress:
     def __init__(self) -> None:
         self.name, self.total, self.initial = "", 0, 0
         self.start_time = self.last_line = time.monotonic()
-        self.wait = _FIRST_LINE
+        self.wait, self.is_first = _FIRST_LINE, True
 
     def start(self, name: str, total: int, completed: int = 0) -> None:
         """Begin a task."""
         self.name, self.total, self.initial = name, total, completed
         self.start_time = self.last_line = time.monotonic()
-        self.wait = _FIRST_LINE
+        self.wait, self.is_first = _FIRST_LINE, True
 
     def advance(self, completed: int, note: str = "", seconds_left: float | None = None) -> None:
         """Print a line after 3 seconds, to show the time left early, and then ever less often, up to 30 seconds
         apart."""
         now = time.monotonic()
-        if now - self.last_line < self.wait or completed <= self.initial:
+        if completed <= self.initial:
+            return
+        first, self.is_first = self.is_first, False
+        if first and seconds_left is None and now - self.start_time < _SECONDS_BETWEEN_LINES:
+            self.initial, self.start_time = completed, now  # it took as long as processes take to start, say
+            return
+        if now - self.last_line < self.wait:
             return
         self.last_line, self.wait = now, min(3 * self.wait, _SECONDS_BETWEEN_LINES)
         if seconds_left is None:

@@ -27,7 +27,7 @@ MISTAKES = [
     ("report runs/first --data nowhere --num-workers 0", "--num-workers 0: give at least 1"),
     ("report runs/first --data nowhere --out page.pdf", "end the name with .html or .htm"),
     ("report runs/first --data photo", "photo does not exist; did you mean photos?"),
-    ("report runs/first --data words", "no images in words: found 1 other files"),
+    ("report runs/first --data words", "no images in words: found 1 other file "),
     ("report runs/first --data one", "one holds 1 image, but at least 2 are needed"),
     ("report runs/first --date photos", "no option --date; did you mean --data?"),
     ("embed runs/first --data photos --out x.npy --devices -2", "--devices -2: give at least 1"),

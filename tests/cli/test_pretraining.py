@@ -13,8 +13,10 @@ from vantage.cli import main
 from vantage.estimators import JCL, InfoNCE
 from vantage.negatives import OtherImages, Ring
 from vantage.recipes import moco_v2, simclr
+from vantage.training.folder.checkpoint import newest
 from vantage.training.optimizers import LARS, SGD, AdamW
 from vantage.training.run import Data, Hardware
+from vantage.training.start.warm_start import WarmStart
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -89,7 +91,8 @@ def test_a_run_starts_from_another(
     assert main([*map(str, words)]) == 2 and training.run is None
     assert "Choose the backbone that it was trained with: --backbone 'tiny.TinyBackbone()'" in capsys.readouterr().err
     words += ["--import", "tiny", "--set", "backbone=tiny:TinyBackbone()"]
-    assert run_of(training, *words).recipe == "ring_moco" and training.init == str(tmp_path / "first")
+    assert run_of(training, *words).recipe == "ring_moco" and isinstance(training.init, WarmStart)  # read once
+    assert training.init.path == newest(tmp_path / "first")
     assert main([*map(str, words[:2]), "--data", "nowhere", "--init", str(tmp_path / "nothing")]) == 2
     assert "nothing holds no run" in capsys.readouterr().err
 

@@ -144,7 +144,7 @@ def test_hidden_members_of_shards(tmp_path: Path) -> None:
         assert isinstance(source, Shards) and len(source) == 5 and source.classes == ("0", "1", "2")
         assert source.hidden == {".thumbs": 1, "__MACOSX": 1}
     write_shard(tmp_path / "t" / "0.tar", [(".thumbs/1.png", png(1))])
-    with pytest.raises(DataError, match=r"no images in 1 shards.*, except 1 hidden image \(.thumbs\), which are left"):
+    with pytest.raises(DataError, match=r"no images in 1 shard, .*, except 1 hidden image \(.thumbs\), which are left"):
         open_source(tmp_path / "t", cache=tmp_path / "cache")
 
 

@@ -116,6 +116,10 @@ def test_a_flag_that_is_never_set_is_a_class(tmp_path: Path) -> None:
             "image,class,difficult\na.jpg,dog,0\nc.jpg,cat,1\n",
             r"flags \(difficult\) beside .* \(class\): keep only",
         ),
+        (
+            "image,class,width\na.jpg,dog,640\nin/b.jpg,cat,\nc.jpg,cat,480\n",
+            r"numbers \(width\) beside .* \(class\): keep",
+        ),
         ("image,dog,cat,cow\na.jpg,0,2,0\nc.jpg,3,1,4\n", r"numbers where names .* \(line 2: 'a.jpg,0,2,0'\): write"),
         ("a.jpg,dog,1,1\nc.jpg,cat\n", "numbers where names of classes are expected"),
     ],
@@ -132,6 +136,7 @@ def test_flags_that_are_not_clear_are_refused(tmp_path: Path, text: str, message
         ("a.jpg,7,3\nc.jpg,1,0\n", ("0", "1", "3", "7")),
         ("a.jpg,1\nin/b.jpg,0,1\nc.jpg,0\n", ("0", "1")),
         ("image,first,second\na.jpg,dog,cat\nc.jpg,dog,\n", ("cat", "dog")),
+        ("image,first,second,none\na.jpg,7,8,\nc.jpg,9,,\n", ("7", "8", "9")),
     ],
 )
 def test_numbers_may_be_names_of_classes(tmp_path: Path, text: str, classes: tuple[str, ...]) -> None:

@@ -108,7 +108,7 @@ def test_places_that_cannot_be_opened(tmp_path: Path) -> None:
     (tmp_path / "noise.npz").write_bytes(bytes(range(200)))
     cases = {
         "empty": "no images in .*empty: it holds no files",
-        "other": "found 1 other files",
+        "other": "found 1 other file ",
         "gone/deeper": f"does not exist .the part that does is {tmp_path}",
         "one": "holds 1 image, but at least 2",
         "one/1.png": "single image",

@@ -23,6 +23,13 @@ def test_the_training_set_is_refused_as_test_set(tmp_path: Path) -> None:
     train = open_masked(write_scenes(tmp_path / "one", 6))
     with pytest.raises(UserError, match="test images are the training images"):
         evaluate(tmp_path / "run", QUICK, train, train, work=cpu_work(tmp_path))
+    some = [train.subset(torch.tensor(rows)) for rows in ([0, 1, 2, 3], [2, 3], [3, 5], [4, 5])]
+    with pytest.raises(UserError, match=r"all 2 test images are training images too, such as a/2\.jpg"):
+        QUICK.task(some[0], some[1])
+    assert [QUICK.task(some[0], test).test_split for test in some[2:]] == [
+        "a set of its own, but 1 of its 2 images is a training image too, such as a/3.jpg",
+        "a set of its own",
+    ]
     with pytest.raises(UserError, match="other classes"):
         evaluate(tmp_path / "run", QUICK, train, train.with_classes(("a", "b")), work=cpu_work(tmp_path))
     with pytest.raises(UserError, match="needs images with masks"):
@@ -47,10 +54,10 @@ def test_masks_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="not an intact PNG"):
         open_masked(path)
     (masks / "2.png").rename(masks / "other.png")
-    with pytest.raises(DataError, match=r"1 of 6 images have no mask \(a/2.jpg\)"):
+    with pytest.raises(DataError, match=r"there is no mask for 1 of 6 images \(a/2.jpg\)"):
         open_masked(path)
     (tmp_path / "images" / "a" / "2.jpg").unlink()
-    with pytest.raises(DataError, match=r"1 masks have no image \(a/other.png\)"):
+    with pytest.raises(DataError, match=r"there is no image for 1 mask \(a/other.png\): remove"):
         open_masked(path)
 
 

@@ -71,8 +71,9 @@ def test_images_without_labels_are_looked_up_but_not_scored(tmp_path: Path) -> N
 
 def test_impossible_searches_are_refused(tmp_path: Path) -> None:
     encoder = random_encoder(tiny_run())
-    with pytest.raises(UserError, match="k is 10, but there are only 6 images to search; choose a smaller k \\(--k\\)"):
-        neighbors(encoder, images(6, 0), images(3, 1), 10, cpu_work(tmp_path))
+    for count, words in ((6, "6 images"), (1, "1 image")):
+        with pytest.raises(UserError, match=f"k is 10, but only {words} can be searched; choose a smaller k \\(--k\\)"):
+            neighbors(encoder, images(count, 0), images(3, 1), 10, cpu_work(tmp_path))
     with pytest.raises(UserError, match="no image to look up"):
         neighbors(encoder, images(6, 0), SourceSubset(images(6, 1), []), 2, cpu_work(tmp_path))
     with pytest.raises(UserError, match="k is 0"):

@@ -32,10 +32,10 @@ class TrainingStub:
     run: Run | None = None
     folder: Path | None = None
     finished: bool = True
-    init: str | None = None
+    init: Any = None
     speed: Speed = Speed(0.01)
 
-    def train(self, run: Run, folder: Path, progress: Any = None, init: str | None = None) -> TrainingOutcome:
+    def train(self, run: Run, folder: Path, progress: Any = None, init: Any = None) -> TrainingOutcome:
         self.run, self.folder, self.init = run, folder, init
         settings.write(run, folder)
         return TrainingOutcome(folder, 5, self.finished)

@@ -83,7 +83,7 @@ def test_a_large_bank_and_kept_epochs_are_told(tmp_path: Path, monkeypatch: pyte
     assert small.lines == [] and small.warnings == large.warnings == kept.warnings == []
     assert large.lines == ["a checkpoint has 346 MB: up to 3 are on the disk at a time, 1.0 GB in all"]
     assert kept.lines == [
-        "a checkpoint has 346 MB: up to 3 are on the disk at a time, and 4 epochs are kept for good, 2.4 GB in all"
+        "a checkpoint has 346 MB: up to 3 are on the disk at a time, and 4 epochs kept for good, 2.4 GB in all"
     ]
 
 

@@ -16,6 +16,7 @@ import vantage
 from vantage.errors import UserError
 from vantage.training.loop import train
 from vantage.training.start.try_parts import try_branches
+from vantage.training.start.try_views import some_views
 from vantage.views import ViewMaker
 
 
@@ -40,6 +41,8 @@ class OwnViews:
     def crop(self, image: Tensor, generator: torch.Generator) -> tuple[Tensor, ...]:
         if self.wrong == "crop":
             raise KeyError("side")
+        if self.wrong == "default":
+            image = image.roll(int(torch.randint(0, 9, ())), -1)
         return self.own.crop(image, generator)
 
     def finish(self, crops: tuple[Tensor, ...], generator: torch.Generator) -> list[Any]:
@@ -91,6 +94,14 @@ def test_a_mistake_in_own_views_is_found_before_anything_is_written(
     with pytest.raises(UserError, match=words):
         train(replace(run, views=OwnViews(wrong)), tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_views_of_another_generator_are_refused() -> None:
+    """Processes that decode images have generators of their own, so a resumed run would see other views."""
+    run, image = small_run("simclr", ""), torch.zeros(3, SIZE, SIZE, dtype=torch.uint8)
+    assert some_views(replace(run, views=OwnViews()), [image])
+    with pytest.raises(UserError, match="OwnViews draws from torch's default generator, .*: draw from the generator"):
+        some_views(replace(run, views=OwnViews("default")), [image])
 
 
 @dataclass(frozen=True)

@@ -160,6 +160,24 @@ def test_a_rule_that_counts_dropped_pairs_again_is_refused() -> None:
 
 
 @dataclass(frozen=True)
+class Shifts:
+    """Looks at centered keys, by centering those of the memory."""
+
+    def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:
+        pool.vector.sub_(pool.vector.mean(0))
+        return scores
+
+
+def test_a_rule_that_changes_the_memory_is_refused() -> None:
+    run = small_run("moco_v2", "")
+    run = replace(run, branches=(replace(run.branches[0], negatives=(Shifts(),)),))
+    with pytest.raises(
+        UserError, match="branch 0 cannot work: a part changes the keys that it gets, .*: change a copy"
+    ):
+        try_branches(run)
+
+
+@dataclass(frozen=True)
 class NoPositives:
     """Keeps no pair."""
 

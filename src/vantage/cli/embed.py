@@ -8,6 +8,7 @@ from vantage.cli.printing.console import Console
 from vantage.cli.reading.arguments import Command, Word, read
 from vantage.cli.reading.options import ImageOptions, NetworkOptions, RunOrWeights, WorkOptions
 from vantage.cli.reading.out_files import check_file, check_folder
+from vantage.errors import quantity
 
 __all__ = ["embed"]
 
@@ -44,6 +45,6 @@ def embed(words: list[str], console: Console) -> int:
     source = computing.open(images.data, console)
     write = embedding.write_embeddings if out.suffix else embedding_parts.write_embedding_parts
     file = write(encoder, source, out, work)
-    console.note(f"{len(source):,} images × {encoder.width:,} numbers")
+    console.note(f"{quantity(len(source), 'image')} × {encoder.width:,} numbers")
     console.result(str(file))
     return 0

@@ -16,7 +16,7 @@ from vantage.composition.conformance import conforms, shortfall
 from vantage.composition.kinds import find_part, part_from_number, parts_that_fit
 from vantage.composition.literals import NOTHING, items_of, plain_value, source_of, word_value
 from vantage.composition.suggest import did_you_mean
-from vantage.errors import UserError, shorten
+from vantage.errors import UserError, quantity, shorten
 
 __all__ = ["alternatives", "describe", "read_value", "takes_number", "takes_several"]
 
@@ -198,7 +198,7 @@ def _part(node: ast.expr, annotation: Any, path: str) -> Any:
 def _arguments(call: ast.Call, kind: type, by_name: Mapping[str, Any], path: str) -> dict[str, ast.expr]:
     """The argument nodes of a call, by field name."""
     if len(call.args) > len(by_name):
-        raise UserError(f"{path}: {kind.__name__} takes {len(by_name)} settings, found {len(call.args)}")
+        raise UserError(f"{path}: {kind.__name__} takes {quantity(len(by_name), 'setting')}, found {len(call.args)}")
     arguments = dict(zip(by_name, call.args, strict=False))
     for word in call.keywords:
         name = word.arg or "**"

@@ -18,7 +18,7 @@ from vantage.frozen.features import check_given
 from vantage.frozen.labeled_features import finite_features
 from vantage.views.captions import file_name
 
-__all__ = ["DOUBT", "ROWS", "WIDE", "quantity", "features", "label_column", "names", "tile"]
+__all__ = ["DOUBT", "ROWS", "WIDE", "features", "label_column", "names", "tile"]
 
 ROWS, WIDE = 24, 8
 """Most rows of a contact sheet, and images in a row."""
@@ -37,11 +37,6 @@ def features(encoder: FrozenEncoder, source: Source, work: Work) -> Float[Tensor
     if len(source) < 2:
         raise UserError("a search compares images with each other: give at least two")
     return finite_features(encoder, source, work).to(work.resolved_device())
-
-
-def quantity(number: int, what: str) -> str:
-    """A number of things in words."""
-    return f"{number:,} {what}{'s' * (number != 1)}"
 
 
 def names(source: Source, numbers: Sequence[int]) -> list[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal, get_args
 
-from vantage.curation.columns import DOUBT, ROWS, WIDE, features, label_column, names, quantity, tile
+from vantage.curation.columns import DOUBT, ROWS, WIDE, features, label_column, names, tile
 from vantage.curation.findings import Findings
 from vantage.curation.mistakes import LEAD, mistakes
 from vantage.curation.neighbors import neighbors_of
@@ -14,7 +14,7 @@ from vantage.data.sources.names import text_of
 from vantage.data.sources.source import Source, class_count, class_of, classes_in_words, labels_of, marks_in
 from vantage.data.sources.subset import SourceSubset
 from vantage.encoding import Work
-from vantage.errors import UserError
+from vantage.errors import UserError, quantity
 from vantage.frozen.encoder import FrozenEncoder
 
 _Method = Literal["clusters", "k-center"]

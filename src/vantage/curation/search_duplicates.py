@@ -5,7 +5,7 @@ from itertools import pairwise
 import torch
 
 from vantage.composition.field_types import expect
-from vantage.curation.columns import DOUBT, ROWS, WIDE, features, label_column, names, quantity, tile
+from vantage.curation.columns import DOUBT, ROWS, WIDE, features, label_column, names, tile
 from vantage.curation.duplicates import ALIKE, FLOOR, groups, leaks, near_duplicates, ratio_to_nearest
 from vantage.curation.findings import Findings
 from vantage.curation.neighbors import neighbors_of
@@ -13,7 +13,7 @@ from vantage.curation.sheet import Tile
 from vantage.data.sources.source import Source, class_of
 from vantage.data.splits import check_apart
 from vantage.encoding import Work
-from vantage.errors import UserError
+from vantage.errors import UserError, quantity
 from vantage.frozen.encoder import FrozenEncoder
 
 __all__ = ["find_duplicates", "find_leaks"]

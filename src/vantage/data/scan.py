@@ -65,7 +65,7 @@ class Scan:
     def count(self) -> str:
         """How many images cannot be read, in words."""
         if not self.bad:
-            return f"all {self.images:,} images can be read"
+            return f"all {self.images:,} images can be read" if self.images > 1 else "the only image can be read"
         return f"{len(self.bad):,} of {self.images:,} images ({len(self.bad) / self.images:.2%}) cannot be read"
 
     def names(self) -> str:

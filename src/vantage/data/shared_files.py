@@ -25,8 +25,9 @@ def shared_files_in_words(train: Source, test: Source) -> str:
 
 def _labeled_files(source: Source) -> dict[str, int]:
     """The files of the images that a protocol uses, with the numbers of these images: of one class per image, those
-    without a label are left out."""
+    without a label are left out. Images of which none has a label have marks, masks or boxes instead."""
     files = list(files_of(source))
-    if not files or marks_in(source) is not None:
+    has_label = labels_of(source) >= 0 if files and marks_in(source) is None else None
+    if has_label is None or not has_label.any():
         return {file: number for number, file in enumerate(files)}
-    return {files[number]: number for number in (labels_of(source) >= 0).nonzero().flatten().tolist()}
+    return {files[number]: number for number in has_label.nonzero().flatten().tolist()}

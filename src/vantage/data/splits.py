@@ -15,7 +15,7 @@ from vantage.data.sources.relabeled import Unlabeled
 from vantage.data.sources.renumbered import RenumberedSource, check_named
 from vantage.data.sources.source import Source, class_count, classes_in_words, labels_of, marks_in, refuse_path
 from vantage.data.sources.subset import SourceSubset
-from vantage.errors import UserError
+from vantage.errors import UserError, quantity
 from vantage.progress import Progress
 
 __all__ = [
@@ -77,10 +77,10 @@ def check_classes(
         )
     if unknown.any() and progress is not None:
         missing = [names[number] if number < len(names) else str(number) for number in test_label[unknown].unique()]
-        listing = ", ".join(missing[:5]) + (" …" if len(missing) > 5 else "")
+        listing, count = ", ".join(missing[:5]) + (" …" if len(missing) > 5 else ""), int(unknown.sum())
         progress.warn(
-            f"no training image is of {listing}: the {int(unknown.sum())} test images (of {len(test_label)}) of"
-            f" {'these classes' if len(missing) > 1 else 'this class'} count as wrong"
+            f"no training image is of {listing}: the {quantity(count, 'test image')} (of {len(test_label)}) of"
+            f" {'these classes' if len(missing) > 1 else 'this class'} count{'s' * (count == 1)} as wrong"
         )
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from vantage.errors import UserError
+from vantage.errors import UserError, quantity
 from vantage.facts.results import current_settings, with_current_names
 from vantage.frozen.outside import home_of
 from vantage.measures.accuracy import TOP1, TOP5, Accuracy
@@ -168,7 +168,7 @@ def _facts(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def _words(outcome: Outcome) -> str:
     measures = ", ".join(_measure(name, value) for name, value in outcome.measures.items())
-    return f"{measures} of {outcome.test_images} test images"
+    return f"{measures} of {quantity(outcome.test_images, 'test image')}"
 
 
 def _measure(name: str, value: float) -> str:

@@ -123,7 +123,9 @@ def _recoveries(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 def _missing_epochs(last: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], epochs: int) -> list[str]:
     epoch = int(last.get("epoch", len(rows)))
     if epoch < epochs:
-        return [f"{epoch:,} of {epochs:,} epochs are done; `vantage resume` trains the rest."]
+        return [
+            f"{epoch:,} of {epochs:,} epochs {'is' if epoch == 1 else 'are'} done; `vantage resume` trains the rest."
+        ]
     if epoch < FEWEST_EPOCHS:
         return [f"it trained for {epoch} epoch{'s' * (epoch > 1)}, too few for any curve to level off."]
     return []

@@ -17,7 +17,7 @@ from vantage.data.sources.named_twice import twice_words
 from vantage.data.sources.names import doubtful_class
 from vantage.data.sources.tar_members import links_words
 from vantage.data.splits import hold_out_mask
-from vantage.errors import DataError, UnreadableImage, UserError
+from vantage.errors import DataError, UnreadableImage, UserError, quantity
 from vantage.training.run import Data
 
 __all__ = ["SAMPLE", "held_out_part", "no_longer_seen", "open_images", "training_part", "usual_size"]
@@ -68,13 +68,11 @@ def _remarks(whole: Source) -> str:
     if packed := getattr(whole, "packed", ()):
         remarks += f"; {_some(packed)} left out: shards are read in place, so decompress what belongs to them"
     if beside := getattr(whole, "beside", 0):
-        remarks += (
-            f"; {beside:,} image{'s' * (beside > 1)} beside the shards left out: put them into a folder of their own"
-        )
+        remarks += f"; {quantity(beside, 'image')} beside the shards left out: put them into a folder of their own"
     if tars := getattr(whole, "tars", ()):
         remarks += f"; {_some(tars)} left out: among images or folders, a tar is read only if you name it"
     if (labels := getattr(whole, "label_files", 0)) and not whole.classes:
-        remarks += f"; {labels:,} labels (.cls) left out: to read them, name the folder of this shard"
+        remarks += f"; {quantity(labels, 'label')} (.cls) left out: to read them, name the folder of this shard"
     if words := links_words(getattr(whole, "dangling", 0)):
         remarks += f"; {words}, so left out"
     if words := twice_words(getattr(whole, "twice", ())):

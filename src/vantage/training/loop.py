@@ -68,7 +68,7 @@ def train(
     progress: Progress | None = None,
     *,
     source: Source | None = None,
-    init: Path | str | None = None,
+    init: Path | str | WarmStart | None = None,
 ) -> TrainingOutcome:
     """Train a run from its start and keep everything in `folder`.
 
@@ -79,7 +79,8 @@ def train(
 
     `progress` also gets a line for what is unlikely to be meant, such as views that no branch uses.
 
-    `init` is a warm start: the folder of another run under any recipe, one of its checkpoints, or a file of weights.
+    `init` is a warm start: the folder of another run under any recipe, one of its checkpoints, a file of weights, or
+    what `read_start` has read there.
     The networks start from it, and so do the optimizer and the memories as far as they fit
     (`vantage.training.start.warm_start`). The progress and `provenance.json` list what was taken. Steps count from 0,
     and the order of the images follows from this run's seed.
@@ -95,7 +96,7 @@ def train(
     refuse_a_run(folder)
     check_groups(run)  # again in `Session`, but reading the images first may take hours
     progress = progress or QuietProgress()
-    start = None if init is None else read_start(init)
+    start = read_start(init) if isinstance(init, Path | str) else init
     for line in doubts(run):
         progress.line(line)
     with only_training(), using_threads(run.hardware.threads):

@@ -8,7 +8,7 @@ from vantage.composition.field_types import check_types, expect
 from vantage.composition.fitting import fit_all, parts_of, smaller_batch, stretch_all
 from vantage.data.order import WINDOW
 from vantage.encoders import Role
-from vantage.errors import UserError
+from vantage.errors import UserError, quantity
 from vantage.schedules import Adaptive, LearningRate
 from vantage.training.optimizers import Optimizer
 from vantage.views import ProgressiveResizing, ViewMaker
@@ -210,7 +210,9 @@ class Run:
         if batch_size is None:
             batch_size = smaller_batch(self.batch_size, images, self.parts)
             if batch_size > images:
-                raise UserError(f"found {images} images, but the smallest batch is {batch_size}: give at least as many")
+                raise UserError(
+                    f"found {quantity(images, 'image')}, but the smallest batch is {batch_size}: give at least as many"
+                )
         elif batch_size > images:
             raise UserError(f"a batch of {batch_size} is larger than the set of {images} images: give at most {images}")
         longer = min(4.0, max(1.0, (50_000 / images) ** 0.5))

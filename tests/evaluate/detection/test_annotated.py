@@ -137,7 +137,7 @@ def test_parts_and_other_classes(tmp_path: Path) -> None:
         assert with_classes.instances(number).label.tolist() == [
             {0: 2, 1: 0}[x] for x in source.instances(number).label.tolist()
         ]
-    with pytest.raises(UserError, match=r"1 classes that the training images do not have \(box\)"):
+    with pytest.raises(UserError, match=r"1 class that the training images do not have \(box\)"):
         OfClasses(source, ["person"])
     people = OfClasses(source, ["person"], leave_out=True)
     counts = [len(people.instances(number)) for number in range(6)]

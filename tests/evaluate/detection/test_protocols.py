@@ -24,6 +24,7 @@ from vantage.evaluate.protocols.detection import (
     FourthStage,
     InstancesC4,
     InstanceSegmentation,
+    JoinedImages,
     KeypointDetection,
     OfClasses,
     Pyramid,
@@ -108,7 +109,7 @@ def test_unsuitable_images_and_settings_are_refused(tmp_path: Path) -> None:
     assert isinstance(protocol, EvaluationProtocol)
     with pytest.raises(UserError, match="needs images with boxes"):
         protocol(random_network(), images(4, 0), images(4, 1), work)
-    with pytest.raises(UserError, match=r"1 classes that the training images do not have \(box\)"):
+    with pytest.raises(UserError, match=r"1 class that the training images do not have \(box\)"):
         protocol(random_network(), OfClasses(source, ["person"], leave_out=True), source, work)
     write_voc(tmp_path / "voc", {"1": [("dog", (1, 1, 9, 9), 0)], "2": []}, "train")
     voc = open_annotated(f"{tmp_path}/voc#train")
@@ -121,6 +122,11 @@ def test_unsuitable_images_and_settings_are_refused(tmp_path: Path) -> None:
         KeypointDetection(steps=1, sizes=SIZES).task(source, open_annotated(f"{tmp_path}/voc#val"))
     with pytest.raises(UserError, match="built on ResNets"):
         protocol(random_encoder(tiny_run()), source, source, work)
+    parts = [SelectedImages(source, rows) for rows in ([0, 1, 2], [2, 3], [0, 2])]
+    shared = "a set of its own, but 1 of its 2 images is a training image too, such as 3.png"
+    assert protocol.task(parts[0], parts[1]).test_split == shared
+    with pytest.raises(UserError, match="all 2 test images are training images too, such as 5.png"):
+        protocol.task(JoinedImages(parts[:2]), OfClasses(parts[2], source.classes))
     empty = [number for number in range(len(source)) if not len(source.instances(number))]
     with pytest.raises(UserError, match="none of the 1 training images has boxes"):
         protocol(random_network(), SelectedImages(source, empty), source, work)

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 from lab_entries import entry_of
+from repository_files import REPOSITORY
 
 from vantage.errors import UserError
 from vantage.recipes import moco_v2
@@ -54,6 +55,12 @@ def test_a_map_is_laid_out_once_and_read_back(tmp_path: Path) -> None:
     assert map_in_words(maps) in picture.read_text()
     publish((changed,), results, tmp_path / "page.md")
     assert not picture.exists() and picture.name not in (tmp_path / "page.md").read_text()
+
+
+def test_published_maps_name_their_classes_in_words() -> None:
+    """Those of Tiny ImageNet's folders are numbers, such as n01443537; its list of classes has the words."""
+    maps = [json.loads(file.read_text()) for file in (REPOSITORY / "benchmarks/results/claims/maps").glob("*.json")]
+    assert maps and not [name for one in maps for name in one["classes"] if any(map(str.isdigit, name))]
 
 
 def test_a_map_is_drawn_with_its_words() -> None:

@@ -91,4 +91,4 @@ def test_the_command_says_how_many_are_left_out(tmp_path: Path, capsys: pytest.C
     mine, theirs = _labs(tmp_path)
     assert main(["reproduce", "--take-in", str(theirs.folder), "--out", str(mine.folder)]) == 0
     first, second = capsys.readouterr().err.splitlines()
-    assert first.startswith("1 cells taken in from") and second.startswith("1 more left out: another kind of computer")
+    assert first.startswith("1 cell taken in from") and second.startswith("1 more left out: another kind of computer")

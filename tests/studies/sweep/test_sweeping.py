@@ -55,7 +55,7 @@ def test_a_fifth_is_held_out_and_never_trained_on(
         "sweep.json", "runs", "jitter.md", "jitter.csv", "jitter.png", "jitter.svg",
     }  # fmt: skip
     assert main(words) == 0
-    assert "1 of 1 runs are done already" in capsys.readouterr().err
+    assert "done already: 1 of 1 run\n" in capsys.readouterr().err
     assert main((*words, "--batch-size", "4")) == 2
     assert "holds another sweep: base." in capsys.readouterr().err
 
@@ -155,7 +155,7 @@ def test_fields_that_vary_together_can_become_a_grid(
     assert main((*words, "--grid", *more)) == 0
     output = capsys.readouterr()
     assert "4 points × 1 seed: temperature, weight_decay = 0.2, 0.001; 0.2, 0.1; 0.4, 0.001; 0.4, 0.1" in output.err
-    assert "2 of 4 runs are done already" in output.err
+    assert "done already: 2 of 4 runs\n" in output.err
     rows = [line.split()[:3] for line in output.out.splitlines()[2:]]
     assert rows == [[t, w, "1"] for t in ("0.2,", "0.4,") for w in ("0.001", "0.1")]
     assert "I_NCE" not in output.out

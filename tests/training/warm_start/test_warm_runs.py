@@ -19,6 +19,7 @@ from vantage.encoders import PerView
 from vantage.errors import UserError
 from vantage.training.loop import resume, train
 from vantage.training.session import Session
+from vantage.training.start.warm_start import read_start
 
 
 @pytest.mark.parametrize("at", [slow(0), 4])
@@ -26,7 +27,7 @@ def test_it_resumes_bit_equal_without_the_first_run(at: int, folder: Path, base:
     init = tmp_path / "first"
     shutil.copytree(base("instance_discrimination")[0], init)
     run = linear(small("interclr", folder))
-    train(run, tmp_path / "whole", init=init)
+    train(run, tmp_path / "whole", init=read_start(init))
     step_of = Session.step
 
     def fail(self: Session, batch: Batch, step: int) -> Tensor:

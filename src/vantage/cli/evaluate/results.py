@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vantage.cli.printing.console import Console
+from vantage.errors import quantity
 
 if TYPE_CHECKING:
     from vantage.evaluate import Result
@@ -20,7 +21,7 @@ def show_result(
     details = next(iter(result.outcomes.values())).details
     if "steps" in details and "training images left out" in details:
         count = details["training images left out"]
-        console.note(f"{details['steps']:,} steps; {count} training images without objects were left out")
+        console.note(f"{quantity(details['steps'], 'step')}; left out: {count} training images without objects")
     console.note(f"{result.protocol} version {result.version}; {test_images}: {result.test_split}")
     for line in result.lines():
         console.result(line)

@@ -8,6 +8,7 @@ from vantage.cli.printing.console import Console
 from vantage.cli.reading.arguments import Command, Word, read
 from vantage.cli.reading.options import EvaluatedOptions, ImageOptions, RunOrWeights, WorkOptions
 from vantage.cli.reading.out_files import result_file_or_none
+from vantage.errors import quantity
 from vantage.storage.files import result_file
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def retrieval(words: list[str], console: Console) -> int:
         title = f"{result.lines()[0]}, among {len(train):,}"
     else:
         console.note("without labels in both sets there is no precision, and the picture has no frames")
-        title = f"{encoder.name}: {len(test):,} query images among {len(train):,}"
+        title = f"{encoder.name}: {quantity(len(test), 'query image')} among {len(train):,}"
     if console.first:
         with result_file(out, "the picture") as file:
             retrieval_picture(nearest, train, test, rows, title, options.side).save(file, "PNG")

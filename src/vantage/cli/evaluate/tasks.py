@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from vantage.cli.printing.console import Console
 from vantage.cli.reading.options import ReadingOptions
-from vantage.errors import UserError
+from vantage.errors import UserError, quantity
 
 if TYPE_CHECKING:
     from vantage.data import Source
@@ -58,17 +58,16 @@ class TaskImages:
     def _boxes(self, path: str) -> Any:
         from vantage.evaluate.protocols.detection import open_annotated
 
-        return self._once(("boxes", path), lambda: self._note_size(open_annotated(path), "annotated images"))
+        return self._once(("boxes", path), lambda: self._note_size(open_annotated(path), "with boxes"))
 
     def _masks(self, path: str, classes: tuple[str, ...]) -> Any:
         from vantage.data.sources.masked import open_masked
 
-        return self._once(
-            ("masks", path, *classes), lambda: self._note_size(open_masked(path, classes), "images with masks")
-        )
+        return self._once(("masks", path, *classes), lambda: self._note_size(open_masked(path, classes), "with masks"))
 
     def _note_size(self, source: Any, what: str) -> Any:
-        self.console.note(f"{len(source):,} {what}, {len(source.classes)} classes")
+        classes = quantity(len(source.classes), "class", "classes")
+        self.console.note(f"{quantity(len(source), 'image')} {what}, {classes}")
         return source
 
     def _once(self, key: tuple[str, ...], make: Callable[[], Any]) -> Any:

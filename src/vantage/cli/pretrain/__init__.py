@@ -41,10 +41,12 @@ from vantage.cli.reading.recipe_options import (
     with_named_parts,
 )
 from vantage.composition.assignments import read_assignments
+from vantage.errors import quantity
 
 if TYPE_CHECKING:
     from vantage.training.loop import TrainingOutcome
     from vantage.training.run import Run
+    from vantage.training.start.warm_start import WarmStart
 
 __all__ = ["report_end", "pretrain"]
 
@@ -114,12 +116,13 @@ def pretrain(words: list[str], console: Console) -> int:
     first = early_changes(at_some_size(lambda size: _first_changes(run_at(size), settings, options), options.size))
     hardware = set_early(run_at(224), first).hardware
     check_devices(hardware)
-    if options.init:
-        check_start(options.init, lambda size: override(run_at(size), _changes(run_at(size), settings)), options.size)
+    init = options.init and check_start(
+        options.init, lambda size: override(run_at(size), _changes(run_at(size), settings)), options.size
+    )
     if threads := threads_by_load(hardware, settings, console):
         settings, first = (*settings, f"hardware.threads={threads}"), {**first, "hardware.threads": threads}
     if options.minutes is not None or not options.recipe:
-        return _train(_planned(run_at, options, settings, first, console, start), out, options, console, words)
+        return _train(_planned(run_at, options, settings, first, console, start), out, init, console, words)
     with joined_for_a_while(hardware.accelerator) as together:
         source, _ = look_at(set_early(run_at(224), first).data, console, together=together)
     size = view_size(options.size, source, console)
@@ -131,7 +134,7 @@ def pretrain(words: list[str], console: Console) -> int:
     note_statistics(recipe, run, console)
     console.notes("run", _summary(run, len(source)))
     show_expected_time(run, source, console)
-    return _train(run, out, options, console, words)
+    return _train(run, out, init, console, words)
 
 
 def _summary(run: "Run", images: int) -> list[tuple[str, str]]:
@@ -216,10 +219,10 @@ def _free_folder(recipe: str) -> Path:
     return check_folder(next(folder for folder in names if not folder.exists()))
 
 
-def _train(run: "Run", out: Path, options: PretrainOptions, console: Console, words: list[str]) -> int:
+def _train(run: "Run", out: Path, init: "WarmStart | str", console: Console, words: list[str]) -> int:
     from vantage.training.loop import train
 
-    return report_end(train(run, out, console.progress(), init=options.init or None), run, console, words)
+    return report_end(train(run, out, console.progress(), init=init or None), run, console, words)
 
 
 def report_end(
@@ -236,7 +239,7 @@ def report_end(
     from vantage import processes
 
     processes.leave()  # only the first process continues
-    console.note(f"finished after {outcome.step:,} steps{'' if run.monitoring.minutes else hint}")
+    console.note(f"finished after {quantity(outcome.step, 'step')}{'' if run.monitoring.minutes else hint}")
     if run.monitoring.minutes:
         try:
             show_worth(run, outcome.folder, console, words)

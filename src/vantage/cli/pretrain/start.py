@@ -8,6 +8,7 @@ from vantage.cli.reading.recipe_options import at_some_size
 
 if TYPE_CHECKING:
     from vantage.training.run import Run
+    from vantage.training.start.warm_start import WarmStart
 
 __all__ = ["check_start", "on_network_of"]
 
@@ -33,11 +34,12 @@ def on_network_of(init: str, recipe: "Callable[[int], Run]") -> "Callable[[int],
     return on_its_network
 
 
-def check_start(init: str, run_at: "Callable[[int], Run]", size: int | None) -> None:
-    """Raises `UserError` if there is nothing to start from at `init`, or if its backbone fits the run at no size of
-    views, or not at `size`."""
+def check_start(init: str, run_at: "Callable[[int], Run]", size: int | None) -> "WarmStart":
+    """What `init` starts a run from. Raises `UserError` if there is nothing, or if its backbone fits the run at no size
+    of views, or not at `size`."""
     from vantage.training.start.warm_parts import check_backbones
     from vantage.training.start.warm_start import read_start
 
     start = read_start(init)
     at_some_size(lambda each: check_backbones(start, run_at(each)), size)
+    return start

@@ -10,7 +10,7 @@ from vantage.cli.reading.options import check_device
 from vantage.cli.reading.out_files import check_folder
 from vantage.cli.reproduce.selecting import check_cells, name_and_path, read_seeds, select_entries
 from vantage.cli.reproduce.showing import list_entries, print_claims, print_runs, show_entry
-from vantage.errors import UserError
+from vantage.errors import UserError, quantity
 from vantage.storage.strangers import check_content
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _take_in(other: Path, folder: Path, console: Console) -> None:
         if record is not None:
             origins.add(record)
     copies, misfits = lab.take_in(other, origins.admits)
-    console.note(f"{copies} cells taken in from {other}, {misfits} refused: their files do not fit")
+    console.note(f"{quantity(copies, 'cell')} taken in from {other}, {misfits} refused: their files do not fit")
     if origins.left_out:
         console.note(
             f"{origins.left_out} more left out: another kind of computer made other cells of their entry and seed, and"

@@ -14,7 +14,7 @@ from vantage.cli.reading.recipe_options import view_size
 from vantage.composition.assignments import assign
 from vantage.composition.fields import settings_in
 from vantage.composition.suggest import no_such
-from vantage.errors import UserError
+from vantage.errors import UserError, quantity
 
 if TYPE_CHECKING:
     from vantage.data import Source
@@ -82,7 +82,7 @@ def learn(words: list[str], console: Console) -> int:
     space = outcome.best or outcome.last
     assert space is not None
     console.note(
-        f"learned in {outcome.step:,} steps; the best state on held-out images is in {space.file}. Next:"
+        f"learned in {quantity(outcome.step, 'step')}; the best state on held-out images is in {space.file}. Next:"
         f" {console.command('pretrain', 'cmc', '--data', 'IMAGES', '--learned', out)}"
     )
     if size := bytes_below(out / "checkpoint"):

@@ -23,7 +23,7 @@ def classes_by_flags(
     Cells are flags if every line has the same number of them, at least two, and all are 1 or 0, 1 or −1, true or false,
     yes or no. The heading then names the classes. An empty cell means no if all other cells mean yes. Raises
     `DataError` for ambiguous flags: without a heading that fits, beside columns of other words, or with 0, −1 and
-    empty cells in one table.
+    empty cells in one table; and for a column of numbers, such as the width of each image, beside columns of words.
     """
     cells = [[word.lower() for word in row[1:]] for _, row in lines]
     width = len(cells[0])
@@ -38,8 +38,8 @@ def classes_by_flags(
             for _, row in lines
         }
         return tuple(sorted(names)), classes_of
-    if heading is not None and any(is_flag_column) and len(heading[1]) == width + 1:
-        _refuse_mixed(path, dict(zip(heading[1][1:], is_flag_column, strict=True)))
+    if heading is not None and len(heading[1]) == width + 1:
+        _refuse_mixed(path, {name: words for name, words in zip(heading[1][1:], columns, strict=False) if any(words)})
     _refuse_repeated(path, lines)
     return None
 
@@ -73,13 +73,17 @@ def _check_no(path: Path, words: set[str]) -> None:
         )
 
 
-def _refuse_mixed(path: Path, flags: Mapping[str, bool]) -> None:
-    yes, no = ([name for name, is_flag in flags.items() if is_flag == kind][:3] for kind in (True, False))
-    raise DataError(
-        f"the table {path} has columns of flags ({', '.join(yes)}) beside columns of other words ({', '.join(no)}):"
-        " keep only the path and a column of 1 and 0 for each class; or, if 1 and 0 are names of classes, remove the"
-        " heading"
-    )
+def _refuse_mixed(path: Path, columns: Mapping[str, tuple[str, ...]]) -> None:
+    """Raises `DataError` for columns of flags or numbers beside others: these do not all name classes."""
+    for what, is_one in (("flags", _FLAGS.__contains__), ("numbers", _is_number)):
+        kinds = {name: all(is_one(word) for word in words if word) for name, words in columns.items()}
+        yes, no = ([name for name, is_so in kinds.items() if is_so == kind][:3] for kind in (True, False))
+        if yes and no:
+            raise DataError(
+                f"the table {path} has columns of {what} ({', '.join(yes)}) beside columns of other words"
+                f" ({', '.join(no)}): keep only the path and the names of the classes, or a column of 1 and 0 for each"
+                " class; or, if numbers are names of classes, remove the heading"
+            )
 
 
 def _refuse_repeated(path: Path, lines: Sequence[Line]) -> None:

@@ -17,7 +17,7 @@ from vantage.data.sources.listing import list_images, unread_words
 from vantage.data.sources.named_twice import files_below, linked_twice, listed_twice, other_classes
 from vantage.data.sources.names import Names, classes_from
 from vantage.data.sources.source import read_some, stamp_of_files
-from vantage.errors import DataError, UnreadableImage
+from vantage.errors import DataError, UnreadableImage, quantity
 from vantage.storage.cache import hash_of
 
 
@@ -67,7 +67,7 @@ class Folder:
                     " or rename what hides them"
                 )
             count = listing.other_files
-            found = f"found {count} other files there and below" if count else "it holds no files"
+            found = f"found {quantity(count, 'other file')} there and below" if count else "it holds no files"
             todo = "Name a folder with JPEG, PNG, WebP, BMP, TIFF or GIF files, or one that holds the shards itself"
             if listing.unread:
                 todo = f"{unread_words(listing.unread)} among them can be converted to JPEG, which is read"

@@ -8,7 +8,7 @@ h, w: height and width in pixels   n: images chosen
 
 import io
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +22,7 @@ from vantage.data.decode import MAX_PIXELS
 from vantage.data.sources.folder import Folder
 from vantage.data.sources.listing import list_images
 from vantage.data.sources.source import read_some, stamp_of_files
-from vantage.errors import DataError, UnreadableImage
+from vantage.errors import DataError, UnreadableImage, quantity
 from vantage.storage.cache import cache_folder, hash_of
 
 __all__ = ["IGNORE_INDEX", "MaskedImages", "open_masked", "split_masked"]
@@ -93,6 +93,10 @@ class MaskedImages:
         masks = stamp_of_files(os.path.join(self.masks, name) for name in self._names)
         return hash_of([self.images.stamp().encode(), masks.encode()])
 
+    def files(self) -> Iterator[str]:
+        """The path of each image's file."""
+        return self.images.files()
+
     def _file_bytes(self, number: int) -> bytes:
         try:
             return (self.masks / self._names[number]).read_bytes()
@@ -150,12 +154,13 @@ def _check_pairs(paths: str, names: list[str], masks: dict[str, str]) -> None:
     missing = [name for name, stem in zip(names, stems, strict=True) if stem not in masks]
     if missing:
         raise DataError(
-            f"{paths}: {len(missing)} of {len(names)} images have no mask ({_some(missing)}): a mask has the path of"
-            " its image, except for the extension (.png). Add the masks, or remove these images"
+            f"{paths}: there is no mask for {len(missing)} of {len(names)} images ({_some(missing)}): a mask has the"
+            " path of its image, except for the extension (.png). Add the masks, or remove these images"
         )
     extra = [masks[stem] for stem in masks.keys() - set(stems)]
     if extra:
-        raise DataError(f"{paths}: {len(extra)} masks have no image ({_some(sorted(extra))}): remove them")
+        count = quantity(len(extra), "mask")
+        raise DataError(f"{paths}: there is no image for {count} ({_some(sorted(extra))}): remove what has none")
 
 
 def _class_numbers(source: MaskedImages) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from vantage.data.sources.flags import Line, classes_by_flags
 from vantage.data.sources.folder import Folder
 from vantage.data.sources.named_twice import listed_twice
 from vantage.data.sources.relabeled import Relabeled
-from vantage.errors import DataError
+from vantage.errors import DataError, quantity
 from vantage.storage.cache import hash_of
 
 __all__ = ["MultiLabelImages", "voc_splits"]
@@ -66,7 +66,7 @@ class MultiLabelImages(Relabeled):
             second, first = next(iter(again.items()))
             where = f"{lines[first][1][0]} on lines {lines[first][0]} and {lines[second][0]}"
             raise DataError(
-                f"the table {path} names {_images(len(again))} twice, such as {where}: write each on one line"
+                f"the table {path} names {quantity(len(again), 'image')} twice, such as {where}: write each on one line"
             )
         if not classes:
             raise DataError(
@@ -89,7 +89,9 @@ class MultiLabelImages(Relabeled):
         if not names:
             raise DataError(f"{file} names no images")
         if again := [name for name, count in Counter(names).items() if count > 1]:
-            raise DataError(f"{file} names {_images(len(again))} twice, such as {again[0]}: write each on one line")
+            raise DataError(
+                f"{file} names {quantity(len(again), 'image')} twice, such as {again[0]}: write each on one line"
+            )
         lists = sorted((root / _LISTS).glob(f"*_{split}.txt"))
         classes = tuple(path.name.removesuffix(f"_{split}.txt") for path in lists)
         if lists:
@@ -181,8 +183,8 @@ def _of_list(path: Path, names: Sequence[str]) -> Int8[Tensor, "n"]:
     missing = [name for name in names if marks.get(name) not in ("1", "0", "-1")]
     if missing:
         raise DataError(
-            f"{path} has no 1, 0 or -1 for {_images(len(missing))} of the split, such as {missing[0]}: unpack the set"
-            " again"
+            f"{path} has no 1, 0 or -1 for {quantity(len(missing), 'image')} of the split, such as {missing[0]}: unpack"
+            " the set again"
         )
     return torch.tensor([int(marks[name]) for name in names], dtype=torch.int8)
 
@@ -197,10 +199,6 @@ def _of_boxes(path: Path) -> list[str]:
         ]
     except (OSError, ElementTree.ParseError, ValueError, LookupError) as error:  # its encoding may not exist
         raise DataError(f"cannot read the classes of an image from {path}: {error}") from error
-
-
-def _images(count: int) -> str:
-    return f"{count} image{'s' * (count != 1)}"
 
 
 def _lines(path: Path) -> list[str]:

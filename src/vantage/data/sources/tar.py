@@ -32,7 +32,7 @@ from vantage.data.sources.listing import unread_words
 from vantage.data.sources.names import Names, classes_from, parent
 from vantage.data.sources.source import read_some, stamp_of_files
 from vantage.data.sources.tar_members import links_words, read_members
-from vantage.errors import DataError, UnreadableImage
+from vantage.errors import DataError, UnreadableImage, quantity
 from vantage.storage.cache import hash_of, read_cached, try_write_json
 from vantage.storage.cache_size import in_use, make_room
 from vantage.storage.files import atomic_file
@@ -73,7 +73,7 @@ class Tar:
                 todo = f"{unread_words(self.unread)} among them can be converted to JPEG, which is read"
             if self.dangling:
                 todo = f"{links_words(self.dangling)}: pack the files themselves, with `tar --dereference`"
-            raise DataError(f"no images in {path}: found {self.other_files} other files. {todo}")
+            raise DataError(f"no images in {path}: found {quantity(self.other_files, 'other file')}. {todo}")
         image_names = [names[number] for number in order]
         self.classes, self._labels = classes_from(image_names)
         self._names = Names(image_names)

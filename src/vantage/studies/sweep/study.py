@@ -10,7 +10,7 @@ from vantage.composition.field_types import expect
 from vantage.composition.own_code import own_code
 from vantage.data.sources.source import Source, refuse_path
 from vantage.encoding import Work
-from vantage.errors import UserError, WriteError
+from vantage.errors import UserError, WriteError, quantity
 from vantage.evaluate import KNN, EvaluationProtocol, LinearCached
 from vantage.evaluate.result import checked
 from vantage.evaluate.task import check_protocol
@@ -138,7 +138,7 @@ class _StudyRun:
         completed_steps = steps - sum(self._steps(point) for point, _ in missing)
         self.progress.start(f"sweep {self.study.sweep.name}", steps, completed_steps)
         if completed_steps:
-            self.progress.line(f"{len(pairs) - len(missing)} of {len(pairs)} runs are done already")
+            self.progress.line(f"done already: {len(pairs) - len(missing)} of {quantity(len(pairs), 'run')}")
         finished = True
         self.rows.write()  # before the first training, which may be interrupted
         try:

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from vantage import processes
+from vantage.errors import quantity
 from vantage.learner import Learner
 from vantage.progress import Progress
 from vantage.training.folder.checkpoint import KEEP, complete_checkpoints
@@ -28,7 +29,7 @@ def tell_disk(run: Run, learner: Learner, folder: Path, progress: Progress) -> N
     each, kept = checkpoint_bytes(run, learner), _kept(run)
     most = (KEEP + 1 + kept) * each  # an old one is removed once the next one is complete
     if most >= _LARGE:
-        epochs = f", and {kept:,} epochs are kept for good" if kept else ""
+        epochs = f", and {quantity(kept, 'epoch')} kept for good" if kept else ""
         progress.line(
             f"a checkpoint has {_size(each)}: up to {KEEP + 1} are on the disk at a time{epochs}, {_size(most)} in all"
         )

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from vantage.errors import quantity
 from vantage.progress import Progress
 from vantage.schedules.epochs import with_steps_per_epoch
 from vantage.training.run import Run
@@ -24,5 +25,7 @@ def counted_at_start(run: Run, images: int, saved: Run | None, progress: Progres
         return run
     if saved is None:
         steps = run.steps_per_epoch(images)
-        progress.line(f"an epoch has {steps:,} steps here; schedules that were replaced after Run.fit count these")
+        progress.line(
+            f"an epoch has {quantity(steps, 'step')} here; schedules that were replaced after Run.fit count these"
+        )
     return counted_run

@@ -181,9 +181,12 @@ def _try(branch: Branch, images: int, batch: int, step: int) -> None:
     memory_keys = branch.remember(tuple(fresh[view] for view in branch.pool_views))
     keys = tuple(fresh[view] for view in branch.keys)
     pool = store.read(memory_keys)
+    held = [(t, t._version) for part in (query, *keys, pool) for t in vars(part).values() if isinstance(t, Tensor)]
     if isinstance(pool, Keys):
         _check_rules(branch.negatives, with_clusters(query, pool), pool, step)
     result = branch.contrast(query, keys, pool, step, state)
+    if any(t._version != version for t, version in held):
+        raise UserError("a part changes the keys that it gets, which others and the memory read too: change a copy")
     if not result.loss.requires_grad:
         raise UserError("no gradient reaches the queries: compute the loss from cosines that are not detached")
     result.loss.backward()

@@ -33,12 +33,19 @@ def some_images(source: Source) -> list[Tensor]:
 
 def some_views(run: Run, images: Sequence[Tensor]) -> list[Tensor]:
     """The views of some images, as they are made where images are decoded. Raises `UserError` if they cannot be made,
-    if they are not as many as the view maker says, or if `batch`, for images in memory, makes others."""
+    if they are drawn by torch's default generator, if they are not as many as the view maker says, or if `batch`, for
+    images in memory, makes others."""
     generator, kind = torch.Generator().manual_seed(run.seed), type(run.views).__name__
+    state = torch.random.get_rng_state()
     with naming(f"{kind} cannot make views of these images"):
         crops = [run.views.crop(image, generator) for image in images]
         views = run.views.finish(tuple(map(torch.stack, zip(*crops, strict=True))), generator)
         whole = run.views.batch(images[0][None, :, :_SIDE, :_SIDE], generator)
+    if not torch.equal(state, torch.random.get_rng_state()):
+        raise UserError(
+            f"{kind} draws from torch's default generator, which differs between processes, so that a resumed run would"
+            " see other views: draw from the generator that its methods get"
+        )
     _check(views, len(images), run.views.count, f"{kind}.finish")
     _check(whole, 1, run.views.count, f"{kind}.batch")
     shapes = [[tuple(view.shape[1:]) for view in each] for each in (views, whole)]

@@ -23,7 +23,7 @@ from vantage.data.sources.shards.descriptor import Descriptor
 from vantage.data.sources.shards.facts import read_facts, write_facts
 from vantage.data.sources.shards.index import Facts, Index, cached_index, state_of
 from vantage.data.sources.source import read_some, stamp_of_files
-from vantage.errors import DataError, UnreadableImage
+from vantage.errors import DataError, UnreadableImage, quantity
 from vantage.storage.cache import hash_of
 
 __all__ = ["Shards"]
@@ -70,8 +70,8 @@ class Shards:
         if not len(self):
             but = f", except {words}, which are left out" if (words := hidden_words(self.hidden)) else ""
             raise DataError(
-                f"no images in {len(paths):,} shards, the first of which is {paths[0]}{but}. A sample is an image such"
-                " as KEY.jpg, with KEY.cls or KEY.json if it has a label"
+                f"no images in {quantity(len(paths), 'shard')}, the first of which is {paths[0]}{but}. A sample is an"
+                " image such as KEY.jpg, with KEY.cls or KEY.json if it has a label"
             )
         self._digest = hash_of(
             f"{self._name(n)} {each.digest}".encode("utf-8", "surrogateescape") for n, each in enumerate(facts)

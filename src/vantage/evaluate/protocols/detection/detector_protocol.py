@@ -6,6 +6,7 @@ from typing import ClassVar
 import torch
 
 from vantage import draws
+from vantage.data.shared_files import shared_files_in_words
 from vantage.data.sources.source import Source, cache_key
 from vantage.data.splits import check_apart
 from vantage.encoding import Work
@@ -124,13 +125,14 @@ class DetectorProtocol(OwnTask):
         """Annotated images; without `test`, a fifth of all of them, drawn with seed 0. Raises `UserError` if
         pycocotools is not installed, for test images that are the training images, and for unsuitable images."""
         coco_tools("cocoeval")
-        images, split = as_annotated(train), "a set of its own"
+        images = as_annotated(train)
         if test is None:
             split = f"a fifth of the same {len(images)} images, drawn with seed 0"
             images, test_images = split_annotated(images)
         else:
             test_images = as_annotated(test)
             check_apart(images, test_images)
+            split = f"a set of its own{shared_files_in_words(images, test_images)}"
         self.check(images, test_images)
         refusal = "raw pixels have no detector"
         return Task(self, images, test_images, split, tools=("pycocotools",), pixels=refusal, check=check_backbone)

@@ -13,7 +13,7 @@ from torch import Tensor
 from vantage.data.sources.source import Source, distinct_classes, labels_of
 from vantage.data.splits import LabeledSplit
 from vantage.encoding import Work
-from vantage.errors import UserError
+from vantage.errors import UserError, quantity
 from vantage.evaluate.result import Outcome
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.frozen.labeled_features import finite_features
@@ -76,7 +76,7 @@ def neighbors(encoder: FrozenEncoder, train: Source, test: Source, k: int, work:
     """
     if len(train) < k:
         raise UserError(
-            f"retrieval: k is {k}, but there are only {len(train)} images to search; choose a smaller k (--k)"
+            f"retrieval: k is {k}, but only {quantity(len(train), 'image')} can be searched; choose a smaller k (--k)"
         )
     if not len(test):
         raise UserError("retrieval: there is no image to look up; give a test set with images")

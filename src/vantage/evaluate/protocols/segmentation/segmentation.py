@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from vantage import draws, processes
 from vantage.data.order import epoch_order
+from vantage.data.shared_files import shared_files_in_words
 from vantage.data.sources.masked import IGNORE_INDEX, MaskedImages, split_masked
 from vantage.data.sources.source import HasMasks, Source
 from vantage.data.splits import check_apart
@@ -88,8 +89,8 @@ class Segmentation(OwnTask):
 
     def task(self, train: Source, test: Source | None) -> Task:
         """Images with masks; without `test`, a fifth of all of them, drawn with seed 0, which must be in a folder. Test
-        masks must have the classes of `train`. Raises `UserError` for a test set that is the training set or has other
-        classes."""
+        masks must have the classes of `train`. Raises `UserError` for a test set of training images or other classes.
+        """
         images = _with_masks(train)
         if test is None:
             if not isinstance(images, MaskedImages):
@@ -99,7 +100,7 @@ class Segmentation(OwnTask):
         if test_images.classes != images.classes:
             raise UserError("the test masks have other classes than the training masks: open both with the same list")
         check_apart(images, test_images)
-        return Task(self, images, test_images, "a set of its own")
+        return Task(self, images, test_images, f"a set of its own{shared_files_in_words(images, test_images)}")
 
     def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Train a decoder on `train`, count pixels on `test`. Both must have masks (`HasMasks`)."""

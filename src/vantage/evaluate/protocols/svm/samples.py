@@ -15,7 +15,7 @@ from torch import Tensor
 from vantage import draws
 from vantage.data.sources.source import Source, cache_key
 from vantage.encoding import Work
-from vantage.errors import UserError
+from vantage.errors import UserError, quantity
 from vantage.evaluate.protocols.svm.deepest import MarkedFeatures, deepest, marked_features
 from vantage.evaluate.protocols.svm.shared_fits import missing_on_all, shared_fits
 from vantage.evaluate.protocols.svm.solver import Machine, Solver, version_of_solver
@@ -38,7 +38,7 @@ def few_images(mark: Int8[Tensor, "n"], k: int, negatives: int, seed: int) -> In
     for sign, count, words in ((1, k, "with"), (-1, negatives * k, "without")):
         numbers = (mark == sign).nonzero().squeeze(1)
         if len(numbers) < count:
-            raise UserError(f"a sample needs {count} images {words} a class, but there are {len(numbers)}")
+            raise UserError(f"a sample needs {quantity(count, 'image')} {words} a class, but there are {len(numbers)}")
         rows.append(numbers[torch.randperm(len(numbers), generator=generator)[:count]])
     return torch.cat(rows)
 
@@ -149,16 +149,18 @@ def _precisions(machines: list[Machine], query: Float[Tensor, "m d"], mark: Int8
 
 def _check_enough(plan: SamplePlan, features: MarkedFeatures) -> None:
     """Raises `UserError` if a class has too few images for the largest k."""
-    most = [min(int((mark == 1).sum()), int((mark == -1).sum()) // plan.negatives) for mark in features.mark.T]
+    counts = [(int((mark == 1).sum()), int((mark == -1).sum())) for mark in features.mark.T]
+    most = [min(positive, negative // plan.negatives) for positive, negative in counts]
     least = min(most)
     if least >= max(plan.shots):
         return
     number = most.index(least)
-    positive, negative = (int((features.mark[:, number] == sign).sum()) for sign in (1, -1))
+    positive, negative = counts[number]
     possible = " ".join(str(k) for k in plan.shots if k <= least)
+    needed = f"{quantity(max(plan.shots), 'image')} with each class and {plan.negatives * max(plan.shots)} without it"
+    shown = f"{quantity(positive, 'image')} show{'s' * (positive == 1)} {features.classes[number]}"
     raise UserError(
-        f"samples need {max(plan.shots)} images with each class and {plan.negatives * max(plan.shots)} without it, but"
-        f" {positive} images show {features.classes[number]} and {negative} do not: "
+        f"samples need {needed}, but {shown} and {negative} do not: "
         + (f"choose --shots {possible}" if possible else "give more images")
-        + ", or fewer --negatives"
+        + ", or fewer --negatives" * any(least < k <= min(map(min, counts)) for k in plan.shots)
     )

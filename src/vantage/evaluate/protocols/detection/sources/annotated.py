@@ -4,7 +4,7 @@ n: instances in an image   k: keypoints of an instance   h, w: height and width 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -153,3 +153,7 @@ class AnnotatedFolder(ABC):
     def stamp(self) -> str:
         """A hash of the size and time of change of every image."""
         return self._files.stamp()
+
+    def files(self) -> Iterator[str]:
+        """The path of each image's file."""
+        return self._files.files()

@@ -10,8 +10,8 @@ import torch
 from jaxtyping import Int, UInt8
 from torch import Tensor
 
-from vantage.data.sources.source import stamp_of
-from vantage.errors import DataError, UserError
+from vantage.data.sources.source import files_of, stamp_of
+from vantage.errors import DataError, UserError, quantity
 from vantage.evaluate.protocols.detection.sources.annotated import AnnotatedSource, Instances, RunLengths
 from vantage.storage.cache import hash_of
 
@@ -57,6 +57,12 @@ class _SourceView:
         """The mask of each instance; raises `DataError` if the source has none."""
         source, index = self._origin[number]
         return source.masks(index)
+
+    def files(self) -> Iterator[str]:
+        """The path of each image's file, if each source has a file for each of its images."""
+        sources = {id(source): source for source, _ in self._origin}
+        files = {key: list(files_of(source)) for key, source in sources.items()}
+        return (files[id(source)][index] for source, index in self._origin) if all(files.values()) else iter(())
 
 
 class SelectedImages(_SourceView):
@@ -118,8 +124,8 @@ class OfClasses(_SourceView):
             unknown = sorted({source.classes[label] for label in self._labels() if int(self._label[label]) < 0})
             if unknown:
                 raise UserError(
-                    f"the test images show {len(unknown)} classes that the training images do not have"
-                    f" ({', '.join(unknown[:5])}{' …' if unknown[5:] else ''}): name sets with the same classes"
+                    f"the test images show {quantity(len(unknown), 'class', 'classes')} that the training images do not"
+                    f" have ({', '.join(unknown[:5])}{' …' if unknown[5:] else ''}): name sets with the same classes"
                 )
 
     def _labels(self) -> Iterator[int]:
