@@ -13,6 +13,7 @@ from small_runs import SIZE, small_run, write_images
 from torch import Tensor
 
 import vantage
+from vantage.draws import torch_seed
 from vantage.errors import UserError
 from vantage.training.loop import train
 from vantage.training.start.try_parts import try_branches
@@ -42,6 +43,8 @@ class OwnViews:
         if self.wrong == "crop":
             raise KeyError("side")
         if self.wrong == "default":
+            image = image.roll(int(torch.randint(0, 9, ())), -1)
+        with torch_seed(int(torch.randint(1 << 62, (), generator=generator))):
             image = image.roll(int(torch.randint(0, 9, ())), -1)
         return self.own.crop(image, generator)
 

@@ -44,7 +44,8 @@ def some_views(run: Run, images: Sequence[Tensor]) -> list[Tensor]:
     if not torch.equal(state, torch.random.get_rng_state()):
         raise UserError(
             f"{kind} draws from torch's default generator, which differs between processes, so that a resumed run would"
-            " see other views: draw from the generator that its methods get"
+            " see other views: draw from the generator that its methods get. What takes no generator, as torchvision's"
+            " transforms do, can draw inside vantage.draws.torch_seed(number), with a number from that generator"
         )
     _check(views, len(images), run.views.count, f"{kind}.finish")
     _check(whole, 1, run.views.count, f"{kind}.batch")
