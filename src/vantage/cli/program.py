@@ -202,14 +202,18 @@ def _import(modules: Sequence[str]) -> None:
             importlib.import_module(module)
         except Exception as problem:  # a user's module may raise anything
             name = problem.name if isinstance(problem, ModuleNotFoundError) else None
-            if name is None or not f"{module}.".startswith(f"{name}."):
+            if not module.startswith(".") and (name is None or not f"{module}.".startswith(f"{name}.")):
                 raise UserError(f"--import {module}: {with_place(problem)}") from problem
             raise _no_module(module) from None
 
 
 def _no_module(module: str) -> UserError:
-    """The error for a module that does not exist, with the file of this folder that was probably meant."""
-    files = [file.stem for file in Path().glob("*.py")]
-    name = module.removesuffix(".py")
-    hint = f"; write it without .py: --import {name}" if name in files else did_you_mean(module, files)
+    """The error for a module that does not exist, with the file that was probably meant."""
+    files, file = [file.stem for file in Path().glob("*.py")], Path(module)
+    if file.suffix != ".py" or not file.is_file():
+        hint = did_you_mean(module, files)
+    elif file.stem in files and file.resolve().parent == Path.cwd():
+        hint = f"; write it without .py: --import {file.stem}"
+    else:
+        hint = f"; write --import {file.stem}, with PYTHONPATH={file.parent} before the command"
     return UserError(f"--import {module}: no module of this name is in this folder or installed{hint}")
