@@ -198,6 +198,8 @@ def _import(modules: Sequence[str]) -> None:
     if modules and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     for module in modules:
+        if os.sep in module:
+            raise _no_module(module)
         try:
             importlib.import_module(module)
         except Exception as problem:  # a user's module may raise anything
@@ -210,6 +212,12 @@ def _import(modules: Sequence[str]) -> None:
 def _no_module(module: str) -> UserError:
     """The error for a module that does not exist, with the file of this folder that was probably meant."""
     files = [file.stem for file in Path().glob("*.py")]
+    folder, slash, file = module.rpartition(os.sep)
+    if slash:
+        place = "" if folder == "." else f" in the folder {folder}, or PYTHONPATH={folder} before the command"
+        return UserError(
+            f"--import {module} is a path: give a module's name: --import {file.removesuffix('.py')}{place}"
+        )
     name = module.removesuffix(".py")
     hint = f"; write it without .py: --import {name}" if name in files else did_you_mean(module, files)
     return UserError(f"--import {module}: no module of this name is in this folder or installed{hint}")

@@ -11,7 +11,7 @@ import math
 import re
 import sys
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import MISSING, Field, fields, is_dataclass
@@ -214,14 +214,14 @@ def _from_a_script(name: str, where: str) -> UserError:
     )
 
 
-def allowed_names() -> dict[str, str]:
-    """The parts of the allowed modules that are imported: MODULE:NAME by NAME."""
+def allowed_names(is_wanted: Callable[[Any], bool] = is_part) -> dict[str, str]:
+    """The parts, or other things, that allowed modules define, as far as these are imported: MODULE:NAME by NAME."""
     return {
         name: f"{module}:{name}"
         for module in _ALLOWED.get()
         if module in sys.modules
         for name, value in vars(sys.modules[module]).items()
-        if is_part(value) and value.__module__ == module
+        if is_wanted(value) and value.__module__ == module
     }
 
 
