@@ -163,6 +163,8 @@ def test_the_command_to_copy_next_names_the_modules_that_the_recipe_takes_parts_
     ("rule", "message"),
     [
         ("KeepAll(0.5)", f"there is no part 'KeepAll'; did you mean {__name__}:KeepAll?"),
+        (f"{__name__}.py:KeepAll(0.5)", f"write it without .py: {__name__}:KeepAll\n"),
+        ("other.py:KeepAll(0.5)", "other.py:KeepAll names a file: write it without .py: other:KeepAll\n"),
         (f"{__name__}:KeepAl(0.5)", f"there is no {__name__}:KeepAl here; did you mean KeepAll?"),
     ],
 )

@@ -188,6 +188,9 @@ def allowed_object(module: str, name: str, where: str) -> Any:
     allowed = is_allowed(module, _ALLOWED.get())
     if module == "__main__" and not (allowed and hasattr(sys.modules[module], name)):
         raise _from_a_script(name, where)
+    without_ending = f"write it without .py: {module.removesuffix('.py')}:{name}" if module.endswith(".py") else ""
+    if not allowed and without_ending:
+        raise UserError(f"{where}: {module}:{name} names a file: {without_ending}")
     if not allowed:
         raise UserError(
             f"{where}: {module}:{name} is not part of Vantage, so its module was not imported; "
@@ -196,7 +199,8 @@ def allowed_object(module: str, name: str, where: str) -> Any:
     try:
         content = importlib.import_module(module)
     except (ImportError, AttributeError):
-        raise UserError(f"{where}: there is no {module}:{name} here: check the name and the package") from None
+        hint = without_ending or "check the name and the package"
+        raise UserError(f"{where}: there is no {module}:{name} here: {hint}") from None
     if not hasattr(content, name):
         hint = did_you_mean(name, (one for one in vars(content) if one[0] != "_"), ": check the name")
         raise UserError(f"{where}: there is no {module}:{name} here{hint}")
