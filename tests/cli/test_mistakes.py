@@ -196,8 +196,7 @@ def test_a_mistake_in_an_imported_module_is_its_own(
     ("word", "hint"),
     [
         ("near_rule.py", "write it without .py: --import near_rule"),
-        ("./near_rule.py", "write it without .py: --import near_rule"),
-        ("rules/far.py", "write --import far, with PYTHONPATH=rules before the command"),
+        (".near_rule", "did you mean near_rule?"),
         ("nearrule", "did you mean near_rule?"),
     ],
 )
@@ -205,9 +204,7 @@ def test_a_mistyped_module_is_suggested(
     word: str, hint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("rules").mkdir()
-    for file in ("near_rule.py", "rules/far.py"):
-        Path(file).write_text("")
+    Path("near_rule.py").write_text("")
     assert main(["recipes", "--import", word]) == 2
     assert capsys.readouterr().err.endswith(f"in this folder or installed; {hint}\n")
 

@@ -70,6 +70,11 @@ def no_recipe(size: int = 224) -> int:
     return size
 
 
+def broken_recipe(size: int = 224) -> Run:
+    """A recipe with an error."""
+    return moco_v2(size // (size - 32))
+
+
 def recipe_of_one_size() -> Run:
     """Takes no size."""
     return own_recipe(32)
@@ -89,6 +94,39 @@ def test_a_recipe_of_ones_own_needs_its_module_named(
     for name in ("no_recipe", "recipe_of_one_size"):
         assert main([*words[:1], f"{__name__}:{name}", *words[2:], "--import", __name__]) == 2
         assert f"{name} is not a recipe" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        (f"{__name__}.py:own_recipe", f"; write the name of the module, in its folder: {__name__}:own_recipe --import"),
+        (f"./{__name__}.py:own_recipe", f": {__name__}:own_recipe --import {__name__} (vantage recipes"),
+        ("own_recipe", f"there is no recipe 'own_recipe'; did you mean {__name__}:own_recipe? (vantage recipes"),
+    ],
+)
+def test_a_recipe_of_ones_own_is_suggested_as_it_is_written(
+    name: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["recipes", name, "--import", __name__]) == 2
+    assert hint in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("path", "place"),
+    [("./near_rule.py", ""), ("own/near_rule.py", " in the folder own, or PYTHONPATH=own before the command")],
+)
+def test_a_module_that_is_given_by_its_path_is_named(path: str, place: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The error was Python's own, about relative imports."""
+    assert main(["recipes", "--import", path]) == 2
+    message = f"vantage: --import {path} is a path: give a module's name: --import near_rule{place}\n"
+    assert capsys.readouterr().err == message
+
+
+def test_an_error_of_a_recipe_of_ones_own_is_no_bug_of_vantage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["recipes", f"{__name__}:broken_recipe", "--size", "32", "--import", __name__]) == 2
+    message = capsys.readouterr().err
+    assert f"the recipe {__name__}:broken_recipe at 32 pixels: ZeroDivisionError: " in message
+    assert message.count("\n") == 1
 
 
 def test_the_command_to_copy_next_names_the_module_and_quotes_the_folder(
@@ -125,6 +163,8 @@ def test_the_command_to_copy_next_names_the_modules_that_the_recipe_takes_parts_
     ("rule", "message"),
     [
         ("KeepAll(0.5)", f"there is no part 'KeepAll'; did you mean {__name__}:KeepAll?"),
+        (f"{__name__}.py:KeepAll(0.5)", f"write it without .py: {__name__}:KeepAll\n"),
+        ("other.py:KeepAll(0.5)", "other.py:KeepAll names a file: write it without .py: other:KeepAll\n"),
         (f"{__name__}:KeepAl(0.5)", f"there is no {__name__}:KeepAl here; did you mean KeepAll?"),
     ],
 )

@@ -67,6 +67,7 @@ def test_every_recipe_holds_what_its_fields_take(recipe: Callable[[], Run]) -> N
         ("epochs", True, r"epochs: expected a whole number, found True"),
         ("data.on_bad_image", "ignore", r"data.on_bad_image: expected skip or stop, found 'ignore'"),
         ("encoders.encoder.backbone", "resnet18", r"encoders.encoder.backbone: expected Backbone .*, found 'resnet18'"),
+        ("encoders.encoder.backbone", 1, r"Backbone \(Convolutions, ResNet, ResNet9, Timm, TinyAlexNet, …\), found 1"),
     ],
 )
 def test_a_field_of_another_type_is_named(path: str, value: Any, words: str) -> None:
@@ -130,6 +131,11 @@ class WithoutDefault:
             "branches.0.negatives",
             (Wrong(),),
             r"found Wrong\(\): it must have __call__\(scores, query, pool, step\) -> Scores$",
+        ),
+        (
+            "branches.0.estimator",
+            Wrong(),
+            r"found Wrong\(\): it has no temperature: it must have __call__\(positive, negatives, step\)$",
         ),
         ("branches.0.memory", Nameless(), r"StoreOf, found Nameless\(\): it has no build\(images, width\)"),
     ],

@@ -74,6 +74,91 @@ def test_the_code_of_a_part_covers_what_it_names_of_its_own_package(
     assert not any("unused" in code or "np" == code[:2] for code in codes[0])
 
 
+VALUES = """
+from enum import Enum
+from functools import cached_property, partial
+from pathlib import Path
+import numpy as np
+import torch
+import own_package.rates
+
+def scaled(value, by):
+    return value * by
+
+class Kind(Enum):
+    HARD = "hard"
+
+class Power:
+    def __init__(self, exponent):
+        self.exponent, self.itself = exponent, self
+
+    def __call__(self, value):
+        return value ** self.exponent
+
+TENSOR = torch.tensor([0.1, 0.2], dtype=torch.bfloat16)
+ARRAY = np.array([1.0, 2.0])
+PARTIAL = partial(scaled, by=5)
+CHOICES = {"double": lambda value: value * 11}
+POWER = Power(13)
+FOLDER = Path("first")
+
+class Part:
+    table = torch.tensor([0.5])
+
+    @cached_property
+    def slow(self):
+        return 31
+
+    def __call__(self, value):
+        import own_package.later
+        from own_package import later as again
+        values = TENSOR, ARRAY, PARTIAL, CHOICES["double"], POWER, FOLDER, Kind.HARD, self.table, self.slow
+        return values, own_package.rates.rate(value), again.late(value)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("[0.1, 0.2]", "[0.1, 0.25]"),
+        ("[1.0, 2.0]", "[1.0, 2.5]"),
+        ("by=5", "by=6"),
+        ("value * by", "value + by"),
+        ("value * 11", "value * 12"),
+        ("Power(13)", "Power(14)"),
+        ("** self", "// self"),
+        ('"first"', '"second"'),
+        ('"hard"', '"easy"'),
+        ("[0.5]", "[0.6]"),
+        ("31", "32"),
+        ("value + 17", "value + 18"),
+        ("value - 19", "value - 20"),
+    ],
+)
+def test_values_and_modules_of_every_kind_are_seen(
+    before: str, after: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Numbers were kept after a table in a tensor was edited, or a function in a module of a package."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # an edit of equal size within a second would go unnoticed
+    files = {
+        "own_package/__init__.py": "",
+        "own_package/rates.py": "def rate(value):\n    return value + 17\n",
+        "own_package/later.py": "def late(value):\n    return value - 19\n",
+        "own_values.py": VALUES,
+    }
+    (tmp_path / "own_package").mkdir()
+    codes = []
+    for texts in (files, files, {name: text.replace(before, after) for name, text in files.items()}):
+        for name, text in texts.items():
+            (tmp_path / name).write_text(text)
+        for name in [name for name in sys.modules if name.startswith(("own_package", "own_values"))]:
+            del sys.modules[name]
+        importlib.invalidate_caches()
+        codes.append(list(code_of(importlib.import_module("own_values").Part)))
+    assert codes[0] == codes[1] != codes[2]
+
+
 CELL = """
 from dataclasses import dataclass
 from functools import wraps

@@ -198,22 +198,28 @@ def _import(modules: Sequence[str]) -> None:
     if modules and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     for module in modules:
+        if os.sep in module:
+            raise _is_a_path(module)
+        if module.startswith("."):  # relative to no package
+            raise _no_module(module)
         try:
             importlib.import_module(module)
         except Exception as problem:  # a user's module may raise anything
             name = problem.name if isinstance(problem, ModuleNotFoundError) else None
-            if not module.startswith(".") and (name is None or not f"{module}.".startswith(f"{name}.")):
+            if name is None or not f"{module}.".startswith(f"{name}."):
                 raise UserError(f"--import {module}: {with_place(problem)}") from problem
             raise _no_module(module) from None
 
 
+def _is_a_path(module: str) -> UserError:
+    """The error for a path in the place of a module's name."""
+    folder, _, file = module.rpartition(os.sep)
+    place = "" if folder == "." else f" in the folder {folder}, or PYTHONPATH={folder} before the command"
+    return UserError(f"--import {module} is a path: give a module's name: --import {file.removesuffix('.py')}{place}")
+
+
 def _no_module(module: str) -> UserError:
-    """The error for a module that does not exist, with the file that was probably meant."""
-    files, file = [file.stem for file in Path().glob("*.py")], Path(module)
-    if file.suffix != ".py" or not file.is_file():
-        hint = did_you_mean(module, files)
-    elif file.stem in files and file.resolve().parent == Path.cwd():
-        hint = f"; write it without .py: --import {file.stem}"
-    else:
-        hint = f"; write --import {file.stem}, with PYTHONPATH={file.parent} before the command"
+    """The error for a module that does not exist, with the file of this folder that was probably meant."""
+    files, name = [file.stem for file in Path().glob("*.py")], module.removesuffix(".py")
+    hint = f"; write it without .py: --import {name}" if name in files else did_you_mean(module, files)
     return UserError(f"--import {module}: no module of this name is in this folder or installed{hint}")

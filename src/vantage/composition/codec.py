@@ -11,7 +11,7 @@ import math
 import re
 import sys
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import MISSING, Field, fields, is_dataclass
@@ -188,6 +188,9 @@ def allowed_object(module: str, name: str, where: str) -> Any:
     allowed = is_allowed(module, _ALLOWED.get())
     if module == "__main__" and not (allowed and hasattr(sys.modules[module], name)):
         raise _from_a_script(name, where)
+    without_ending = f"write it without .py: {module.removesuffix('.py')}:{name}" if module.endswith(".py") else ""
+    if not allowed and without_ending:
+        raise UserError(f"{where}: {module}:{name} names a file: {without_ending}")
     if not allowed:
         raise UserError(
             f"{where}: {module}:{name} is not part of Vantage, so its module was not imported; "
@@ -196,7 +199,8 @@ def allowed_object(module: str, name: str, where: str) -> Any:
     try:
         content = importlib.import_module(module)
     except (ImportError, AttributeError):
-        raise UserError(f"{where}: there is no {module}:{name} here: check the name and the package") from None
+        hint = without_ending or "check the name and the package"
+        raise UserError(f"{where}: there is no {module}:{name} here: {hint}") from None
     if not hasattr(content, name):
         hint = did_you_mean(name, (one for one in vars(content) if one[0] != "_"), ": check the name")
         raise UserError(f"{where}: there is no {module}:{name} here{hint}")
@@ -214,14 +218,14 @@ def _from_a_script(name: str, where: str) -> UserError:
     )
 
 
-def allowed_names() -> dict[str, str]:
-    """The parts of the allowed modules that are imported: MODULE:NAME by NAME."""
+def allowed_names(is_wanted: Callable[[Any], bool] = is_part) -> dict[str, str]:
+    """The parts, or other things, that allowed modules define, as far as these are imported: MODULE:NAME by NAME."""
     return {
         name: f"{module}:{name}"
         for module in _ALLOWED.get()
         if module in sys.modules
         for name, value in vars(sys.modules[module]).items()
-        if is_part(value) and value.__module__ == module
+        if is_wanted(value) and value.__module__ == module
     }
 
 

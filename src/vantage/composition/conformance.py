@@ -30,10 +30,17 @@ def shortfall(kind: type, annotation: Any) -> str:
     protocols = [one for one in get_args(annotation) or (annotation,) if getattr(one, "_is_protocol", False)]
     if is_built_in(kind) or not protocols:
         return ""
-    unfit = min(([pair for pair in _members(one) if not _has(kind, *pair)] for one in protocols), key=len)
     names = {name for above in kind.__mro__ for name in vars(above)}  # `hasattr` finds __call__ in every class
+    meant = min(
+        protocols, key=lambda one: (not any(name in names for name, _ in _members(one)), len(_unfit(kind, one)))
+    )
+    unfit = _unfit(kind, meant)
     lacks, differs = ([_words(*pair) for pair in unfit if (pair[0] in names) == has] for has in (False, True))
     return f": it has no {', no '.join(lacks)}" * bool(lacks) + f": it must have {', '.join(differs)}" * bool(differs)
+
+
+def _unfit(kind: type, protocol: Any) -> list[tuple[str, Any]]:
+    return [pair for pair in _members(protocol) if not _has(kind, *pair)]
 
 
 def _members(protocol: Any) -> list[tuple[str, Any]]:

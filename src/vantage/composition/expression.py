@@ -13,7 +13,7 @@ from dataclasses import MISSING, fields
 from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
 from vantage.composition.conformance import conforms, shortfall
-from vantage.composition.kinds import find_part, part_from_number, parts_that_fit
+from vantage.composition.kinds import find_part, part_from_number, usual_parts
 from vantage.composition.literals import NOTHING, items_of, plain_value, source_of, word_value
 from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError, quantity, shorten
@@ -70,8 +70,8 @@ def _describe(kind: Any) -> Iterator[str]:
     elif isinstance(kind, type):
         if part_from_number(kind):
             yield _PLAIN[float]
-        near = parts_that_fit(kind)
-        more = ", …" if len(near) > 6 else ""
+        near, others = usual_parts(kind)
+        more = ", …" if len(near) > 6 or others else ""
         yield f"{kind.__name__} ({', '.join(near[:6])}{more})" if near and near != [kind.__name__] else kind.__name__
     else:
         yield str(kind).replace("typing.", "")

@@ -10,7 +10,7 @@ from vantage.composition.names import external_part, is_part, part_named
 from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
 
-__all__ = ["find_part", "part_from_number", "parts_that_fit"]
+__all__ = ["find_part", "part_from_number", "parts_that_fit", "usual_parts"]
 
 
 def find_part(name: str, path: str) -> type:
@@ -36,6 +36,14 @@ def _parts() -> dict[str, type]:
 def parts_that_fit(annotation: type) -> list[str]:
     """Names of the public parts that fit a field."""
     return [name for name, kind in _parts().items() if conforms(kind, annotation)]
+
+
+def usual_parts(annotation: type) -> tuple[list[str], bool]:
+    """Names of the public parts that fit a field: those beside its contract, if any are. Then whether there are others,
+    which may fit by their members alone."""
+    fitting, folder = parts_that_fit(annotation), annotation.__module__.rpartition(".")[0] + "."
+    beside = [name for name in fitting if _parts()[name].__module__.startswith(folder)]
+    return beside or fitting, bool(beside) and beside != fitting
 
 
 def part_from_number(annotation: type) -> str | None:

@@ -1,19 +1,20 @@
 """The code of a user's own parts: numbers that were kept must not count as those of code that was edited since."""
 
+import dis
+import importlib
 import inspect
-import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import fields, is_dataclass
-from types import CodeType, EllipsisType, FunctionType, ModuleType
+from dataclasses import is_dataclass
+from functools import cached_property
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from vantage.composition.fitting import parts_of
 from vantage.composition.names import is_built_in
+from vantage.composition.own_values import is_installed, is_installed_module, text_of, within
 
 __all__ = ["code_of", "own_code"]
-
-_PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 
 def own_code(value: Any) -> list[str]:
@@ -39,7 +40,7 @@ def code_of(kind: type) -> Iterator[str]:
         values = [(name, value) for name, value in members if name[:2] != "__" and not list(_functions(value))]
         texts = [*(f"{name} {_compiled(each.__code__)}" for name, each in functions), *_texts(values)]
         yield "\n".join([f"{one.__module__}.{one.__qualname__}", *texts])
-        if not _is_installed(one):
+        if not is_installed(one):
             named = [pair for _, function in functions for pair in _named_by(function)]
             yield from _texts(named)
             left += [*_own(value for _, value in (*values, *named)), *_own(getattr(one, "__bases__", ()))]
@@ -47,6 +48,8 @@ def code_of(kind: type) -> Iterator[str]:
 
 def _functions(value: Any) -> Iterator[FunctionType]:
     """The functions behind a member of a class: itself, what a decorator wraps, or those of a property."""
+    if isinstance(value, cached_property):
+        value = value.func
     inner = (value.fget, value.fset) if isinstance(value, property) else (getattr(value, "__func__", value),)
     for function in map(_unwrapped, inner):
         if isinstance(function, FunctionType):
@@ -55,7 +58,7 @@ def _functions(value: Any) -> Iterator[FunctionType]:
 
 def _compiled(code: CodeType) -> str:
     """What a function computes, wherever it stands in a file."""
-    constants = [_compiled(value) if isinstance(value, CodeType) else _text(value) for value in code.co_consts]
+    constants = [_compiled(value) if isinstance(value, CodeType) else text_of(value) for value in code.co_consts]
     return f"{code.co_code.hex()} {code.co_names} {code.co_varnames} {code.co_freevars} {constants}"
 
 
@@ -64,15 +67,38 @@ def _named_by(function: FunctionType) -> Iterator[tuple[str, Any]]:
     words = dict.fromkeys(_words(function.__code__))
     for word in words:
         value = function.__globals__.get(word)
-        if not isinstance(value, ModuleType):
+        if isinstance(value, ModuleType):
+            yield from _named_in(value, word, words)
+        else:
             yield word, _unwrapped(value)
-        elif not _is_installed(value):
-            yield from ((f"{word}.{name}", _unwrapped(vars(value)[name])) for name in words if name in vars(value))
+    for module in _imported_by(function):
+        yield from _named_in(module, module.__name__, words)
     for word, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         with suppress(ValueError):  # not filled yet
             yield word, _unwrapped(cell.cell_contents)
     yield from (("default", value) for value in function.__defaults__ or ())
     yield from (function.__kwdefaults__ or {}).items()
+
+
+def _named_in(module: ModuleType, path: str, words: Iterable[str], above: tuple[ModuleType, ...] = ()) -> Iterator[Any]:
+    """Which values of a user's own module, and of the modules in it, the words name."""
+    for word in words if not is_installed(module) and module not in above else ():
+        value = vars(module).get(word)
+        if isinstance(value, ModuleType):
+            yield from _named_in(value, f"{path}.{word}", words, (*above, module))
+        elif word in vars(module):
+            yield f"{path}.{word}", _unwrapped(value)
+
+
+def _imported_by(function: FunctionType) -> Iterator[ModuleType]:
+    """The user's own modules that a function imports only when it is called."""
+    steps = list(dis.get_instructions(function))
+    for number, step in enumerate(steps):
+        if step.opname == "IMPORT_NAME":
+            name = "." * int(steps[number - 2].argval) + str(step.argval)
+            with suppress(Exception):  # what is wrong with it, the call will tell
+                if name[0] == "." or not is_installed_module(name):
+                    yield importlib.import_module(name, function.__globals__.get("__package__"))
 
 
 def _words(code: CodeType) -> Iterator[str]:
@@ -90,55 +116,20 @@ def _texts(named: Iterable[tuple[str, Any]]) -> Iterator[str]:
     """What can be said of values in text; a user's own classes and functions are pieces of their own."""
     for name, value in named:
         title = getattr(value, "__qualname__", None)
-        if value is not None and (text := _text(value)) is not None:
+        if value is not None and (text := text_of(value)) is not None:
             yield f"{name} = {text}"
-        elif title is not None and _is_installed(value):
+        elif title is not None and is_installed(value):
             yield f"{name} = {getattr(value, '__module__', None)}.{title}"
 
 
-def _text(value: Any) -> str | None:
-    """All about a plain value, and `None` for any other."""
-    if not isinstance(value, list | dict):
-        return _text_now(value)
-    if id(value) not in _FIRST_TEXT:
-        _FIRST_TEXT[id(value)] = value, _text_now(value)
-    return _FIRST_TEXT[id(value)][1]
-
-
-_FIRST_TEXT = dict[int, tuple[Any, str | None]]()
-"""Lists and tables as they were when first looked at: code that records its calls in one is still the same code."""
-
-
-def _text_now(value: Any) -> str | None:
-    if isinstance(value, (*_PLAIN, EllipsisType)):
-        return repr(value)
-    if is_dataclass(value) and not isinstance(value, type):
-        inside = [getattr(value, field.name) for field in fields(value)]
-    elif isinstance(value, dict):
-        inside = [part for pair in value.items() for part in pair]
-    elif isinstance(value, tuple | list | set | frozenset):
-        inside = list(value)
-    else:
-        return None
-    texts = [text for text in map(_text, inside) if text is not None]
-    if len(texts) < len(inside):
-        return None
-    # Python keeps a set in an order that differs between processes.
-    return f"{type(value).__qualname__}{sorted(texts) if isinstance(value, set | frozenset) else texts}"
-
-
 def _own(values: Iterable[Any]) -> Iterator[Any]:
-    """The user's own classes and functions among these values, and the classes of others among them."""
-    for value in values:
-        code = value if isinstance(value, type | FunctionType) else type(value)
-        if not _is_installed(code):
-            yield code
-
-
-def _is_installed(value: Any) -> bool:
-    """Whether a module, or that of a class or a function, belongs to Python, to Vantage or to an installed package."""
-    name = (value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)) or "builtins"
-    root = name.partition(".")[0]
-    file = getattr(sys.modules.get(name), "__file__", None) or ""
-    known = root in sys.stdlib_module_names or root == "vantage"
-    return known or root != "__main__" and any(folder in file for folder in ("site-packages", "dist-packages"))
+    """The user's own classes and functions among these values and in them, and the classes of others among them."""
+    left, done = list(values), dict[int, Any]()
+    while left:
+        value = left.pop()
+        if id(value) not in done:
+            done[id(value)] = value
+            code = value if isinstance(value, type | FunctionType) else type(value)
+            if not is_installed(code):
+                yield code
+            left += within(value) or ()

@@ -12,11 +12,12 @@ from torch import Tensor
 from vantage.data import Arrays, Source, SourceSubset
 from vantage.draws import query_seeds
 from vantage.errors import UserError
-from vantage.frozen.networks import trained_networks
+from vantage.frozen.networks import trained_networks, untrained_networks
 from vantage.negatives import Rule
 from vantage.records import Keys
 from vantage.studies.analyse.false_negative_table import FalseNegativeTable, RuleNegatives
 from vantage.studies.analyse.false_negatives import FalseNegatives, _own_rows, shares
+from vantage.training.images import training_part
 
 IMAGES, QUERIES = 40, 9
 
@@ -155,6 +156,22 @@ def test_fewer_keys_are_drawn_from_the_images_and_queries_from_them(run: tuple[P
     assert own["negatives"] == pytest.approx(sum(mates) / 20)
     every = FalseNegatives(images=48, keys=30, drawn=8, random_encoder=False)([one], run[1], work())
     assert len(every.chosen[0].same) == 30
+
+
+def test_the_part_of_the_images_that_training_took_is_enough(run: tuple[Path, Source]) -> None:
+    """Its numbers are those of the clusters; other images are refused before one is encoded."""
+    one, encoded = trained_networks(run[0]), list[int]()
+    whole, data = CountedSource(run[1], encoded), replace(one.run.data, max_images=30)
+    part = training_part(whole, data)
+    assert isinstance(part, SourceSubset)
+    few = untrained_networks(replace(one.run, data=data), 30, 0)
+    few = replace(few, name="few", folder=run[0], fingerprint=part.fingerprint())
+    analysis = FalseNegatives(images=4, drawn=8, random_encoder=False)
+    with pytest.raises(UserError, match="interclr was trained on 48 images"):
+        analysis([few, one], whole, work())
+    assert not encoded
+    analysis([few], whole, work())
+    assert set(encoded) == set(part.numbers.tolist())
 
 
 def test_two_views_with_a_network_each(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ from functools import wraps
 from inspect import signature
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar
 
 from vantage.cli.printing.console import Console
-from vantage.composition.codec import allowed_object
+from vantage.cli.reading.own_recipes import own_recipe, suggested
 from vantage.composition.fields import settings_in
 from vantage.composition.names import external_part
 from vantage.composition.suggest import did_you_mean
@@ -41,13 +41,9 @@ T = TypeVar("T")
 def find_recipe(name: str) -> "Callable[[int], Run]":
     """The recipe of this name; for MODULE:FUNCTION, that function in an imported module."""
     from vantage.training.folder.settings import FILE
-    from vantage.training.run import Run
 
-    if own := external_part(name):
-        function = allowed_object(*own, "recipe")
-        if not _takes_a_size(function) or not isinstance(function(224), Run):
-            raise UserError(f"{name} is not a recipe: a recipe takes the size of the views and returns a Run")
-        return cast("Callable[[int], Run]", function)
+    if (own := external_part(name)) and ".py:" not in name:
+        return own_recipe(*own)
     recipes_by_name, plain = _recipes_by_name(), _plain(name)
     if plain in recipes_by_name:
         return recipes_by_name[plain]
@@ -58,20 +54,8 @@ def find_recipe(name: str) -> "Callable[[int], Run]":
             f" {folder} starts from what it learned; vantage recipes {folder} prints its composition, for a recipe of"
             " your own"
         )
-    raise UserError(
-        f"there is no recipe {name!r}{did_you_mean(plain, recipes_by_name)} (vantage recipes lists them all)"
-    )
-
-
-def _takes_a_size(function: object) -> bool:
-    """Whether something can be called with one argument, as far as can be known without a call."""
-    try:
-        signature(cast("Callable[..., object]", function)).bind(224)
-    except TypeError:  # also if it is no function
-        return False
-    except ValueError:  # it does not say what it takes
-        return callable(function)
-    return True
+    hint = suggested(name) or did_you_mean(plain, recipes_by_name)
+    raise UserError(f"there is no recipe {name!r}{hint} (vantage recipes lists them all)")
 
 
 def run_named(name: str, size: int | None) -> "Run | None":
@@ -82,7 +66,7 @@ def run_named(name: str, size: int | None) -> "Run | None":
     """
     from vantage.training.folder import settings
 
-    is_path = os.sep in name or os.path.lexists(Path(name, settings.FILE))
+    is_path = os.sep in name and ".py:" not in name or os.path.lexists(Path(name, settings.FILE))
     if not is_path or _plain(name) in _recipes_by_name():
         return None
     run = settings.read(Path(name))

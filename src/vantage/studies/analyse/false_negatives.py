@@ -51,7 +51,7 @@ class FalseNegatives:
     `OwnCluster` (Cave); and each branch's own rules in their current state, on the same keys in place of its memory.
     Rules rank and draw as in training, where the query's own row may take part; keys of the query's own image are not
     counted. If the run has clusters, these are used, and the images must be those that it was trained on; otherwise
-    clusters come from k-means of the keys.
+    clusters come from k-means of the keys. Of images of which training took a part, the keys are of this part then.
     """
 
     name: ClassVar[str] = "false-negatives"
@@ -90,13 +90,13 @@ class FalseNegatives:
             raise UserError(f"share is {self.share}: give one above 0, at most 1")
 
     def __call__(self, runs: Sequence[TrainedNetworks], source: Source, work: Work) -> "FalseNegativeTable":
-        """The shares of each run. Raises `UserError` if no image has a class, otherwise as `augmented_vectors`."""
+        """The shares of each run. Raises `UserError` if no image has a class, or if a run with clusters was trained on
+        others, and otherwise as `augmented_vectors`."""
+        _classes(source)
+        source = _clustered_images(runs, source)
         numbers = draw_numbers(len(source), self.keys or len(source), draws.mix(self.seed, 2))
         key_images = SourceSubset(source, numbers)
-        true = labels_of(key_images)
-        labeled = (true >= 0).nonzero().squeeze(1)
-        if not len(labeled):
-            raise UserError(f"none of the {len(numbers)} images has a class to compare with: put classes in folders")
+        labeled = (_classes(key_images) >= 0).nonzero().squeeze(1)
         image = labeled[draw_numbers(len(labeled), self.images, self.seed)]
         rows: list[RuleNegatives] = []
         for model in (*runs, *([random_networks(runs[0], self.seed)] if self.random_encoder else ())):
@@ -187,12 +187,33 @@ def _rule_negatives(
     return RuleNegatives(model.name, name, float(count.mean()), share.cpu())
 
 
+def _classes(images: Source) -> Int[Tensor, "m"]:
+    """The class of each image, -1 if it has none. Raises `UserError` if none has."""
+    true = labels_of(images)
+    if not bool((true >= 0).any()):
+        raise UserError(f"none of the {len(images)} images has a class to compare with: put classes in folders")
+    return true
+
+
+def _clustered_images(runs: Sequence[TrainedNetworks], source: Source) -> Source:
+    """The images, or those of them that the runs with clusters were trained on."""
+    clustered = [model for model in runs if any(_has_clusters(model, number) for number in range(len(model.branches)))]
+    for model in clustered:
+        source = model.trained_on(source)
+    for model in clustered:
+        model.check_images(source)
+    return source
+
+
+def _has_clusters(model: TrainedNetworks, branch: int) -> bool:
+    return model.folder is not None and model.pool(branch).cluster is not None
+
+
 def _memory_clusters(model: TrainedNetworks, images: SourceSubset, branch: int) -> Int[Tensor, "m c"] | None:
     """The clusters of some images of a run in a branch's memory; None if it has none."""
     pool = model.pool(branch)
     if model.folder is None or pool.cluster is None:
         return None
-    model.check_images(images.source)
     rows = torch.empty_like(pool.cluster).index_copy_(0, pool.image, pool.cluster)
     return rows[images.numbers.to(pool.cluster.device)]
 
