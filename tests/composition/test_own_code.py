@@ -217,9 +217,13 @@ def test_a_file_that_was_edited_since_counts_as_it_was_imported(
     assert list(code_of(part)) == before
 
 
-def test_a_list_that_grows_is_the_same_code() -> None:
+@pytest.mark.parametrize(
+    ("begin", "call"),
+    [("CALLS = []", "CALLS.append(1)"), ("class Counter:\n    n = 0\nCALLS = Counter()", "CALLS.n += 1")],
+)
+def test_calls_that_are_recorded_leave_the_code_the_same(begin: str, call: str) -> None:
     cell: dict[str, Any] = {"__name__": "__main__"}
-    exec("CALLS = []\nclass Part:\n    def __call__(self):\n        CALLS.append(1)", cell)
+    exec(f"{begin}\nclass Part:\n    def __call__(self):\n        {call}", cell)
     before = list(code_of(cell["Part"]))
     cell["Part"]()()
     copyreg._slotnames(cell["Part"])  # as pickle does, which adds the result to the class  # pyright: ignore

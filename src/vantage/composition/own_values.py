@@ -20,7 +20,7 @@ _PLAIN = (bool, int, float, complex, str, bytes, type(None), EllipsisType, range
 _PLAIN += (np.generic, np.dtype, torch.dtype, torch.device)
 
 _FIRST_TEXT = dict[int, tuple[Any, str | None]]()
-"""Lists and tables as they were when first looked at: code that records its calls in one is still the same code."""
+"""Lists, tables and objects as they were when first looked at: code that records its calls in one is still the same."""
 
 
 def text_of(value: Any) -> str | None:
@@ -66,7 +66,7 @@ def _is_of_package(name: str, file: str | None) -> bool:
 
 
 def _text(value: Any, around: tuple[int, ...]) -> str | None:
-    if not isinstance(value, list | dict):
+    if isinstance(value, (tuple, frozenset, torch.Tensor, np.ndarray, *_PLAIN)):
         return _text_now(value, around)
     if id(value) not in _FIRST_TEXT:
         _FIRST_TEXT[id(value)] = value, _text_now(value, around)
