@@ -57,7 +57,7 @@ def test_what_is_set(words: list[str], changes: dict[str, Any]) -> None:
             "found .3; for a number of the CosineByEpoch there, write learning_rate.base=.3$",
         ),
         ("memory=64", r"found 64; for a number of the Queue there, write branches.0.memory.length=64$"),
-        ("learning_rate=fast", "there is no part 'fast'$"),
+        ("learning_rate=fast", r"no part 'fast'; expected LearningRate \(CosineByEpoch, CosineByStep, StepDecay\)$"),
         ("encoders=0.3", r"expected Role \(Momentum, PerView, Shared\), found 0.3$"),
         ("weight=inf", "it must be a finite number$"),
         ("recipe=x", "no field 'recipe'"),

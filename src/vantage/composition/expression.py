@@ -176,7 +176,7 @@ def _read_as(node: ast.expr, kind: Any, path: str, annotation: Any) -> Any:
 def _part(node: ast.expr, annotation: Any, path: str) -> Any:
     """The part that a call stands for, or the name of a part without a call."""
     call = node if isinstance(node, ast.Call) else ast.Call(node, [], [])
-    kind = find_part(_name(call.func, annotation, path), path)
+    kind = find_part(_name(call.func, annotation, path), path, lambda: describe(annotation))
     if not any(conforms(kind, one) for one in alternatives(annotation) if isinstance(one, type) or one is Any):
         raise UserError(
             f"{path}: expected {describe(annotation)}, found the part {kind.__name__}{shortfall(kind, annotation)}"

@@ -1,6 +1,7 @@
 """All parts by name, and those that fit a field."""
 
 import importlib
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -13,8 +14,9 @@ from vantage.errors import UserError
 __all__ = ["find_part", "part_from_number", "parts_that_fit", "usual_parts"]
 
 
-def find_part(name: str, path: str) -> type:
-    """The part with this public name, or MODULE:NAME in an allowed module. Raises `UserError` if there is none."""
+def find_part(name: str, path: str, expected: Callable[[], str]) -> type:
+    """The part with this public name, or MODULE:NAME in an allowed module. Raises `UserError` if there is none, with
+    what is `expected` if no name is near."""
     own = external_part(name)
     if own is not None:
         return allowed_part(*own, path)
@@ -22,7 +24,7 @@ def find_part(name: str, path: str) -> type:
     if kind is None:
         external = allowed_names()
         hint = f"; did you mean {external[name]}?" if name in external else did_you_mean(name, _parts())
-        raise UserError(f"{path}: there is no part {name!r}{hint}")
+        raise UserError(f"{path}: there is no part {name!r}{hint or f'; expected {expected()}'}")
     return kind
 
 
