@@ -13,6 +13,7 @@ from vantage.errors import UserError
 from vantage.frozen.networks import TrainedNetworks, trained_networks
 from vantage.negatives import AbsoluteRing, Ball, Ring, Rule
 from vantage.schedules import Constant, FollowsLoss, Linear
+from vantage.studies.analyse import band as band_module
 from vantage.studies.analyse.augmentation import draw_numbers
 from vantage.studies.analyse.band import Band, BandTable, Cuts, RunBand, epoch_rows
 from vantage.studies.analyse.queries import queries
@@ -60,6 +61,15 @@ def test_cosines_at_the_cuts_are_those_of_a_sort(run: tuple[Path, Source]) -> No
     )
     assert int(band.cuts.histogram.sum()) == 9 * 48
     assert band.epochs[-1]["keys"] == 48 and band.current_epoch == 2.0
+
+
+def test_bands_of_one_view_share_their_queries(run: tuple[Path, Source], monkeypatch: pytest.MonkeyPatch) -> None:
+    one, encoded = with_rules(trained_networks(run[0]), Ball(Constant(0.5)), Ring(Constant(0.5))), list[int]()
+    monkeypatch.setattr(
+        band_module, "queries", lambda *words, **others: encoded.append(words[3]) or queries(*words, **others)
+    )
+    first, second = Band(images=9)([one], run[1], work()).bands
+    assert encoded == [0] and first.cuts is not None and second.cuts is not None
 
 
 def test_a_run_on_a_bank_has_a_table_and_lines(run: tuple[Path, Source]) -> None:

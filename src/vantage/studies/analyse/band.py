@@ -3,8 +3,9 @@
 q: queries   h: bars of a histogram
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
@@ -17,6 +18,7 @@ from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.frozen.networks import TrainedNetworks
 from vantage.negatives import BandRule
+from vantage.records import Keys
 from vantage.storage.figures import COLORS, panels, set_titles
 from vantage.storage.tables import Row, align
 from vantage.studies.analyse.augmentation import draw_numbers
@@ -96,32 +98,31 @@ class Band:
                 raise UserError(
                     f"{model.name} has no band: none of its rules is a Ring, AbsoluteRing, Ball or the like"
                 )
-            training_images = model.trained_on(source)
+            images = model.trained_on(source)
+            image = draw_numbers(len(images), self.images, self.seed)
+            query_of = cache(partial(queries, model, images, image, seed=self.seed, work=work))
             for branch, place in places:
                 name = model.name if len(places) == 1 else f"{model.name}, branch {branch}"
-                keys, cuts = self._cuts(model, branch, place, training_images, work)
+                keys, cuts = _cuts(model, branch, place, query_of)
                 bands.append(RunBand(name, epoch_rows(model, branch, place, keys), model.epochs, cuts))
         return BandTable(tuple(bands))
 
-    def _cuts(
-        self, model: TrainedNetworks, number: int, place: int, source: Source, work: Work
-    ) -> tuple[int, Cuts | None]:
-        """The number of keys that the band is chosen from, and the cosines."""
-        branch: Branch = model.branches[number]
-        if not len(model.pool(number)):
-            return model.run.batch_size * len(branch.pool_views), None
-        image = draw_numbers(len(source), self.images, self.seed)
-        query = queries(model, source, image, branch.query, self.seed, work)
-        pool, rule = model.pool(number), branch.negatives[place]
-        counts, outer, inner, histogram = [], [], [], torch.zeros(_BARS)
-        for query_part, scores in tiles(query, pool, branch.negatives[:place], model.step):
-            counts.append(scores.keep.expand_as(scores.cosine).sum(1).cpu())
-            histogram += torch.histc(scores.cosine[scores.keep.expand_as(scores.cosine)].float(), _BARS, -1, 1).cpu()
-            band = rule(scores, query_part, pool, model.step)
-            has_band = band.keep.any(1)
-            outer.append(band.cosine.masked_fill(~band.keep, torch.inf).amin(1)[has_band])
-            inner.append(band.cosine.masked_fill(~band.keep, -torch.inf).amax(1)[has_band])
-        return int(torch.cat(counts).median()), Cuts(torch.cat(outer).cpu(), torch.cat(inner).cpu(), histogram)
+
+def _cuts(model: TrainedNetworks, number: int, place: int, query_of: Callable[[int], Keys]) -> tuple[int, Cuts | None]:
+    """The number of keys that the band is chosen from, and the cosines with the queries of a view."""
+    branch: Branch = model.branches[number]
+    if not len(model.pool(number)):
+        return model.run.batch_size * len(branch.pool_views), None
+    query, pool, rule = query_of(branch.query), model.pool(number), branch.negatives[place]
+    counts, outer, inner, histogram = [], [], [], torch.zeros(_BARS)
+    for query_part, scores in tiles(query, pool, branch.negatives[:place], model.step):
+        counts.append(scores.keep.expand_as(scores.cosine).sum(1).cpu())
+        histogram += torch.histc(scores.cosine[scores.keep.expand_as(scores.cosine)].float(), _BARS, -1, 1).cpu()
+        band = rule(scores, query_part, pool, model.step)
+        has_band = band.keep.any(1)
+        outer.append(band.cosine.masked_fill(~band.keep, torch.inf).amin(1)[has_band])
+        inner.append(band.cosine.masked_fill(~band.keep, -torch.inf).amax(1)[has_band])
+    return int(torch.cat(counts).median()), Cuts(torch.cat(outer).cpu(), torch.cat(inner).cpu(), histogram)
 
 
 def epoch_rows(model: TrainedNetworks, branch: int, place: int, keys: int) -> list[Row]:
