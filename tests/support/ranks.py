@@ -89,6 +89,7 @@ def alone(run: Any, learner: Learner, model: Any) -> Any:
     """All that `forward_backward` needs of a session, whose `views` are those of the rows of a `numbered` batch."""
     precision = SimpleNamespace(convert_input=lambda inputs: inputs, forward_context=nullcontext)
     fabric = SimpleNamespace(
+        device=torch.device("cpu"),
         backward=lambda loss: loss.backward(),
         no_backward_sync=lambda model: model.no_sync() if model is not learner else nullcontext(),
         strategy=SimpleNamespace(precision=precision),

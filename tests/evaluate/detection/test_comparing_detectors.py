@@ -156,7 +156,7 @@ def test_unsuitable_images_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="none of the 1 training images has boxes"):
         task_of(Detection(), SelectedImages(source, empty), source)
     with pytest.raises(UserError, match="no test image shows anything to detect"):  # before hours of training
-        task_of(Detection(), source, SelectedImages(source, empty))
+        task_of(Detection(), open_annotated(small_coco(tmp_path / "others")), SelectedImages(source, empty))
 
 
 @pytest.mark.slow
