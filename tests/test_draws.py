@@ -97,7 +97,7 @@ def test_gpu_draws_as_the_cpu_does():
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 def test_torchs_generators_start_as_torch_starts_them(device: str) -> None:
-    draws.seed_torch(5, torch.device(device))
+    draws.set_torch_seed(5, torch.device(device))
     ours = torch.rand(3), torch.rand(3, device=device)
     torch.manual_seed(5)
     assert torch.equal(ours[0], torch.rand(3)) and torch.equal(ours[1], torch.rand(3, device=device))

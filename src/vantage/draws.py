@@ -25,7 +25,7 @@ __all__ = [
     "mix",
     "permutation",
     "query_seeds",
-    "seed_torch",
+    "set_torch_seed",
     "torch_seed",
     "uniforms",
 ]
@@ -140,7 +140,7 @@ def permutation(count: int, seed: int) -> Int[Tensor, "n"]:
     return torch.randperm(count, generator=torch.Generator().manual_seed(seed))
 
 
-def seed_torch(seed: int, device: torch.device = _CPU) -> None:
+def set_torch_seed(seed: int, device: torch.device = _CPU) -> None:
     """Start torch's own generators, of the CPU and of the device, at `seed`.
 
     They then give what they give after `torch.manual_seed`, which without a GPU takes up to a millisecond: it writes
@@ -156,5 +156,5 @@ def torch_seed(seed: int, device: torch.device = _CPU) -> Iterator[None]:
     """Within this context torch's generators on the CPU and the device start at `seed`; they are restored
     afterwards."""
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        seed_torch(seed, device)
+        set_torch_seed(seed, device)
         yield

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from vantage.errors import quantity
 from vantage.training.watching.monitor import SMALLEST_DEVIATION, smallest_rank, warning
 
 __all__ = ["RunVerdict", "chance", "still_improving", "verdict"]
@@ -116,7 +117,7 @@ def _spread(last: Mapping[str, Any], width: int) -> tuple[str, ...]:
 
 def _recoveries(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     early = sum(bool(row.get("warning")) for row in rows[:-1])
-    epochs = f"{early} earlier epoch{'s' * (early > 1)}"
+    epochs = quantity(early, "earlier epoch")
     return [f"{epochs} showed signs of a collapse, from which the run recovered."] if early else []
 
 
@@ -127,7 +128,7 @@ def _missing_epochs(last: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], 
             f"{epoch:,} of {epochs:,} epochs {'is' if epoch == 1 else 'are'} done; `vantage resume` trains the rest."
         ]
     if epoch < FEWEST_EPOCHS:
-        return [f"it trained for {epoch} epoch{'s' * (epoch > 1)}, too few for any curve to level off."]
+        return [f"it trained for {quantity(epoch, 'epoch')}, too few for any curve to level off."]
     return []
 
 

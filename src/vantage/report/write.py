@@ -13,7 +13,7 @@ from vantage.composition.field_types import expect
 from vantage.data.sources.source import Source, cache_key, refuse_path
 from vantage.data.sources.subset import SourceSubset
 from vantage.encoding import Work
-from vantage.errors import UserError
+from vantage.errors import UserError, quantity
 from vantage.facts.run_facts import RunFacts
 from vantage.frozen.encoder import load
 from vantage.frozen.feature_cache import features_of
@@ -112,7 +112,7 @@ def check_size(runs: int, images: int) -> None:
     if runs > MOST_RUNS:
         raise UserError(f"{runs} runs are too many for one page: name at most {MOST_RUNS}")
     if not 2 <= images <= MOST_IMAGES // runs:
-        request = f"{images:,} image{'s' * (images != 1)} for {runs} run{'s' * (runs > 1)}"
+        request = f"{quantity(images, 'image')} for {quantity(runs, 'run')}"
         raise UserError(f"{request}: give from 2 to {MOST_IMAGES // runs:,} (--images)")
 
 

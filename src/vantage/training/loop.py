@@ -80,10 +80,9 @@ def train(
     `progress` also gets a line for what is unlikely to be meant, such as views that no branch uses.
 
     `init` is a warm start: the folder of another run under any recipe, one of its checkpoints, a file of weights, or
-    what `read_start` has read there.
-    The networks start from it, and so do the optimizer and the memories as far as they fit
-    (`vantage.training.start.warm_start`). The progress and `provenance.json` list what was taken. Steps count from 0,
-    and the order of the images follows from this run's seed.
+    what `read_start` has read there. The networks start from it, and so do the optimizer and the memories as far as
+    they fit (`vantage.training.start.warm_start`). The progress and `provenance.json` list what was taken. Steps count
+    from 0, and the order of the images follows from this run's seed.
 
     Raises `UserError` if the folder already holds a run, if another thread of this process is training, if the images
     cannot be used or do not fit the networks, if the backbone in `init` does not match, or if the loss is no longer

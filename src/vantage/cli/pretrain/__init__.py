@@ -116,7 +116,7 @@ def pretrain(words: list[str], console: Console) -> int:
     first = early_changes(at_some_size(lambda size: _first_changes(run_at(size), settings, options), options.size))
     hardware = set_early(run_at(224), first).hardware
     check_devices(hardware)
-    init = options.init and check_start(
+    init = check_start(
         options.init, lambda size: override(run_at(size), _changes(run_at(size), settings)), options.size
     )
     if threads := threads_by_load(hardware, settings, console):
@@ -219,10 +219,10 @@ def _free_folder(recipe: str) -> Path:
     return check_folder(next(folder for folder in names if not folder.exists()))
 
 
-def _train(run: "Run", out: Path, init: "WarmStart | str", console: Console, words: list[str]) -> int:
+def _train(run: "Run", out: Path, init: "WarmStart | None", console: Console, words: list[str]) -> int:
     from vantage.training.loop import train
 
-    return report_end(train(run, out, console.progress(), init=init or None), run, console, words)
+    return report_end(train(run, out, console.progress(), init=init), run, console, words)
 
 
 def report_end(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from vantage.cli.printing.console import Console
 from vantage.cli.reading.images import from_any_folder, look_at
 from vantage.durations import check_minutes
-from vantage.errors import UserError
+from vantage.errors import UserError, quantity
 from vantage.machine.launchers import is_one_of_several
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def threads_by_load(hardware: "Hardware", settings: Sequence[str], console: Cons
     threads = threads_for_free_cores()
     if threads:
         console.note(
-            f"other programs are using cores of this machine: training with {threads} thread{'s' * (threads > 1)}, even"
+            f"other programs are using cores of this machine: training with {quantity(threads, 'thread')}, even"
             f" after they end (--set hardware.threads={torch.get_num_threads()} uses all cores)"
         )
     return threads

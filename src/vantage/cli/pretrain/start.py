@@ -34,9 +34,11 @@ def on_network_of(init: str, recipe: "Callable[[int], Run]") -> "Callable[[int],
     return on_its_network
 
 
-def check_start(init: str, run_at: "Callable[[int], Run]", size: int | None) -> "WarmStart":
-    """What `init` starts a run from. Raises `UserError` if there is nothing, or if its backbone fits the run at no size
-    of views, or not at `size`."""
+def check_start(init: str, run_at: "Callable[[int], Run]", size: int | None) -> "WarmStart | None":
+    """What `init` starts a run from; None if it is empty. Raises `UserError` if there is nothing, or if its backbone
+    fits the run at no size of views, or not at `size`."""
+    if not init:
+        return None
     from vantage.training.start.warm_parts import check_backbones
     from vantage.training.start.warm_start import read_start
 

@@ -105,7 +105,7 @@ class Folder:
                     bad.append(f"line {number}: {line[:80]!r}")
         if bad:
             raise DataError(
-                f"the list file {path} has {len(bad)} bad line{'s' * (len(bad) > 1)}: {'; '.join(bad[:3])}. "
+                f"the list file {path} has {quantity(len(bad), 'bad line')}: {'; '.join(bad[:3])}. "
                 "Write on each line the path of an image and, if it has one, its label"
             )
         if not names:

@@ -4,7 +4,7 @@ of a notebook or an archive program. Their images are left out and counted."""
 from collections.abc import Mapping
 from functools import lru_cache
 
-from vantage.errors import one_line
+from vantage.errors import one_line, quantity
 
 __all__ = ["hidden_part", "hidden_words", "is_hidden"]
 
@@ -36,7 +36,7 @@ def hidden_words(hidden: Mapping[str, int]) -> str:
     count = sum(hidden.values())
     names = [one_line(name) for name in sorted(hidden, key=lambda name: (-hidden[name], name))]
     names = [*names[:_NAMED], *(["…"] if len(names) > _NAMED else [])]
-    return f"{count:,} hidden image{'s' * (count > 1)} ({', '.join(names)})" if count else ""
+    return f"{quantity(count, 'hidden image')} ({', '.join(names)})" if count else ""
 
 
 @lru_cache(4096)  # the names of a set mostly lie in few folders

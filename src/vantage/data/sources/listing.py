@@ -20,7 +20,7 @@ from pathlib import Path
 
 from vantage.data.decode import is_image_name
 from vantage.data.sources.hidden import is_hidden
-from vantage.errors import DataError
+from vantage.errors import DataError, quantity
 from vantage.storage.cache import read_cached, try_write_json
 
 _VERSION = 4
@@ -68,7 +68,7 @@ def list_images(root: Path, cache: Path) -> Listing:
 def unread_words(unread: Mapping[str, int]) -> str:
     """Photographs in formats that are not read, such as "3 photographs (.heic, .nef)"; "" if there are none."""
     count = sum(unread.values())
-    return f"{count:,} photograph{'s' * (count > 1)} ({', '.join(unread)})" if count else ""
+    return f"{quantity(count, 'photograph')} ({', '.join(unread)})" if count else ""
 
 
 def unread_ending(name: str) -> str:

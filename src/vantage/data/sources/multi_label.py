@@ -143,7 +143,7 @@ def _read_table(path: Path) -> tuple[Line | None, list[Line]]:
     heading = lines.pop(0) if lines and not _names_image(lines[0][1][0]) else None
     bad = [f"line {number}: {','.join(row)[:80]!r}" for number, row in lines if not _names_image(row[0])]
     if bad or not lines:
-        some = f"has {len(bad)} bad line{'s' * (len(bad) > 1)}: {'; '.join(bad[:3])}"
+        some = f"has {quantity(len(bad), 'bad line')}: {'; '.join(bad[:3])}"
         raise DataError(
             f"the table {path} {some if bad else 'names no images'}. Write on each line the path of an image and the"
             " classes it shows: photos/1.jpg,dog,person"

@@ -22,7 +22,7 @@ from vantage.data.sources.shards import Shards, expand_braces
 from vantage.data.sources.source import Source
 from vantage.data.sources.tar import Tar
 from vantage.data.sources.torchvision_sets import open_torchvision
-from vantage.errors import DataError
+from vantage.errors import DataError, quantity
 from vantage.storage.cache import cache_folder
 from vantage.storage.near import near_path
 
@@ -89,7 +89,7 @@ def _enough(source: Source, name: str, at_least: int) -> Source:
     """The source, if it holds at least that many images."""
     if len(source) < at_least:
         raise DataError(
-            f"{name} holds {len(source)} image{'s' * (len(source) != 1)}, but at least {at_least} are needed. "
+            f"{name} holds {quantity(len(source), 'image')}, but at least {at_least} are needed. "
             "Add images, or name another path"
         )
     return source

@@ -51,7 +51,7 @@ class FalseNegatives:
     `OwnCluster` (Cave); and each branch's own rules in their current state, on the same keys in place of its memory.
     Rules rank and draw as in training, where the query's own row may take part; keys of the query's own image are not
     counted. If the run has clusters, these are used, and the images must be those that it was trained on; otherwise
-    clusters come from k-means of the keys. Of images of which training took a part, the keys are of this part then.
+    clusters come from k-means of the keys. If it was trained on a part of the images, the keys are of that part.
     """
 
     name: ClassVar[str] = "false-negatives"
@@ -197,7 +197,7 @@ def _classes(images: Source) -> Int[Tensor, "m"]:
 
 def _clustered_images(runs: Sequence[TrainedNetworks], source: Source) -> Source:
     """The images, or those of them that the runs with clusters were trained on."""
-    clustered = [model for model in runs if any(_has_clusters(model, number) for number in range(len(model.branches)))]
+    clustered = [model for model in runs if any(_clusters_of(model, n) is not None for n in range(len(model.branches)))]
     for model in clustered:
         source = model.trained_on(source)
     for model in clustered:
@@ -205,17 +205,18 @@ def _clustered_images(runs: Sequence[TrainedNetworks], source: Source) -> Source
     return source
 
 
-def _has_clusters(model: TrainedNetworks, branch: int) -> bool:
-    return model.folder is not None and model.pool(branch).cluster is not None
+def _clusters_of(model: TrainedNetworks, branch: int) -> Int[Tensor, "m c"] | None:
+    """The clusters of the rows of a branch's memory; None if it has none, or if nothing was trained."""
+    return None if model.folder is None else model.pool(branch).cluster
 
 
 def _memory_clusters(model: TrainedNetworks, images: SourceSubset, branch: int) -> Int[Tensor, "m c"] | None:
     """The clusters of some images of a run in a branch's memory; None if it has none."""
-    pool = model.pool(branch)
-    if model.folder is None or pool.cluster is None:
+    cluster = _clusters_of(model, branch)
+    if cluster is None:
         return None
-    rows = torch.empty_like(pool.cluster).index_copy_(0, pool.image, pool.cluster)
-    return rows[images.numbers.to(pool.cluster.device)]
+    rows = torch.empty_like(cluster).index_copy_(0, model.pool(branch).image, cluster)
+    return rows[images.numbers.to(cluster.device)]
 
 
 def _own_rows(of_branches: list[RuleNegatives]) -> list[RuleNegatives]:

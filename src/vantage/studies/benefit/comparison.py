@@ -19,7 +19,7 @@ from vantage.data.sources.source import Source, refuse_path
 from vantage.data.splits import LabeledSplit, train_and_test
 from vantage.durations import check_minutes, clock, duration
 from vantage.encoding import Work
-from vantage.errors import UserError
+from vantage.errors import UserError, quantity
 from vantage.evaluate import FineTune, LinearCached
 from vantage.evaluate.protocols.finetune.finetune import share_of_each_class
 from vantage.frozen.encoder import load
@@ -182,7 +182,7 @@ class _Comparison:
             remaining = seconds - (time.monotonic() - self.start)
             budget = fit_budget(self.plan, jobs, self.unit_times, *sizes, remaining)
         total = sum(estimate_seconds(jobs, self.unit_times, budget, *sizes).values())
-        length = f"at least {budget.epochs} epoch{'s' * (budget.epochs > 1)}"
+        length = f"at least {quantity(budget.epochs, 'epoch')}"
         self.progress.line(
             f"{len(jobs)} of {len(self.jobs)} classifiers are to be trained, each for {length}: about"
             f" {duration(total)}, until {clock(total)}"

@@ -121,7 +121,7 @@ class _LearningRun:
                 self.progress.advance(self.step, self._note())
 
     def _take_step(self, images: Tensor | None, labeled: LabeledBatch | None) -> None:
-        draws.seed_torch(draws.mix(self.learning.seed, self.step, draws.Purpose.VIEW_LEARNING_STEP), self.device)
+        draws.set_torch_seed(draws.mix(self.learning.seed, self.step, draws.Purpose.VIEW_LEARNING_STEP), self.device)
         try:
             self.means.add(self.game.step(images, labeled))
         except NotFinite as problem:

@@ -183,7 +183,7 @@ def _views(context: StepContext, part: Part, step: int) -> list[Tensor]:
 
 def _seed(context: StepContext, step: int, *purpose: int) -> None:
     """Begin the random numbers of a step's networks."""
-    draws.seed_torch(draws.mix(context.run.seed, step, processes.rank(), *purpose), context.fabric.device)
+    draws.set_torch_seed(draws.mix(context.run.seed, step, processes.rank(), *purpose), context.fabric.device)
 
 
 def _exchange(context: StepContext, is_last: bool) -> AbstractContextManager[Any]:

@@ -210,7 +210,7 @@ class _Training:
             if len(rows) < 2:
                 continue
             seed = draws.mix(self.schedule.seed, draws.Purpose.FINETUNE_STEP, epoch, step)
-            draws.seed_torch(seed, label.device)  # for dropout
+            draws.set_torch_seed(seed, label.device)  # for dropout
             features = self.backbone(views.contiguous(memory_format=torch.channels_last)).float()
             target = label[rows[own_slice(len(rows))].to(label.device)]
             loss = F.cross_entropy(self.head(features), target) * (len(target) / len(rows))  # this process's part

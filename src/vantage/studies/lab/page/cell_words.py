@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from vantage.errors import quantity
 from vantage.studies.lab.entry import Arm, Cell, Entry, Untrained
 from vantage.studies.lab.making.compositions import arm_chain
 
@@ -22,7 +23,7 @@ def training_in_words(experiment: Any) -> str:
     match experiment:
         case Arm():
             runs = [arm.run for arm in arm_chain(experiment)]
-            return ", then ".join(f"{run.recipe} for {run.epochs} epoch{'s' * (run.epochs > 1)}" for run in runs)
+            return ", then ".join(f"{run.recipe} for {quantity(run.epochs, 'epoch')}" for run in runs)
         case Untrained():
             return "raw pixels" if experiment.pixels else "not trained"
         case None:

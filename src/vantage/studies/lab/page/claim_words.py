@@ -3,6 +3,7 @@
 import math
 from statistics import fmean
 
+from vantage.errors import quantity
 from vantage.studies.lab.entry import Reason
 from vantage.studies.lab.judging.contrasts import ContrastResult
 from vantage.studies.lab.verdicts import ClaimVerdict
@@ -74,7 +75,7 @@ def runs_in_words(one: ClaimVerdict) -> str:
     if not one.results:
         return one.verdict
     differences, seeds = len(one.results), min(each.n for each in one.results)
-    return f"{differences} difference{'s' * (differences > 1)} computed, {seeds} seed{'s' * (seeds > 1)}"
+    return f"{quantity(differences, 'difference')} computed, {quantity(seeds, 'seed')}"
 
 
 def _reason(reason: tuple[Reason, ContrastResult | None]) -> str:
