@@ -16,9 +16,13 @@ from vantage.studies.lab.entries.cnce_arms import (
     IR_GATE,
     KNN,
     LINEAR,
+    LONG_IR,
+    LONG_IR_FLOORS,
+    LONG_IR_GATE,
     arm,
     band_terms,
     from_scratch,
+    long_arm,
 )
 from vantage.studies.lab.entries.paper_commands import judged, ring_training
 from vantage.studies.lab.entry import Arm, Cell, Claim, Entry, Reason
@@ -26,26 +30,15 @@ from vantage.studies.lab.judging.predicates import Beats, Close, Order
 from vantage.studies.lab.judging.shapes import Gains
 from vantage.studies.lab.measures.vectors import FalseByBand, ProtocolAccuracy
 from vantage.studies.lab.panel import Panel
-from vantage.studies.lab.two_cores import arm_at_papers_rate, gate, own_floors
+from vantage.studies.lab.two_cores import arm_at_papers_rate
 from vantage.training.run import Run
 
 __all__ = ["FIGURE_2A", "TABLE_2"]
 
 _MEASURES = (ProtocolAccuracy(),)
-_GATE = gate("IR", "IR")
-"""The gate of entries in which the base is the row IR."""
-
-
-def _lesion(recipe: Run) -> Arm:
-    """An arm of Table 2: long enough for the nearest keys to mean something while the ring still narrows. At this
-    length IR learns more at the papers' rate than at four times that."""
-    return arm_at_papers_rate(from_scratch(recipe, 24, falling=True))
-
-
-_IR = _lesion(IR)
 _WARM = (
-    Cell("warm IRing", arm_at_papers_rate(arm(ring_ir(32), _IR)), _MEASURES),
-    Cell("warm w_u = 100", arm_at_papers_rate(arm(ball_ir(32), _IR)), _MEASURES),
+    Cell("warm IRing", arm_at_papers_rate(arm(ring_ir(32), LONG_IR)), _MEASURES),
+    Cell("warm w_u = 100", arm_at_papers_rate(arm(ball_ir(32), LONG_IR)), _MEASURES),
 )
 _CUT = (
     "as in the paper's code, the inner cut drops a share equal to a tenth of the share kept: while all keys are kept,"
@@ -74,12 +67,12 @@ TABLE_2 = Entry(
     "Table 2",
     "IRing without annealing, and without the inner cut",
     cells=(
-        *own_floors("IR", _IR),
-        Cell("IR", _IR, _MEASURES, {"CIFAR-10": 81.2, "ImageNet": 43.2}),
-        Cell("IRing", _lesion(ring_ir(32)), _MEASURES, {"CIFAR-10": 83.9, "ImageNet": 48.4}),
-        Cell("no anneal", _lesion(ring_ir_unannealed(32)), _MEASURES, {"CIFAR-10": 81.4, "ImageNet": 41.3}),
-        Cell("w_u = 100", _lesion(ball_ir(32)), _MEASURES, {"CIFAR-10": 82.1}),
-        Cell("w_u = 99", _lesion(ring_ir_absolute(32)), _MEASURES),
+        *LONG_IR_FLOORS,
+        Cell("IR", LONG_IR, _MEASURES, {"CIFAR-10": 81.2, "ImageNet": 43.2}),
+        Cell("IRing", long_arm(ring_ir(32)), _MEASURES, {"CIFAR-10": 83.9, "ImageNet": 48.4}),
+        Cell("no anneal", long_arm(ring_ir_unannealed(32)), _MEASURES, {"CIFAR-10": 81.4, "ImageNet": 41.3}),
+        Cell("w_u = 100", long_arm(ball_ir(32)), _MEASURES, {"CIFAR-10": 82.1}),
+        Cell("w_u = 99", long_arm(ring_ir_absolute(32)), _MEASURES),
         *_WARM,
     ),
     claims=(
@@ -104,7 +97,7 @@ TABLE_2 = Entry(
     ),
     commands=tuple(line for images in ("CIFAR10", "IMAGENET") for line in judged("linear-ring", (ring_training(recipe,
         images) for recipe in ("cnce_ir", "ring_ir", "ring_ir_unannealed", "ball_ir")), images)),
-    gate=_GATE,
+    gate=LONG_IR_GATE,
     panels=(
         Panel(LINEAR, _LESIONS, paper_columns=("CIFAR-10", "ImageNet"), paper_label="ResNet-18, top-1 (%)"),
         Panel(KNN, _LESIONS),
