@@ -53,7 +53,9 @@ _LONG = {
 _ARMS = _LONG | {name: TABLE_1_ARMS[name] for name in ("CMC", "CMCRing")}
 _PAPER = {"MoCo": 83.1, "MoCoRing": 86.1, "IR": 81.2, "IRing": 83.9, "CMC": 85.6, "CMCRing": 87.6}
 _CELLS = {
-    name: replace(table_1_cell(name, on_images(branch, "cifar-10")), paper={_SET: _PAPER[name]} if name in _PAPER else {})
+    name: replace(
+        table_1_cell(name, on_images(branch, "cifar-10")), paper={_SET: _PAPER[name]} if name in _PAPER else {}
+    )
     for name, branch in _ARMS.items()
 }
 _CMC_BASE = on_images(CMC_BASE, "cifar-10")

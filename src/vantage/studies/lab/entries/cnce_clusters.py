@@ -105,10 +105,10 @@ TABLE_6 = Entry(
         Panel(_MATES, {"": ("IRCave", "IRing (+C)", "CMCCave", "CMCRing (+C)")},
             y_label="mates of the query's class (%)"),
     ),
-    scale="the arms of IR and local aggregation are those of cnce-table-2: from scratch, at the papers' rate, which falls"
-    " to 0, with rings annealed over the first third, and clusters made anew after each epoch; those of CMC are one"
-    " epoch from a warm base, whose rows are clustered before the first step, with keep .1; 58 clusters for Cave, 178"
-    " for +C, ten times 178 for local aggregation, which looks at the nearest 1,875 rows; equally many draws for the"
-    " others",
+    scale="the arms of IR and local aggregation are those of cnce-table-2: from scratch, at the papers' rate, which"
+    " falls to 0, with rings annealed over the first third, and clusters made anew after each epoch; those of CMC are"
+    " one epoch from a warm base, whose rows are clustered before the first step, with keep .1; 58 clusters for Cave,"
+    " 178 for +C, ten times 178 for local aggregation, which looks at the nearest 1,875 rows; equally many draws for"
+    " the others",
 )
 """Table 6: the query's cluster as negatives and as positives."""
