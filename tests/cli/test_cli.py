@@ -84,7 +84,7 @@ MOST_LINES = 4
         ),
         (
             "pretrain moco_v2 --out OUT --data IMAGES --optimizer adm",
-            "expected sgd, adamw or lars, found adm",
+            r"there is no optimizer 'adm'; did you mean adamw\? \(optimizers: sgd, adamw, lars, MODULE:NAME",
         ),
         ("pretrain moco_v2 --out OUT --data IMAGES --size 0", "a crop's size must be 1 to 4,096 pixels, found 0"),
         ("views show moco_v2 --data IMAGES --size 0", "a crop's size must be 1 to 4,096 pixels, found 0"),

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from stubbed_training import TrainingStub, run_of
+from torch import nn
 
 from vantage import Run
 from vantage.cli import main
@@ -16,7 +18,7 @@ from vantage.composition.printing import as_python
 from vantage.recipes import moco_v2
 from vantage.schedules import CosineByEpoch, CosineByStep
 from vantage.training.folder import settings
-from vantage.training.optimizers import AdamW
+from vantage.training.optimizers import SGD, AdamW
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -36,6 +38,14 @@ def own_recipe(size: int = 224) -> Run:
     """A recipe of a user's own."""
     run = moco_v2(size)
     return replace(run, recipe="own", branches=(replace(run.branches[0], negatives=(KeepAll(),)),))
+
+
+@dataclass(frozen=True)
+class Nesterov:
+    """An optimizer of a user's own."""
+
+    def build(self, module: nn.Module, lr: float = 0.0) -> torch.optim.Optimizer:
+        return torch.optim.SGD(module.parameters(), lr=lr, momentum=0.9, nesterov=True)
 
 
 @dataclass(frozen=True)
@@ -239,3 +249,16 @@ def test_an_optimizer_for_a_learning_rate_without_a_base_is_given_with_its_rate(
     instead = shlex.split(message.partition("replace the option by ")[2].partition(",")[0])
     run = run_of(training, *words, *instead)
     assert run.optimizer == AdamW() and run.learning_rate == CosineByStep(0.001)
+
+
+@pytest.mark.parametrize(
+    ("name", "optimizer"),
+    [(f"{__name__}:Nesterov", Nesterov()), ("SGD(momentum=0.8)", SGD(0.8)), ("AdamW()", AdamW())],
+)
+def test_an_optimizer_of_ones_own_keeps_the_learning_rate(
+    name: str, optimizer: Any, training: TrainingStub, images: Path, tmp_path: Path
+) -> None:
+    words = ["--import", __name__, "pretrain", "moco_v2", "--data", images, "--out", tmp_path / "run"]
+    run = run_of(training, *words, "--batch-size", "8", "--optimizer", name)
+    assert run.optimizer == optimizer
+    assert run.learning_rate.base == pytest.approx(0.03 / 32)  # pyright: ignore

@@ -59,6 +59,11 @@ def test_what_is_set(words: list[str], changes: dict[str, Any]) -> None:
         ("memory=64", r"found 64; for a number of the Queue there, write branches.0.memory.length=64$"),
         ("learning_rate=fast", r"no part 'fast'; expected LearningRate \(CosineByEpoch, CosineByStep, StepDecay\)$"),
         ("encoders=0.3", r"expected Role \(Momentum, PerView, Shared\), found 0.3$"),
+        (
+            "momentum=Linear(0.9, 1, 100)",
+            "optimizer.momentum: expected a number, .*; encoders.momentum takes it: write the whole path$",
+        ),
+        ("momentum=fast", r"no part 'fast'; expected .*\)$"),
         ("weight=inf", "it must be a finite number$"),
         ("recipe=x", "no field 'recipe'"),
         ("accumulate=3", "does not divide into 3"),

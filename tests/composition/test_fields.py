@@ -41,3 +41,4 @@ def test_suggestions_look_at_the_whole_and_at_the_last_part() -> None:
     assert did_you_mean("--temperatur", flags) == "; did you mean --branches.0.estimator.temperature?"
     assert did_you_mean("--zzz", flags, "; none") == "; none"
     assert did_you_mean("--size", ["--a.size", "--b.size", "--c.size"]).endswith("(or 1 more)?")
+    assert did_you_mean("jcl-table", ["jcl-table-1", "jcl-table-2"]) == "; did you mean jcl-table-1 or jcl-table-2?"

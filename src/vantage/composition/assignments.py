@@ -56,13 +56,11 @@ def _changes(targets: list[tuple[Setting, int | None]], text: str, earlier: Mapp
     """New values by full path, from the settings that a text sets, after the changes in `earlier`."""
     changes: dict[str, Any] = {}
     for setting, position in targets:
-        if position is None:
-            new = _read(text, setting)
-        else:
-            kinds = get_args(setting.annotation)
-            kind = kinds[0 if kinds[-1] is Ellipsis else position]
-            element = read_value(text, kind, f"{setting.path}.{position}")
-            new = (*setting.value[:position], element, *setting.value[position + 1 :])
+        try:
+            new = _read(text, setting, position)
+        except UserError as problem:
+            others = [other.path for other, at in targets if other is not setting and _takes(text, other, at)]
+            raise UserError(f"{problem}{f'; {others[0]} takes it: write the whole path' if others else ''}") from None
         above = next((one for one in earlier if setting.path.startswith(f"{one}.")), None)
         if above is None:
             changes[setting.path] = new
@@ -72,8 +70,22 @@ def _changes(targets: list[tuple[Setting, int | None]], text: str, earlier: Mapp
     return changes
 
 
-def _read(text: str, setting: Setting) -> Any:
-    """The new value of a setting. If it is a number in place of a part, the error names a number of the part there."""
+def _takes(text: str, setting: Setting, position: int | None) -> bool:
+    try:
+        _read(text, setting, position)
+    except UserError:
+        return False
+    return True
+
+
+def _read(text: str, setting: Setting, position: int | None) -> Any:
+    """The new value of a setting, or of a tuple with a new element at a position. If it is a number in place of a part,
+    the error names a number of the part there."""
+    if position is not None:
+        kinds = get_args(setting.annotation)
+        kind = kinds[0 if kinds[-1] is Ellipsis else position]
+        element = read_value(text, kind, f"{setting.path}.{position}")
+        return (*setting.value[:position], element, *setting.value[position + 1 :])
     try:
         return read_value(text, setting.annotation, setting.path)
     except UserError as problem:

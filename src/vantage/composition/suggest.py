@@ -34,10 +34,12 @@ def _guesses(word: str, names: list[str]) -> Iterator[list[str]]:
     by_plain = {name.lstrip("-"): name for name in names}  # all flags share the dashes, so they are not compared
     yield [name for name in names if name.lower() == word.lower()]
     yield [name for name in names if _last(name) == last]
-    begun = [name for name in names if len(plain) > 2 and _letters(name).startswith(_letters(word))]
+    begun = sorted((name for name in names if len(plain) > 2 and _letters(name).startswith(_letters(word))), key=len)
+    shortest = [name for name in begun if len(name) == len(begun[0])]
+    yield shortest if len(shortest) > 1 else []
     close = [by_plain[name] for name in difflib.get_close_matches(plain, by_plain, 1, _CLOSE)]
     yield [name for name in close if not begun or name in begun]  # resnext50 is resnext50_32x4d, not resnet50
-    yield sorted(begun, key=len)
+    yield begun
     yield [name for name in names if _last(name).lower() == last.lower()]
     yield [name for name in names if sorted(_last(name)) == sorted(last)]  # letters in another order
     ends = difflib.get_close_matches(last, {_last(name) for name in names}, 1, _CLOSE)

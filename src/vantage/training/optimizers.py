@@ -171,11 +171,6 @@ class LARS:
         return LARSOptimizer(_nonempty(groups), lr=lr, momentum=self.momentum, trust=self.trust_coefficient)
 
 
-OPTIMIZERS: dict[str, tuple[type, float]] = {"sgd": (SGD, 0.03), "adamw": (AdamW, 1e-3), "lars": (LARS, 0.3)}
-"""Optimizers by name, each with the learning rate that suits it at a batch of 256: MoCo's for SGD, SimCLR's for LARS;
-for AdamW our choice."""
-
-
 class LARSOptimizer(torch.optim.Optimizer):
     """The update of `LARS`, over lists of tensors.
 

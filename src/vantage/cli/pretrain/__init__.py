@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from vantage.cli.pretrain.minutes import (
     plan_run,
@@ -71,8 +71,8 @@ class PretrainOptions(ViewOptions):
     """resnet18 … resnet152, resnet50x2, resnext50_32x4d, wide_resnet50_2, resnet9, tiny_alexnet, convolutions,
     timm:NAME, or MODULE:NAME; the head is adapted to it."""
 
-    optimizer: Annotated[Literal["", "sgd", "adamw", "lars"], Word("NAME")] = ""
-    """sgd, adamw or lars, with a suitable learning rate."""
+    optimizer: str = ""
+    """sgd, adamw or lars, at a suitable rate; or MODULE:NAME."""
 
     learning_rate: float | None = None
     """The highest; if omitted, proportional to the batch size."""

@@ -100,28 +100,37 @@ def _plain(name: str) -> str:
 
 
 def with_named_parts(recipe: "Callable[[int], Run]", size: int, *, backbone: str = "", optimizer: str = "") -> "Run":
-    """The recipe with another backbone, to which the head is adapted, and another optimizer with its learning rate.
+    """The recipe with another backbone, to which the head is adapted, and another optimizer.
 
-    Raises `UserError` if there is no such backbone, or if the recipe's learning rate has no `base` above 0 to scale.
+    Raises `UserError` if there is no such backbone or optimizer, or if the learning rate has no `base` to scale.
     """
     from vantage.encoders import backbone_named
     from vantage.planning.sizing import with_network
-    from vantage.training.optimizers import OPTIMIZERS
 
     run = recipe(size)
     if backbone:
         run = with_network(run, backbone_named(backbone, size))
-    if optimizer and not isinstance(run.optimizer, OPTIMIZERS[optimizer][0]):
-        kind, base = OPTIMIZERS[optimizer]
-        learning_rate = run.learning_rate
-        if not (old_base := getattr(learning_rate, "base", 0)):
-            raise UserError(
-                f"--optimizer {optimizer} scales the recipe's learning rate, but {type(learning_rate).__name__} has no"
-                f" base above 0: replace the option by --set 'optimizer={kind.__name__}()' --set"
-                f" learning_rate='CosineByStep({base:g})', which suits a batch of 256"
-            )
-        run = replace(run, optimizer=kind(), learning_rate=learning_rate.scale(base * run.batch_size / 256 / old_base))
-    return run
+    return _with_optimizer(run, optimizer) if optimizer else run
+
+
+def _with_optimizer(run: "Run", name: str) -> "Run":
+    """The run with another optimizer at the learning rate that suits it; one of another name, or with settings of its
+    own, keeps that of the run. So does the kind that the run has."""
+    from vantage.training.optimizer_names import optimizer_named
+
+    optimizer, base = optimizer_named(name)
+    if base is None:
+        return replace(run, optimizer=optimizer)
+    if isinstance(run.optimizer, type(optimizer)):
+        return run
+    learning_rate = run.learning_rate
+    if not (old_base := getattr(learning_rate, "base", 0)):
+        raise UserError(
+            f"--optimizer {name} scales the recipe's learning rate, but {type(learning_rate).__name__} has no base"
+            f" above 0: replace the option by --set 'optimizer={type(optimizer).__name__}()' --set"
+            f" learning_rate='CosineByStep({base:g})', which suits a batch of 256"
+        )
+    return replace(run, optimizer=optimizer, learning_rate=learning_rate.scale(base * run.batch_size / 256 / old_base))
 
 
 def named_part_paths(run: "Run", *, backbone: str = "", optimizer: str = "") -> dict[str, str]:
