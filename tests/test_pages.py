@@ -32,6 +32,7 @@ PAGES += [REPOSITORY / "benchmarks" / "README.md", *sorted((REPOSITORY / "docs")
 
 TRAINING = ("README.md", "docs/comparing.md", "docs/own_photos.md", "docs/weights_from_elsewhere.md")
 TRAINING += ("docs/reproducing.md", "docs/scale.md", "docs/taking_it_elsewhere.md", "docs/using_features.md")
+TRAINING += ("docs/inventing.md", "docs/many_machines.md", "docs/report.md")
 """Pages whose commands train several networks, or write them for other runtimes."""
 
 NEEDS = {
@@ -188,7 +189,7 @@ def write_weights(folder: Path) -> None:
 
 
 def _page(page: Path) -> object:
-    """A page by its name; those that train take more than ten seconds."""
+    """A page by its name; those that train take the longest."""
     name = str(page.relative_to(REPOSITORY))
     return pytest.param(page, id=name, marks=pytest.mark.slow if name in TRAINING else ())
 

@@ -47,6 +47,7 @@ def test_results_are_written_to_a_path_as_text(run: str, tmp_path: Path) -> None
     assert export(run, "safetensors", str(tmp_path / "backbone.safetensors")).file.exists()
 
 
+@pytest.mark.slow
 def test_runs_and_images_are_named_by_text(run: str, tmp_path: Path) -> None:
     other = run.replace("run0", "run1")
     rows = compare([run, other], [KNN(5)], *sets(), cpu_work(tmp_path)).rows

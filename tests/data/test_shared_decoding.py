@@ -3,12 +3,14 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 import ranks
 import shared_scan
 import torch
 from PIL import Image
 
 
+@pytest.mark.slow
 def test_each_process_decodes_its_part_and_has_all_pixels(tmp_path: Path) -> None:
     (tmp_path / "images").mkdir()
     chance, pixels = np.random.default_rng(0), []

@@ -60,7 +60,7 @@ def test_timm_takes_a_head() -> None:
 def test_vectors_are_float32_under_autocast_and_of_unit_length() -> None:
     network = SMALL.build()
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        vectors = network(torch.randn(4, 3, 32, 32))
+        vectors = network(torch.randn(4, 3, 16, 16))
     assert vectors.dtype == torch.float32
     torch.testing.assert_close(vectors.norm(dim=1), torch.ones(4), rtol=1e-6, atol=0)
     vectors.sum().backward()

@@ -21,6 +21,7 @@ from vantage.measures import accuracy
 CHOOSING = FineTuneChosen(0.5, epochs=2, batch_size=8, backbone_learning_rate=0.05, head_learning_rates=(0.2, 1e-4))
 
 
+@pytest.mark.slow
 def test_the_learning_rate_is_the_best_on_held_out_images(tmp_path: Path) -> None:
     encoder, train, test = random_encoder(tiny_run()), images(90, 0), images(30, 1)
     outcome = CHOOSING(encoder, train, test, cpu_work(tmp_path))

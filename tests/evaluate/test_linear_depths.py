@@ -89,6 +89,7 @@ def test_ring_is_sgd_at_one_learning_rate_on_the_deepest_map_of_images_normalize
     assert outcome.accuracy.top1 == pytest.approx(100 * float(right.double().mean()))
 
 
+@pytest.mark.slow
 def test_multi_is_nesterov_with_decay_on_normalized_maps_of_each_depth(
     tmp_path: Path, all_classifiers: list[Classifiers]
 ) -> None:

@@ -181,6 +181,7 @@ def two_runs(tmp_path: Path) -> list[Path]:
     return folders
 
 
+@pytest.mark.slow
 def test_curves_of_several_runs_share_a_table_and_a_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folders = two_runs(tmp_path)
     curves = read_shots(folders)

@@ -18,6 +18,7 @@ from vantage.evaluate.protocols.segmentation.segmentation import Segmentation
 from vantage.frozen.encoder import load, random_encoder
 
 
+@pytest.mark.slow
 def test_the_training_set_is_refused_as_test_set(tmp_path: Path) -> None:
     saved_run(tmp_path / "run", RUN)
     train = open_masked(write_scenes(tmp_path / "one", 6))

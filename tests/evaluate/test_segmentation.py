@@ -96,6 +96,7 @@ def test_maps_in_memory_cached_or_recomputed_train_the_same_decoder(tmp_path: Pa
         assert QUICK(encoder, train, test, other) == expected
 
 
+@pytest.mark.slow
 def test_a_backbone_sees_images_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     train, test = split_masked(open_masked(write_scenes(tmp_path, 10)))
     subject, work, counts = random_encoder(SMALL), cpu_work(tmp_path), list[int]()

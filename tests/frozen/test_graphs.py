@@ -65,6 +65,7 @@ def test_every_kind_of_network_gives_the_same_features_in_onnx(network: str, tmp
     assert output.name == "features" and output.type.tensor_type.shape.dim[1].dim_value == encoder.width
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("coupling", [TwoSided(4, 2), RealNVP(4, 2)], ids=["two-sided", "real-nvp"])
 def test_learned_views_are_part_of_the_graph(coupling: TwoSided | RealNVP, tmp_path: Path) -> None:
     flow, statistics = Flow(coupling, 3), Statistics((0.1, 0.2, 0.3), (0.5, 0.6, 0.7))

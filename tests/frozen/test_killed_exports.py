@@ -30,7 +30,8 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-@pytest.mark.parametrize("to", ["safetensors", pytest.param("torch", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("to", ["safetensors", "torch"])
 def test_the_same_call_goes_on_after_a_kill_at_any_file(to: Format, tmp_path: Path) -> None:
     run, whole, killed = run_of(tmp_path / "run", Convolutions((4, 8))), tmp_path / "whole", tmp_path / "killed"
     name = f"backbone{ENDINGS[to]}"
@@ -44,7 +45,8 @@ def test_the_same_call_goes_on_after_a_kill_at_any_file(to: Format, tmp_path: Pa
         (killed / name).unlink()
 
 
-@pytest.mark.parametrize("files", [0, 1, pytest.param(5, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("files", [0, 1, 5])
 def test_a_folder_for_detectron2_that_a_kill_left_is_filled_again(files: int, tmp_path: Path) -> None:
     run, whole, killed = run_of(tmp_path / "run", ResNet(18)), tmp_path / "whole", tmp_path / "killed"
     export(run, "detectron2", whole)

@@ -27,6 +27,7 @@ def last_line(program: str, **variables: str) -> str:
     ).stdout.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_it_takes_effect_before_torch_is_loaded_and_not_after() -> None:
     assert last_line(FIRST) == "True 5000"
     assert last_line(AFTER_TORCH) == "False None"

@@ -93,6 +93,7 @@ def test_more_squares_than_the_memory_may_hold_are_streamed() -> None:
     )
 
 
+@pytest.mark.slow
 def test_such_a_plan_trains_and_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
     changes = {"epochs": 2, "batch_size": 16, "hardware.precision": "32-true", "hardware.accelerator": "cpu"}

@@ -48,6 +48,7 @@ def test_images_of_a_group_lie_together_and_places_are_kept(tmp_path: Path, monk
     assert torch.equal(stored_places(vector, ("a", "b"), not_writable, 1), position)
 
 
+@pytest.mark.slow
 def test_of_many_images_some_are_laid_out_and_the_others_lie_among_them(monkeypatch: pytest.MonkeyPatch) -> None:
     centers = torch.eye(4, 16)
     vector = centers.repeat_interleave(100, 0) + 0.05 * torch.randn(400, 16, generator=torch.Generator().manual_seed(0))

@@ -113,9 +113,13 @@ IN_PARTS = (
     *("cmc_softmax", "pirl", "interclr"),  # banks
     *("simclr", "debiased", "hcl"),  # comparisons within the batch
 )
+FAST = ("everything", "cmc_softmax", "hcl")
+"""One of each kind."""
 
 
-@pytest.mark.parametrize("recipe", IN_PARTS)
+@pytest.mark.parametrize(
+    "recipe", [pytest.param(each, marks=() if each in FAST else pytest.mark.slow) for each in IN_PARTS]
+)
 def test_parts_compute_what_the_whole_batch_does(recipe: str, images_path: str):
     assert_parts_equal_the_whole(exact(small_run(recipe, images_path)), 2)
 
@@ -197,7 +201,7 @@ def test_a_part_that_is_encoded_twice_draws_the_same_numbers_twice(images_path: 
     assert (first == 0).any()
 
 
-@pytest.mark.parametrize("accumulate", [2, 4])
+@pytest.mark.parametrize("accumulate", [2, pytest.param(4, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("recipe", ["pirl", "interclr_moco", "simclr"])
 def test_parts_whose_branches_drop_different_queries_compute_what_the_whole_batch_does(
     recipe: str, accumulate: int, images_path: str

@@ -63,6 +63,7 @@ def state(folder: Path) -> dict[str, Tensor]:
     return checkpoint.load(newest)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("data", [{}, {"resident_bytes": 0, "num_workers": 2}], ids=["resident", "streamed"])
 def test_it_trains_and_resumes(data: dict[str, int], tmp_path: Path) -> None:
     run, folder = own_run(**data), tmp_path / "run"

@@ -94,6 +94,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return write_images(tmp_path / "images.npz")
 
 
+@pytest.mark.slow
 def test_an_optimizer_that_keeps_lists_is_saved_and_goes_on_bit_for_bit(path: str, tmp_path: Path) -> None:
     run = replace(small_run("simclr", path, epochs=2), optimizer=Own("averaging"))
     with vantage.allowing(__name__, "tiny"):

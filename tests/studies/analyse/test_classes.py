@@ -57,6 +57,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Source]:
     return run_of("moco_v2", tmp_path_factory.mktemp("moco"), epochs=1)
 
 
+@pytest.mark.slow
 def test_the_same_images_of_some_classes_are_shown_for_every_run(run: tuple[Path, Source]) -> None:
     one, source = trained_networks(run[0]), run[1]
     kind = Classes(classes=2, images=3, augmentations=4, random_encoder=True)

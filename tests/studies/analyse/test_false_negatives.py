@@ -138,6 +138,7 @@ def test_the_rules_of_a_run_stand_beside_the_others(run: tuple[Path, Source]) ->
     assert "not counted" in findings.lines()[-1]
 
 
+@pytest.mark.slow
 def test_fewer_keys_are_drawn_from_the_images_and_queries_from_them(run: tuple[Path, Source]) -> None:
     """With the classes and clusters of the images that were drawn."""
     one = trained_networks(run[0])

@@ -71,6 +71,7 @@ def whole(home: Path) -> tuple[BenefitResult, list[str]]:
     return result, messages.lines
 
 
+@pytest.mark.slow
 def test_every_way_is_judged_with_every_number_of_labels(whole: tuple[BenefitResult, list[str]], home: Path) -> None:
     result, lines = whole
     assert result.ways == (TUNED, FROZEN, SCRATCH, RANDOM, PIXELS)

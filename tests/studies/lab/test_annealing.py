@@ -39,6 +39,7 @@ def subject_of(tmp_path: Path, **changes: Any) -> Subject:
     return replace(subject, **changes)
 
 
+@pytest.mark.slow
 def test_the_nearest_neighbor_by_epoch_is_that_of_each_kept_epoch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -75,6 +75,7 @@ def test_every_claim_is_counted_once(text: str) -> None:
     assert sum(counts[:-1]) == sum(len(entry.claims) for entry in ENTRIES)
 
 
+@pytest.mark.slow
 def test_the_page_leads_to_every_entry(text: str) -> None:
     overview = text.partition("\n## JCL\n")[0]
     for entry in ENTRIES:

@@ -24,6 +24,7 @@ QUICK = MosaicSegmentation(
 )
 
 
+@pytest.mark.slow
 def test_the_measure_is_the_protocol_on_mosaics_of_the_seed(tmp_path: Path) -> None:
     """Training mosaics are of training images, test mosaics of test images, and nothing stays on disk."""
     names: list[tuple[str, Data]] = []

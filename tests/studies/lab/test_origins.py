@@ -87,6 +87,7 @@ def test_baselines_and_cells_of_no_entry_join(tmp_path: Path) -> None:
     assert _take_in(mine, theirs) == (1 + len(others), 1)
 
 
+@pytest.mark.slow
 def test_the_command_says_how_many_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     mine, theirs = _labs(tmp_path)
     assert main(["reproduce", "--take-in", str(theirs.folder), "--out", str(mine.folder)]) == 0

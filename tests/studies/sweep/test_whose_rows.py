@@ -51,6 +51,7 @@ def test_a_row_depends_on_the_code_of_own_parts(images_path: str, monkeypatch: p
     assert key_of(run) != keys[0] and key_of(before) == keys[1]
 
 
+@pytest.mark.slow
 def test_a_sweep_trains_on_the_images_that_it_is_given(images_path: str, tmp_path: Path) -> None:
     """It trained on those of `base.data`, and told the others' fingerprint."""
     study = replace(study_of(images_path), information=None, seeds=(0,), baselines=False, protocols=(KNN(k=3),))

@@ -137,6 +137,7 @@ def test_an_interrupted_course_ends_as_if_it_had_not_been(path, tmp_path) -> Non
     assert again == halves, "nothing is left to do"
 
 
+@pytest.mark.slow
 def test_a_course_sees_the_same_images_whoever_decodes_them(path, tmp_path, monkeypatch) -> None:
     """The channels are measured between two epochs, on a part of the images that the same workers decode."""
     monkeypatch.setattr(LearningImages, "channels", partialmethod(LearningImages.channels, 24))

@@ -75,6 +75,7 @@ def test_a_few_that_disappear_are_reported(preset, held_out: bool, images: int, 
     assert warning.startswith(f"3 of {images} images could no longer be read in this epoch (such as ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("held_out", [False, True])
 def test_more_end_the_learning_which_then_goes_on(held_out: bool, photos: Path, tmp_path: Path) -> None:
     learning = _learning(unsupervised, photos)

@@ -64,6 +64,7 @@ def test_a_start_killed_before_its_first_checkpoint_starts_there_again(folder: P
         resume(tmp_path / "cut")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", ["settings.json", "provenance.json"])
 def test_a_start_killed_between_its_first_files_forgets_no_start(file: str, folder: Path, base: Base, tmp_path: Path):
     """It would be trained from scratch, and nobody would be told."""
