@@ -51,7 +51,7 @@ def benefit(words: list[str], console: Console) -> int:
     The run is fine-tuned, and used frozen under a linear classifier. Both are compared with training from scratch, a
     random network and raw pixels, on the same subsets of the labels. Fine-tuning and training from scratch use the same
     steps, crops and candidate learning rates. The verdict is the difference with its 95 % interval, paired by subset;
-    test labels are used only for scoring. The expected time is shown first. Repeat the command to continue if stopped.
+    test labels are used only for scoring. The expected time is shown first. The same command continues after a stop.
     """
     command = Command("benefit", benefit.__doc__ or "")
     run, images, options, network, computing = read(

@@ -42,7 +42,7 @@ def reproduce(words: list[str], console: Console) -> int:
 
     Without an entry, all entries are listed with their state and time. The lab's folder keeps the results, cell by
     cell: an interrupted command continues where it stopped, several processes may share the work, and seeds may be
-    added. The level two-cores tests the paper's claims at a small scale, smoke only checks in a minute that everything
+    added. The level two-cores tests the papers' claims at a small scale, smoke only checks in a minute that everything
     runs, and paper prints the commands at the paper's scale. infomin-table-4 can also be reproduced separately, at any
     scale, with your own digits and backgrounds: vantage reproduce infomin-table-4 --digits …
     """

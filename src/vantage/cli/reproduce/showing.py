@@ -30,8 +30,8 @@ def list_entries(
     console.results("", rows)
     if not published:
         console.note(
-            f"times are estimates for an idle core; seeds are counted in {folder}; published results are on the page"
-            f" {_PAGE} of the repository: give --results {PUBLISHED_RESULTS} there to count theirs"
+            f"times are estimates for one idle core, and seeds are counted in {folder}; published results are on the"
+            f" page {_PAGE} of the repository (to count their seeds, run this there with --results {PUBLISHED_RESULTS})"
         )
 
 

@@ -71,7 +71,7 @@ def pairing(branch: Branch) -> Pairing:
 @dataclass(frozen=True)
 class HeldOutInformation:
     """I_NCE of every branch of a run, in nats: how much information its two views share, as its own critic estimates it
-    (InfoMin, Tian et al., arXiv 2005.10243). Give images that the run was not trained on: of others it is too high."""
+    (InfoMin, Tian et al., arXiv 2005.10243). Give images that the run was not trained on: on others it is too high."""
 
     name: ClassVar[str] = "information"
 

@@ -45,8 +45,8 @@ _SCALE = Reason("the loss itself: on one GPU, with a larger network and ten time
 _LENGTH = Reason("the loss itself: after longer training, overnight and on one GPU, the claim is supported",
     ruled_out=True)
 _SHORT = (
-    "arms see equally many images, of which JCL encodes twice as many views (claim e); the paper's runs see 256"
-    " million images at 224 px: accuracies here say nothing about its scale"
+    "arms see equally many images, of which JCL encodes three times as many views, at twice the cost (claim e); the"
+    " paper's runs see 256 million images at 224 px: accuracies here say nothing about its scale"
 )
 
 
