@@ -70,8 +70,9 @@ _WRONG_MATES = (
         Above("IRing (+C) @ stale labels", 50.0), "stale labels"),
 )
 _NEAR_NEGATIVES = (
-    Reason("clusters that say little of classes: nine of ten of their images are not of the query's class, and the others"
-        " are false negatives, more than among all images", Above(f"IRCave @ {_MATES}", 10.0, below=True), _MATES),
+    Reason("clusters that say little of classes: nine of ten of their images are not of the query's class, and the"
+        " others are false negatives, more than among all images",
+        Above(f"IRCave @ {_MATES}", 10.0, below=True), _MATES),
 )
 
 TABLE_6 = Entry(
