@@ -23,6 +23,7 @@ from vantage.encoders.modes import in_evaluation
 from vantage.errors import UserError
 from vantage.machine.allocator import check_memory, check_views
 from vantage.machine.devices import device_named
+from vantage.machine.usual_torch import usual_torch
 from vantage.processes.sharing import own_parts, parts_in_order
 from vantage.progress import Progress, QuietProgress, task
 from vantage.storage.cache import cache_folder
@@ -76,7 +77,7 @@ def encode_all(
     network: nn.Module, view: EvaluationView | Straight, source: Source, work: Work, name: str
 ) -> Float[Tensor, "n d"]:
     """The features of every image, on the CPU in float32; see `encode_batches`."""
-    vector = torch.empty(len(source), width_of(network))
+    vector = torch.empty(len(source), width_of(network), dtype=torch.float32, device="cpu")
     for start, part in encode_batches(network, view, source, work, name):
         vector[start : start + len(part)] = part
     return vector
@@ -130,6 +131,7 @@ def _on_device(network: nn.Module, view: EvaluationView | Straight, images: int,
     return network
 
 
+@usual_torch()
 @torch.no_grad()
 def encode(network: nn.Module, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b d"]:
     """Features in float32, from a network of any precision."""

@@ -16,6 +16,7 @@ from vantage.evaluate.task import EvaluationProtocol, Task, task_of
 from vantage.evaluate.try_encoder import try_encoder
 from vantage.frozen.encoder import FrozenEncoder, load, random_encoder, raw_pixels
 from vantage.frozen.outside import home_of
+from vantage.machine.usual_torch import usual_torch
 from vantage.processes.sharing import true_on_all
 from vantage.storage.cache import hash_of
 
@@ -24,6 +25,7 @@ __all__ = ["evaluate", "judge", "judge_once", "result_of", "with_baselines"]
 _LIBRARIES = ("torch", "torchvision", "numpy", "pillow", "scikit-learn", "timm", "vantage-ssl")
 
 
+@usual_torch()
 def evaluate(
     run: Path | str | FrozenEncoder,
     protocol: EvaluationProtocol,
@@ -67,6 +69,7 @@ def with_baselines(encoder: FrozenEncoder, network: int | None, task: Task) -> l
     return [encoder, *pixels, random_encoder(encoder.run, encoder.run.seed, network)]
 
 
+@usual_torch()
 def judge(task: Task, encoders: Sequence[FrozenEncoder], work: Work) -> Result:
     """Evaluate each encoder by the task's protocol; the first one is the run's own."""
     for encoder in encoders:
@@ -75,6 +78,7 @@ def judge(task: Task, encoders: Sequence[FrozenEncoder], work: Work) -> Result:
     return result_of(task, encoders[0], outcomes, work)
 
 
+@usual_torch()
 def judge_once(
     task: Task,
     encoder: FrozenEncoder,
