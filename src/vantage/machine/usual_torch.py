@@ -10,8 +10,8 @@ __all__ = ["usual_torch"]
 
 @contextmanager
 def usual_torch() -> Iterator[None]:
-    """Within the block, or the function it decorates, torch has its defaults: gradients, no inference mode, no autocast,
-    float32, and new tensors on the CPU. Afterwards the caller's settings are back.
+    """Within the block, or the function it decorates, torch has its defaults: gradients, no inference mode, no
+    autocast, float32, and new tensors on the CPU. Afterwards the caller's settings are back.
 
     Numbers that are recorded or cached must not depend on these settings, and training must not fail because of them.
     """
