@@ -63,6 +63,8 @@ class Work:
 
     def __post_init__(self) -> None:
         expect(self.cache, Path, "the cache", "a pathlib.Path")  # now, not after hours of work
+        expect(self.device, str, "the device", "a name, such as 'cpu' or 'cuda:0'")
+        expect(self.progress, Progress, "the progress", "vantage.progress.progress_for()")
         if self.batch_size < 1:
             raise UserError(f"batch_size is {self.batch_size}: give at least 1")
         if self.num_workers < 1:

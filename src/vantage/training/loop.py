@@ -97,6 +97,7 @@ def train(
     """
     expect(run, Run, "the run", "a value, such as vantage.moco_v2().fit(images=10_000)")
     expect(folder, Path | str, "the folder", "a path, such as 'runs/first'")
+    expect(progress, Progress | None, "the progress", "vantage.progress.progress_for()")
     folder = Path(folder)
     refuse_a_run(folder)
     check_groups(run)  # again in `Session`, but reading the images first may take hours
@@ -119,6 +120,8 @@ def resume(
     again, unless all its steps are done: nothing is then left for which its images would be read.
     """
     expect(folder, Path | str, "the folder", "that of a run, such as 'runs/first'")
+    expect(run, Run | None, "the run", "a value, such as vantage.moco_v2(), or none for the stored settings")
+    expect(progress, Progress | None, "the progress", "vantage.progress.progress_for()")
     folder = Path(folder)
     refuse_kept(folder)
     check_run_folder(folder)
@@ -147,7 +150,7 @@ def _train(
     describe_as_torchrun()
     check_processes(run.hardware.devices, run.hardware.nodes)
     fabric, run = launch(run, progress)
-    with draws.torch_seed(run.seed, fabric.device):  # afterwards, the caller's random numbers continue
+    with draws.torch_seed(0, fabric.device):  # every part seeds itself; afterwards, the caller's random numbers go on
         return _train_on(fabric, run, folder, newest, progress, source, start, resumed)
 
 
