@@ -98,7 +98,7 @@ CALLS = {
     "vantage.resume('out', None, True)": "the progress is True: give vantage.progress.progress_for()",
     "vantage.resume('out', vantage.progress.QuietProgress())": "the run is of type QuietProgress: give a value",
     "vantage.plan(source, 1, changes={'bathc_size': 8})": "there is no setting 'bathc_size'; did you mean batch_size?",
-    "vantage.plan(source, 1, changes={'data.hold_uot': 0.0})": "there is no setting 'data.hold_uot'; did you mean data.",
+    "vantage.plan(source, 1, changes={'data.hold_uot': 0.0})": "there is no setting 'data.hold_uot'; did you mean data",
     "vantage.plan(source, 1, changes={'branches.9.query': 0})": "there is no setting 'branches.9'",
     "vantage.plan(source, 1, changes={'seed.first': 0})": "there is no setting 'seed.first'; did you mean seed?",
     "vantage.plan(source, 'ten')": "a plan for ten minutes was asked for: give a finite number of minutes above 0",

@@ -100,7 +100,7 @@ def encode_batches(
     Batches begin at multiples of `work.batch_size` counted from `start`, so that a continued run multiplies the same
     matrices. Several processes share the work, and each gets all batches, bit for bit as one process computes them if
     their networks are equal. All must make this call and iterate to the end. With `alone`, this process computes every
-    batch and waits for no other. The network is moved to the device in place, and its mode does not change. Raises
+    batch and waits for no other. The network encodes in evaluation mode. It is moved to the device in place. Raises
     `UnreadableImage`, with the image's name, for an image that cannot be decoded, and `UserError` for views that take
     too much memory.
     """
@@ -136,9 +136,11 @@ def _on_device(network: nn.Module, view: EvaluationView | Straight, images: int,
 @usual_torch()
 @torch.no_grad()
 def encode(network: nn.Module, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b d"]:
-    """Features in float32, from a network of any precision."""
+    """Features in float32, from a network of any precision, in evaluation mode: a loop of the caller's own may have left
+    it in training mode, where BatchNorm mixes the images of a batch and changes."""
     dtype = next((parameter.dtype for parameter in network.parameters()), images.dtype)
-    return network(images.to(dtype).contiguous(memory_format=torch.channels_last)).float()
+    with in_evaluation(network):
+        return network(images.to(dtype).contiguous(memory_format=torch.channels_last)).float()
 
 
 def in_threads(make: Callable[[int], Tensor], parts: Iterator[Sequence[int]], workers: int) -> Iterator[Tensor]:

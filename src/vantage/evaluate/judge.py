@@ -10,6 +10,7 @@ from typing import Any
 from vantage.composition.field_types import expect
 from vantage.composition.own_code import own_code
 from vantage.data.sources.source import Source, refuse_path, stamp_of
+from vantage.encoders.modes import in_evaluation
 from vantage.encoding import Work
 from vantage.evaluate.result import Outcome, Result, checked, find_outcome, path_of, save
 from vantage.evaluate.task import EvaluationProtocol, Task, task_of
@@ -112,7 +113,8 @@ def judge_once(
 
 
 def _outcome(task: Task, encoder: FrozenEncoder, work: Work) -> Outcome:
-    return checked(task.protocol(encoder, task.train, task.test, work), task.protocol.name)
+    with in_evaluation(encoder.backbone):  # a loop of the caller's own may have left it in training mode
+        return checked(task.protocol(encoder, task.train, task.test, work), task.protocol.name)
 
 
 def result_of(task: Task, encoder: FrozenEncoder, outcomes: dict[str, Outcome], work: Work) -> Result:
