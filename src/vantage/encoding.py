@@ -136,8 +136,8 @@ def _on_device(network: nn.Module, view: EvaluationView | Straight, images: int,
 @usual_torch()
 @torch.no_grad()
 def encode(network: nn.Module, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b d"]:
-    """Features in float32, from a network of any precision, in evaluation mode: a loop of the caller's own may have left
-    it in training mode, where BatchNorm mixes the images of a batch and changes."""
+    """Features in float32, from a network of any precision, in evaluation mode: a loop of the caller's own may have
+    left it in training mode, where BatchNorm mixes the images of a batch and changes."""
     dtype = next((parameter.dtype for parameter in network.parameters()), images.dtype)
     with in_evaluation(network):
         return network(images.to(dtype).contiguous(memory_format=torch.channels_last)).float()
