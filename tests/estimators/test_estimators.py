@@ -33,6 +33,7 @@ from vantage.estimators import (
     SoftNeighbors,
     TableEstimator,
 )
+from vantage.estimators.estimator import check_temperature
 from vantage.records import Negatives, Scores
 from vantage.schedules import Constant, Linear
 
@@ -161,7 +162,7 @@ def test_gradcheck(part):
 
 def test_a_temperature_to_be_learned_is_refused() -> None:
     """Its gradient would lack the part of the negatives, and had the wrong sign."""
-    check = inspect.unwrap(estimators.estimator.check_temperature)  # the tests' own checks would refuse a tensor first
+    check = inspect.unwrap(check_temperature)  # the tests' own checks would refuse a tensor first
     temperature = torch.tensor(0.2)
     check(temperature)
     with pytest.raises(UserError, match="a tensor that requires a gradient, which is not computed for it"):
