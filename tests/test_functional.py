@@ -139,6 +139,20 @@ def test_one_image_is_no_batch(name: str):
     assert torch.isfinite(getattr(functional, name)(one, keys, negatives=torch.eye(3)))
 
 
+@pytest.mark.parametrize("name", [*(case[0] for case in CASES), "jcl"])
+def test_an_empty_batch_is_called_so(name: str):
+    none = torch.empty(0, 3)
+    with pytest.raises(UserError, match="^an empty batch has no negatives"):
+        getattr(functional, name)(none, none[:, None] if name == "jcl" else none)
+
+
+@pytest.mark.parametrize("name", [*(case[0] for case in CASES), "jcl"])
+def test_vectors_without_numbers_are_refused(name: str):
+    z1 = torch.ones(4, 3, device="meta")
+    with pytest.raises(UserError, match="z1 is on the meta device, which holds no numbers"):
+        getattr(functional, name)(z1, z1[:, None] if name == "jcl" else z1)
+
+
 def test_every_loss_is_tested():
     assert {*(case[0] for case in CASES), "jcl"} == set(functional.__all__)
 

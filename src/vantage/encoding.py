@@ -23,6 +23,7 @@ from vantage.encoders.modes import in_evaluation
 from vantage.errors import UserError
 from vantage.machine.allocator import check_memory, check_views
 from vantage.machine.devices import device_named
+from vantage.machine.usual_torch import usual_torch
 from vantage.processes.sharing import own_parts, parts_in_order
 from vantage.progress import Progress, QuietProgress, task
 from vantage.storage.cache import cache_folder
@@ -62,6 +63,8 @@ class Work:
 
     def __post_init__(self) -> None:
         expect(self.cache, Path, "the cache", "a pathlib.Path")  # now, not after hours of work
+        expect(self.device, str, "the device", "a name, such as 'cpu' or 'cuda:0'")
+        expect(self.progress, Progress, "the progress", "vantage.progress.progress_for()")
         if self.batch_size < 1:
             raise UserError(f"batch_size is {self.batch_size}: give at least 1")
         if self.num_workers < 1:
@@ -76,7 +79,7 @@ def encode_all(
     network: nn.Module, view: EvaluationView | Straight, source: Source, work: Work, name: str
 ) -> Float[Tensor, "n d"]:
     """The features of every image, on the CPU in float32; see `encode_batches`."""
-    vector = torch.empty(len(source), width_of(network))
+    vector = torch.empty(len(source), width_of(network), dtype=torch.float32, device="cpu")
     for start, part in encode_batches(network, view, source, work, name):
         vector[start : start + len(part)] = part
     return vector
@@ -97,7 +100,7 @@ def encode_batches(
     Batches begin at multiples of `work.batch_size` counted from `start`, so that a continued run multiplies the same
     matrices. Several processes share the work, and each gets all batches, bit for bit as one process computes them if
     their networks are equal. All must make this call and iterate to the end. With `alone`, this process computes every
-    batch and waits for no other. The network is moved to the device in place, and its mode does not change. Raises
+    batch and waits for no other. The network encodes in evaluation mode. It is moved to the device in place. Raises
     `UnreadableImage`, with the image's name, for an image that cannot be decoded, and `UserError` for views that take
     too much memory.
     """
@@ -130,11 +133,14 @@ def _on_device(network: nn.Module, view: EvaluationView | Straight, images: int,
     return network
 
 
+@usual_torch()
 @torch.no_grad()
 def encode(network: nn.Module, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b d"]:
-    """Features in float32, from a network of any precision."""
+    """Features in float32, from a network of any precision, in evaluation mode: a loop of the caller's own may have
+    left it in training mode, where BatchNorm mixes the images of a batch and changes."""
     dtype = next((parameter.dtype for parameter in network.parameters()), images.dtype)
-    return network(images.to(dtype).contiguous(memory_format=torch.channels_last)).float()
+    with in_evaluation(network):
+        return network(images.to(dtype).contiguous(memory_format=torch.channels_last)).float()
 
 
 def in_threads(make: Callable[[int], Tensor], parts: Iterator[Sequence[int]], workers: int) -> Iterator[Tensor]:

@@ -10,7 +10,7 @@ float32, and autocast does not apply here.
   of `negatives` are negatives: MoCo.
 
 A batch of one image without `negatives` raises `UserError`, and so do rows that do not fit together: in number, width,
-precision (float64 and others) or device.
+precision (float64 and others) or device. So does a temperature that requires a gradient, which it would not get.
 
 b: images   k: keys of an image   m: negatives   d: width
 """
@@ -182,7 +182,8 @@ def _loss(
     query, keys = normalize(full(query), dim=1), normalize(full(keys), dim=2)
     if negatives is None:
         if len(query) < 2:
-            raise UserError("a batch of one image has no negatives: give more images, or negatives")
+            found = "a batch of one image" if len(query) else "an empty batch"
+            raise UserError(f"{found} has no negatives: give more images, or negatives")
         pool = Keys(torch.cat([query, keys.flatten(0, 1)]), torch.cat([image, image.repeat_interleave(keys.shape[1])]))
         rules = (OtherImages(), *rules)
     else:
@@ -198,6 +199,8 @@ def _check_shapes(rows: dict[str, Float[Tensor, "..."] | None]) -> None:
         expect(value, Tensor | None, name, "a tensor")
     queries = rows["z1"]
     assert queries is not None
+    if queries.is_meta:  # others on it are refused below
+        raise UserError("z1 is on the meta device, which holds no numbers: give vectors on another device")
     for name, each in rows.items():
         if each is None:
             continue

@@ -1,5 +1,6 @@
 """The contract of estimators, their loop references, and the identities of the papers."""
 
+import inspect
 import math
 from dataclasses import is_dataclass, replace
 
@@ -32,6 +33,7 @@ from vantage.estimators import (
     SoftNeighbors,
     TableEstimator,
 )
+from vantage.estimators.estimator import check_temperature
 from vantage.records import Negatives, Scores
 from vantage.schedules import Constant, Linear
 
@@ -156,6 +158,15 @@ def test_gradcheck(part):
 
     inputs = (cosines(3, 2, 0).requires_grad_(), cosines(3, 4, 1).requires_grad_())
     assert torch.autograd.gradcheck(loss, inputs)
+
+
+def test_a_temperature_to_be_learned_is_refused() -> None:
+    """Its gradient would lack the part of the negatives, and had the wrong sign."""
+    check = inspect.unwrap(check_temperature)  # the tests' own checks would refuse a tensor first
+    temperature = torch.tensor(0.2)
+    check(temperature)
+    with pytest.raises(UserError, match="a tensor that requires a gradient, which is not computed for it"):
+        check(temperature.requires_grad_())
 
 
 @pytest.mark.parametrize("margin", [0.0, 0.4, -0.5])

@@ -5,20 +5,26 @@ import json
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import torch
-from tiny import TinyBackbone, saved_run, tiny_run
+from counting import Counting
+from tiny import TinyBackbone, cpu_work, saved_run, tiny_run
 from torch import Tensor, nn
 from torch.testing import assert_close
 
 from vantage.composition.codec import allowing
+from vantage.data import Source
 from vantage.encoders.encoder import Encoder
 from vantage.encoders.heads import LinearHead
 from vantage.encoders.roles import PerView, Role, Shared
+from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.frozen.encoder import load, random_encoder, raw_pixels
+from vantage.evaluate import Outcome, evaluate
+from vantage.frozen.encoder import FrozenEncoder, load, random_encoder, raw_pixels
+from vantage.frozen.feature_cache import features_of
+from vantage.frozen.features import embed
 from vantage.recipes import moco_v2, simclr
 from vantage.storage.files import digest_of_file
 from vantage.training.backbone import evaluation_view
@@ -293,3 +299,27 @@ def test_a_part_of_a_script_is_loaded_once_it_is_in_a_module(tmp_path: Path, mon
         load(tmp_path)
     with allowing("__main__"):
         assert load(tmp_path).width == 12
+
+
+@dataclass(frozen=True)
+class ModeOfTheBackbone:
+    """A protocol that says in which mode it gets the backbone."""
+
+    name: ClassVar[str] = "mode"
+    version: ClassVar[int] = 1
+
+    def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
+        return Outcome({"training": float(encoder.backbone.training)}, len(train), len(test), {})
+
+
+def test_a_backbone_in_training_mode_encodes_in_evaluation_mode_and_keeps_its_mode(tmp_path: Path) -> None:
+    """A loop of the caller's own leaves it so; BatchNorm would then mix the images of a batch, and change."""
+    encoder, source, work = random_encoder(tiny_run()), Counting(), cpu_work(tmp_path)
+    usual = embed(encoder, source, work).vector
+    digest = encoder.digest()
+    encoder.backbone.train()
+    assert torch.equal(embed(encoder, source, work).vector, usual)
+    assert torch.equal(features_of(encoder, source, cpu_work(tmp_path / "another")), usual)
+    result = evaluate(encoder, ModeOfTheBackbone(), source, work=work)
+    assert result.outcomes[encoder.name].measures == {"training": 0.0}
+    assert encoder.digest() == digest and all(module.training for module in encoder.backbone.modules())

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, get_args, get_type_hints
 
+from vantage.composition.suggest import no_such
+
 __all__ = ["Setting", "differences", "field_help", "leaves", "replace_at", "settings_in"]
 
 
@@ -66,21 +68,31 @@ def leaves(value: Any, path: str = "") -> Iterator[Setting]:
     return (field for field in settings_in(value, path) if not field.holds_parts)
 
 
-def replace_at(value: Any, changes: Mapping[str, Any]) -> Any:
+def replace_at(value: Any, changes: Mapping[str, Any], above: str = "") -> Any:
     """The composition with new values at some paths. All are applied at once, so that checks of several fields of a
-    part see all of them."""
+    part see all of them. Raises `UserError` for a path that it lacks; `above` is its own path there, with a dot."""
     direct = {path: new for path, new in changes.items() if "." not in path}
     inner: dict[str, dict[str, Any]] = {}
     for path, new in changes.items():
         head, dot, rest = path.partition(".")
         if dot:
             inner.setdefault(head, {})[rest] = new
+    known = _names_in(value)
+    for name in (*direct, *inner):
+        if name not in known:
+            raise no_such("setting", above + name, [above + each for each in known] or [above.rstrip(".")])
+    changed = known | direct
+    changed |= {name: replace_at(changed[name], inside, f"{above}{name}.") for name, inside in inner.items()}
     if isinstance(value, tuple):
-        parts = ((str(number), direct.get(str(number), part)) for number, part in enumerate(value))
-        return tuple(replace_at(part, inner[number]) if number in inner else part for number, part in parts)
-    return replace(
-        value, **direct, **{name: replace_at(getattr(value, name), inside) for name, inside in inner.items()}
-    )
+        return tuple(changed.values())
+    return replace(value, **{name: changed[name] for name in (*direct, *inner)})
+
+
+def _names_in(value: Any) -> dict[str, Any]:
+    """The fields of a part, or the items of a tuple, by name; any other value has none."""
+    if isinstance(value, tuple):
+        return {str(number): part for number, part in enumerate(value)}
+    return {f.name: getattr(value, f.name) for f in fields(value) if f.init} if is_dataclass(value) else {}
 
 
 @functools.cache

@@ -60,7 +60,13 @@ class EstimatorChoice(Protocol):
 
 
 def check_temperature(temperature: float) -> None:
-    """Raises `UserError` unless τ is finite and above 0."""
+    """Raises `UserError` unless τ is finite and above 0, and for a τ that is to be learned: the gradient would lack the
+    negatives' part."""
+    if isinstance(temperature, Tensor) and temperature.requires_grad:
+        raise UserError(
+            "the temperature is a tensor that requires a gradient, which is not computed for it: give a number, such as"
+            " temperature.item()"
+        )
     if not 0 < temperature < math.inf:
         raise UserError(f"temperature {temperature} must be a finite number above 0: papers use .07 to .5")
 

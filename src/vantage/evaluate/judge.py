@@ -10,12 +10,14 @@ from typing import Any
 from vantage.composition.field_types import expect
 from vantage.composition.own_code import own_code
 from vantage.data.sources.source import Source, refuse_path, stamp_of
+from vantage.encoders.modes import in_evaluation
 from vantage.encoding import Work
 from vantage.evaluate.result import Outcome, Result, checked, find_outcome, path_of, save
 from vantage.evaluate.task import EvaluationProtocol, Task, task_of
 from vantage.evaluate.try_encoder import try_encoder
 from vantage.frozen.encoder import FrozenEncoder, load, random_encoder, raw_pixels
 from vantage.frozen.outside import home_of
+from vantage.machine.usual_torch import usual_torch
 from vantage.processes.sharing import true_on_all
 from vantage.storage.cache import hash_of
 
@@ -24,6 +26,7 @@ __all__ = ["evaluate", "judge", "judge_once", "result_of", "with_baselines"]
 _LIBRARIES = ("torch", "torchvision", "numpy", "pillow", "scikit-learn", "timm", "vantage-ssl")
 
 
+@usual_torch()
 def evaluate(
     run: Path | str | FrozenEncoder,
     protocol: EvaluationProtocol,
@@ -67,6 +70,7 @@ def with_baselines(encoder: FrozenEncoder, network: int | None, task: Task) -> l
     return [encoder, *pixels, random_encoder(encoder.run, encoder.run.seed, network)]
 
 
+@usual_torch()
 def judge(task: Task, encoders: Sequence[FrozenEncoder], work: Work) -> Result:
     """Evaluate each encoder by the task's protocol; the first one is the run's own."""
     for encoder in encoders:
@@ -75,6 +79,7 @@ def judge(task: Task, encoders: Sequence[FrozenEncoder], work: Work) -> Result:
     return result_of(task, encoders[0], outcomes, work)
 
 
+@usual_torch()
 def judge_once(
     task: Task,
     encoder: FrozenEncoder,
@@ -108,7 +113,8 @@ def judge_once(
 
 
 def _outcome(task: Task, encoder: FrozenEncoder, work: Work) -> Outcome:
-    return checked(task.protocol(encoder, task.train, task.test, work), task.protocol.name)
+    with in_evaluation(encoder.backbone):  # a loop of the caller's own may have left it in training mode
+        return checked(task.protocol(encoder, task.train, task.test, work), task.protocol.name)
 
 
 def result_of(task: Task, encoder: FrozenEncoder, outcomes: dict[str, Outcome], work: Work) -> Result:

@@ -24,6 +24,7 @@ from vantage.encoders.roles import PerView, Role, RoleNetworks, Shared
 from vantage.facts.results import RANDOM_ENCODER, RAW_PIXELS
 from vantage.frozen.outside import outside_weights
 from vantage.frozen.own_backbone import own_backbone
+from vantage.machine.usual_torch import usual_torch
 from vantage.training.backbone import backbone_of, evaluation_view
 from vantage.training.folder import checkpoint, settings
 from vantage.training.run import Run
@@ -67,6 +68,7 @@ class FrozenEncoder:
         return digest_of(self.backbone, [*own_backbone(self.run.encoders, self.backbone), *own_code(self.view)])
 
 
+@usual_torch()
 def load(run_folder: Path | str, network: int | None = None) -> FrozenEncoder:
     """The encoder of a run's newest checkpoint, on the CPU. Nothing in the folder is executed. In place of the folder,
     `torchvision:NAME=FILE` or `timm:NAME=FILE` names weights from elsewhere.
@@ -94,6 +96,7 @@ def load(run_folder: Path | str, network: int | None = None) -> FrozenEncoder:
     return _frozen(run, networks, network, run.recipe, latest)
 
 
+@usual_torch()
 def random_encoder(run: Run, seed: int = 0, network: int | None = None) -> FrozenEncoder:
     """The baseline of the same architecture and view, freshly initialized from `seed`. The difference from it shows
     what training added."""

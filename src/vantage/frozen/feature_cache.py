@@ -13,6 +13,7 @@ from vantage.data.sources.source import Source, cache_key
 from vantage.encoding import Work
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.frozen.features import batches, embed
+from vantage.machine.usual_torch import usual_torch
 from vantage.processes.sharing import true_on_all, write_on_first
 from vantage.storage.arrays import cache_rows, kept_rows
 from vantage.storage.cache import hash_of
@@ -20,6 +21,7 @@ from vantage.storage.cache import hash_of
 __all__ = ["features_in_parts", "features_of"]
 
 
+@usual_torch()
 def features_of(encoder: FrozenEncoder, source: Source, work: Work) -> Float[Tensor, "n d"]:
     """Features of every image, on the CPU, from the cache if the same encoder has encoded the same images before.
 

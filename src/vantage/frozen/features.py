@@ -14,6 +14,7 @@ from vantage.composition.field_types import expect
 from vantage.data.sources.source import Source, labels_of, refuse_path
 from vantage.encoding import Work, encode_all, encode_batches
 from vantage.frozen.encoder import FrozenEncoder
+from vantage.machine.usual_torch import usual_torch
 
 __all__ = ["Features", "embed"]
 
@@ -36,6 +37,7 @@ class Features:
         return f"Features(vector: {rows:,} × {width:,}, label, name)"
 
 
+@usual_torch()
 def embed(encoder: FrozenEncoder, source: Source, work: Work | None = None) -> Features:
     """Features of every image of a source, through the encoder's deterministic view. All of them are held in memory.
 

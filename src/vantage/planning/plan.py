@@ -13,6 +13,7 @@ from vantage.data import Source
 from vantage.durations import check_minutes, clock, duration, in_minutes
 from vantage.encoders import Backbone, backbone_named
 from vantage.errors import TimeTooShort
+from vantage.machine.usual_torch import usual_torch
 from vantage.planning.measured_rungs import (
     LONGER,
     MOST_EPOCHS,
@@ -64,6 +65,7 @@ class Plan:
         return self.speed.images_per_second(self.run)
 
 
+@usual_torch()
 def make_plan(
     source: Source,
     minutes: float,

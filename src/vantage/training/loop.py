@@ -7,13 +7,14 @@ resumed run needs only its tensors and its step.
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from vantage import processes
+from vantage import draws, processes
 from vantage.composition.field_types import expect
 from vantage.data import Source
 from vantage.machine.launchers import check_processes, describe_as_torchrun
 from vantage.machine.load import using_threads
+from vantage.machine.usual_torch import usual_torch
 from vantage.processes.sharing import by_first, true_on_all
 from vantage.progress import Progress, QuietProgress, counting, ending
 from vantage.storage.files import remove_on_failure
@@ -42,6 +43,9 @@ from vantage.training.watching.probe import check_labels
 from vantage.training.watching.stopwatch import Stopwatch
 from vantage.training.watching.watch import Watch
 
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
 __all__ = ["TrainingOutcome", "resume", "train"]
 
 _READ_SECONDS = 2.0
@@ -62,6 +66,7 @@ class TrainingOutcome:
     """Whether all epochs are done; if not, a signal stopped the run, and `resume` continues it."""
 
 
+@usual_torch()
 def train(
     run: Run,
     folder: Path | str,
@@ -75,7 +80,8 @@ def train(
     The run is used as given; to adapt a recipe to a data set, call `run.fit(images)` first. Only schedules that still
     count ImageNet's epochs, as those put into a run after `fit` do, count the run's own. `source`, any object with
     the methods of `Source`, gives the images in place of `run.data.path`. Its fingerprint is recorded, so that `resume`
-    can check that the images are the same. SIGINT and SIGTERM save a checkpoint and end the run early.
+    can check that the images are the same. SIGINT and SIGTERM save a checkpoint and end the run early. Torch's default
+    generators and settings, such as autocast and the default dtype, neither affect the run nor are changed by it.
 
     `progress` also gets a line for what is unlikely to be meant, such as views that no branch uses.
 
@@ -91,6 +97,7 @@ def train(
     """
     expect(run, Run, "the run", "a value, such as vantage.moco_v2().fit(images=10_000)")
     expect(folder, Path | str, "the folder", "a path, such as 'runs/first'")
+    expect(progress, Progress | None, "the progress", "vantage.progress.progress_for()")
     folder = Path(folder)
     refuse_a_run(folder)
     check_groups(run)  # again in `Session`, but reading the images first may take hours
@@ -102,6 +109,7 @@ def train(
         return _train(run, folder, None, progress, source, start, resumed=False)
 
 
+@usual_torch()
 def resume(
     folder: Path | str, run: Run | None = None, progress: Progress | None = None, *, source: Source | None = None
 ) -> TrainingOutcome:
@@ -112,6 +120,8 @@ def resume(
     again, unless all its steps are done: nothing is then left for which its images would be read.
     """
     expect(folder, Path | str, "the folder", "that of a run, such as 'runs/first'")
+    expect(run, Run | None, "the run", "a value, such as vantage.moco_v2(), or none for the stored settings")
+    expect(progress, Progress | None, "the progress", "vantage.progress.progress_for()")
     folder = Path(folder)
     refuse_kept(folder)
     check_run_folder(folder)
@@ -140,6 +150,20 @@ def _train(
     describe_as_torchrun()
     check_processes(run.hardware.devices, run.hardware.nodes)
     fabric, run = launch(run, progress)
+    with draws.torch_seed(0, fabric.device):  # every part seeds itself; afterwards, the caller's random numbers go on
+        return _train_on(fabric, run, folder, newest, progress, source, start, resumed)
+
+
+def _train_on(
+    fabric: "Fabric",
+    run: Run,
+    folder: Path,
+    newest: Path | None,
+    progress: Progress,
+    source: Source | None,
+    start: WarmStart | None,
+    resumed: bool,
+) -> TrainingOutcome:
     images, line = open_images(run.data, source=source, together=True)
     progress.line(line)
     run = counted_at_start(run, len(images), settings.read(folder) if resumed else None, progress)

@@ -83,8 +83,10 @@ class Interrupting(QuietProgress):
 @by_preset
 def test_a_course_writes_its_numbers_and_two_states(preset, path, tmp_path) -> None:
     settings = small(preset, path, space=YDbDr(), labels=30)
+    before = torch.get_rng_state()
     outcome = learn(settings, tmp_path)
     assert outcome.finished and outcome.last is not None and outcome.best is not None
+    assert torch.equal(torch.get_rng_state(), before), "the caller's random numbers go on"
     metrics = rows(tmp_path)
     assert [row["epoch"] for row in metrics] == [1, 2] and metrics[-1]["step"] == outcome.step
     assert metrics[0]["best"] is None and metrics[1]["best"] == metrics[1]["held_out.objective"]

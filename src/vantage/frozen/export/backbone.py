@@ -33,6 +33,7 @@ from vantage.frozen.export.to_timm import timm_script
 from vantage.frozen.export.to_torch import torch_file, torch_script
 from vantage.frozen.export.to_torchvision import torchvision_script
 from vantage.frozen.export.to_vantage import vantage_script
+from vantage.machine.usual_torch import usual_torch
 from vantage.storage.files import remove_on_failure, write_result
 
 __all__ = ["ENDINGS", "Export", "Format", "export", "export_backbone"]
@@ -102,6 +103,7 @@ def export(
     return export_backbone(encoder, to, file, source)
 
 
+@usual_torch()
 def export_backbone(encoder: FrozenEncoder, to: Format, file: Path | str, source: Source | None = None) -> Export:
     """Write an encoder that is already loaded; see `export`."""
     file = Path(file)

@@ -23,6 +23,7 @@ from vantage.errors import UserError, quantity
 from vantage.evaluate import FineTune, LinearCached
 from vantage.evaluate.protocols.finetune.finetune import share_of_each_class
 from vantage.frozen.encoder import load
+from vantage.machine.usual_torch import usual_torch
 from vantage.progress import QuietProgress, task
 from vantage.storage.cache import read_json
 from vantage.storage.results import ResultsFile, refuse_others
@@ -41,6 +42,7 @@ _LONG = 3 * 3600
 _DEFAULT_PLAN = BenefitPlan()
 
 
+@usual_torch()
 def measure_benefit(
     run: Path | str,
     images: Source,

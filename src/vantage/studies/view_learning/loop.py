@@ -17,6 +17,7 @@ from vantage.composition.codec import encode
 from vantage.data import Source
 from vantage.encoding import Work
 from vantage.errors import UserError
+from vantage.machine.usual_torch import usual_torch
 from vantage.progress import Progress, QuietProgress, ending
 from vantage.storage.metrics import Metrics
 from vantage.storage.state import below
@@ -43,6 +44,7 @@ from vantage.views.colors.learned import BEST, LAST, learned_space, write_learne
 __all__ = ["LearnedViews", "learn"]
 
 
+@usual_torch()
 def learn(
     learning: ViewLearning, folder: Path | str, progress: Progress | None = None, *, source: Source | None = None
 ) -> LearnedViews:
@@ -54,17 +56,18 @@ def learn(
     settings, if the images cannot be used, if labels are needed and missing, and if a loss is no longer finite; in the
     last case, the last finite state is kept.
     """
-    folder = Path(folder)
-    with only_writer(folder, "learning views in"):
-        return _learn(learning, folder, progress or QuietProgress(), source)
+    folder, device = Path(folder), Work(device=learning.device).resolved_device()
+    with only_writer(folder, "learning views in"), draws.torch_seed(0, device):  # the caller's go on
+        return _learn(learning, folder, progress or QuietProgress(), source, device)
 
 
-def _learn(learning: ViewLearning, folder: Path, progress: Progress, images_of_caller: Source | None) -> LearnedViews:
+def _learn(
+    learning: ViewLearning, folder: Path, progress: Progress, images_of_caller: Source | None, device: torch.device
+) -> LearnedViews:
     check_run_folder(folder)
     resuming = (folder / FILE).exists()
     if resuming:
         check_same_settings(read_learning(folder), learning, folder)
-    device = Work(device=learning.device).resolved_device()
     source, note = open_images(learning.data, source=images_of_caller)
     for line in (note, *tiny_views(learning.crop)):
         progress.line(line)
