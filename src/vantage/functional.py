@@ -10,7 +10,7 @@ float32, and autocast does not apply here.
   of `negatives` are negatives: MoCo.
 
 A batch of one image without `negatives` raises `UserError`, and so do rows that do not fit together: in number, width,
-precision (float64 and others) or device. So does a temperature that requires a gradient, which it would not get.
+precision (float64 and others) or device. So does a temperature that requires a gradient, which would be wrong.
 
 b: images   k: keys of an image   m: negatives   d: width
 """

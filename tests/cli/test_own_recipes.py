@@ -252,13 +252,18 @@ def test_an_optimizer_for_a_learning_rate_without_a_base_is_given_with_its_rate(
 
 
 @pytest.mark.parametrize(
-    ("name", "optimizer"),
-    [(f"{__name__}:Nesterov", Nesterov()), ("SGD(momentum=0.8)", SGD(0.8)), ("AdamW()", AdamW())],
+    ("name", "optimizer", "rate"),
+    [
+        (f"{__name__}:Nesterov", Nesterov(), 0.03),
+        ("SGD(momentum=0.8)", SGD(0.8), 0.03),
+        ("sgd", SGD(0.9, 1e-4), 0.03),
+        ("AdamW(weight_decay=0.05)", AdamW(weight_decay=0.05), 1e-3),
+    ],
 )
-def test_an_optimizer_of_ones_own_keeps_the_learning_rate(
-    name: str, optimizer: Any, training: TrainingStub, images: Path, tmp_path: Path
+def test_an_optimizer_comes_with_its_learning_rate_and_one_of_ones_own_keeps_it(
+    name: str, optimizer: Any, rate: float, training: TrainingStub, images: Path, tmp_path: Path
 ) -> None:
     words = ["--import", __name__, "pretrain", "moco_v2", "--data", images, "--out", tmp_path / "run"]
     run = run_of(training, *words, "--batch-size", "8", "--optimizer", name)
     assert run.optimizer == optimizer
-    assert run.learning_rate.base == pytest.approx(0.03 / 32)  # pyright: ignore
+    assert run.learning_rate.base == pytest.approx(rate / 32)  # pyright: ignore

@@ -1,4 +1,4 @@
-"""Settings of torch that a script or notebook has changed affect no run and no number, and are kept."""
+"""These settings of torch, which a script or notebook may have changed, affect no run and no number, and are kept."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -12,8 +12,10 @@ from run_states import assert_equal, rows, state
 from small_runs import small_run, write_images
 from tiny import cpu_work, tiny_run
 
+from vantage.curation import find_outliers
 from vantage.evaluate import KNN, FineTune, LinearMoCo, evaluate
 from vantage.evaluate.task import EvaluationProtocol
+from vantage.frozen.embedding import write_embeddings
 from vantage.frozen.encoder import load, random_encoder
 from vantage.frozen.feature_cache import features_of
 from vantage.frozen.features import embed
@@ -81,6 +83,34 @@ def test_a_run_is_the_same(tmp_path: Path) -> None:
     assert_equal(state(tmp_path / "usual"), state(tmp_path / "other"))
     assert rows(tmp_path / "usual") == rows(tmp_path / "other")
     assert encoder.digest() == load(tmp_path / "usual").digest()
+
+
+def test_training_in_bfloat16_is_the_same_within_an_autocast_of_the_callers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Torch forgets the weights that it has cast at the end of the outermost autocast only."""
+    monkeypatch.setattr("vantage.training.computing.launch.has_bf16", lambda on_cuda: True)
+    run = short_run(tmp_path)
+    run = replace(run, hardware=replace(run.hardware, precision="bf16-mixed"))
+    train(run, tmp_path / "usual")
+    with torch.autocast("cpu", torch.bfloat16), torch.autocast("cpu", torch.bfloat16):
+        train(run, tmp_path / "other")
+    assert rows(tmp_path / "usual") == rows(tmp_path / "other")
+    assert_equal(state(tmp_path / "usual"), state(tmp_path / "other"))
+
+
+@settings
+def test_embeddings_and_searches_are_the_same(
+    setting: Callable[[], AbstractContextManager[object]], tmp_path: Path
+) -> None:
+    source, work = Counting(), cpu_work(tmp_path)
+    usual = find_outliers(random_encoder(tiny_run()), source, work)
+    file = write_embeddings(random_encoder(tiny_run()), source, tmp_path / "usual.npy", work)
+    with setting():
+        encoder = random_encoder(tiny_run())
+        assert find_outliers(encoder, source, work).columns == usual.columns
+        other = write_embeddings(encoder, source, tmp_path / "other.npy", work)
+    assert other.read_bytes() == file.read_bytes()
 
 
 @settings

@@ -43,7 +43,7 @@ def read_assignments(
             raise UserError(f"{text!r} sets nothing: write PATH=VALUE, such as branches.0.estimator.temperature=0.1")
         settings = {one.path: one for one in settings_in(value, changes=changes) if may_set(one.path)}
         targets = _targets(settings, path, name)
-        full_paths = {setting.path if n is None else f"{setting.path}.{n}" for setting, n in targets}
+        full_paths = {_full(*target) for target in targets}
         still_set = [(each, _left(each, of_each, path, full_paths)) for each, of_each in still_set]
         still_set.append((path, full_paths))
         for full, change in _changes(targets, new, changes).items():
@@ -59,7 +59,7 @@ def _changes(targets: list[tuple[Setting, int | None]], text: str, earlier: Mapp
         try:
             new = _read(text, setting, position)
         except UserError as problem:
-            others = [other.path for other, at in targets if other is not setting and _takes(text, other, at)]
+            others = [_full(other, at) for other, at in targets if other is not setting and _takes(text, other, at)]
             raise UserError(f"{problem}{f'; {others[0]} takes it: write the whole path' if others else ''}") from None
         above = next((one for one in earlier if setting.path.startswith(f"{one}.")), None)
         if above is None:
@@ -68,6 +68,11 @@ def _changes(targets: list[tuple[Setting, int | None]], text: str, earlier: Mapp
             below = setting.path.removeprefix(f"{above}.")
             changes[above] = replace_at(changes.get(above, earlier[above]), {below: new})
     return changes
+
+
+def _full(setting: Setting, position: int | None) -> str:
+    """The path of a setting, or of an element of its tuple."""
+    return setting.path if position is None else f"{setting.path}.{position}"
 
 
 def _takes(text: str, setting: Setting, position: int | None) -> bool:

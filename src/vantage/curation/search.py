@@ -16,6 +16,7 @@ from vantage.data.sources.subset import SourceSubset
 from vantage.encoding import Work
 from vantage.errors import UserError, quantity
 from vantage.frozen.encoder import FrozenEncoder
+from vantage.machine.usual_torch import usual_torch
 
 _Method = Literal["clusters", "k-center"]
 
@@ -28,6 +29,7 @@ _VOTERS = 20
 """Neighbors that vote on a label."""
 
 
+@usual_torch()
 def find_outliers(encoder: FrozenEncoder, source: Source, work: Work | None = None) -> Findings:
     """All images by their mean distance (1 − cosine) to their ten nearest neighbors, the farthest first. Outliers are
     those above the upper quartile plus three times the interquartile range (Tukey's outer fence).
@@ -57,6 +59,7 @@ def find_outliers(encoder: FrozenEncoder, source: Source, work: Work | None = No
     return Findings(summary, rule + DOUBT * neighbors.same, columns, _in_rows(tiles))
 
 
+@usual_torch()
 def find_representatives(
     encoder: FrozenEncoder,
     source: Source,
@@ -94,6 +97,7 @@ def find_representatives(
     return Findings(summary, rule[by], columns, _in_rows(tiles))
 
 
+@usual_torch()
 def find_mistakes(encoder: FrozenEncoder, source: Source, work: Work | None = None) -> Findings:
     """All labeled images by how much their 20 nearest labeled neighbors contradict the label; likely mistakes first.
     The rule is that of `vantage.curation.mistakes.mistakes`.

@@ -15,10 +15,12 @@ from vantage.data.splits import check_apart
 from vantage.encoding import Work
 from vantage.errors import UserError, quantity
 from vantage.frozen.encoder import FrozenEncoder
+from vantage.machine.usual_torch import usual_torch
 
 __all__ = ["find_duplicates", "find_leaks"]
 
 
+@usual_torch()
 def find_duplicates(encoder: FrozenEncoder, source: Source, work: Work | None = None, limit: float = ALIKE) -> Findings:
     """Groups of images that may be the same picture, the surest group first. The first image of each group, in the
     order of the source, is the one to keep.
@@ -60,6 +62,7 @@ def find_duplicates(encoder: FrozenEncoder, source: Source, work: Work | None = 
     return Findings(summary, _duplicates_rule(limit) + DOUBT * duplicates.same, columns, tiles)
 
 
+@usual_torch()
 def find_leaks(
     encoder: FrozenEncoder, source: Source, test: Source, work: Work | None = None, limit: float = ALIKE
 ) -> Findings:

@@ -10,11 +10,14 @@ __all__ = ["in_evaluation"]
 
 @contextmanager
 def in_evaluation(module: nn.Module) -> Iterator[None]:
-    """Evaluation mode within a block. Afterwards each submodule returns to its own mode, since modes may differ."""
-    before = [(part, part.training) for part in module.modules()]
-    module.eval()
+    """Evaluation mode within a block. Afterwards each submodule returns to its own mode, since modes may differ.
+
+    Threads that share a module must not enter with it in training mode."""
+    in_training = [part for part in module.modules() if part.training]
+    if in_training:  # setting modes takes much longer than looking
+        module.eval()
     try:
         yield
     finally:
-        for part, training in before:
-            part.training = training
+        for part in in_training:
+            part.training = True

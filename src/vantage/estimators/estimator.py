@@ -64,8 +64,8 @@ def check_temperature(temperature: float) -> None:
     negatives' part."""
     if isinstance(temperature, Tensor) and temperature.requires_grad:
         raise UserError(
-            "the temperature is a tensor that requires a gradient, which is not computed for it: give a number, such as"
-            " temperature.item()"
+            "the temperature is a tensor that requires a gradient, but its gradient would lack the part of the"
+            " negatives: give a number, such as temperature.item()"
         )
     if not 0 < temperature < math.inf:
         raise UserError(f"temperature {temperature} must be a finite number above 0: papers use .07 to .5")

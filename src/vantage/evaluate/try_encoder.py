@@ -6,7 +6,6 @@ from jaxtyping import UInt8
 from torch import Tensor
 
 from vantage.data.sources.source import Source
-from vantage.encoders.modes import in_evaluation
 from vantage.encoding import encode
 from vantage.errors import UnreadableImage, UserError, first_line
 from vantage.frozen.encoder import FrozenEncoder
@@ -25,8 +24,7 @@ def try_encoder(encoder: FrozenEncoder, source: Source) -> None:
     seen = f"views of {channels} channels and {height} x {width} pixels"
     weight = next(encoder.backbone.parameters(), view)
     try:
-        with in_evaluation(encoder.backbone):
-            vector = encode(encoder.backbone, view.to(weight.device))
+        vector = encode(encoder.backbone, view.to(weight.device))
     except Exception as problem:  # a user's network may raise anything
         raise UserError(f"{encoder.name} does not fit {seen}: {first_line(problem)}") from problem
     if tuple(vector.shape) != (1, encoder.width):

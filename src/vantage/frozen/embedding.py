@@ -22,6 +22,7 @@ from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.frozen.features import batches
+from vantage.machine.usual_torch import usual_torch
 from vantage.processes.sharing import by_first, true_on_all, write_on_first
 from vantage.storage.arrays import draft_of, filled, finish, note_is_left, remove_draft
 from vantage.storage.files import atomic_file, not_written, remedy
@@ -49,6 +50,7 @@ def _exists_already(file: Path) -> UserError:
     return UserError(f"{file} exists already: remove it, or choose another name")
 
 
+@usual_torch()
 def write_embeddings(encoder: FrozenEncoder, source: Source, file: Path | str, work: Work | None = None) -> Path:
     """Write the features of every image to `file`, in the order of the source, with bounded memory; returns `file`.
 

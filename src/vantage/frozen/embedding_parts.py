@@ -21,6 +21,7 @@ from vantage.encoding import Work, encode_batches
 from vantage.errors import UserError
 from vantage.frozen.embedding import facts_of, holds, write_parquet
 from vantage.frozen.encoder import FrozenEncoder
+from vantage.machine.usual_torch import usual_torch
 from vantage.storage.arrays import draft_of, filled, remove_draft
 from vantage.storage.files import not_written
 from vantage.storage.rows_file import RowsFile
@@ -32,6 +33,7 @@ PART_IMAGES = 100_000
 """Images per part, unless the caller sets another number: 0.8 GB if an image has 2,048 features."""
 
 
+@usual_torch()
 def write_embedding_parts(
     encoder: FrozenEncoder, source: Source, folder: Path, work: Work | None = None, part_images: int = PART_IMAGES
 ) -> Path:

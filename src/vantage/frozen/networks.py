@@ -13,6 +13,7 @@ from vantage.errors import UserError
 from vantage.facts.results import RANDOM_ENCODER
 from vantage.frozen.outside import outside_weights
 from vantage.learner import Learner
+from vantage.machine.usual_torch import usual_torch
 from vantage.records import Keys
 from vantage.schedules import Adaptive, Constant
 from vantage.storage.metrics import read_metrics
@@ -124,6 +125,7 @@ class TrainedNetworks:
         return everywhere(self.run.branches, lambda p: Constant(constants[p]) if isinstance(p, Adaptive) else p)
 
 
+@usual_torch()
 def trained_networks(run_folder: Path | str) -> TrainedNetworks:
     """The networks of a run's newest checkpoint, or those with weights from elsewhere (`torchvision:NAME=FILE`).
     Nothing in a folder is executed.
@@ -145,11 +147,13 @@ def trained_networks(run_folder: Path | str) -> TrainedNetworks:
     return TrainedNetworks(name, run, learner, images, step, Path(run_folder), newest, str(data["fingerprint"]))
 
 
+@usual_torch()
 def random_networks(like: TrainedNetworks, seed: int = 0) -> TrainedNetworks:
     """A baseline with the same architecture, freshly initialized from `seed`, to show what training adds."""
     return untrained_networks(like.run, like.images, seed)
 
 
+@usual_torch()
 def untrained_networks(run: Run, images: int, seed: int) -> TrainedNetworks:
     """The networks of a run on a number of images before its first step, initialized from `seed`."""
     return TrainedNetworks(RANDOM_ENCODER, run, _new_learner(run, images, seed), images, 0)

@@ -17,6 +17,7 @@ from vantage.errors import UserError, quantity
 from vantage.facts.run_facts import RunFacts
 from vantage.frozen.encoder import load
 from vantage.frozen.feature_cache import features_of
+from vantage.machine.usual_torch import usual_torch
 from vantage.measures.layout import FEWEST_PLACED
 from vantage.report.clusters import Clusters, clusters_of
 from vantage.report.gallery import gallery, image_facts
@@ -37,6 +38,7 @@ _SPRITE_BYTES = (2_600_000, 1_300_000, 600_000, 0)
 """Limits for the bytes of the map's thumbnails; the first at which the page fits its own limit is used."""
 
 
+@usual_torch()
 def write_report(
     folders: Sequence[Path | str],
     source: Source,

@@ -81,7 +81,7 @@ def train(
     count ImageNet's epochs, as those put into a run after `fit` do, count the run's own. `source`, any object with
     the methods of `Source`, gives the images in place of `run.data.path`. Its fingerprint is recorded, so that `resume`
     can check that the images are the same. SIGINT and SIGTERM save a checkpoint and end the run early. Torch's default
-    generators and settings, such as autocast and the default dtype, neither affect the run nor are changed by it.
+    generators, gradient modes, autocast, default dtype and default device neither affect the run nor are changed by it.
 
     `progress` also gets a line for what is unlikely to be meant, such as views that no branch uses.
 
@@ -150,7 +150,7 @@ def _train(
     describe_as_torchrun()
     check_processes(run.hardware.devices, run.hardware.nodes)
     fabric, run = launch(run, progress)
-    with draws.torch_seed(0, fabric.device):  # every part seeds itself; afterwards, the caller's random numbers go on
+    with draws.torch_seed(run.seed, fabric.device):  # afterwards, the caller's random numbers go on
         return _train_on(fabric, run, folder, newest, progress, source, start, resumed)
 
 

@@ -16,7 +16,7 @@ for AdamW our choice."""
 
 
 def optimizer_named(name: str) -> tuple[Optimizer, float | None]:
-    """The optimizer with this name and the learning rate that suits it at a batch of 256, `None` if nobody knows it.
+    """The optimizer with this name and the learning rate that suits it at a batch of 256; `None` for one of your own.
 
     A name is one of `OPTIMIZERS`, MODULE:NAME for a part of your own, or a part with its settings, such as
     `SGD(momentum=0.8)`. Raises `UserError` for any other name.
@@ -30,4 +30,5 @@ def optimizer_named(name: str) -> tuple[Optimizer, float | None]:
             f"there is no optimizer {name!r}{did_you_mean(plain, OPTIMIZERS)} (optimizers: {', '.join(OPTIMIZERS)},"
             " MODULE:NAME, or a part such as SGD(momentum=0.8))"
         )
-    return read_value(name, Optimizer, "optimizer"), None
+    optimizer = read_value(name, Optimizer, "optimizer")
+    return optimizer, next((rate for kind, rate in OPTIMIZERS.values() if type(optimizer) is kind), None)

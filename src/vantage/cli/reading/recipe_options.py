@@ -102,7 +102,8 @@ def _plain(name: str) -> str:
 def with_named_parts(recipe: "Callable[[int], Run]", size: int, *, backbone: str = "", optimizer: str = "") -> "Run":
     """The recipe with another backbone, to which the head is adapted, and another optimizer.
 
-    Raises `UserError` if there is no such backbone or optimizer, or if the learning rate has no `base` to scale.
+    Raises `UserError` if there is no such backbone or optimizer, or if the learning rate has no `base` above 0 to
+    scale.
     """
     from vantage.encoders import backbone_named
     from vantage.planning.sizing import with_network
@@ -114,15 +115,14 @@ def with_named_parts(recipe: "Callable[[int], Run]", size: int, *, backbone: str
 
 
 def _with_optimizer(run: "Run", name: str) -> "Run":
-    """The run with another optimizer at the learning rate that suits it; one of another name, or with settings of its
-    own, keeps that of the run. So does the kind that the run has."""
+    """The run with another optimizer, at the learning rate that suits it. One of your own keeps the run's rate. So does
+    one of the kind that the run has, which also keeps its settings if it is only named."""
     from vantage.training.optimizer_names import optimizer_named
 
     optimizer, base = optimizer_named(name)
-    if base is None:
-        return replace(run, optimizer=optimizer)
-    if isinstance(run.optimizer, type(optimizer)):
-        return run
+    same_kind = isinstance(run.optimizer, type(optimizer))
+    if base is None or same_kind:
+        return run if same_kind and "(" not in name else replace(run, optimizer=optimizer)
     learning_rate = run.learning_rate
     if not (old_base := getattr(learning_rate, "base", 0)):
         raise UserError(

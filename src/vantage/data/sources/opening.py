@@ -142,7 +142,7 @@ def _split(name: str) -> tuple[Path, str]:
         near = path.parent
         while not near.exists() and near != near.parent:
             near = near.parent
-        beside = near_path(path) or f" (only {near.absolute()} exists). Check the path"
+        beside = near_path(path) or f" (the part of it that exists is {near.absolute()}). Check the path"
         raise DataError(f"{path} does not exist{beside}")
     return path, part
 

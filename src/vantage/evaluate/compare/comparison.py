@@ -14,6 +14,7 @@ from vantage.evaluate.compare.contenders import Contender, contenders
 from vantage.evaluate.compare.trials import Trials, title
 from vantage.evaluate.result import Outcome
 from vantage.evaluate.task import EvaluationProtocol, Task, task_of
+from vantage.machine.usual_torch import usual_torch
 from vantage.measures.significance import FEWEST_TESTED, Difference, difference, holm
 from vantage.storage.tables import Mean
 
@@ -129,6 +130,7 @@ def compare(
     return compare_by(folders, [task_of(protocol, train, test) for protocol in protocols], work, report)
 
 
+@usual_torch()
 def compare_by(
     folders: Sequence[Path | str],
     tasks: Sequence[Task],

@@ -14,6 +14,7 @@ from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.frozen.networks import TrainedNetworks, trained_networks
 from vantage.frozen.outside import home_of
+from vantage.machine.usual_torch import usual_torch
 from vantage.storage.figures import picture
 from vantage.storage.files import write_result
 from vantage.storage.provenance import versions
@@ -79,6 +80,7 @@ class SavedAnalysis:
     """The picture as PNG."""
 
 
+@usual_torch()
 def analyse(
     analysis: Analysis,
     run_folders: Sequence[Path | str],
@@ -116,6 +118,7 @@ def analyse(
     return _write(result, record, Path(out or home_of(Path(run_folders[0])) / "analyses"))
 
 
+@usual_torch()
 def experiment(toy: ToyAnalysis, out: Path | str) -> SavedAnalysis:
     """Run an experiment, and write NAME.json and NAME.png to the folder `out`, replacing older ones.
 

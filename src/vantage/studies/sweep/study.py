@@ -16,6 +16,7 @@ from vantage.evaluate.result import checked
 from vantage.evaluate.task import check_protocol
 from vantage.frozen.encoder import FrozenEncoder, load
 from vantage.frozen.networks import trained_networks
+from vantage.machine.usual_torch import usual_torch
 from vantage.progress import Progress, QuietProgress
 from vantage.storage.metrics import last_numbers
 from vantage.studies.analyse.held_out import HeldOutInformation
@@ -72,6 +73,7 @@ class Study:
             raise UserError(f"the protocols of the sweep are {names}: give at least one, and each name only once")
 
 
+@usual_torch()
 def run_study(
     study: Study, train: Source, test: Source, folder: Path | str, work: Work | None = None,
     progress: Progress | None = None,
@@ -116,7 +118,6 @@ class _StudyRun:
         """The settings that must be equal for rows to belong in one table; values and seeds may be added."""
         study = self.study
         settings = {name: value for name, value in asdict(study.sweep).items() if name != "values"}  # pyright: ignore
-        base = {name: setting for name, setting in encode(study.base).items() if name not in _IGNORED_FIELDS}
         return {
             "sweep": study.sweep.name,
             "settings": settings,
@@ -125,7 +126,7 @@ class _StudyRun:
             "test": {"images": len(self.test), "fingerprint": self.test.fingerprint()},
             "information": self.information,
             "protocols": self.protocols,
-            "base": base,
+            "base": {name: setting for name, setting in encode(study.base).items() if name not in _IGNORED_FIELDS},
         }
 
     def result(self) -> SweepResult:

@@ -57,7 +57,7 @@ def learn(
     last case, the last finite state is kept.
     """
     folder, device = Path(folder), Work(device=learning.device).resolved_device()
-    with only_writer(folder, "learning views in"), draws.torch_seed(0, device):  # the caller's go on
+    with only_writer(folder, "learning views in"), draws.torch_seed(learning.seed, device):
         return _learn(learning, folder, progress or QuietProgress(), source, device)
 
 

@@ -131,7 +131,7 @@ FLOORS = floors(MOCO_BASE)
 IR_FLOORS, CMC_FLOORS = own_floors("IR", IR_BASE), own_floors("CMC", CMC_BASE)
 """The same for the bases of IR and CMC, which have views and networks of their own."""
 LONG_IR_FLOORS, LONG_IR_GATE = own_floors("IR", LONG_IR), gate("IR", "IR")
-"""The same for long arms, whose base is the row IR itself; and its gate."""
+"""The floors and the gate of long arms, whose base is the row IR itself."""
 MOCO_GATE, IR_GATE, CMC_GATE = gate("MoCo base"), gate("IR base", "IR"), gate("CMC base", "CMC")
 """The gate of each base."""
 

@@ -1,5 +1,5 @@
-"""Ring against its bases on the paper's own smallest set (Wu et al., arXiv 2010.02037, Table 1a). Our CIFAR-10 was
-recompressed as JPEG."""
+"""Ring against its bases on CIFAR-10, one of the paper's own sets (Wu et al., arXiv 2010.02037, Table 1a). Our CIFAR-10
+was recompressed as JPEG."""
 
 # fmt: off
 
@@ -13,6 +13,7 @@ from vantage.studies.lab.entries.cnce_arms import (
     KNN,
     LINEAR,
     LONG_IR,
+    LONG_IR_GATE,
     MOCO,
     TABLE_1_ARMS,
     band_terms,
@@ -44,7 +45,7 @@ _CELLS = {
     for name, branch in _ARMS.items()
 }
 _CMC_BASE = on_images(CMC_BASE, "cifar-10")
-_IR_GATE, _MOCO_GATE = gate("IR", "IR"), gate("MoCo")
+_MOCO_GATE = gate("MoCo")
 _CUT = "with the inner cut of the paper's code; cnce-table-2 also asks about that of its text"
 _AS_TABLE_2 = (Reason("the code's inner cut while all keys are kept: claim b of cnce-table-2"),)
 _ROWS = {"IR": ("IR", "IRing"), "CMC": ("CMC base", "CMC", "CMCRing"), "MoCo": ("MoCo", "MoCoRing")}
@@ -65,7 +66,7 @@ TABLE_1A = Entry(
         Claim("1, MoCo", "MoCoRing is above MoCo on CIFAR-10", "§5", (Beats("MoCoRing", "MoCo"),), (_SET,), LINEAR,
             True, note=_CUT),
         Claim("1, IR", "IRing is above IR on CIFAR-10", "§5", (Beats("IRing", "IR"),), (_SET,), LINEAR, True,
-            gates=(_IR_GATE,), note=_CUT, reasons=_AS_TABLE_2),
+            gates=(LONG_IR_GATE,), note=_CUT, reasons=_AS_TABLE_2),
         Claim("1, CMC", "CMCRing is above CMC on CIFAR-10", "§5", (Beats("CMCRing", "CMC"),), (_SET,), LINEAR, True,
             gates=(CMC_GATE,)),
         Claim("a", "with ten classes too, the nearer a band of negatives, the more of its images are of the query's"
