@@ -256,7 +256,7 @@ def test_an_optimizer_for_a_learning_rate_without_a_base_is_given_with_its_rate(
     [
         (f"{__name__}:Nesterov", Nesterov(), 0.03),
         ("SGD(momentum=0.8)", SGD(0.8), 0.03),
-        ("sgd", SGD(0.9, 1e-4), 0.03),
+        ("sgd", moco_v2(32).optimizer, 0.03),
         ("AdamW(weight_decay=0.05)", AdamW(weight_decay=0.05), 1e-3),
     ],
 )
