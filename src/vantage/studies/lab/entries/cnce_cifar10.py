@@ -5,7 +5,7 @@ was recompressed as JPEG."""
 
 from dataclasses import replace
 
-from vantage.recipes import ring_ir, ring_moco
+from vantage.recipes import ring_ir, ring_ir_absolute, ring_moco
 from vantage.studies.lab.entries.cnce_arms import (
     CMC_BASE,
     CMC_GATE,
@@ -37,18 +37,23 @@ _LONG = {
     "MoCoRing": long_arm(ring_moco(32)),
     "IR": LONG_IR,
     "IRing": long_arm(ring_ir(32)),
+    "IRing, w_u = 99": long_arm(ring_ir_absolute(32)),
 }
 _ARMS = _LONG | {name: TABLE_1_ARMS[name] for name in ("CMC", "CMCRing")}
-_PAPER = {"MoCo": 83.1, "MoCoRing": 86.1, "IR": 81.2, "IRing": 83.9, "CMC": 85.6, "CMCRing": 87.6}
+_TOP_1 = {"MoCo": 83.1, "MoCoRing": 86.1, "IR": 81.2, "IRing": 83.9, "CMC": 85.6, "CMCRing": 87.6}
+_PAPER = {name: {_SET: top_1} for name, top_1 in _TOP_1.items()}
 _CELLS = {
-    name: replace(table_1_cell(name, on_images(branch, "cifar-10")), paper={_SET: _PAPER[name]})
+    name: replace(table_1_cell(name, on_images(branch, "cifar-10")), paper=_PAPER.get(name, {}))
     for name, branch in _ARMS.items()
 }
 _CMC_BASE = on_images(CMC_BASE, "cifar-10")
 _MOCO_GATE = gate("MoCo")
-_CUT = "with the inner cut of the paper's code; cnce-table-2 also asks about that of its text"
-_AS_TABLE_2 = (Reason("the code's inner cut while all keys are kept: claim b of cnce-table-2"),)
-_ROWS = {"IR": ("IR", "IRing"), "CMC": ("CMC base", "CMC", "CMCRing"), "MoCo": ("MoCo", "MoCoRing")}
+_CUT = "with the inner cut of the paper's code"
+_INNER_CUT = Reason("the code's inner cut while all keys are kept: with a cut of 1 % the same ring learns more",
+    Beats("IRing, w_u = 99", "IRing"), LINEAR)
+_FALSE_NEGATIVES = Reason("probably its false negatives: with ten classes, its keys are of the query's class more often"
+    " than others", Beats(band_terms("IRing, w_u = 99", "1 to 10 %")[0], f"IRing, w_u = 99 @ {FALSE}"), FALSE)
+_ROWS = {"IR": ("IR", "IRing", "IRing, w_u = 99"), "CMC": ("CMC base", "CMC", "CMCRing"), "MoCo": ("MoCo", "MoCoRing")}
 
 TABLE_1A = Entry(
     "cnce-table-1a",
@@ -66,7 +71,9 @@ TABLE_1A = Entry(
         Claim("1, MoCo", "MoCoRing is above MoCo on CIFAR-10", "§5", (Beats("MoCoRing", "MoCo"),), (_SET,), LINEAR,
             True, note=_CUT),
         Claim("1, IR", "IRing is above IR on CIFAR-10", "§5", (Beats("IRing", "IR"),), (_SET,), LINEAR, True,
-            gates=(LONG_IR_GATE,), note=_CUT, reasons=_AS_TABLE_2),
+            gates=(LONG_IR_GATE,), note=_CUT, reasons=(_INNER_CUT, _FALSE_NEGATIVES)),
+        Claim("1, IR, text", "IRing with the inner cut of the text, 1 % of all keys, is above IR on CIFAR-10", "§4",
+            (Beats("IRing, w_u = 99", "IR"),), (), LINEAR, True, gates=(LONG_IR_GATE,), reasons=(_FALSE_NEGATIVES,)),
         Claim("1, CMC", "CMCRing is above CMC on CIFAR-10", "§5", (Beats("CMCRing", "CMC"),), (_SET,), LINEAR, True,
             gates=(CMC_GATE,)),
         Claim("a", "with ten classes too, the nearer a band of negatives, the more of its images are of the query's"
