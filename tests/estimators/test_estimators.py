@@ -165,7 +165,7 @@ def test_a_temperature_to_be_learned_is_refused() -> None:
     check = inspect.unwrap(check_temperature)  # the tests' own checks would refuse a tensor first
     temperature = torch.tensor(0.2)
     check(temperature)
-    with pytest.raises(UserError, match="a tensor that requires a gradient, which is not computed for it"):
+    with pytest.raises(UserError, match="requires a gradient, but its gradient would lack the part of the negatives"):
         check(temperature.requires_grad_())
 
 

@@ -7,7 +7,7 @@ resumed run needs only its tensors and its step.
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vantage import draws, processes
 from vantage.composition.field_types import expect
@@ -42,9 +42,6 @@ from vantage.training.watching.pace import Pace
 from vantage.training.watching.probe import check_labels
 from vantage.training.watching.stopwatch import Stopwatch
 from vantage.training.watching.watch import Watch
-
-if TYPE_CHECKING:
-    from lightning_fabric import Fabric
 
 __all__ = ["TrainingOutcome", "resume", "train"]
 
@@ -151,43 +148,30 @@ def _train(
     check_processes(run.hardware.devices, run.hardware.nodes)
     fabric, run = launch(run, progress)
     with draws.torch_seed(run.seed, fabric.device):  # afterwards, the caller's random numbers go on
-        return _train_on(fabric, run, folder, newest, progress, source, start, resumed)
-
-
-def _train_on(
-    fabric: "Fabric",
-    run: Run,
-    folder: Path,
-    newest: Path | None,
-    progress: Progress,
-    source: Source | None,
-    start: WarmStart | None,
-    resumed: bool,
-) -> TrainingOutcome:
-    images, line = open_images(run.data, source=source, together=True)
-    progress.line(line)
-    run = counted_at_start(run, len(images), settings.read(folder) if resumed else None, progress)
-    check_labels(run, images)  # now: failing at the first validation would lose the epoch before it
-    data = _checked_images(run, folder, newest, images, resumed)
-    with counting(progress, "decoding images") as report:
-        session = Session(run, fabric, images, report)
-    origin = start and take(start, session.learner, session.optimizer.optimizer, run, images, progress)
-    tidy = remove_on_failure(folder, partial(must_stay, folder), RUN_NAMES)
-    with ending(progress), only_writer(folder), tidy, session.writer:
-        if not resumed:  # another process may have started meanwhile
-            refuse_a_run(folder)
-            true_on_all(True)  # a barrier: all have looked before one writes
-        by_first(lambda: begin_folder(session, folder, data, resumed, origin, progress))
-        step, clock = session.restore(newest) if newest else (0, 0.0)
-        if not newest:
-            begin(session.learner, run, images, progress)
-        if start is not None:
-            session.save(folder, step, clock)
-        if resumed:
-            progress.line(continues(step if newest else None, run.epochs * session.feed.steps))
-        with Signals() as signals:
-            step = _loop(session, folder, step, clock, progress, signals)
-    return TrainingOutcome(folder, step, finished=step == run.epochs * session.feed.steps)
+        images, line = open_images(run.data, source=source, together=True)
+        progress.line(line)
+        run = counted_at_start(run, len(images), settings.read(folder) if resumed else None, progress)
+        check_labels(run, images)  # now: failing at the first validation would lose the epoch before it
+        data = _checked_images(run, folder, newest, images, resumed)
+        with counting(progress, "decoding images") as report:
+            session = Session(run, fabric, images, report)
+        origin = start and take(start, session.learner, session.optimizer.optimizer, run, images, progress)
+        tidy = remove_on_failure(folder, partial(must_stay, folder), RUN_NAMES)
+        with ending(progress), only_writer(folder), tidy, session.writer:
+            if not resumed:  # another process may have started meanwhile
+                refuse_a_run(folder)
+                true_on_all(True)  # a barrier: all have looked before one writes
+            by_first(lambda: begin_folder(session, folder, data, resumed, origin, progress))
+            step, clock = session.restore(newest) if newest else (0, 0.0)
+            if not newest:
+                begin(session.learner, run, images, progress)
+            if start is not None:
+                session.save(folder, step, clock)
+            if resumed:
+                progress.line(continues(step if newest else None, run.epochs * session.feed.steps))
+            with Signals() as signals:
+                step = _loop(session, folder, step, clock, progress, signals)
+        return TrainingOutcome(folder, step, finished=step == run.epochs * session.feed.steps)
 
 
 def _checked_images(run: Run, folder: Path, newest: Path | None, images: Source, resumed: bool) -> dict[str, Any]:
