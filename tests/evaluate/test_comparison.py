@@ -69,6 +69,7 @@ def test_a_random_encoder_sees_images_as_the_runs_do_that_it_stands_beside(tmp_p
     ]
 
 
+@pytest.mark.slow
 def test_runs_of_one_row_began_alike(tmp_path: Path) -> None:
     """The settings say neither what a run started from nor, if the images came from Python, which they were."""
     folders = runs(tmp_path, good=(0, 1, 2, 3, 4, 5, 6))

@@ -74,6 +74,7 @@ def short_run(tmp_path: Path) -> Run:
     return replace(run, monitoring=Monitoring())  # one checkpoint, at the end
 
 
+@pytest.mark.slow
 def test_a_run_is_the_same(tmp_path: Path) -> None:
     run = short_run(tmp_path)
     train(run, tmp_path / "usual")

@@ -64,6 +64,7 @@ def test_the_whole_learner_is_loaded(run: tuple[Path, Source]) -> None:
     assert all(not torch.equal(a, b) for n, a in enumerate(weights) for b in weights[:n])
 
 
+@pytest.mark.slow
 def test_table_and_picture_are_saved_and_replaced(run: tuple[Path, Source], tmp_path: Path) -> None:
     for count in (6, 5):
         outcome = analyse(Similarity(images=count, augmentations=3), [run[0]], run[1], work=work())

@@ -182,6 +182,7 @@ def test_two_views_with_a_network_each(tmp_path: Path) -> None:
     assert [row["rule"] for row in findings.table()[10:]] == ["the run's 0, 1: Sample"]
 
 
+@pytest.mark.slow
 def test_branches_of_equal_rows_are_named_in_one(tmp_path: Path) -> None:
     """Both of SimCLR's branches, and those of small views, keep every key: their rows are the same six times."""
     folder, source = run_of("moco_v2_multi_crop", tmp_path, epochs=1)

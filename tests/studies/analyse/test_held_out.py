@@ -81,6 +81,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TrainedNetworks]
         return {name: trained_networks(run_of(name, folder, epochs=1)[0]) for name in names}
 
 
+@pytest.mark.slow
 def test_each_recipe_has_its_pairing(runs: dict[str, TrainedNetworks]) -> None:
     pairings = {name: [pairing(branch) for branch in one.branches] for name, one in runs.items()}
     assert pairings["moco_v2"] == [Pairing(0, 1, same_draw=True)]
